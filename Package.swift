@@ -1,0 +1,94 @@
+// swift-tools-version: 6.2
+// Hearth: a durable document database that speaks Firestore.
+// A folder under Sources is a layer; a target may depend only on the targets listed above it.
+
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableExperimentalFeature("Lifetimes"),
+]
+
+/// The layers in which raw pointers are allowed; every use there says `unsafe`.
+let strictAndUnsafe = strict + [.strictMemorySafety()]
+
+func systemLibrary(_ name: String, pkgConfig: String, apt: String) -> Target {
+    .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource]? = nil) -> Target {
+    .testTarget(name: name, dependencies: dependencies + ["TestSupport"], resources: resources, swiftSettings: strict)
+}
+
+let package = Package(
+    name: "Hearth",
+    products: [
+        .executable(name: "hearth", targets: ["hearth"]),
+        .library(
+            name: "FirebaseFirestore",
+            targets: ["FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift"]),
+    ],
+    targets: [
+        // C libraries of the system.
+        systemLibrary("CLMDB", pkgConfig: "lmdb", apt: "liblmdb-dev"),
+        systemLibrary("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
+        systemLibrary("CXXHash", pkgConfig: "libxxhash", apt: "libxxhash-dev"),
+        systemLibrary("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
+        systemLibrary("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
+        .target(name: "CFirestoreProto", dependencies: ["CProtobufC"]),
+
+        // Documents.
+        .target(name: "DocumentModel", swiftSettings: strictAndUnsafe),
+        .target(name: "DocumentCoding", dependencies: ["DocumentModel"], swiftSettings: strictAndUnsafe),
+        .target(name: "DocumentJSON", dependencies: ["DocumentModel"], swiftSettings: strictAndUnsafe),
+        .target(name: "FirestoreMessages", dependencies: ["DocumentModel"], swiftSettings: strict),
+
+        // Storage.
+        .target(name: "KeyValueStore", dependencies: ["CLMDB", "CXXHash"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "DocumentStore", dependencies: ["DocumentModel", "KeyValueStore", "COpenSSL"],
+            swiftSettings: strictAndUnsafe),
+
+        // The wire, the service, the client.
+        .target(name: "Transport", dependencies: ["CUV"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "Gateway", dependencies: ["DocumentModel", "FirestoreMessages", "DocumentStore", "Transport"],
+            swiftSettings: strict),
+        .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
+        .target(
+            name: "FirebaseFirestore",
+            dependencies: ["DocumentModel", "DocumentCoding", "FirestoreMessages", "Transport", "FirebaseCore"],
+            swiftSettings: strict),
+        .target(name: "Firebase", dependencies: ["FirebaseCore", "FirebaseFirestore"], swiftSettings: strict),
+        .target(name: "FirebaseFirestoreSwift", dependencies: ["FirebaseFirestore"], swiftSettings: strict),
+        .executableTarget(
+            name: "hearth",
+            dependencies: [
+                "DocumentModel", "DocumentJSON", "FirestoreMessages", "KeyValueStore", "DocumentStore", "Transport",
+                "Gateway", "FirebaseFirestore",
+            ],
+            path: "Tools/hearth", swiftSettings: strict),
+
+        // Tests mirror Sources.
+        .target(
+            name: "TestSupport", dependencies: ["DocumentModel"], path: "Tests/TestSupport", swiftSettings: strict),
+        tests("DocumentModelTests", ["DocumentModel", "CFirestoreProto"]),
+        tests("DocumentCodingTests", ["DocumentCoding", "DocumentModel", "CFirestoreProto"]),
+        tests("DocumentJSONTests", ["DocumentJSON", "DocumentModel"]),
+        tests("FirestoreMessagesTests", ["FirestoreMessages", "DocumentModel"]),
+        tests("KeyValueStoreTests", ["KeyValueStore"]),
+        tests("DocumentStoreTests", ["DocumentStore", "KeyValueStore", "DocumentModel"]),
+        tests("TransportTests", ["Transport"]),
+        tests("GatewayTests", ["Gateway", "DocumentStore", "FirestoreMessages", "Transport", "DocumentModel"]),
+        tests(
+            "FirebaseFirestoreTests",
+            ["FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift", "DocumentCoding"]),
+        tests("HearthTests", ["FirebaseFirestore", "DocumentModel"]),
+        tests("LoadTests", ["FirebaseFirestore", "DocumentModel"]),
+        tests("AtomicityTests", ["FirebaseFirestore", "DocumentModel"]),
+    ],
+    cLanguageStandard: .c11
+)

@@ -1,0 +1,1 @@
+void firestore_proto_placeholder(void);

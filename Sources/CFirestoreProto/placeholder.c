@@ -1,0 +1,2 @@
+#include "placeholder.h"
+void firestore_proto_placeholder(void) {}
