@@ -1,1 +1,0 @@
-void firestore_proto_placeholder(void);

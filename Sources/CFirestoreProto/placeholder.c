@@ -1,2 +1,0 @@
-#include "placeholder.h"
-void firestore_proto_placeholder(void) {}
