@@ -47,7 +47,9 @@ let package = Package(
         .target(name: "FirestoreMessages", dependencies: ["DocumentModel"], swiftSettings: strict),
 
         // Storage.
-        .target(name: "KeyValueStore", dependencies: ["CLMDB", "CXXHash"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "KeyValueStore", dependencies: ["CLMDB", "CXXHash"],
+            swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         .target(
             name: "DocumentStore", dependencies: ["DocumentModel", "KeyValueStore", "COpenSSL"],
             swiftSettings: strictAndUnsafe),

@@ -1,0 +1,69 @@
+// What can be set when an engine is opened, with the reason for each default, and what cannot: the limits.
+
+/// Settings of an engine. Defaults suit a server; tests make things small.
+package struct EngineOptions: Sendable {
+    /// When the overlay holds this much, it is frozen and checkpointed. Bounds memory (twice this: one overlay being filled, one
+    /// being written out), the log, and so the time of recovery. Larger makes random-key checkpoints cheaper.
+    package var overlayBytesMax = 64 << 20
+
+    /// Size of one log segment. Only whole segments are recycled.
+    package var logSegmentBytes = 16 << 20
+
+    /// Recycled segments kept for the next writes; more are deleted.
+    package var logSpareSegmentsMax = 3
+
+    /// A writer should seal a group when it has staged this much.
+    package var groupBytesMax = 4 << 20
+
+    /// How much address space the tree may take. The file grows as needed; only addresses are reserved.
+    package var mapBytesMax = 1 << 40
+
+    /// Dirty memory of one tree transaction during a checkpoint.
+    package var checkpointTransactionBytes = 32 << 20
+
+    /// How long superseded values stay readable, in microseconds. 0 keeps no history.
+    package var retentionMicroseconds: UInt64 = 3_600_000_000
+
+    /// Keys whose first byte is in here keep no history: a read at any version gives the value as of that version or a later one.
+    package var latestOnlySpaces: Set<UInt8> = []
+
+    /// With no commit for this long, what is in the overlay is checkpointed and its memory given back. 0 turns it off.
+    package var idleCheckpointMicroseconds: UInt64 = 2_000_000
+
+    /// Readers and writer open at the same time, each snapshot that overlaps another of the same reader counting as one.
+    package var readersMax = 1_000
+
+    /// Now, in microseconds since 1970; decides only when history is old enough to go.
+    package var clock: @Sendable () -> UInt64 = { SystemClock.microseconds() }
+
+    /// Fault injection for tests: asked before each file operation, may answer with an `errno` that the operation then fails with.
+    package var fault: (@Sendable (FileOperation) -> Int32)?
+
+    package init() {}
+}
+
+/// Bounds that no setting changes.
+package enum EngineLimits {
+    /// LMDB's 511 bytes less the version that a history key ends with.
+    package static let keyBytesMax = 511 - 8
+
+    package static let valueBytesMax = 64 << 20
+
+    /// Bytes of one log record.
+    package static let recordBytesMax = 128 << 20
+
+    /// Keys and values staged between two seals.
+    package static let groupBytesMax = 256 << 20
+}
+
+/// A step that touches the disk, as seen by `EngineOptions.fault`.
+package enum FileOperation: Hashable, Sendable {
+    /// A new log segment is being filled with zeros.
+    case allocateSegment
+    /// A commit group is being written to the log.
+    case writeLog
+    /// A commit group is being made durable.
+    case syncLog
+    /// A transaction of a checkpoint or of the history sweep is being committed to the tree.
+    case commitTree
+}

@@ -1,0 +1,140 @@
+// The keys that one commit changes, collected in one reusable buffer before anything is published.
+
+/// Puts and deletes of one commit, in any order; of several for the same key the last wins.
+///
+/// Layout of an entry in the buffer: key length (2 bytes), flags (1), padding (1), value length (4), key, value.
+/// Reuse one batch for many commits: `removeAll()` keeps the memory. Not thread-safe.
+/// Safe to use: the pointer is private to this file but for `forEachEntry`, and bounded by `capacity`.
+@safe
+package struct MutationBatch: ~Copyable {
+    static let headerBytes = 8
+    static let deletionFlag: UInt8 = 1
+
+    private var buffer: UnsafeMutableRawPointer
+    private var capacity: Int
+
+    /// Bytes used in the buffer.
+    package private(set) var byteCount = 0
+
+    /// Puts and deletes in the batch.
+    package private(set) var count = 0
+
+    package init(reservingBytes bytes: Int = 4096) {
+        capacity = max(bytes, 64)
+        unsafe buffer = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 8)
+    }
+
+    deinit {
+        unsafe buffer.deallocate()
+    }
+
+    package var isEmpty: Bool { count == 0 }
+
+    /// Sets `key` to `value`.
+    package mutating func put(key: RawSpan, value: RawSpan) {
+        var entry = unsafe append(key: key, valueLength: value.byteCount, flags: 0)
+        unsafe Self.copy(value, to: &entry)
+    }
+
+    /// Sets `key` to the concatenation of two spans, such as a header and a body.
+    package mutating func put(key: RawSpan, value first: RawSpan, _ second: RawSpan) {
+        var entry = unsafe append(key: key, valueLength: first.byteCount + second.byteCount, flags: 0)
+        unsafe Self.copy(first, to: &entry)
+        unsafe Self.copy(second, to: &entry)
+    }
+
+    /// Sets `key` to the concatenation of three spans.
+    package mutating func put(key: RawSpan, value first: RawSpan, _ second: RawSpan, _ third: RawSpan) {
+        let length = first.byteCount + second.byteCount + third.byteCount
+        var entry = unsafe append(key: key, valueLength: length, flags: 0)
+        unsafe Self.copy(first, to: &entry)
+        unsafe Self.copy(second, to: &entry)
+        unsafe Self.copy(third, to: &entry)
+    }
+
+    /// Sets `key` to `length` bytes that `write` fills in; what it leaves out is zero.
+    package mutating func put(key: RawSpan, valueLength length: Int, _ write: (inout MutableRawSpan) -> Void) {
+        let start = unsafe append(key: key, valueLength: length, flags: 0)
+        unsafe start.initializeMemory(as: UInt8.self, repeating: 0, count: length)
+        // The span covers exactly the value's bytes and does not outlive this call.
+        var span = unsafe MutableRawSpan(_unsafeStart: start, byteCount: length)
+        write(&span)
+    }
+
+    /// Removes `key`, whether it has a value or not.
+    package mutating func delete(key: RawSpan) {
+        _ = unsafe append(key: key, valueLength: 0, flags: Self.deletionFlag)
+    }
+
+    /// Empties the batch and keeps its memory, unless a giant commit has made it large.
+    package mutating func removeAll() {
+        byteCount = 0
+        count = 0
+        if capacity > 4 << 20 {
+            unsafe buffer.deallocate()
+            capacity = 64 << 10
+            unsafe buffer = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 8)
+        }
+    }
+
+    /// Appends header and key, makes room for the value and returns where it goes.
+    private mutating func append(key: RawSpan, valueLength: Int, flags: UInt8) -> UnsafeMutableRawPointer {
+        precondition(
+            key.byteCount > 0 && key.byteCount <= EngineLimits.keyBytesMax, "a key has 1...\(EngineLimits.keyBytesMax) bytes")
+        precondition(valueLength <= EngineLimits.valueBytesMax, "a value has at most \(EngineLimits.valueBytesMax) bytes")
+        let needed = Self.headerBytes + key.byteCount + valueLength
+        if capacity - byteCount < needed { grow(toHold: byteCount + needed) }
+        var end = unsafe buffer + byteCount
+        unsafe end.storeBytes(of: UInt16(key.byteCount), as: UInt16.self)
+        unsafe end.storeBytes(of: flags, toByteOffset: 2, as: UInt8.self)
+        unsafe end.storeBytes(of: 0, toByteOffset: 3, as: UInt8.self)
+        unsafe end.storeBytes(of: UInt32(valueLength), toByteOffset: 4, as: UInt32.self)
+        unsafe end += Self.headerBytes
+        unsafe Self.copy(key, to: &end)
+        byteCount += needed
+        count += 1
+        return unsafe end
+    }
+
+    private mutating func grow(toHold needed: Int) {
+        let larger = max(needed, capacity * 2)
+        let replacement = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 8)
+        unsafe replacement.copyMemory(from: buffer, byteCount: byteCount)
+        unsafe buffer.deallocate()
+        unsafe buffer = replacement
+        capacity = larger
+    }
+
+    private static func copy(_ source: RawSpan, to destination: inout UnsafeMutableRawPointer) {
+        unsafe source.withUnsafeBytes { bytes in
+            guard let start = bytes.baseAddress else { return }
+            unsafe destination.copyMemory(from: start, byteCount: bytes.count)
+        }
+        unsafe destination += source.byteCount
+    }
+}
+
+extension MutationBatch {
+    /// One put or delete, pointing into the batch's buffer.
+    @unsafe
+    struct Entry {
+        let key: UnsafeRawBufferPointer
+        /// Nil for a delete.
+        let value: UnsafeRawBufferPointer?
+    }
+
+    /// Calls `body` with each entry in the order they were added. Pointers are valid during the call.
+    borrowing func forEachEntry<Failure: Error>(_ body: (Entry) throws(Failure) -> Void) throws(Failure) {
+        var offset = 0
+        while offset < byteCount {
+            let header = unsafe UnsafeRawPointer(buffer) + offset
+            let keyLength = unsafe Int(header.loadUnaligned(as: UInt16.self))
+            let flags = unsafe header.load(fromByteOffset: 2, as: UInt8.self)
+            let valueLength = unsafe Int(header.loadUnaligned(fromByteOffset: 4, as: UInt32.self))
+            let key = unsafe UnsafeRawBufferPointer(start: header + Self.headerBytes, count: keyLength)
+            let value = unsafe UnsafeRawBufferPointer(start: header + Self.headerBytes + keyLength, count: valueLength)
+            unsafe try body(Entry(key: key, value: flags & Self.deletionFlag == 0 ? value : nil))
+            offset += Self.headerBytes + keyLength + valueLength
+        }
+    }
+}

@@ -1,0 +1,81 @@
+// What can go wrong in storage, as one type: a code to act on, a sentence to read, and where it happened.
+
+internal import Glibc
+
+/// A failure of the storage engine.
+package struct StorageError: Error, Equatable {
+    package let code: Code
+
+    /// What happened, in a sentence for the operator.
+    package let message: String
+
+    /// The file it happened in, and the byte offset there, where known.
+    package let file: String?
+    package let offset: Int?
+
+    package init(_ code: Code, _ message: String, file: String? = nil, offset: Int? = nil) {
+        self.code = code
+        self.message = message
+        self.file = file
+        self.offset = offset
+    }
+}
+
+extension StorageError {
+    /// What the caller can do about it.
+    package struct Code: Hashable, Sendable {
+        fileprivate enum Name: String {
+            case corrupt, full, failed, locked, unsupportedFormat, versionTooOld, versionNotIncreasing
+            case keyTooLong, valueTooLong, tooManyReaders, inputOutput, closed
+        }
+
+        fileprivate let name: Name
+
+        /// Bytes on disk are not what was written. Final: restore a backup.
+        package static let corrupt = Code(name: .corrupt)
+        /// The disk or the map is full. Nothing of the request happened; reads go on, and writes resume when space returns.
+        package static let full = Code(name: .full)
+        /// A write or sync failed earlier, so nothing can be promised any more. Final until restart; the outcome of
+        /// commits that were being synced is unknown.
+        package static let failed = Code(name: .failed)
+        /// Another engine, in this process or another, has the directory open.
+        package static let locked = Code(name: .locked)
+        /// The directory was written by a version of the engine that this one does not know.
+        package static let unsupportedFormat = Code(name: .unsupportedFormat)
+        /// The history of the version asked for has been removed.
+        package static let versionTooOld = Code(name: .versionTooOld)
+        /// A commit came with a version not above the last one. A bug of the caller.
+        package static let versionNotIncreasing = Code(name: .versionNotIncreasing)
+        /// A key is empty or longer than `EngineLimits.keyBytesMax`. A bug of the caller.
+        package static let keyTooLong = Code(name: .keyTooLong)
+        /// A value, record or group is longer than its limit. A bug of the caller.
+        package static let valueTooLong = Code(name: .valueTooLong)
+        /// More readers are open than `EngineOptions.readersMax`.
+        package static let tooManyReaders = Code(name: .tooManyReaders)
+        /// The operating system refused an operation on a file.
+        package static let inputOutput = Code(name: .inputOutput)
+        /// The engine is closed.
+        package static let closed = Code(name: .closed)
+    }
+}
+
+extension StorageError.Code: CustomStringConvertible {
+    package var description: String { name.rawValue }
+}
+
+extension StorageError: CustomStringConvertible {
+    package var description: String {
+        var text = "\(code): \(message)"
+        if let file { text += " (\(file)" + (offset.map { " at byte \($0))" } ?? ")") }
+        return text
+    }
+}
+
+extension StorageError {
+    /// The error for a system call that failed: `full` when space has run out, else `inputOutput`.
+    static func system(_ errorNumber: Int32, _ what: String, file: String? = nil) -> StorageError {
+        let isFull = errorNumber == ENOSPC || errorNumber == EDQUOT
+        let reason = unsafe String(cString: strerror(errorNumber))
+        return StorageError(isFull ? .full : .inputOutput, "\(what): \(reason)", file: file)
+    }
+}
