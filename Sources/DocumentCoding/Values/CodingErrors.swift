@@ -1,0 +1,16 @@
+// The errors of values that only Firestore's own coders can carry. All other failures of coding are the standard
+// library's `EncodingError` and `DecodingError`.
+
+/// A value met a coder that cannot encode it.
+public enum FirestoreEncodingError: Error, Equatable, Sendable {
+    /// The type can only be encoded by `Firestore.Encoder`, and some (`@DocumentID`) only as a property.
+    case encodingIsNotSupported(String)
+}
+
+/// A type met a decoder that cannot make it.
+public enum FirestoreDecodingError: Error, Equatable, Sendable {
+    /// The type can only be decoded by `Firestore.Decoder`, and some (`@DocumentID`) only from a snapshot.
+    case decodingIsNotSupported(String)
+    /// Part of the SDK's surface; never thrown, as there: a stored field named like a `@DocumentID` property is ignored.
+    case fieldNameConflict(String)
+}

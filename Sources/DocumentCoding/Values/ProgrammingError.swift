@@ -1,0 +1,31 @@
+// What happens when a caller breaks a rule of the API that no `throws` and no completion reports: a latitude of 91, an
+// empty field path. The Apple SDK raises an Objective-C exception there, which Swift cannot catch; here the process
+// traps, after the message was written to standard error.
+
+import Foundation
+import Synchronization
+
+/// Reports broken rules of the API, and lets tests look at the report.
+@_spi(Testing) public enum ProgrammingError {
+    private static let handler = Mutex<(@Sendable (String) -> Void)?>(nil)
+
+    /// Called with the message before the process traps. A handler that never returns keeps the process alive.
+    ///
+    /// Thread-safe; `nil` removes the handler.
+    public static func setHandler(_ newHandler: (@Sendable (String) -> Void)?) {
+        handler.withLock { $0 = newHandler }
+    }
+
+    fileprivate static func report(_ message: String) {
+        handler.withLock { $0 }?(message)
+    }
+}
+
+/// Stops the process because the caller broke a rule of the API.
+///
+/// - Parameter message: the rule, in words the caller can act on; written to standard error.
+package func programmingError(_ message: String) -> Never {
+    ProgrammingError.report(message)
+    FileHandle.standardError.write(Data("Firestore: \(message)\n".utf8))
+    fatalError(message)
+}

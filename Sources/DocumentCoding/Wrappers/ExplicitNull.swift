@@ -1,0 +1,39 @@
+// @ExplicitNull: a property whose nil is written as null instead of being left out.
+
+/// A property that is written as null while it is nil. Null reads as nil; a missing field is
+/// `DecodingError.keyNotFound`.
+@propertyWrapper
+public struct ExplicitNull<Value> {
+    private var value: Value?
+
+    public init(wrappedValue value: Value?) {
+        self.value = value
+    }
+
+    public var wrappedValue: Value? {
+        get { value }
+        set { value = newValue }
+    }
+}
+
+extension ExplicitNull: Encodable where Value: Encodable {
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        if let value {
+            try container.encode(value)
+        } else {
+            try container.encodeNil()
+        }
+    }
+}
+
+extension ExplicitNull: Decodable where Value: Decodable {
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        value = container.decodeNil() ? nil : try container.decode(Value.self)
+    }
+}
+
+extension ExplicitNull: Equatable where Value: Equatable {}
+extension ExplicitNull: Hashable where Value: Hashable {}
+extension ExplicitNull: Sendable where Value: Sendable {}
