@@ -1,0 +1,155 @@
+// Value trees to and from the wire.
+
+extension Value {
+    /// Reads the bytes of a `Value` message; of several set fields the last wins, unknown fields are skipped.
+    ///
+    /// Only what a tree needs is checked: the form of the message, UTF-8 and nesting. The rules for stored documents
+    /// are ``DocumentValidator``'s.
+    package init(wire: RawSpan) throws(InvalidDocument) {
+        try self.init(wire: wire, depth: 0)
+    }
+
+    fileprivate init(wire: RawSpan, depth: Int) throws(InvalidDocument) {
+        // Deeper than any stored value, to serve messages that are not checked yet, and bounded.
+        if depth > Limits.nestingDepth * 2 { throw InvalidDocument(.nestedTooDeeply, offset: 0) }
+        var reader = WireReader(wire)
+        var result: Value?
+        while let tag = try reader.nextTag() {
+            switch tag.rawValue {
+            case ValueTag.null:
+                _ = try reader.varint()
+                result = .null
+            case ValueTag.boolean: result = .boolean(try reader.boolean(tag))
+            case ValueTag.integer: result = .integer(try reader.int64(tag))
+            case ValueTag.double: result = .double(try reader.double(tag))
+            case ValueTag.timestamp: result = .timestamp(try reader.timestamp(tag))
+            case ValueTag.string: result = .string(try reader.string(tag))
+            case ValueTag.bytes: result = .bytes(try reader.byteArray(tag))
+            case ValueTag.reference: result = .reference(try reader.string(tag))
+            case ValueTag.geoPoint: result = .geoPoint(try GeoPointValue(wire: try reader.span(tag)))
+            case ValueTag.array:
+                var array = try reader.message(tag)
+                var elements: [Value] = []
+                while let element = try array.nextTag() {
+                    if element.fieldNumber == 1 {
+                        elements.append(try Value(wire: try array.span(element), depth: depth + 1))
+                    } else {
+                        try array.skip(element)
+                    }
+                }
+                result = .array(elements)
+            case ValueTag.map:
+                let map = try reader.span(tag)
+                result = .map(try MapValue(entries: map, field: 1, depth: depth + 1))
+            default:
+                if ValueTag.pipelineFields.contains(tag.fieldNumber) {
+                    throw InvalidDocument(.pipelineValue, offset: reader.position)
+                }
+                try reader.skip(tag)
+            }
+        }
+        guard let result else { throw InvalidDocument(.valueTypeMissing, offset: 0) }
+        self = result
+    }
+
+    /// Appends the value as the canonical bytes of a `Value` message, without tag and length of its own.
+    package func encode(into writer: inout WireWriter) {
+        switch self {
+        case .null: writer.appendField(11, varint: 0)
+        case .boolean(let value): writer.appendField(1, boolean: value)
+        case .integer(let value): writer.appendField(2, int64: value)
+        case .double(let value): writer.appendField(3, double: value.isNaN ? .nan : value)
+        case .timestamp(let value): writer.appendField(10, timestamp: value.flooredToMicroseconds)
+        case .string(let value): writer.appendField(17, string: value)
+        case .bytes(let value): writer.appendField(18, bytes: value)
+        case .reference(let value): writer.appendField(5, string: value)
+        case .geoPoint(let value):
+            writer.withLengthPrefix(field: 8) { writer in
+                writer.writeIfSet(1, double: value.latitude)
+                writer.writeIfSet(2, double: value.longitude)
+            }
+        case .array(let elements):
+            writer.withLengthPrefix(field: 9) { writer in
+                for element in elements {
+                    writer.withLengthPrefix(field: 1) { element.encode(into: &$0) }
+                }
+            }
+        case .map(let map):
+            writer.withLengthPrefix(field: 6) { map.encode(field: 1, into: &$0) }
+        }
+    }
+
+    /// The canonical bytes of the `Value` message.
+    package var wireBytes: [UInt8] {
+        var writer = WireWriter()
+        encode(into: &writer)
+        return writer.copyBytes()
+    }
+}
+
+extension MapValue {
+    /// Reads document bytes: the concatenated `fields` entries of a `Document` message. Other fields are skipped.
+    package init(documentBytes: RawSpan) throws(InvalidDocument) {
+        try self.init(entries: documentBytes, field: 2, depth: 0)
+    }
+
+    init(entries: RawSpan, field: Int, depth: Int) throws(InvalidDocument) {
+        self.init()
+        var reader = WireReader(entries)
+        while let tag = try reader.nextTag() {
+            guard tag.fieldNumber == field else {
+                try reader.skip(tag)
+                continue
+            }
+            var entry = try reader.message(tag)
+            var key = ""
+            var value: Value?
+            while let part = try entry.nextTag() {
+                switch part.fieldNumber {
+                case 1: key = try entry.string(part)
+                case 2: value = try Value(wire: try entry.span(part), depth: depth)
+                default: try entry.skip(part)
+                }
+            }
+            guard let value else { throw InvalidDocument(.valueTypeMissing, offset: reader.position) }
+            self[key] = value
+        }
+    }
+
+    /// Appends the entries as field `field` of a message: 2 for a document, 1 for a map value.
+    func encode(field: Int, into writer: inout WireWriter) {
+        for (key, value) in entries {
+            writer.withLengthPrefix(field: field) { writer in
+                writer.appendField(1, string: key)
+                writer.withLengthPrefix(field: 2) { value.encode(into: &$0) }
+            }
+        }
+    }
+
+    /// Appends the canonical document bytes of these fields.
+    package func encodeDocument(into writer: inout WireWriter) {
+        encode(field: 2, into: &writer)
+    }
+
+    /// The canonical document bytes of these fields.
+    package var documentBytes: [UInt8] {
+        var writer = WireWriter()
+        encodeDocument(into: &writer)
+        return writer.copyBytes()
+    }
+}
+
+extension GeoPointValue {
+    /// Reads a `google.type.LatLng` message.
+    package init(wire: RawSpan) throws(InvalidDocument) {
+        self.init(latitude: 0, longitude: 0)
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: latitude = try reader.double(tag)
+            case 2: longitude = try reader.double(tag)
+            default: try reader.skip(tag)
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+// Small byte-level helpers on spans, arrays and strings that the standard library lacks.
+
+import Glibc
+
+extension RawSpan {
+    /// Lexicographic order of unsigned bytes, the shorter first when one is a prefix of the other: negative, 0 or
+    /// positive as in `memcmp`.
+    @usableFromInline
+    package func compareBytes(_ other: RawSpan) -> Int {
+        let shared = Swift.min(byteCount, other.byteCount)
+        if shared > 0 {
+            let order = unsafe withUnsafeBytes { left in
+                // Both pointers are valid for `shared` bytes, which is more than none.
+                unsafe other.withUnsafeBytes { right in
+                    unsafe memcmp(left.baseAddress.unsafelyUnwrapped, right.baseAddress.unsafelyUnwrapped, shared)
+                }
+            }
+            if order != 0 { return Int(order) }
+        }
+        return byteCount - other.byteCount
+    }
+
+    /// Whether both hold the same bytes.
+    @inlinable
+    package func equalsBytes(_ other: RawSpan) -> Bool {
+        byteCount == other.byteCount && compareBytes(other) == 0
+    }
+
+    /// Whether the first bytes are those of `prefix`.
+    @inlinable
+    package func startsWith(_ prefix: RawSpan) -> Bool {
+        byteCount >= prefix.byteCount && extracting(first: prefix.byteCount).compareBytes(prefix) == 0
+    }
+
+    /// The byte at `offset`; traps when it is out of bounds.
+    @inlinable
+    package subscript(byteAt offset: Int) -> UInt8 {
+        precondition(offset >= 0 && offset < byteCount, "byte offset out of bounds")
+        // In bounds by the check above.
+        return unsafe unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
+    }
+
+    /// Offset of the first `byte` at or after `start`, or nil.
+    @inlinable
+    package func firstOffset(of byte: UInt8, from start: Int = 0) -> Int? {
+        var offset = start
+        while offset < byteCount {
+            if self[byteAt: offset] == byte { return offset }
+            offset += 1
+        }
+        return nil
+    }
+}
+
+extension [UInt8] {
+    /// A copy of the span's bytes.
+    @inlinable
+    package init(copying span: RawSpan) {
+        self = unsafe span.withUnsafeBytes { unsafe [UInt8]($0) }
+    }
+}
+
+extension String {
+    /// The text of the bytes, or nil when they are not valid UTF-8.
+    package init?(validatingUTF8 bytes: RawSpan) {
+        let text = unsafe bytes.withUnsafeBytes { buffer in
+            unsafe String(validating: buffer, as: UTF8.self)
+        }
+        guard let text else { return nil }
+        self = text
+    }
+
+    /// The text of the bytes; what is not valid UTF-8 is replaced by U+FFFD. For messages to people.
+    package init(repairingUTF8 bytes: RawSpan) {
+        self = unsafe bytes.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// Lends the UTF-8 bytes. Firestore's strings are ordered and equal by these bytes; `==` and `<` of Swift's
+    /// `String` are not (they follow Unicode's canonical equivalence).
+    @inlinable
+    package func withUTF8Span<Result, Failure: Error>(
+        _ body: (RawSpan) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try unsafe body(utf8Span.span.bytes)
+    }
+
+    /// Whether both have the same UTF-8 bytes.
+    @inlinable
+    package func hasSameUTF8(as other: String) -> Bool {
+        unsafe utf8Span.span.bytes.equalsBytes(other.utf8Span.span.bytes)
+    }
+
+    /// Order by UTF-8 bytes: negative, 0 or positive.
+    @inlinable
+    package func compareUTF8(_ other: String) -> Int {
+        unsafe utf8Span.span.bytes.compareBytes(other.utf8Span.span.bytes)
+    }
+}

@@ -1,0 +1,164 @@
+// Protobuf fields on top of the writer's bytes.
+//
+// The functions named `append…` write what they are given, also zero. Those named `writeIfSet…` follow proto3 and leave
+// out a field that holds its default.
+
+import Glibc
+
+extension WireWriter {
+    /// Bytes that ``appendVarint(_:)`` takes for the value, 1 ... 10.
+    @inlinable @inline(__always)
+    package static func varintSize(_ value: UInt64) -> Int {
+        // Nine bits of length become two bytes of eight: (bits * 9 + 64) / 64 is the ceiling of bits / 7 up to 64.
+        let bits = 64 &- (value | 1).leadingZeroBitCount
+        return (bits &* 9 &+ 64) &>> 6
+    }
+
+    @inlinable @inline(__always)
+    package mutating func appendVarint(_ value: UInt64) {
+        if value < 0x80 { return append(byte: UInt8(truncatingIfNeeded: value)) }
+        appendLongVarint(value)
+    }
+
+    @usableFromInline
+    mutating func appendLongVarint(_ value: UInt64) {
+        reserve(10)
+        var rest = value
+        while rest >= 0x80 {
+            unsafe base.storeBytes(of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: count, as: UInt8.self)
+            count &+= 1
+            rest >>= 7
+        }
+        unsafe base.storeBytes(of: UInt8(truncatingIfNeeded: rest), toByteOffset: count, as: UInt8.self)
+        count &+= 1
+    }
+
+    @inlinable @inline(__always)
+    package mutating func appendTag(field: Int, _ type: WireType) {
+        appendVarint(UInt64(WireTag(field: field, type).rawValue))
+    }
+
+    @inlinable
+    package mutating func appendField(_ field: Int, varint value: UInt64) {
+        appendTag(field: field, .varint)
+        appendVarint(value)
+    }
+
+    @inlinable
+    package mutating func appendField(_ field: Int, int64 value: Int64) {
+        appendField(field, varint: UInt64(bitPattern: value))
+    }
+
+    @inlinable
+    package mutating func appendField(_ field: Int, boolean value: Bool) {
+        appendField(field, varint: value ? 1 : 0)
+    }
+
+    @inlinable
+    package mutating func appendField(_ field: Int, double value: Double) {
+        appendTag(field: field, .fixed64)
+        append(littleEndian: value.bitPattern)
+    }
+
+    @inlinable
+    package mutating func appendField(_ field: Int, bytes value: RawSpan) {
+        appendTag(field: field, .lengthDelimited)
+        appendVarint(UInt64(value.byteCount))
+        append(value)
+    }
+
+    @inlinable
+    package mutating func appendField(_ field: Int, bytes value: [UInt8]) {
+        unsafe appendField(field, bytes: value.span.bytes)
+    }
+
+    @inlinable
+    package mutating func appendField(_ field: Int, string value: String) {
+        value.withUTF8Span { appendField(field, bytes: $0) }
+    }
+
+    /// A `google.protobuf.Timestamp` message; it is written even when it is all zero, because its presence counts.
+    @inlinable
+    package mutating func appendField(_ field: Int, timestamp value: TimestampValue) {
+        withLengthPrefix(field: field) { writer in
+            writer.writeIfSet(1, int64: value.seconds)
+            writer.writeIfSet(2, int64: Int64(value.nanoseconds))
+        }
+    }
+
+    // MARK: Proto3 scalars, left out when they hold their default
+
+    @inlinable
+    package mutating func writeIfSet(_ field: Int, int64 value: Int64) {
+        if value != 0 { appendField(field, int64: value) }
+    }
+
+    @inlinable
+    package mutating func writeIfSet(_ field: Int, boolean value: Bool) {
+        if value { appendField(field, boolean: value) }
+    }
+
+    /// Minus zero is not the default and is written.
+    @inlinable
+    package mutating func writeIfSet(_ field: Int, double value: Double) {
+        if value.bitPattern != 0 { appendField(field, double: value) }
+    }
+
+    @inlinable
+    package mutating func writeIfSet(_ field: Int, string value: String) {
+        if !value.isEmpty { appendField(field, string: value) }
+    }
+
+    @inlinable
+    package mutating func writeIfSet(_ field: Int, bytes value: [UInt8]) {
+        if !value.isEmpty { appendField(field, bytes: value) }
+    }
+
+    @inlinable
+    package mutating func writeIfSet(_ field: Int, bytes value: RawSpan) {
+        if !value.isEmpty { appendField(field, bytes: value) }
+    }
+
+    // MARK: Lengths that are not known yet
+
+    /// Writes tag, length and whatever `body` writes: a nested message.
+    @inlinable
+    package mutating func withLengthPrefix<Failure: Error>(
+        field: Int, _ body: (inout WireWriter) throws(Failure) -> Void
+    ) throws(Failure) {
+        appendTag(field: field, .lengthDelimited)
+        let place = beginLength()
+        try body(&self)
+        endLength(at: place)
+    }
+
+    /// Leaves one byte for a length; give the result to ``endLength(at:)`` when the contents are written.
+    @inlinable @inline(__always)
+    package mutating func beginLength() -> Int {
+        append(byte: 0)
+        return count &- 1
+    }
+
+    /// Fills in the length of everything written since ``beginLength()``.
+    @inlinable @inline(__always)
+    package mutating func endLength(at place: Int) {
+        let length = count &- place &- 1
+        precondition(place >= 0 && length >= 0, "endLength without beginLength")
+        if length < 0x80 {
+            unsafe base.storeBytes(of: UInt8(truncatingIfNeeded: length), toByteOffset: place, as: UInt8.self)
+        } else {
+            endLongLength(at: place, length)
+        }
+    }
+
+    @usableFromInline
+    mutating func endLongLength(at place: Int, _ length: Int) {
+        let extra = WireWriter.varintSize(UInt64(length)) - 1
+        reserve(extra)
+        // The contents move up to make room for a longer length; both ranges lie within the reserved bytes.
+        unsafe memmove(base + place + 1 + extra, base + place + 1, length)
+        count = place
+        appendVarint(UInt64(length))
+        count += length
+    }
+}

@@ -1,0 +1,167 @@
+// Resource names, ids and field paths: parsing, rules and order.
+
+import DocumentModel
+import Testing
+
+@Suite struct ResourceNameTests {
+    static let root = "projects/p/databases/(default)/documents"
+
+    func problem(_ name: String, rules: NameRules = .stored) -> NameProblem? {
+        name.withUTF8Span { bytes in
+            do throws(NameProblem) {
+                _ = try ResourceNameView(bytes, rules: rules)
+                return nil
+            } catch {
+                return error
+            }
+        }
+    }
+
+    @Test("A document name gives database, path, parent and id")
+    func parts() throws {
+        let name = "\(Self.root)/users/jeff/tasks/my_task_id"
+        try name.withUTF8Span { bytes in
+            let view = try ResourceNameView(bytes)
+            #expect(String(repairingUTF8: view.databaseBytes) == "projects/p/databases/(default)")
+            #expect(String(repairingUTF8: view.pathBytes) == "users/jeff/tasks/my_task_id")
+            #expect(String(repairingUTF8: view.parentPathBytes) == "users/jeff/tasks")
+            #expect(String(repairingUTF8: view.lastID) == "my_task_id")
+            let count = view.segmentCount
+            #expect(count == 4)
+            var iterator = view.segments
+            var segments: [String] = []
+            while let segment = iterator.next() { segments.append(String(repairingUTF8: segment)) }
+            #expect(segments == ["users", "jeff", "tasks", "my_task_id"])
+        }
+        let path = try DocumentPath(name)
+        #expect(path.description == name)
+        #expect(path.documentID == "my_task_id")
+        #expect(path.parent.collectionID == "tasks")
+        #expect(path.parent.parent?.path == "users/jeff")
+        #expect(path.parent.parent?.parent.parent == nil)
+        #expect(path.database.project == "p")
+        #expect(path.database.database == "(default)")
+    }
+
+    @Test(
+        "Names that are accepted",
+        arguments: [
+            "", "/c", "/c/d", "/c\u{0}/d", "/____/d", "/c/__id7__", "/c/__id-9223372036854775808__", "/c/é", "/.../..a",
+            "/c/" + String(repeating: "x", count: 1500),
+        ])
+    func accepted(path: String) {
+        #expect(problem(Self.root + path) == nil)
+    }
+
+    static let refusedNames: [(String, NameProblem)] = [
+        ("projects/p", .notAResourceName),
+        ("projects/p/databases", .notAResourceName),
+        ("projects/p/databases/d", .notAResourceName),
+        ("projects//databases/d/documents", .notAResourceName),
+        ("projects/p/databases//documents", .notAResourceName),
+        ("projects/p/databases/d/documentsx", .notAResourceName),
+        ("projects/p/databases/d/document", .notAResourceName),
+        (root + "/", .emptyID),
+        (root + "//d", .emptyID),
+        (root + "/c/", .emptyID),
+        (root + "/./d", .dotID),
+        (root + "/c/..", .dotID),
+        (root + "/_____/d", .reservedID),
+        (root + "/c/__x__", .reservedID),
+        (root + "/c/__id01__", .reservedID),
+        (root + "/c/__id-0__", .reservedID),
+        (root + "/c/__id9223372036854775808__", .reservedID),
+        (root + "/c/" + String(repeating: "x", count: 1501), .idTooLong),
+        (root + String(repeating: "/c/d", count: 101), .tooDeep),
+        (root + String(repeating: "/" + String(repeating: "x", count: 1500), count: 5), .nameTooLong),
+    ]
+
+    @Test("Names that are refused, with the rule they break", arguments: refusedNames)
+    func refused(name: String, rule: NameProblem) {
+        #expect(problem(name) == rule)
+    }
+
+    @Test("Malformed UTF-8 in a name is refused")
+    func invalidUTF8() {
+        let bytes = Array((Self.root + "/c/").utf8) + [0xff]
+        let copy = bytes
+        #expect(throws: RequestError.self) { try DocumentPath(copy.span.bytes) }
+    }
+
+    @Test("Queries may name reserved ids")
+    func lenient() {
+        #expect(problem(Self.root + "/c/__x__", rules: .query) == nil)
+        #expect(problem(Self.root + "/c/", rules: .query) == .emptyID)
+    }
+
+    static let orderedIDs = [
+        "__id-9223372036854775808__", "__id-1__", "__id0__", "__id9__", "__id10__", "", "A", "a", "a\u{0}", "é",
+        "\u{ffff}", "😀",
+    ]
+
+    @Test("Ids order numerically, then by UTF-8 bytes", arguments: orderedIDs.indices.dropLast())
+    func idOrder(index: Int) {
+        let (smaller, larger) = (Self.orderedIDs[index], Self.orderedIDs[index + 1])
+        smaller.withUTF8Span { smaller in
+            larger.withUTF8Span { larger in
+                #expect(ResourceID.compare(smaller, larger) < 0)
+                #expect(ResourceID.compare(larger, smaller) > 0)
+                #expect(ResourceID.compare(smaller, smaller) == 0)
+            }
+        }
+    }
+
+    @Test("Paths order segment by segment, not by the bytes of the slash")
+    func pathOrder() throws {
+        let ordered = ["a/b", "a/b/c/d", "a/b!/c/d", "a!/b", "b/__id2__", "b/__id10__", "b/a"]
+        let paths = try ordered.map { try DocumentPath("\(Self.root)/\($0)") }
+        #expect(paths.shuffled().sorted() == paths)
+    }
+
+    @Test("Canonically equivalent ids are different documents")
+    func canonicalEquivalence() throws {
+        let composed = try DocumentPath("\(Self.root)/c/\u{e9}")
+        let decomposed = try DocumentPath("\(Self.root)/c/e\u{301}")
+        #expect(composed != decomposed)
+        #expect(Set([composed, decomposed]).count == 2)
+    }
+}
+
+@Suite struct FieldPathTests {
+    @Test(
+        "Text forms parse into segments and print again",
+        arguments: [
+            ("a", ["a"]), ("a.b_1._c", ["a", "b_1", "_c"]), ("`a-b`.c", ["a-b", "c"]), ("`é`", ["é"]),
+            (#"`a\`b`"#, ["a`b"]), (#"`a\\`"#, [#"a\"#]), ("`a.b`", ["a.b"]), ("`1`.x", ["1", "x"]),
+            ("__name__", ["__name__"]),
+        ])
+    func roundTrip(text: String, segments: [String]) throws {
+        let path = try FieldPath(text)
+        #expect(path.segments == segments)
+        #expect(path.description == text)
+        #expect(try FieldPath(segments: segments) == path)
+    }
+
+    @Test(
+        "Malformed paths are refused",
+        arguments: [
+            "", ".", "a.", ".a", "a..b", "a-b", "1a", "é", "`a", "`a`b", "`a\\", "``", "a.``", "__x__", "a.__name__", "a b",
+            String(repeating: "x", count: 1501),
+        ])
+    func refused(text: String) {
+        #expect(throws: RequestError.self) { try FieldPath(text) }
+    }
+
+    @Test("Prefixes and order go by segments")
+    func prefixes() throws {
+        let a = try FieldPath("a")
+        let ab = try FieldPath("a.b")
+        #expect(a.isPrefix(of: ab))
+        #expect(a.isPrefix(of: a))
+        #expect(!ab.isPrefix(of: a))
+        #expect(a < ab)
+        #expect(try ab < FieldPath("`a!`"))
+        #expect(ab.parent == a)
+        #expect(a.parent == nil)
+    }
+}

@@ -1,0 +1,91 @@
+// Value trees: equality by what is stored, byte vectors of every type, timestamps.
+
+import DocumentModel
+import Testing
+
+@Suite struct ValueTests {
+    static let typeVectors: [(Value, [UInt8])] = [
+        (.null, [0x58, 0x00]),
+        (false, [0x08, 0x00]),
+        (true, [0x08, 0x01]),
+        (0, [0x10, 0x00]),
+        (300, [0x10, 0xac, 0x02]),
+        (-1, [0x10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]),
+        (1.5, [0x19, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f]),
+        (.double(-.nan), [0x19, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f]),
+        ("", [0x8a, 0x01, 0x00]),
+        ("é", [0x8a, 0x01, 0x02, 0xc3, 0xa9]),
+        (.bytes([0, 255]), [0x92, 0x01, 0x02, 0x00, 0xff]),
+        (.reference("r"), [0x2a, 0x01, 0x72]),
+        (.timestamp(TimestampValue(seconds: 0, nanoseconds: 0)), [0x52, 0x00]),
+        (.timestamp(TimestampValue(seconds: 1, nanoseconds: 1999)), [0x52, 0x05, 0x08, 0x01, 0x10, 0xe8, 0x07]),
+        (.geoPoint(GeoPointValue(latitude: 0, longitude: 1)), [0x42, 0x09, 0x11, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f]),
+        ([], [0x4a, 0x00]),
+        ([1, "a"], [0x4a, 0x0a, 0x0a, 0x02, 0x10, 0x01, 0x0a, 0x04, 0x8a, 0x01, 0x01, 0x61]),
+        ([:], [0x32, 0x00]),
+        (["b": 1, "a": nil],
+            [0x32, 0x12, 0x0a, 0x07, 0x0a, 0x01, 0x61, 0x12, 0x02, 0x58, 0x00]
+                + [0x0a, 0x07, 0x0a, 0x01, 0x62, 0x12, 0x02, 0x10, 0x01]),
+    ]
+
+    @Test("Every type has the bytes of the public schema", arguments: typeVectors)
+    func byteVectors(value: Value, bytes: [UInt8]) throws {
+        #expect(value.wireBytes == bytes)
+        let read = try Value(wire: bytes.span.bytes)
+        switch value {
+        case .timestamp(let time): #expect(read == .timestamp(time.flooredToMicroseconds))
+        default: #expect(read == value)
+        }
+    }
+
+    @Test("Equality is that of stored bytes")
+    func equality() {
+        #expect(Value.integer(3) != .double(3))
+        #expect(Value.double(.nan) == .double(-.nan))
+        #expect(Value.double(0) != .double(-0.0))
+        #expect(Value.string("\u{e9}") != .string("e\u{301}"))
+    }
+
+    @Test("Map entries stand sorted by bytes and the last of equal keys wins")
+    func maps() {
+        let map: MapValue = ["z": 1, "é": 2, "\u{10000}": 3, "\u{ffff}": 4, "z": 5]
+        #expect(map.entries.map(\.key) == ["z", "é", "\u{ffff}", "\u{10000}"])
+        #expect(map["z"] == 5)
+        var changed = map
+        changed["z"] = nil
+        #expect(changed.count == 3)
+    }
+
+    @Test("Nesting beyond any document's is refused, not followed")
+    func deepNesting() {
+        var bytes: [UInt8] = [0x58, 0x00]
+        for _ in 0..<5000 {
+            var writer = WireWriter()
+            writer.withLengthPrefix(field: 9) { $0.appendField(1, bytes: bytes) }
+            bytes = writer.copyBytes()
+        }
+        let copy = bytes
+        #expect(throws: InvalidDocument.self) { try Value(wire: copy.span.bytes) }
+    }
+
+    static let times: [(Int64, Int64, Int32)] = [
+        (0, 0, 0), (1_500_000, 1, 500_000_000), (-1, -1, 999_999_000), (-1_000_000, -1, 0),
+        (253_402_300_799_999_999, 253_402_300_799, 999_999_000), (-62_135_596_800_000_000, -62_135_596_800, 0),
+    ]
+
+    @Test("Microseconds are rounded down, also before 1970", arguments: times)
+    func microseconds(microseconds: Int64, seconds: Int64, nanoseconds: Int32) {
+        let time = TimestampValue(microseconds: microseconds)
+        #expect(time == TimestampValue(seconds: seconds, nanoseconds: nanoseconds))
+        #expect(time.microseconds == microseconds)
+        #expect(time.isValid)
+    }
+
+    @Test("Conversions of impossible timestamps saturate")
+    func saturation() {
+        #expect(TimestampValue(seconds: .max, nanoseconds: 0).microseconds == .max)
+        #expect(TimestampValue(seconds: .min, nanoseconds: 0).microseconds == .min)
+        #expect(TimestampValue(microseconds: .min).microseconds == .min)
+        #expect(TimestampValue(microseconds: .max).microseconds == .max)
+    }
+}

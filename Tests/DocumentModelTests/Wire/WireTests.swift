@@ -1,0 +1,126 @@
+// The wire reader and writer: byte vectors both ways, limits, and behaviour on cut and random bytes.
+
+import DocumentModel
+import Testing
+
+@Suite struct WireTests {
+    static let varints: [(UInt64, [UInt8])] = [
+        (0, [0]), (1, [1]), (127, [0x7f]), (128, [0x80, 1]), (300, [0xac, 2]), (16383, [0xff, 0x7f]),
+        (16384, [0x80, 0x80, 1]), (1 << 63, [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1]),
+        (.max, [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
+    ]
+
+    @Test("Varints are minimal and read back", arguments: varints)
+    func varintVectors(value: UInt64, bytes: [UInt8]) throws {
+        var writer = WireWriter()
+        writer.appendVarint(value)
+        let written = writer.copyBytes()
+        #expect(written == bytes)
+        #expect(WireWriter.varintSize(value) == bytes.count)
+        var reader = WireReader(bytes.span.bytes)
+        let read = try reader.varint()
+        #expect(read == value)
+        let atEnd = reader.isAtEnd
+        #expect(atEnd)
+    }
+
+    @Test("The size of every power of two is the bytes it takes")
+    func varintSizes() {
+        for shift in 0..<64 {
+            let power = UInt64(1) << UInt64(shift)
+            for value in [power, power - 1] {
+                var writer = WireWriter()
+                writer.appendVarint(value)
+                let count = writer.count
+                #expect(WireWriter.varintSize(value) == count)
+            }
+        }
+    }
+
+    static let malformedMessages: [([UInt8], InvalidDocument.Reason)] = [
+        ([UInt8](repeating: 0x80, count: 9) + [2], .varintTooLong),
+        ([UInt8](repeating: 0x80, count: 11), .varintTooLong),
+        ([0x80], .truncated),
+        ([0x00], .invalidTag),
+        ([0x07], .invalidTag),
+        ([0x0e], .invalidTag),
+        ([0xff, 0xff, 0xff, 0xff, 0x7f], .invalidTag),
+        ([0x0b], .groupNotSupported),
+        ([0x0c], .groupNotSupported),
+        ([0x0a, 0x01], .truncated),
+        ([0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], .truncated),
+        ([0x09, 1, 2, 3, 4, 5, 6, 7], .truncated),
+        ([0x0d, 1, 2, 3], .truncated),
+    ]
+
+    @Test("Malformed varints, tags and lengths throw with their reason", arguments: malformedMessages)
+    func malformed(bytes: [UInt8], reason: InvalidDocument.Reason) {
+        do {
+            var reader = WireReader(bytes.span.bytes)
+            while let tag = try reader.nextTag() { try reader.skip(tag) }
+            Issue.record("accepted")
+        } catch {
+            #expect(error.reason == reason)
+        }
+    }
+
+    @Test("Nested messages get minimal lengths whatever their size", arguments: [0, 1, 127, 128, 129, 16383, 16384, 70_000])
+    func lengthPrefix(size: Int) throws {
+        let contents = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
+        var writer = WireWriter(capacity: 0)
+        writer.append(byte: 0xee)
+        writer.withLengthPrefix(field: 3) { outer in
+            outer.withLengthPrefix(field: 1) { $0.append(contents) }
+            outer.appendField(2, string: "after")
+        }
+        let bytes = writer.copyBytes()
+        var reader = WireReader(bytes.span.bytes)
+        reader.position = 1
+        let tag = try reader.nextTag()
+        #expect(tag == WireTag(field: 3, .lengthDelimited))
+        var message = WireReader(try reader.lengthDelimited())
+        let first = try message.nextTag()
+        #expect(first == WireTag(field: 1, .lengthDelimited))
+        #expect(try [UInt8](copying: message.lengthDelimited()) == contents)
+        let second = try #require(try message.nextTag())
+        #expect(try message.string(second) == "after")
+        let ended = message.isAtEnd && reader.isAtEnd
+        #expect(ended)
+    }
+
+    @Test("Repeated integers are read packed and unpacked")
+    func packed() throws {
+        let bytes: [UInt8] = [0x08, 5, 0x0a, 3, 6, 0x96, 0x01]
+        var reader = WireReader(bytes.span.bytes)
+        var values: [UInt64] = []
+        while let tag = try reader.nextTag() { try reader.repeatedVarints(tag) { values.append($0) } }
+        #expect(values == [5, 6, 150])
+    }
+
+    @Test("A reset writer keeps its room unless told otherwise")
+    func reset() {
+        var writer = WireWriter(capacity: 16)
+        writer.append([UInt8](repeating: 1, count: 1000))
+        writer.reset()
+        var state = (writer.count, writer.capacity >= 1000)
+        #expect(state == (0, true))
+        writer.append(byte: 7)
+        writer.reset(keeping: 64)
+        state = (writer.count, writer.capacity == 64)
+        #expect(state == (0, true))
+    }
+
+    static let encodings: [([UInt8], Bool)] = [
+        (Array("plain ascii of some length".utf8), true), (Array("aé日😀\u{10ffff}\u{0}".utf8), true),
+        ([0xc0, 0x80], false), ([0xc1, 0xbf], false), ([0xe0, 0x9f, 0xbf], false), ([0xed, 0xa0, 0x80], false),
+        ([0xf0, 0x8f, 0xbf, 0xbf], false), ([0xf4, 0x90, 0x80, 0x80], false), ([0xf5, 0x80, 0x80, 0x80], false),
+        ([0x80], false), ([0xc3], false), ([0xe2, 0x82], false), ([0xf0, 0x9f, 0x98], false),
+        ([0x61, 0x61, 0x61, 0x61, 0x61, 0x61, 0x61, 0x61, 0xff], false), ([0xee, 0x80, 0x80], true),
+    ]
+
+    @Test("Well-formed UTF-8 passes and everything else does not", arguments: encodings)
+    func utf8(bytes: [UInt8], valid: Bool) {
+        #expect(UTF8Validation.isValid(bytes.span.bytes) == valid)
+        #expect((String(validatingUTF8: bytes.span.bytes) != nil) == valid)
+    }
+}
