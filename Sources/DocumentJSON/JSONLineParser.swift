@@ -1,0 +1,470 @@
+// From a line of JSON to the canonical bytes of a document, without a tree in between. The mapping is docs/json-lines.md.
+//
+// Values are written in the order of the text. What protobuf puts before a value (its length) is not known until the value is
+// written, so one byte is kept free for it and the few values longer than 127 bytes are moved up by the bytes that lack. What
+// canonical form puts first (the smaller field name) is known only at the closing brace, so members that came out of order are
+// put in order there. Both are memory moves within one buffer that is reused from line to line.
+
+import DocumentModel
+
+/// Reads lines of JSON into documents; one instance serves any number of lines, one after the other.
+package struct JSONLineParser {
+    /// The member that names the document, when it is not `__name__`.
+    package let idField: [UInt8]?
+    /// `projects/P/databases/D/documents/`, put before relative references.
+    private let documentsRoot: [UInt8]
+
+    /// Canonical document bytes of the line being read.
+    private var output: [UInt8] = []
+    /// Members of the objects that are open, innermost last.
+    private var members: [Member] = []
+    private var reordered: [UInt8] = []
+    private var text: [UInt8] = []
+    private var name: [UInt8] = []
+
+    /// One member of an object, as it stands in `output`.
+    private struct Member {
+        /// The entry: tag, length, key and value.
+        var entry: Range<Int>
+        /// The key's bytes.
+        var key: Range<Int>
+        /// Where the key began in the line.
+        var column: Int
+    }
+
+    /// What a line says beside the fields.
+    package enum Name: Equatable {
+        /// A path below the loaded collection: `id`, or `id/collection/id` and so on.
+        case path(String)
+        /// The line names no document.
+        case none
+    }
+
+    /// - Parameters:
+    ///   - database: `projects/P/databases/D`, what relative references are relative to.
+    ///   - idField: the top-level member that holds the document's id; nil for `__name__`.
+    package init(database: String, idField: String? = nil) {
+        documentsRoot = Array("\(database)/documents/".utf8)
+        self.idField = idField.map { Array($0.utf8) }
+        output.reserveCapacity(64 << 10)
+    }
+
+    /// The canonical document bytes of the line last read.
+    package var documentBytes: [UInt8] { output }
+
+    /// Lends the canonical document bytes of the line last read.
+    package func withDocumentBytes<Result>(_ body: (RawSpan) throws -> Result) rethrows -> Result {
+        // The bytes live as long as `output`, which is not changed meanwhile.
+        unsafe try body(output.span.bytes)
+    }
+
+    /// Reads one line, which must be one JSON object. Afterwards `documentBytes` holds the document.
+    package mutating func parse(_ line: Span<UInt8>) throws(JSONLineError) -> Name {
+        output.removeAll(keepingCapacity: true)
+        members.removeAll(keepingCapacity: true)
+        name.removeAll(keepingCapacity: true)
+        var scanner = JSONScanner(line)
+        guard scanner.peek() == 0x7B else { throw JSONLineError("a line holds one JSON object", at: scanner.position) }
+        try object(&scanner, entryTag: DocumentTag.field, depth: 0)
+        if scanner.peek() != 0 || scanner.position < line.count {
+            throw JSONLineError("text after the object", at: scanner.position)
+        }
+        return name.isEmpty ? .none : .path(String(decoding: name, as: UTF8.self))
+    }
+
+    // MARK: Objects
+
+    /// Reads `{...}` as map entries. Depth 0 is the document itself.
+    private mutating func object(_ scanner: inout JSONScanner, entryTag: UInt8, depth: Int) throws(JSONLineError) {
+        try scanner.expect(0x7B)
+        let firstMember = members.count
+        let start = output.count
+        var isSorted = true
+        if !scanner.skip(0x7D) {
+            repeat {
+                _ = scanner.peek()
+                let column = scanner.position
+                let keyText = try scanner.string()
+                if depth == 0, try isName(keyText, scanner) {
+                    try scanner.expect(0x3A)
+                    try documentName(&scanner)
+                    continue
+                }
+                let member = try self.member(keyText, column, &scanner, entryTag: entryTag, depth: depth)
+                if isSorted, members.count > firstMember {
+                    isSorted = compareKeys(members[members.count - 1], member) < 0
+                }
+                members.append(member)
+            } while scanner.skip(0x2C)
+            try scanner.expect(0x7D)
+        }
+        if !isSorted { try sortMembers(from: firstMember, start: start) }
+        if depth == 0, let idField { try takeID(from: idField, among: members[firstMember...]) }
+        members.removeSubrange(firstMember...)
+    }
+
+    /// Reads `: value` of the member whose key was just read, and writes the whole entry.
+    private mutating func member(
+        _ keyText: JSONScanner.StringRange, _ column: Int, _ scanner: inout JSONScanner, entryTag: UInt8, depth: Int
+    ) throws(JSONLineError) -> Member {
+        let entryStart = output.count
+        output.append(entryTag)
+        let entryLength = reserveLength()
+        output.append(DocumentTag.entryKey)
+        let keyLength = reserveLength()
+        try scanner.append(keyText, to: &output)
+        if output.count == keyLength + 1 { throw JSONLineError("a field name is not empty", at: column) }
+        let keyBytes = output.count - (keyLength + 1)
+        fillLength(at: keyLength)
+        let keyEnd = output.count
+        try scanner.expect(0x3A)
+        output.append(DocumentTag.entryValue)
+        let valueLength = reserveLength()
+        try value(&scanner, depth: depth + 1)
+        fillLength(at: valueLength)
+        let moved = fillLength(at: entryLength)
+        return Member(
+            entry: entryStart..<output.count, key: keyEnd - keyBytes + moved..<keyEnd + moved, column: column)
+    }
+
+    /// Orders by the keys' UTF-8 bytes.
+    private func compareKeys(_ left: Member, _ right: Member) -> Int {
+        let bytes = unsafe output.span.bytes
+        return bytes.extracting(left.key).compareBytes(bytes.extracting(right.key))
+    }
+
+    /// Puts the entries of one object, which fill `output` from `start`, in the order of their keys.
+    private mutating func sortMembers(from first: Int, start: Int) throws(JSONLineError) {
+        let sorted = members[first...].sorted { compareKeys($0, $1) < 0 }
+        for index in sorted.indices.dropFirst() where compareKeys(sorted[index - 1], sorted[index]) == 0 {
+            throw JSONLineError("member appears twice", at: max(sorted[index - 1].column, sorted[index].column))
+        }
+        reordered.removeAll(keepingCapacity: true)
+        for (offset, member) in sorted.enumerated() {
+            let movedBy = start + reordered.count - member.entry.lowerBound
+            reordered.append(contentsOf: output[member.entry])
+            members[first + offset] = Member(
+                entry: member.entry.lowerBound + movedBy..<member.entry.upperBound + movedBy,
+                key: member.key.lowerBound + movedBy..<member.key.upperBound + movedBy, column: member.column)
+        }
+        output.replaceSubrange(start..., with: reordered)
+    }
+
+    // MARK: Values
+
+    /// Reads a value as the bytes of a `Value` message.
+    private mutating func value(_ scanner: inout JSONScanner, depth: Int) throws(JSONLineError) {
+        switch scanner.peek() {
+        case 0x22:
+            let range = try scanner.string()
+            appendTag(ValueTag.string)
+            let length = reserveLength()
+            try scanner.append(range, to: &output)
+            fillLength(at: length)
+        case 0x7B:
+            if let form = try ExtendedForm(at: scanner) { return try extended(form, &scanner, depth: depth) }
+            try map(&scanner, depth: depth)
+        case 0x5B: try array(&scanner, depth: depth)
+        case 0x74:
+            try scanner.literal("true")
+            output.append(UInt8(ValueTag.boolean))
+            output.append(1)
+        case 0x66:
+            try scanner.literal("false")
+            output.append(UInt8(ValueTag.boolean))
+            output.append(0)
+        case 0x6E:
+            try scanner.literal("null")
+            output.append(UInt8(ValueTag.null))
+            output.append(0)
+        case 0x2D, 0x30...0x39:
+            switch try scanner.number() {
+            case .integer(let integer):
+                output.append(UInt8(ValueTag.integer))
+                appendVarint(UInt64(bitPattern: integer))
+            case .double(let double): appendDouble(double)
+            }
+        default: throw JSONLineError("expected a value", at: scanner.position)
+        }
+    }
+
+    private mutating func map(_ scanner: inout JSONScanner, depth: Int) throws(JSONLineError) {
+        try checkDepth(depth, scanner)
+        output.append(UInt8(ValueTag.map))
+        let length = reserveLength()
+        try object(&scanner, entryTag: DocumentTag.mapEntry, depth: depth)
+        fillLength(at: length)
+    }
+
+    private mutating func array(_ scanner: inout JSONScanner, depth: Int) throws(JSONLineError) {
+        try checkDepth(depth, scanner)
+        output.append(UInt8(ValueTag.array))
+        let length = reserveLength()
+        try scanner.expect(0x5B)
+        if !scanner.skip(0x5D) {
+            repeat {
+                if scanner.peek() == 0x5B { throw JSONLineError("an array cannot stand directly in an array", at: scanner.position) }
+                output.append(DocumentTag.arrayElement)
+                let elementLength = reserveLength()
+                try value(&scanner, depth: depth + 1)
+                fillLength(at: elementLength)
+            } while scanner.skip(0x2C)
+            try scanner.expect(0x5D)
+        }
+        fillLength(at: length)
+    }
+
+    private func checkDepth(_ depth: Int, _ scanner: borrowing JSONScanner) throws(JSONLineError) {
+        if depth > Limits.nestingDepth {
+            throw JSONLineError("maps and arrays nest more than \(Limits.nestingDepth) deep", at: scanner.position)
+        }
+    }
+
+    // MARK: Values that JSON lacks
+
+    private mutating func extended(_ form: ExtendedForm, _ scanner: inout JSONScanner, depth: Int) throws(JSONLineError) {
+        try scanner.expect(0x7B)
+        _ = scanner.peek()
+        _ = try scanner.string()
+        try scanner.expect(0x3A)
+        _ = scanner.peek()
+        let start = scanner.position
+        switch form {
+        case .double:
+            switch try unescapedText(&scanner) {
+            case "NaN": appendDouble(.nan)
+            case "Infinity": appendDouble(.infinity)
+            case "-Infinity": appendDouble(-.infinity)
+            default: throw JSONLineError("$double takes \"NaN\", \"Infinity\" or \"-Infinity\"", at: start)
+            }
+        case .bytes:
+            _ = try unescapedText(&scanner)
+            guard let bytes = Base64.decode(text.span) else { throw JSONLineError("$bytes takes padded base64", at: start) }
+            appendTag(ValueTag.bytes)
+            appendVarint(UInt64(bytes.count))
+            output.append(contentsOf: bytes)
+        case .timestamp:
+            _ = try unescapedText(&scanner)
+            guard let microseconds = RFC3339.microseconds(text.span) else {
+                throw JSONLineError("$timestamp takes an RFC 3339 time in years 0001 to 9999", at: start)
+            }
+            output.append(UInt8(ValueTag.timestamp))
+            let length = reserveLength()
+            appendTimestamp(TimestampValue(microseconds: microseconds))
+            fillLength(at: length)
+        case .reference:
+            _ = try unescapedText(&scanner)
+            output.append(UInt8(ValueTag.reference))
+            let length = reserveLength()
+            if !text.starts(with: "projects/".utf8) { output.append(contentsOf: documentsRoot) }
+            output.append(contentsOf: text)
+            fillLength(at: length)
+        case .geoPoint:
+            let point = try numbers(&scanner)
+            guard point.count == 2, abs(point[0]) <= 90, abs(point[1]) <= 180 else {
+                throw JSONLineError("$geoPoint takes [latitude, longitude] within 90 and 180 degrees", at: start)
+            }
+            output.append(UInt8(ValueTag.geoPoint))
+            let length = reserveLength()
+            appendFixed64(field: 1, point[0])
+            appendFixed64(field: 2, point[1])
+            fillLength(at: length)
+        case .vector: appendVector(try numbers(&scanner))
+        case .map: try map(&scanner, depth: depth)
+        }
+        try scanner.expect(0x7D)
+    }
+
+    /// Reads a string into `text` and, for comparing, as a `String`.
+    private mutating func unescapedText(_ scanner: inout JSONScanner) throws(JSONLineError) -> String {
+        _ = scanner.peek()
+        let range = try scanner.string()
+        text.removeAll(keepingCapacity: true)
+        try scanner.append(range, to: &text)
+        return text.count <= 9 ? String(decoding: text, as: UTF8.self) : ""
+    }
+
+    /// Reads `[number, ...]`; integers count as doubles, and `{"$double": ...}` is allowed.
+    private mutating func numbers(_ scanner: inout JSONScanner) throws(JSONLineError) -> [Double] {
+        var result: [Double] = []
+        try scanner.expect(0x5B)
+        if scanner.skip(0x5D) { return result }
+        repeat {
+            switch scanner.peek() {
+            case 0x2D, 0x30...0x39:
+                switch try scanner.number() {
+                case .integer(let integer): result.append(Double(integer))
+                case .double(let double): result.append(double)
+                }
+            default:
+                // {"$double": "NaN"}: write it as a value, then take the double back.
+                let start = output.count
+                guard try ExtendedForm(at: scanner) == .double else { throw JSONLineError("expected a number", at: scanner.position) }
+                try extended(.double, &scanner, depth: 0)
+                result.append(double(from: start))
+                output.removeSubrange(start...)
+            }
+        } while scanner.skip(0x2C)
+        try scanner.expect(0x5D)
+        return result
+    }
+
+    /// The double of the `Value` message that fills `output` from `start`.
+    private func double(from start: Int) -> Double {
+        var bits: UInt64 = 0
+        for offset in (1...8).reversed() { bits = bits << 8 | UInt64(output[start + offset]) }
+        return Double(bitPattern: bits)
+    }
+
+    // MARK: Names
+
+    private func isName(_ key: JSONScanner.StringRange, _ scanner: borrowing JSONScanner) throws(JSONLineError) -> Bool {
+        guard key.end - key.start == 8 else { return false }
+        return unsafe scanner.line.extracting(key.start..<key.end).bytes.equalsBytes("__name__".utf8Span.span.bytes)
+    }
+
+    private mutating func documentName(_ scanner: inout JSONScanner) throws(JSONLineError) {
+        _ = scanner.peek()
+        let start = scanner.position
+        let range = try scanner.string()
+        if !name.isEmpty { throw JSONLineError("__name__ appears twice", at: start) }
+        try scanner.append(range, to: &name)
+        if name.isEmpty { throw JSONLineError("__name__ is empty", at: start) }
+    }
+
+    private mutating func takeID(from field: [UInt8], among members: ArraySlice<Member>) throws(JSONLineError) {
+        let fieldName = String(decoding: field, as: UTF8.self)
+        if !name.isEmpty { throw JSONLineError("the line has both __name__ and \(fieldName)", at: 0) }
+        for member in members where output[member.key].elementsEqual(field) {
+            // The entry's value: tag, length, then the Value message.
+            do {
+                var entry = unsafe WireReader(output.span.bytes.extracting(member.key.upperBound..<member.entry.upperBound))
+                guard let valueTag = try entry.nextTag() else { break }
+                var value = try entry.message(valueTag)
+                guard let tag = try value.nextTag() else { break }
+                switch tag.rawValue {
+                case ValueTag.string: name = try value.byteArray(tag)
+                case ValueTag.integer: name = Array(String(try value.int64(tag)).utf8)
+                default: throw JSONLineError("\(fieldName) is no string or integer, so it cannot name the document", at: member.column)
+                }
+            } catch let error as JSONLineError {
+                throw error
+            } catch {
+                fatalError("the parser wrote a value that does not read back: \(error)")
+            }
+            if name.isEmpty { throw JSONLineError("\(fieldName) is empty", at: member.column) }
+            if name.contains(0x2F) { throw JSONLineError("\(fieldName) contains a slash, so it cannot be an id", at: member.column) }
+            return
+        }
+        throw JSONLineError("no member \(fieldName) to name the document", at: 0)
+    }
+}
+
+// MARK: - Wire bytes
+
+extension JSONLineParser {
+    /// Keeps a byte free for a length; ``fillLength(at:)`` takes what it returns.
+    private mutating func reserveLength() -> Int {
+        output.append(0)
+        return output.count - 1
+    }
+
+    /// Writes the length of everything behind `offset` there; returns by how many bytes that had to move.
+    @discardableResult
+    private mutating func fillLength(at offset: Int) -> Int {
+        var length = UInt64(output.count - offset - 1)
+        if length < 0x80 {
+            output[offset] = UInt8(length)
+            return 0
+        }
+        var prefix: [UInt8] = []
+        while length >= 0x80 {
+            prefix.append(UInt8(truncatingIfNeeded: length) | 0x80)
+            length >>= 7
+        }
+        prefix.append(UInt8(length))
+        output.replaceSubrange(offset...offset, with: prefix)
+        return prefix.count - 1
+    }
+
+    private mutating func appendVarint(_ value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            output.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        output.append(UInt8(rest))
+    }
+
+    private mutating func appendTag(_ tag: UInt32) { appendVarint(UInt64(tag)) }
+
+    private mutating func appendDouble(_ value: Double) {
+        output.append(UInt8(ValueTag.double))
+        // Canonical form knows one NaN.
+        appendLittleEndian((value.isNaN ? Double.nan : value).bitPattern)
+    }
+
+    /// A double field, left out when it is +0 as proto3 does.
+    private mutating func appendFixed64(field: Int, _ value: Double) {
+        guard value.bitPattern != 0 else { return }
+        output.append(UInt8(WireTag(field: field, .fixed64).rawValue))
+        appendLittleEndian(value.bitPattern)
+    }
+
+    private mutating func appendLittleEndian(_ bits: UInt64) {
+        for shift in stride(from: 0, to: 64, by: 8) { output.append(UInt8(truncatingIfNeeded: bits >> shift)) }
+    }
+
+    private mutating func appendTimestamp(_ value: TimestampValue) {
+        if value.seconds != 0 {
+            output.append(UInt8(WireTag(field: 1, .varint).rawValue))
+            appendVarint(UInt64(bitPattern: value.seconds))
+        }
+        if value.nanoseconds != 0 {
+            output.append(UInt8(WireTag(field: 2, .varint).rawValue))
+            appendVarint(UInt64(value.nanoseconds))
+        }
+    }
+
+    /// A vector is the map {__type__: "__vector__", value: [doubles]}.
+    private mutating func appendVector(_ elements: [Double]) {
+        output.append(UInt8(ValueTag.map))
+        let mapLength = reserveLength()
+
+        output.append(DocumentTag.mapEntry)
+        let typeLength = reserveLength()
+        appendKey("__type__")
+        output.append(DocumentTag.entryValue)
+        let typeValueLength = reserveLength()
+        appendTag(ValueTag.string)
+        let sentinel = "__vector__".utf8
+        output.append(UInt8(sentinel.count))
+        output.append(contentsOf: sentinel)
+        fillLength(at: typeValueLength)
+        fillLength(at: typeLength)
+
+        output.append(DocumentTag.mapEntry)
+        let valueLength = reserveLength()
+        appendKey("value")
+        output.append(DocumentTag.entryValue)
+        let arrayValueLength = reserveLength()
+        output.append(UInt8(ValueTag.array))
+        let arrayLength = reserveLength()
+        for element in elements {
+            output.append(DocumentTag.arrayElement)
+            output.append(9)
+            appendDouble(element)
+        }
+        fillLength(at: arrayLength)
+        fillLength(at: arrayValueLength)
+        fillLength(at: valueLength)
+        fillLength(at: mapLength)
+    }
+
+    private mutating func appendKey(_ key: StaticString) {
+        output.append(DocumentTag.entryKey)
+        output.append(UInt8(key.utf8CodeUnitCount))
+        // The literal's bytes live as long as the program.
+        unsafe output.append(contentsOf: UnsafeBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount))
+    }
+}
