@@ -1,0 +1,87 @@
+// Small pieces that the query messages share on the wire: field references, wrapped numbers, enumeration numbers.
+
+extension RawRepresentable where RawValue == UInt8 {
+    /// The case with an enumeration number from the wire, if there is one.
+    init?(rawNumber: Int32) {
+        guard let raw = UInt8(exactly: rawNumber) else { return nil }
+        self.init(rawValue: raw)
+    }
+}
+
+extension WireReader {
+    /// The number in a `google.protobuf.Int32Value` or `Int64Value`.
+    @_lifetime(self: copy self)
+    mutating func wrappedInteger(_ tag: WireTag) throws(InvalidDocument) -> Int64 {
+        var message = try message(tag)
+        var value: Int64 = 0
+        while let tag = try message.nextTag() {
+            if tag.fieldNumber == 1 { value = try message.int64(tag) } else { try message.skip(tag) }
+        }
+        return value
+    }
+
+    /// The number in a `google.protobuf.DoubleValue`.
+    @_lifetime(self: copy self)
+    mutating func wrappedDouble(_ tag: WireTag) throws(InvalidDocument) -> Double {
+        var message = try message(tag)
+        var value = 0.0
+        while let tag = try message.nextTag() {
+            if tag.fieldNumber == 1 { value = try message.double(tag) } else { try message.skip(tag) }
+        }
+        return value
+    }
+}
+
+extension WireWriter {
+    /// A `FieldReference` message in the given field.
+    mutating func appendFieldReference(_ field: Int, _ path: FieldPath) {
+        withLengthPrefix(field: field) { $0.appendField(2, string: path.description) }
+    }
+}
+
+extension FieldPath {
+    /// Reads a `FieldReference` message.
+    init(fieldReference wire: RawSpan) throws {
+        var text: String?
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            if tag.fieldNumber == 2 { text = try reader.string(tag) } else { try reader.skip(tag) }
+        }
+        guard let text else { throw RequestError.invalidArgument("A field reference must have a field path.") }
+        try self.init(text)
+    }
+}
+
+extension EncodedValue {
+    /// Reads a value that is compared and never stored: a filter's operand or a cursor's value.
+    ///
+    /// - Throws: `InvalidDocument` for what could not be a value.
+    package init(operand wire: RawSpan) throws(InvalidDocument) {
+        let value = try Value(wire: wire)
+        self.init(value)
+    }
+
+    /// The canonical bytes of a value.
+    package init(_ value: Value) {
+        var writer = WireWriter(capacity: 32)
+        value.encode(into: &writer)
+        self.init(canonical: writer.copyBytes())
+    }
+
+    /// Lends the value's message.
+    @inlinable package var span: RawSpan {
+        @_lifetime(borrow self)
+        borrowing get { bytes.byteSpan }
+    }
+}
+
+extension RequestError {
+    /// Whatever reading a message threw, as the client is told of it.
+    init(queryFault error: any Error) {
+        switch error {
+        case let error as RequestError: self = error
+        case let error as InvalidDocument: self.init(error)
+        default: self = .invalidArgument("The query could not be read: \(error)")
+        }
+    }
+}

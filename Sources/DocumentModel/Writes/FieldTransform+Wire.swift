@@ -1,0 +1,97 @@
+// Reading and writing field transforms. Field numbers: `google/firestore/v1/write.proto`.
+
+extension FieldTransform {
+    /// Reads every `FieldTransform` in a repeated field of a message, in order.
+    static func list(wire: RawSpan, field: Int) throws -> [FieldTransform] {
+        var transforms: [FieldTransform] = []
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            if tag.fieldNumber == field {
+                transforms.append(try FieldTransform(wire: try reader.span(tag)))
+            } else {
+                try reader.skip(tag)
+            }
+        }
+        return transforms
+    }
+
+    /// Reads the message.
+    ///
+    /// - Throws: `RequestError` or `InvalidDocument`.
+    package init(wire: RawSpan) throws {
+        var path: FieldPath?
+        var operation: Operation?
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: path = try FieldPath(try reader.string(tag))
+            case 2:
+                guard try reader.int32(tag) == 1 else {
+                    throw RequestError.invalidArgument("The only server value that a field can be set to is REQUEST_TIME.")
+                }
+                operation = .requestTime
+            case 3: operation = .increment(try Number(wire: try reader.span(tag), of: "increment"))
+            case 4: operation = .maximum(try Number(wire: try reader.span(tag), of: "maximum"))
+            case 5: operation = .minimum(try Number(wire: try reader.span(tag), of: "minimum"))
+            case 6: operation = .appendMissingElements(try FieldTransform.elements(try reader.span(tag)))
+            case 7: operation = .removeAllFromArray(try FieldTransform.elements(try reader.span(tag)))
+            default: try reader.skip(tag)
+            }
+        }
+        guard let path else { throw RequestError.invalidArgument("A field transform must have a field path.") }
+        guard let operation else { throw RequestError.invalidArgument("A field transform must have a type.") }
+        self.init(path: path, operation: operation)
+    }
+
+    /// The elements of an `ArrayValue`, each as canonical bytes.
+    private static func elements(_ array: RawSpan) throws -> [EncodedValue] {
+        var elements: [EncodedValue] = []
+        var reader = WireReader(array)
+        while let tag = try reader.nextTag() {
+            if tag.fieldNumber == 1 {
+                elements.append(try EncodedValue(operand: try reader.span(tag)))
+            } else {
+                try reader.skip(tag)
+            }
+        }
+        return elements
+    }
+
+    /// Appends the message's fields.
+    package func encode(into writer: inout WireWriter) {
+        writer.appendField(1, string: path.description)
+        switch operation {
+        case .requestTime: writer.appendField(2, varint: 1)
+        case .increment(let number): writer.withLengthPrefix(field: 3) { number.value.encode(into: &$0) }
+        case .maximum(let number): writer.withLengthPrefix(field: 4) { number.value.encode(into: &$0) }
+        case .minimum(let number): writer.withLengthPrefix(field: 5) { number.value.encode(into: &$0) }
+        case .appendMissingElements(let elements): FieldTransform.encode(elements, field: 6, into: &writer)
+        case .removeAllFromArray(let elements): FieldTransform.encode(elements, field: 7, into: &writer)
+        }
+    }
+
+    private static func encode(_ elements: [EncodedValue], field: Int, into writer: inout WireWriter) {
+        writer.withLengthPrefix(field: field) { writer in
+            for element in elements { writer.appendField(1, bytes: element.bytes) }
+        }
+    }
+}
+
+extension FieldTransform.Number {
+    /// Reads a `Value` message that must hold a number.
+    init(wire: RawSpan, of transform: StaticString) throws {
+        switch try Value(wire: wire) {
+        case .integer(let number): self = .integer(number)
+        case .double(let number): self = .double(number)
+        default: throw RequestError.invalidArgument("The operand of \(transform) must be an integer or a double.")
+        }
+    }
+
+    /// The number as a value.
+    package var value: Value {
+        switch self {
+        case .integer(let number): .integer(number)
+        case .double(let number): .double(number)
+        }
+    }
+}

@@ -1,0 +1,107 @@
+// Appending writes that were not read from the wire, and the checks that every write passes.
+
+extension WriteList {
+    /// Appends a set, or with a mask a change of some fields.
+    ///
+    /// - Parameters:
+    ///   - name: the document's full resource name.
+    ///   - fields: the document's field entries, canonical or not.
+    ///   - mask: the paths to change; nil replaces the document.
+    package mutating func update(
+        _ name: RawSpan, fields: RawSpan, mask: DocumentMask? = nil, precondition: Precondition? = nil,
+        transforms: [FieldTransform] = []
+    ) throws(RequestError) {
+        try append(.update, name: name, fields: fields, mask: mask, precondition: precondition, transforms: transforms)
+    }
+
+    package mutating func delete(_ name: RawSpan, precondition: Precondition? = nil) throws(RequestError) {
+        try append(
+            .delete, name: name, fields: name.extracting(first: 0), mask: nil, precondition: precondition,
+            transforms: [])
+    }
+
+    package mutating func verify(_ name: RawSpan, precondition: Precondition) throws(RequestError) {
+        try append(
+            .verify, name: name, fields: name.extracting(first: 0), mask: nil, precondition: precondition,
+            transforms: [])
+    }
+
+    /// Appends one checked write; leaves the list as it was when a check fails.
+    mutating func append(
+        _ kind: Write.Kind, name: RawSpan, fields: RawSpan, mask: DocumentMask?, precondition: Precondition?,
+        transforms: [FieldTransform]
+    ) throws(RequestError) {
+        try checkName(name)
+        try WriteList.checkParts(kind, name: name, mask: mask, precondition: precondition, transforms: transforms)
+        let nameStart = bytes.count
+        bytes.append(copying: name)
+        let fieldsStart = bytes.count
+        if kind == .update {
+            do throws(RequestError) {
+                try appendCanonical(fields, name: name)
+            } catch {
+                bytes.removeSubrange(nameStart...)
+                throw error
+            }
+        }
+        writes.append(
+            Write(
+                kind: kind, name: nameStart..<fieldsStart, fields: fieldsStart..<bytes.count, mask: mask,
+                precondition: precondition, transforms: transforms))
+    }
+
+    /// The name must be a document's, in the list's database.
+    private func checkName(_ name: RawSpan) throws(RequestError) {
+        let view = try ResourceNameView(resource: name)
+        if !view.isDocument { throw RequestError(.notADocument, name: name) }
+        if !view.databaseBytes.equalsBytes(database.utf8.byteSpan) {
+            throw .invalidArgument(
+                "Document \"\(String(repairingUTF8: name))\" is not in the request's database \(database).")
+        }
+    }
+
+    private static func checkParts(
+        _ kind: Write.Kind, name: RawSpan, mask: DocumentMask?, precondition: Precondition?,
+        transforms: [FieldTransform]
+    ) throws(RequestError) {
+        if kind != .update, mask != nil {
+            throw .invalidArgument("An update mask is only allowed with an update.")
+        }
+        if let mask, mask.paths.contains(where: \.isDocumentName) {
+            throw .invalidArgument("An update mask cannot contain __name__.")
+        }
+        if transforms.isEmpty { return }
+        if kind == .delete || kind == .verify {
+            throw .invalidArgument("Field transforms are only allowed with an update.")
+        }
+        if transforms.count > Limits.transformsPerDocument {
+            throw WriteList.tooManyTransforms(name)
+        }
+        if transforms.contains(where: \.path.isDocumentName) {
+            throw .invalidArgument("A field transform cannot change __name__.")
+        }
+    }
+
+    static func tooManyTransforms(_ name: RawSpan) -> RequestError {
+        RequestError(
+            .invalidArgument,
+            "A commit may apply at most \(Limits.transformsPerDocument) field transforms to one document.",
+            documentName: String(repairingUTF8: name))
+    }
+
+    /// Validates a document's fields and appends their canonical form.
+    private mutating func appendCanonical(_ fields: RawSpan, name: RawSpan) throws(RequestError) {
+        do throws(InvalidDocument) {
+            bytes.append(contentsOf: try MapValue(documentBytes: fields).documentBytes)
+        } catch {
+            throw RequestError(error, documentName: String(repairingUTF8: name))
+        }
+    }
+}
+
+extension [UInt8] {
+    /// Appends a copy of the span's bytes.
+    mutating func append(copying span: RawSpan) {
+        unsafe span.withUnsafeBytes { unsafe append(contentsOf: $0) }
+    }
+}

@@ -1,0 +1,122 @@
+// Reading writes from the wire into a list, and writing a list out.
+
+extension WriteList {
+    /// Reads one `Write` message and appends it.
+    ///
+    /// The document is validated and stored in canonical form. When this throws, the list is as it was.
+    ///
+    /// - Throws: `INVALID_ARGUMENT` naming the document, and the field if one is to blame.
+    package mutating func append(wire: RawSpan) throws(RequestError) {
+        do {
+            let parts = try WriteParts(wire)
+            guard let kind = parts.kind else { throw RequestError.invalidArgument("A write must have an operation.") }
+            let mask = parts.hasMask ? try DocumentMask(wire: parts.mask) : nil
+            let precondition = parts.hasPrecondition ? try Precondition(wire: parts.precondition) : nil
+            let transforms =
+                kind == .transform
+                ? try FieldTransform.list(wire: parts.transform, field: 2)
+                : parts.hasUpdateTransforms ? try FieldTransform.list(wire: wire, field: 7) : []
+            if parts.hasScatteredFields {
+                let fields = try WriteParts.gatherFields(document: parts.document)
+                try append(
+                    kind, name: parts.name, fields: fields.byteSpan, mask: mask, precondition: precondition,
+                    transforms: transforms)
+            } else {
+                try append(
+                    kind, name: parts.name, fields: parts.fields, mask: mask, precondition: precondition,
+                    transforms: transforms)
+            }
+        } catch let error as RequestError {
+            throw error
+        } catch let error as InvalidDocument {
+            throw RequestError(error)
+        } catch {
+            preconditionFailure("reading a write threw neither of its two error types: \(error)")
+        }
+    }
+
+    /// Appends the writes as the given repeated field of a message: 2 in `CommitRequest` and `BatchWriteRequest`.
+    package func encode(field: Int, into writer: inout WireWriter) {
+        for write in writes {
+            writer.withLengthPrefix(field: field) { encode(write, into: &$0) }
+        }
+    }
+
+    /// Appends the fields of one `Write` message.
+    package func encode(_ write: Write, into writer: inout WireWriter) {
+        switch write.kind {
+        case .update:
+            writer.withLengthPrefix(field: 1) { writer in
+                writer.appendField(1, bytes: name(of: write))
+                writer.append(fields(of: write))
+            }
+        case .delete: writer.appendField(2, bytes: name(of: write))
+        case .verify: writer.appendField(5, bytes: name(of: write))
+        case .transform:
+            writer.withLengthPrefix(field: 6) { writer in
+                writer.appendField(1, bytes: name(of: write))
+                for transform in write.transforms { writer.withLengthPrefix(field: 2) { transform.encode(into: &$0) } }
+            }
+        }
+        if let mask = write.mask { writer.withLengthPrefix(field: 3) { mask.encode(into: &$0) } }
+        if let precondition = write.precondition {
+            writer.withLengthPrefix(field: 4) { precondition.encode(into: &$0) }
+        }
+        if write.kind == .update {
+            for transform in write.transforms { writer.withLengthPrefix(field: 7) { transform.encode(into: &$0) } }
+        }
+    }
+}
+
+extension DocumentMask {
+    /// Reads the message.
+    package init(wire: RawSpan) throws(RequestError) {
+        self.init(paths: [])
+        do {
+            var reader = WireReader(wire)
+            while let tag = try reader.nextTag() {
+                if tag.fieldNumber == 1 {
+                    paths.append(try FieldPath(try reader.string(tag)))
+                } else {
+                    try reader.skip(tag)
+                }
+            }
+        } catch let error as InvalidDocument {
+            throw RequestError(error)
+        } catch let error as RequestError {
+            throw error
+        } catch {
+            preconditionFailure("reading a mask threw neither of its two error types: \(error)")
+        }
+    }
+
+    /// Appends the message's fields.
+    package func encode(into writer: inout WireWriter) {
+        for path in paths { writer.appendField(1, string: path.description) }
+    }
+}
+
+extension Precondition {
+    /// Reads the message; nil if it asks for nothing.
+    package init?(wire: RawSpan) throws(InvalidDocument) {
+        var condition: Precondition?
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: condition = .exists(try reader.boolean(tag))
+            case 2: condition = .updateTime(try reader.timestamp(tag))
+            default: try reader.skip(tag)
+            }
+        }
+        guard let condition else { return nil }
+        self = condition
+    }
+
+    /// Appends the message's field.
+    package func encode(into writer: inout WireWriter) {
+        switch self {
+        case .exists(let exists): writer.appendField(1, boolean: exists)
+        case .updateTime(let time): writer.appendField(2, timestamp: time)
+        }
+    }
+}

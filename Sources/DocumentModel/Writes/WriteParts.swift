@@ -1,0 +1,113 @@
+// One `Write` message taken apart in place: where its name, fields, mask, precondition and transforms stand.
+//
+// Field numbers: `google/firestore/v1/write.proto` and `document.proto`; field 5, `verify`, is not in the public schema
+// and is sent by mobile clients' transactions.
+
+/// The parts of a `Write` message, lent from its bytes; nothing is copied, and contents are not judged yet.
+struct WriteParts: ~Escapable {
+    private(set) var kind: Write.Kind?
+    /// The document's resource name, unchecked.
+    private(set) var name: RawSpan
+    /// The `Document` message of an update.
+    private(set) var document: RawSpan
+    /// The run of `fields` entries in `document`; all of them unless `hasScatteredFields`.
+    private(set) var fields: RawSpan
+    /// Whether other fields stand between the `fields` entries.
+    private(set) var hasScatteredFields = false
+    /// The `DocumentMask` message; meaningful if `hasMask`.
+    private(set) var mask: RawSpan
+    private(set) var hasMask = false
+    /// The `Precondition` message; meaningful if `hasPrecondition`.
+    private(set) var precondition: RawSpan
+    private(set) var hasPrecondition = false
+    /// The `DocumentTransform` message of a transform.
+    private(set) var transform: RawSpan
+    private(set) var hasUpdateTransforms = false
+
+    @_lifetime(copy wire)
+    init(_ wire: RawSpan) throws(InvalidDocument) {
+        let empty = wire.extracting(first: 0)
+        name = empty
+        document = empty
+        fields = empty
+        mask = empty
+        precondition = empty
+        transform = empty
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1:
+                kind = .update
+                document = try reader.span(tag)
+            case 2:
+                kind = .delete
+                name = try reader.span(tag)
+            case 3:
+                mask = try reader.span(tag)
+                hasMask = true
+            case 4:
+                precondition = try reader.span(tag)
+                hasPrecondition = true
+            case 5:
+                kind = .verify
+                name = try reader.span(tag)
+            case 6:
+                kind = .transform
+                transform = try reader.span(tag)
+            case 7:
+                try reader.skip(tag)
+                hasUpdateTransforms = true
+            default: try reader.skip(tag)
+            }
+        }
+        if kind == .update { try readDocument() }
+        if kind == .transform { try readTransform() }
+    }
+
+    /// Finds the name and the run of field entries in the `Document` message.
+    private mutating func readDocument() throws(InvalidDocument) {
+        var runStart = 0
+        var runEnd = 0
+        var reader = WireReader(document)
+        name = document.extracting(first: 0)
+        while true {
+            let start = reader.position
+            guard let tag = try reader.nextTag() else { break }
+            switch tag.fieldNumber {
+            case 1: name = try reader.span(tag)
+            case 2:
+                try reader.expect(tag, .lengthDelimited)
+                try reader.skip(tag)
+                if runEnd == 0 {
+                    runStart = start
+                } else if runEnd != start {
+                    hasScatteredFields = true
+                }
+                runEnd = reader.position
+            default: try reader.skip(tag)
+            }
+        }
+        fields = document.extracting(runStart..<runEnd)
+    }
+
+    private mutating func readTransform() throws(InvalidDocument) {
+        name = transform.extracting(first: 0)
+        var reader = WireReader(transform)
+        while let tag = try reader.nextTag() {
+            if tag.fieldNumber == 1 { name = try reader.span(tag) } else { try reader.skip(tag) }
+        }
+    }
+
+    /// The `fields` entries of a `Document` message, joined.
+    static func gatherFields(document: RawSpan) throws(InvalidDocument) -> [UInt8] {
+        var gathered = WireWriter(capacity: document.byteCount)
+        var reader = WireReader(document)
+        while true {
+            let start = reader.position
+            guard let tag = try reader.nextTag() else { break }
+            try reader.skip(tag)
+            if tag.fieldNumber == 2 { gathered.append(document.extracting(start..<reader.position)) }
+        }
+        return gathered.copyBytes()
+    }
+}

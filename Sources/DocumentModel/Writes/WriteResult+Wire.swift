@@ -1,0 +1,24 @@
+// Reading and writing write results. Field numbers: `google/firestore/v1/write.proto`.
+
+extension WriteResult {
+    /// Reads the message.
+    package init(wire: RawSpan) throws(InvalidDocument) {
+        self.init(updateMicroseconds: nil)
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: updateMicroseconds = UInt64(clamping: try reader.timestamp(tag).microseconds)
+            case 2: transformResults.append(EncodedValue(canonical: try reader.byteArray(tag)))
+            default: try reader.skip(tag)
+            }
+        }
+    }
+
+    /// Appends the message's fields.
+    package func encode(into writer: inout WireWriter) {
+        if let updateMicroseconds {
+            writer.appendField(1, timestamp: TimestampValue(microseconds: Int64(clamping: updateMicroseconds)))
+        }
+        for result in transformResults { writer.appendField(2, bytes: result.bytes) }
+    }
+}

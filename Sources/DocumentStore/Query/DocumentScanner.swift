@@ -1,0 +1,92 @@
+// What query execution needs of storage: two ways of walking it, both in name order.
+//
+// The executor asks for nothing else, so that it can be tested over a dictionary and knows neither keys nor snapshots.
+// Collection groups and whole subtrees are put together from these two walks by `TreeWalk`.
+
+package import DocumentModel
+
+/// A consistent view of one database's documents, as query execution walks it.
+///
+/// All paths are relative to the database's documents root, UTF-8, without a leading slash: `users`, `users/alice`.
+/// Every call of one run must see the same version. Between two calls no cursor or transaction need stay open: the
+/// executor always says where to begin.
+package protocol DocumentScanner: ~Copyable {
+    /// Visits the documents of one collection in the order of their ids, until `body` says stop or the range ends.
+    ///
+    /// - Parameters:
+    ///   - collection: the collection's path, for example `users` or `users/alice/posts`.
+    ///   - range: the ids to visit. Its bounds come from clients: any UTF-8, reserved ids included.
+    ///   - direction: ascending by id (numeric ids first, then UTF-8 bytes), or the reverse.
+    ///   - body: is lent one document at a time.
+    mutating func scanCollection(
+        _ collection: RawSpan, ids range: DocumentIDRange, direction: SortDirection,
+        _ body: (borrowing CandidateDocument) throws(RequestError) -> ScanControl
+    ) throws(RequestError)
+
+    /// The first collection in path order that lies after `position`, below `parent`, and bears the id `collectionID`.
+    ///
+    /// Path order compares segment by segment (numeric ids first, else UTF-8 bytes), a prefix first. The answer may be
+    /// a collection that is empty at the scanner's version.
+    ///
+    /// - Parameters:
+    ///   - position: a collection or document path; the answer is strictly greater. Empty: from the start.
+    ///   - parent: a document path; empty means the whole database.
+    ///   - collectionID: the last segment that the answer must have; nil takes any.
+    /// - Returns: the collection's path, or nil when there is none.
+    mutating func nextCollection(
+        after position: RawSpan, below parent: RawSpan, collectionID: RawSpan?
+    ) throws(RequestError) -> [UInt8]?
+}
+
+/// A document met by a scan, lent until the call returns.
+package struct CandidateDocument: ~Escapable {
+    /// The document's id: the last segment of its path.
+    package let documentID: RawSpan
+    /// Microseconds since 1970.
+    package let createMicroseconds: UInt64
+    /// Microseconds since 1970.
+    package let updateMicroseconds: UInt64
+    /// Canonical field entries.
+    package let fields: RawSpan
+
+    @_lifetime(copy documentID, copy fields)
+    @inlinable package init(
+        documentID: RawSpan, createMicroseconds: UInt64, updateMicroseconds: UInt64, fields: RawSpan
+    ) {
+        self.documentID = documentID
+        self.createMicroseconds = createMicroseconds
+        self.updateMicroseconds = updateMicroseconds
+        self.fields = fields
+    }
+}
+
+/// Whether a scan goes on to the next document.
+package enum ScanControl: Sendable {
+    case more
+    case stop
+}
+
+/// One end of a range of ids.
+package struct DocumentIDBound: Sendable, Equatable {
+    package var id: [UInt8]
+    package var isInclusive: Bool
+
+    package init(id: [UInt8], isInclusive: Bool) {
+        self.id = id
+        self.isInclusive = isInclusive
+    }
+}
+
+/// A range of document ids within one collection; a missing bound is open. May be empty.
+package struct DocumentIDRange: Sendable, Equatable {
+    package var lower: DocumentIDBound?
+    package var upper: DocumentIDBound?
+
+    package init(lower: DocumentIDBound? = nil, upper: DocumentIDBound? = nil) {
+        self.lower = lower
+        self.upper = upper
+    }
+
+    /// Every id.
+    package static let all = DocumentIDRange()
+}

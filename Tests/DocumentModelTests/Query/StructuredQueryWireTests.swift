@@ -1,0 +1,111 @@
+// Query messages on the wire: round trips, what is refused, and bounded recursion.
+
+import DocumentModel
+import Testing
+
+@Suite("Query messages")
+struct StructuredQueryWireTests {
+    static let name = try! FieldPath("a.`b-c`")
+
+    static let queries: [StructuredQuery] = [
+        StructuredQuery(),
+        StructuredQuery(from: [CollectionSelector(collectionID: "users")]),
+        StructuredQuery(
+            select: Projection(fields: [.documentName, name]),
+            from: [CollectionSelector(collectionID: "", allDescendants: true)],
+            filter: .and([
+                .field(name, .equal, EncodedValue(.integer(-3))),
+                .or([.unary(name, .isNotNull), .field(name, .isIn, EncodedValue(.array([.null, .string("é")])))]),
+            ]),
+            orderBy: [Order(field: name, direction: .descending), Order(field: .documentName)],
+            startAt: Cursor(values: [EncodedValue(.double(1.5))], before: true),
+            endAt: Cursor(values: [EncodedValue(.boolean(false)), EncodedValue(.reference("x"))], before: false),
+            offset: 7, limit: 0),
+        StructuredQuery(
+            from: [CollectionSelector(collectionID: "c")],
+            findNearest: FindNearest(
+                vectorField: name, queryVector: EncodedValue(.array([.double(1)])), distanceMeasure: .cosine, limit: 5,
+                distanceResultField: name, distanceThreshold: 0)),
+    ]
+
+    @Test("A query reads back as it was written", arguments: queries)
+    func roundTrip(query: StructuredQuery) throws {
+        var writer = WireWriter()
+        query.encode(into: &writer)
+        let again = try StructuredQuery(wire: writer.bytes)
+        #expect(again == query)
+    }
+
+    @Test("Unknown fields are skipped")
+    func unknownFields() throws {
+        var writer = WireWriter()
+        writer.appendField(99, string: "later")
+        Self.queries[2].encode(into: &writer)
+        writer.appendField(98, varint: 5)
+        let again = try StructuredQuery(wire: writer.bytes)
+        #expect(again == Self.queries[2])
+    }
+
+    @Test("Timestamps in operands are floored to microseconds")
+    func flooredOperands() throws {
+        var writer = WireWriter()
+        writer.appendField(10, timestamp: TimestampValue(seconds: -1, nanoseconds: 1_999))
+        let operand = try EncodedValue(operand: writer.bytes)
+        #expect(operand == EncodedValue(.timestamp(TimestampValue(seconds: -1, nanoseconds: 1_000))))
+    }
+
+    @Test("Filters nest up to the bound and not beyond", arguments: [(100, true), (101, false), (20_000, false)])
+    func nesting(levels: Int, isLegal: Bool) {
+        // Built from the inside out: each level wraps the bytes so far.
+        var bytes: [UInt8] = []
+        var leaf = WireWriter()
+        Filter.unary(Self.name, .isNull).encode(into: &leaf)
+        bytes = leaf.copyBytes()
+        for _ in 0..<levels {
+            var writer = WireWriter()
+            writer.withLengthPrefix(field: 1) { writer in
+                writer.appendField(1, varint: 1)
+                writer.appendField(2, bytes: bytes)
+            }
+            bytes = writer.copyBytes()
+        }
+        var query = WireWriter()
+        query.appendField(3, bytes: bytes)
+        let result = Result { () throws(RequestError) in try StructuredQuery(wire: query.bytes) }
+        switch result {
+        case .success: #expect(isLegal)
+        case .failure(let error):
+            #expect(!isLegal)
+            #expect(error.code == .invalidArgument)
+        }
+    }
+
+    @Test("Every truncation of a query is refused or reads as a query, and never traps")
+    func truncation() throws {
+        for query in Self.queries {
+            var writer = WireWriter()
+            query.encode(into: &writer)
+            for length in 0..<writer.count {
+                do {
+                    _ = try StructuredQuery(wire: writer.bytes.extracting(first: length))
+                } catch {
+                    #expect(error.code == .invalidArgument)
+                }
+            }
+        }
+    }
+
+    @Test("Aggregations read back as they were written")
+    func aggregations() throws {
+        let query = StructuredAggregationQuery(
+            query: Self.queries[1],
+            aggregations: [
+                Aggregation(.count(upTo: nil)), Aggregation(.count(upTo: 5), alias: "five"),
+                Aggregation(.sum(Self.name)), Aggregation(.average(Self.name), alias: "mean"),
+            ])
+        var writer = WireWriter()
+        query.encode(into: &writer)
+        let again = try StructuredAggregationQuery(wire: writer.bytes)
+        #expect(again == query)
+    }
+}
