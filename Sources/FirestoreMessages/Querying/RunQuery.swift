@@ -1,0 +1,115 @@
+// RunQuery: the results of a query as a stream of messages.
+// RunQueryRequest: 1 parent, 2 structured_query, 5 transaction | 6 new_transaction | 7 read_time, 10 explain_options.
+// RunQueryResponse: 1 document, 2 transaction, 3 read_time, 4 skipped_results, 6 done.
+
+package import DocumentModel
+
+/// A request to run a query.
+package struct RunQueryRequest: FirestoreMessage, Equatable, Sendable {
+    static let consistencyFields = ReadConsistency.Fields(transaction: 5, newTransaction: 6, readTime: 7)
+
+    /// The documents root of a database, or a document: where the query's collections are found.
+    package var parent: String
+    /// Nil where the sender set none, which servers refuse.
+    package var query: StructuredQuery?
+    package var consistency: ReadConsistency
+    /// Whether the sender wants the plan explained.
+    package var wantsExplanation = false
+
+    package init(parent: String, query: StructuredQuery?, consistency: ReadConsistency = .latest) {
+        self.parent = parent
+        self.query = query
+        self.consistency = consistency
+    }
+
+    package init(wire: RawSpan) throws {
+        self.init(parent: "", query: nil)
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: parent = try reader.string(tag)
+            case 2: query = try StructuredQuery(wire: try reader.span(tag))
+            case 10:
+                try reader.skip(tag)
+                wantsExplanation = true
+            default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
+            }
+        }
+    }
+
+    package func encode(into writer: inout WireWriter) {
+        writer.writeIfSet(1, string: parent)
+        if let query { writer.withLengthPrefix(field: 2) { query.encode(into: &$0) } }
+        consistency.encode(into: &writer, Self.consistencyFields)
+        if wantsExplanation { writer.withLengthPrefix(field: 10) { _ in } }
+    }
+}
+
+/// One message of the stream, lent.
+package struct RunQueryResponseView: ~Escapable {
+    /// Whether the message brings a document; one without only tells progress.
+    package private(set) var hasDocument = false
+    /// The bytes of the Document.
+    package private(set) var document: RawSpan
+    /// The id of the transaction that the request began; empty on all but the first message.
+    package private(set) var transaction: RawSpan
+    package private(set) var readTime: TimestampValue?
+    /// Results left out by the query's offset since the message before.
+    package private(set) var skippedResults: Int32 = 0
+    /// Whether this is certainly the last message.
+    package private(set) var isDone = false
+
+    @_lifetime(copy wire)
+    package init(_ wire: RawSpan) throws(InvalidDocument) {
+        transaction = wire.extracting(first: 0)
+        document = transaction
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: (hasDocument, document) = (true, try reader.span(tag))
+            case 2: transaction = try reader.span(tag)
+            case 3: readTime = try reader.timestamp(tag)
+            case 4: skippedResults = try reader.int32(tag)
+            case 6: isDone = try reader.boolean(tag)
+            default: try reader.skip(tag)
+            }
+        }
+    }
+}
+
+/// One message of the stream, with its own storage.
+package struct RunQueryResponse: FirestoreMessage, Equatable, Sendable {
+    package var document: DocumentMessage?
+    package var transaction: [UInt8]
+    package var readTime: TimestampValue?
+    package var skippedResults: Int32
+    package var isDone: Bool
+
+    package init(
+        document: DocumentMessage? = nil, transaction: [UInt8] = [], readTime: TimestampValue?,
+        skippedResults: Int32 = 0, isDone: Bool = false
+    ) {
+        self.document = document
+        self.transaction = transaction
+        self.readTime = readTime
+        self.skippedResults = skippedResults
+        self.isDone = isDone
+    }
+
+    package init(wire: RawSpan) throws {
+        let view = try RunQueryResponseView(wire)
+        document = view.hasDocument ? try DocumentMessage(wire: view.document) : nil
+        transaction = [UInt8](copying: view.transaction)
+        readTime = view.readTime
+        skippedResults = view.skippedResults
+        isDone = view.isDone
+    }
+
+    package func encode(into writer: inout WireWriter) {
+        if let document { writer.withLengthPrefix(field: 1) { document.encode(into: &$0) } }
+        if !transaction.isEmpty { writer.writeIfSet(2, bytes: transaction) }
+        if let readTime { writer.appendField(3, timestamp: readTime) }
+        writer.writeIfSet(4, int64: Int64(skippedResults))
+        writer.writeIfSet(6, boolean: isDone)
+    }
+}

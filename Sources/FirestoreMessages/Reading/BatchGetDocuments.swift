@@ -1,0 +1,170 @@
+// BatchGetDocuments: several documents, answered as a stream of one message for each distinct name.
+// BatchGetDocumentsRequest: 1 database, 2 documents*, 3 mask, 4 transaction | 5 new_transaction | 7 read_time.
+// BatchGetDocumentsResponse: 1 found | 2 missing, 3 transaction, 4 read_time.
+
+package import DocumentModel
+
+/// A request for several documents, with its own storage.
+package struct BatchGetDocumentsRequest: FirestoreMessage, Equatable, Sendable {
+    static let consistencyFields = ReadConsistency.Fields(transaction: 4, newTransaction: 5, readTime: 7)
+
+    /// `projects/{project}/databases/{database}`; every document must lie in it.
+    package var database: String
+    /// Full resource names; doubles are answered once.
+    package var documents: [String]
+    /// The fields wanted; nil asks for all, an empty mask for none.
+    package var mask: DocumentMask?
+    package var consistency: ReadConsistency
+
+    package init(
+        database: String, documents: [String], mask: DocumentMask? = nil, consistency: ReadConsistency = .latest
+    ) {
+        self.database = database
+        self.documents = documents
+        self.mask = mask
+        self.consistency = consistency
+    }
+
+    package init(wire: RawSpan) throws {
+        self.init(database: "", documents: [])
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: database = try reader.string(tag)
+            case 2: documents.append(try reader.string(tag))
+            case 3: mask = try DocumentMask(wire: try reader.span(tag))
+            default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
+            }
+        }
+    }
+
+    package func encode(into writer: inout WireWriter) {
+        writer.writeIfSet(1, string: database)
+        for document in documents { writer.appendField(2, string: document) }
+        if let mask { writer.withLengthPrefix(field: 3) { mask.encode(into: &$0) } }
+        consistency.encode(into: &writer, Self.consistencyFields)
+    }
+}
+
+/// A request for several documents, lent; allocates nothing unless it has a mask or a transaction.
+package struct BatchGetDocumentsRequestView: ~Escapable {
+    /// The database's name; not checked.
+    package private(set) var database: RawSpan
+    /// How many names the request holds, doubles included.
+    package private(set) var documentCount = 0
+    package private(set) var mask: DocumentMask?
+    package private(set) var consistency = ReadConsistency.latest
+
+    private let wire: RawSpan
+
+    @_lifetime(copy wire)
+    package init(_ wire: RawSpan) throws {
+        self.wire = wire
+        database = wire.extracting(first: 0)
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: database = try reader.span(tag)
+            case 2:
+                _ = try reader.span(tag)
+                documentCount += 1
+            case 3: mask = try DocumentMask(wire: try reader.span(tag))
+            default:
+                if try !consistency.read(tag, from: &reader, BatchGetDocumentsRequest.consistencyFields) {
+                    try reader.skip(tag)
+                }
+            }
+        }
+    }
+
+    /// Lends every document name in the order of the request; not checked.
+    package func forEachDocument<Failure: Error>(_ body: (RawSpan) throws(Failure) -> Void) throws(Failure) {
+        var reader = WireReader(wire)
+        // Every byte was read once by `init`, so nothing but the body throws here.
+        while let tag = try? reader.nextTag() {
+            if tag.fieldNumber == 2 {
+                guard let name = try? reader.span(tag) else { return }
+                try body(name)
+            } else if (try? reader.skip(tag)) == nil {
+                return
+            }
+        }
+    }
+}
+
+/// One answer of the stream, lent.
+package struct BatchGetDocumentsResponseView: ~Escapable {
+    /// What the message says about a document.
+    package enum Kind: Equatable, Sendable {
+        /// Nothing: the message carries only a transaction or a read time.
+        case none
+        /// ``body`` is the bytes of a Document.
+        case found
+        /// ``body`` is the resource name of a document that does not exist.
+        case missing
+    }
+
+    package private(set) var kind = Kind.none
+    package private(set) var body: RawSpan
+    /// The id of the transaction that the request began; empty on all but the first message.
+    package private(set) var transaction: RawSpan
+    package private(set) var readTime: TimestampValue?
+
+    @_lifetime(copy wire)
+    package init(_ wire: RawSpan) throws {
+        body = wire.extracting(first: 0)
+        transaction = body
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: (kind, body) = (.found, try reader.span(tag))
+            case 2: (kind, body) = (.missing, try reader.span(tag))
+            case 3: transaction = try reader.span(tag)
+            case 4: readTime = try reader.timestamp(tag)
+            default: try reader.skip(tag)
+            }
+        }
+    }
+}
+
+/// One answer of the stream, with its own storage.
+package struct BatchGetDocumentsResponse: FirestoreMessage, Equatable, Sendable {
+    package enum Result: Equatable, Sendable {
+        case none
+        case found(DocumentMessage)
+        case missing(String)
+    }
+
+    package var result: Result
+    package var transaction: [UInt8]
+    package var readTime: TimestampValue?
+
+    package init(result: Result, transaction: [UInt8] = [], readTime: TimestampValue?) {
+        self.result = result
+        self.transaction = transaction
+        self.readTime = readTime
+    }
+
+    package init(wire: RawSpan) throws {
+        let view = try BatchGetDocumentsResponseView(wire)
+        switch view.kind {
+        case .none: result = .none
+        case .found: result = .found(try DocumentMessage(wire: view.body))
+        case .missing:
+            guard let name = String(validatingUTF8: view.body) else { throw InvalidDocument(.invalidUTF8, offset: 0) }
+            result = .missing(name)
+        }
+        transaction = [UInt8](copying: view.transaction)
+        readTime = view.readTime
+    }
+
+    package func encode(into writer: inout WireWriter) {
+        switch result {
+        case .none: break
+        case .found(let document): writer.withLengthPrefix(field: 1) { document.encode(into: &$0) }
+        case .missing(let name): writer.appendField(2, string: name)
+        }
+        if !transaction.isEmpty { writer.writeIfSet(3, bytes: transaction) }
+        if let readTime { writer.appendField(4, timestamp: readTime) }
+    }
+}

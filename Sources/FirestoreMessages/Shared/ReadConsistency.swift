@@ -1,0 +1,52 @@
+// Which state of the database a read sees: the `consistency_selector` that every reading request carries.
+
+package import DocumentModel
+
+/// The oneof of reading requests that picks a state of the database.
+package enum ReadConsistency: Equatable, Sendable {
+    /// The newest state; no field is sent.
+    case latest
+    /// The snapshot of a transaction, which also records what it read.
+    case transaction([UInt8])
+    /// A transaction that begins with this read; its id comes with the first answer.
+    case newTransaction(TransactionOptions)
+    /// The state as of a past time.
+    case readTime(TimestampValue)
+
+    /// The field numbers of the oneof, which differ from request to request; 0 where a request lacks the member.
+    struct Fields {
+        let transaction: Int
+        let newTransaction: Int
+        let readTime: Int
+    }
+
+    /// Takes the field if it belongs to the oneof; the last one sent wins.
+    ///
+    /// - Returns: whether the field was one of the oneof's and has been read.
+    @inline(__always)
+    mutating func read(_ tag: WireTag, from reader: inout WireReader, _ fields: Fields) throws -> Bool {
+        switch tag.fieldNumber {
+        case fields.transaction:
+            let id = try reader.byteArray(tag)
+            // An empty id is what proto3 calls unset.
+            self = id.isEmpty ? .latest : .transaction(id)
+        case fields.newTransaction:
+            self = .newTransaction(try TransactionOptions(wire: try reader.span(tag)))
+        case fields.readTime:
+            self = .readTime(try reader.timestamp(tag))
+        default:
+            return false
+        }
+        return true
+    }
+
+    func encode(into writer: inout WireWriter, _ fields: Fields) {
+        switch self {
+        case .latest: break
+        case .transaction(let id): writer.appendField(fields.transaction, bytes: id)
+        case .newTransaction(let options):
+            writer.withLengthPrefix(field: fields.newTransaction) { options.encode(into: &$0) }
+        case .readTime(let time): writer.appendField(fields.readTime, timestamp: time)
+        }
+    }
+}

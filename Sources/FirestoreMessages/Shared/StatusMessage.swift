@@ -1,0 +1,33 @@
+// `google.rpc.Status`: 1 code, 2 message, 3 details*.
+
+package import DocumentModel
+
+/// The outcome of one part of a call.
+package struct StatusMessage: FirestoreMessage, Equatable, Sendable {
+    /// `.unknown` for a code that is none of gRPC's.
+    package var code: StatusCode
+    /// Empty for OK.
+    package var message: String
+
+    package init(code: StatusCode, message: String = "") {
+        self.code = code
+        self.message = message
+    }
+
+    package init(wire: RawSpan) throws {
+        self.init(code: .ok)
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: code = UInt8(exactly: try reader.int32(tag)).flatMap(StatusCode.init(rawValue:)) ?? .unknown
+            case 2: message = try reader.string(tag)
+            default: try reader.skip(tag)
+            }
+        }
+    }
+
+    package func encode(into writer: inout WireWriter) {
+        writer.writeIfSet(1, int64: Int64(code.rawValue))
+        writer.writeIfSet(2, string: message)
+    }
+}
