@@ -1,0 +1,54 @@
+// What a commit asks for and what it is answered with.
+
+package import DocumentModel
+
+/// A list of writes to apply, all or nothing.
+///
+/// Everything that can be judged without the stored state has been judged when the `WriteList` was read, on the thread
+/// of the connection; the commit thread only compares, copies and stages.
+package struct CommitRequest: Sendable {
+    /// The writes and the database they belong to. May be empty: such a commit succeeds and is told a commit time.
+    package var writes: WriteList
+
+    /// The transaction to end with this commit; nil for one without.
+    package var transaction: TransactionIdentifier?
+
+    /// By what a repetition of this request is known, so that it applies once; nil when the client sends none.
+    package var identifier: RequestIdentifier?
+
+    package init(
+        writes: WriteList, transaction: TransactionIdentifier? = nil, identifier: RequestIdentifier? = nil
+    ) {
+        self.writes = writes
+        self.transaction = transaction
+        self.identifier = identifier
+    }
+}
+
+/// The answer to a commit that was applied: it is durable and visible to every read from now on.
+package struct CommitResult: Sendable, Equatable {
+    /// Microseconds since 1970, above those of every commit before and every read time handed out before.
+    package var commitMicroseconds: UInt64
+
+    /// One result for each write, in order.
+    package var writeResults: [WriteResult]
+
+    package init(commitMicroseconds: UInt64, writeResults: [WriteResult]) {
+        self.commitMicroseconds = commitMicroseconds
+        self.writeResults = writeResults
+    }
+}
+
+/// The answer to a batch of independent writes: each has its own outcome.
+package struct BatchWriteResult: Sendable {
+    /// Microseconds since 1970; the time of every write that was applied.
+    package var commitMicroseconds: UInt64
+
+    /// One outcome for each write, in order.
+    package var outcomes: [Result<WriteResult, RequestError>]
+
+    package init(commitMicroseconds: UInt64, outcomes: [Result<WriteResult, RequestError>]) {
+        self.commitMicroseconds = commitMicroseconds
+        self.outcomes = outcomes
+    }
+}

@@ -1,0 +1,121 @@
+// Keys of documents, collections and ranges of them.
+
+internal import DocumentModel
+
+/// Builds and takes apart the keys of the document and catalogue spaces.
+enum DocumentKey {
+    /// Where the parts of a document key lie, and whether they stand there whole.
+    struct Parts: Equatable {
+        /// Bytes of the key up to and including the collection path: the collection's own prefix.
+        var collectionByteCount: Int
+        /// The collection path or the id was cut, so the record must carry the full path.
+        var isCut: Bool
+    }
+
+    /// Writes the key of the document at a relative path into an empty writer.
+    @discardableResult
+    static func write(_ path: RawSpan, database: UInt32, into writer: inout WireWriter) -> Parts {
+        writer.reset()
+        var idStart = path.byteCount
+        while idStart > 0, path[byteAt: idStart - 1] != UInt8(ascii: "/") { idStart -= 1 }
+        precondition(idStart > 1, "a document path has at least two segments")
+        let cutPath = appendCollection(path.extracting(0..<(idStart - 1)), database: database, into: &writer)
+        let collectionByteCount = writer.count
+        let cutID = appendID(path.extracting(idStart..<path.byteCount), into: &writer)
+        return Parts(collectionByteCount: collectionByteCount, isCut: cutPath || cutID)
+    }
+
+    /// Writes the prefix of a collection's documents, without the document marker, into an empty writer.
+    /// - Returns: whether the collection path was cut.
+    @discardableResult
+    static func writeCollection(_ path: RawSpan, database: UInt32, into writer: inout WireWriter) -> Bool {
+        writer.reset()
+        return appendCollection(path, database: database, into: &writer)
+    }
+
+    /// Writes the prefix shared by everything below a document or collection path (empty: the whole database); longer
+    /// ones are cut to their plain part, which others may share.
+    /// - Returns: whether it was cut.
+    @discardableResult
+    static func writeSubtree(_ path: RawSpan, database: UInt32, into writer: inout WireWriter) -> Bool {
+        writer.reset()
+        writer.append(byte: KeySpace.documents.rawValue)
+        writer.append(bigEndian: database)
+        writer.appendPathSegments(path)
+        let plain = KeyLayout.pathOffset + KeyLayout.plainBytesMaximum
+        if writer.count <= plain { return false }
+        writer.truncate(to: plain)
+        return true
+    }
+
+    /// Appends the document marker and an id to a collection's prefix.
+    /// - Returns: whether the id was cut.
+    @discardableResult
+    static func appendID(_ id: RawSpan, into writer: inout WireWriter) -> Bool {
+        writer.append(byte: KeyLayout.documentMarker)
+        let start = writer.count
+        writer.appendSegment(id)
+        return writer.cutKeyPart(from: start)
+    }
+
+    private static func appendCollection(
+        _ path: RawSpan, database: UInt32, into writer: inout WireWriter
+    ) -> Bool {
+        writer.append(byte: KeySpace.documents.rawValue)
+        writer.append(bigEndian: database)
+        let start = writer.count
+        writer.appendPathSegments(path)
+        return writer.cutKeyPart(from: start)
+    }
+
+    /// Takes a document key apart, or nil when it is not one of ours.
+    static func parts(of key: RawSpan) -> Parts? {
+        guard key.byteCount > KeyLayout.pathOffset, key[byteAt: 0] == KeySpace.documents.rawValue else { return nil }
+        let plainEnd = KeyLayout.pathOffset + KeyLayout.plainBytesMaximum
+        var offset = KeyLayout.pathOffset
+        while offset < key.byteCount, key[byteAt: offset] != KeyLayout.documentMarker {
+            guard offset < plainEnd,
+                let next = KeySegment.skip(in: key, at: offset, end: min(key.byteCount, plainEnd))
+            else {
+                // No segment ends before the longest plain part does: the path was cut.
+                let end = plainEnd + KeyLayout.cutTailBytes
+                guard key.byteCount > end, key[byteAt: plainEnd] == KeyLayout.cutMarker,
+                    key[byteAt: end] == KeyLayout.documentMarker
+                else { return nil }
+                return Parts(collectionByteCount: end, isCut: true)
+            }
+            offset = next
+        }
+        guard offset > KeyLayout.pathOffset, offset < key.byteCount else { return nil }
+        return Parts(collectionByteCount: offset, isCut: isCutID(in: key, collectionByteCount: offset))
+    }
+
+    /// Whether the id after a collection's prefix was cut.
+    static func isCutID(in key: RawSpan, collectionByteCount: Int) -> Bool {
+        let marker = collectionByteCount + 1 + KeyLayout.plainBytesMaximum
+        return key.byteCount == marker + KeyLayout.cutTailBytes && key[byteAt: marker] == KeyLayout.cutMarker
+    }
+
+    /// Appends the id of a key whose id is whole.
+    static func appendID(of key: RawSpan, collectionByteCount: Int, to writer: inout WireWriter) {
+        let end = KeySegment.appendID(of: key, at: collectionByteCount + 1, end: key.byteCount, to: &writer)
+        precondition(end == key.byteCount, "a document key ends with its id")
+    }
+
+    /// Appends the relative path of a collection from a key in which it is whole.
+    static func appendCollectionPath(of key: RawSpan, collectionByteCount: Int, to writer: inout WireWriter) {
+        var offset = KeyLayout.pathOffset
+        while offset < collectionByteCount {
+            if offset > KeyLayout.pathOffset { writer.append(byte: UInt8(ascii: "/")) }
+            guard let next = KeySegment.appendID(of: key, at: offset, end: collectionByteCount, to: &writer) else {
+                preconditionFailure("a collection path of whole segments")
+            }
+            offset = next
+        }
+    }
+
+    /// The database number of a key of the document or catalogue space.
+    static func database(of key: RawSpan) -> UInt32 {
+        UInt32(bigEndian: unsafe key.unsafeLoadUnaligned(fromByteOffset: 1, as: UInt32.self))
+    }
+}

@@ -1,0 +1,52 @@
+// The key spaces: what the first byte of every key says. The whole layout is drawn in `docs/keys.md`.
+//
+//     documents   10 | database, 4 | collection path, <= 248 | 01 | document id, <= 248
+//     catalogue   02 | database, 4 | collection path, <= 248
+//     databases   01 | 'd' | database name
+//     counters    01 | 'n'
+//     sessions    03 | session, 16 | slot, 4
+//
+// Never change a value here: it stands in every data directory.
+
+internal import DocumentModel
+
+/// The first byte of a key.
+enum KeySpace: UInt8 {
+    /// The store's own books: databases and counters. Latest only.
+    case meta = 0x01
+    /// One entry for each collection that ever held a document. Latest only.
+    case catalogue = 0x02
+    /// Results of recent commits, for requests that are repeated. Latest only.
+    case sessions = 0x03
+    /// The documents, with history.
+    case documents = 0x10
+}
+
+/// Sizes and marker bytes of the key layout.
+enum KeyLayout {
+    /// Bytes of a collection path, or of a document id, that stand in a key as they are; what is longer is cut here and
+    /// ends in `cutMarker` and its SHA-256.
+    static let plainBytesMaximum = 215
+    /// `cutMarker` and the hash.
+    static let cutTailBytes = 33
+    /// The longest key of any space: 1 + 4 + 248 + 1 + 248.
+    static let keyBytesMaximum = 6 + 2 * (plainBytesMaximum + cutTailBytes)
+    /// Bytes before a collection path: the space and the database number.
+    static let pathOffset = 5
+
+    /// Ends a string segment; sorts below every byte of one.
+    static let terminator: UInt8 = 0x00
+    /// Stands before the document id. Sorts below the markers of segments, so that a collection's documents come before
+    /// everything that lies deeper.
+    static let documentMarker: UInt8 = 0x01
+    /// Begins a numeric segment.
+    static let numberMarker: UInt8 = 0x02
+    /// Begins a string segment.
+    static let stringMarker: UInt8 = 0x03
+    /// Bytes 00 and 01 of a string are written as this byte and themselves plus one.
+    static let escape: UInt8 = 0x01
+    /// Follows the plain part of something cut. No UTF-8 string holds this byte.
+    static let cutMarker: UInt8 = 0xff
+    /// Above every byte that may follow a segment or a marker: ends the range of everything with a prefix.
+    static let afterEverything: UInt8 = 0xff
+}

@@ -1,0 +1,63 @@
+// What an operator or a test may choose about a store; every bound that protects memory or time stands here.
+
+/// The settings of one store.
+package struct StoreConfiguration: Sendable {
+    /// The data directory; created when missing.
+    package var directory: String
+
+    /// The source of wall time and of elapsed time. Tests inject one that they step.
+    package var clock: any StoreClock = SystemClock()
+
+    /// Requests that may wait for the commit thread; the next is answered `RESOURCE_EXHAUSTED`.
+    package var queuedRequestsMaximum = 100_000
+
+    /// Bytes of requests that may wait for the commit thread; the next is answered `RESOURCE_EXHAUSTED`.
+    package var queuedBytesMaximum = 256 << 20
+
+    /// Log bytes after which a group of commits is sealed although more requests wait; bounds the time of one sync.
+    package var groupBytesMaximum = 4 << 20
+
+    /// Transactions open at once; the next begin is answered `RESOURCE_EXHAUSTED`.
+    package var transactionsMaximum = 100_000
+
+    /// Age at which a transaction expires, in milliseconds.
+    package var transactionLifetimeMilliseconds: UInt64 = 270_000
+
+    /// Time without a read after which a transaction expires, in milliseconds.
+    package var transactionIdleMilliseconds: UInt64 = 60_000
+
+    /// Documents and ranges one transaction may read before it is told `RESOURCE_EXHAUSTED`; bounds its read set.
+    package var transactionReadsMaximum = 100_000
+
+    /// How long the holder of a lease may be silent before others stop waiting for it, in milliseconds.
+    package var leaseIdleMilliseconds: UInt64 = 1_000
+
+    /// How long a begin may wait for its lease before it goes on without, in milliseconds.
+    package var leaseWaitMilliseconds: UInt64 = 20_000
+
+    /// Commits that may wait for a lease to end; further ones run at once, and the holder may then have to retry.
+    package var parkedCommitsMaximum = 10_000
+
+    /// Writers' sessions whose results are remembered; past it the longest idle one is forgotten.
+    package var sessionsMaximum = 10_000
+
+    /// Results remembered for one session: how far its sequence may run ahead of its oldest unanswered commit.
+    package var resultsPerSessionMaximum = 1_024
+
+    /// Time without a commit after which a session is forgotten, in milliseconds.
+    package var sessionIdleMilliseconds: UInt64 = 600_000
+
+    /// Entries of the ring of recent changes by which ranges read in transactions are judged without reading them anew.
+    package var recentChangesMaximum = 262_144
+
+    /// Entries read anew for one range of one transaction before it is told `ABORTED` instead; bounds the time for
+    /// which one commit may hold up the others.
+    package var rangeRescanMaximum = 20_000
+
+    /// Databases that may come to be in this store; the next is refused with `RESOURCE_EXHAUSTED`.
+    package var databasesMaximum = 100_000
+
+    package init(directory: String) {
+        self.directory = directory
+    }
+}

@@ -1,0 +1,67 @@
+// What a transaction has read: documents with the versions seen, and ranges with the query that walked them.
+//
+// This is all that serializability needs. A transaction may commit if, done at the moment of its commit, its reads would
+// have come out the same: each document still has the version seen (or is still missing), and no document changed since
+// its snapshot that fulfilled a walked range's query before or fulfils it now. See `docs/commits.md`.
+
+internal import DocumentModel
+
+/// A range of document keys that a transaction walked.
+struct ReadRange: Sendable {
+    /// First key of the range.
+    let lower: [UInt8]
+    /// The first key after the range.
+    let upper: [UInt8]
+    /// Only documents of collections of this id were asked for; nil for any.
+    let collectionID: [UInt8]?
+    /// The query's filter over path and fields; nil if every document of the range was asked for.
+    let matches: DocumentFilter?
+
+    func contains(_ key: RawSpan) -> Bool {
+        key.compareBytes(lower.byteSpan) >= 0 && key.compareBytes(upper.byteSpan) < 0
+    }
+}
+
+/// The reads of one transaction, bounded.
+struct ReadSet: ~Copyable {
+    /// Document keys with the version seen, 0 for a missing document.
+    private(set) var documents = ByteTable()
+    private(set) var ranges: [ReadRange] = []
+
+    private let maximum: Int
+
+    /// Bytes of keys that one transaction may keep; with long names it is reached before the count is.
+    private static let keyBytesMaximum = 32 << 20
+
+    init(maximum: Int) {
+        self.maximum = maximum
+    }
+
+    var isEmpty: Bool { documents.count == 0 && ranges.isEmpty }
+
+    /// Takes note of a document read by its name.
+    mutating func note(key: RawSpan, versionMicroseconds: UInt64) throws(RequestError) {
+        try checkRoom()
+        documents.set(key, to: Int(clamping: versionMicroseconds))
+    }
+
+    /// Takes note of a walk.
+    mutating func note(_ range: ReadRange) throws(RequestError) {
+        try checkRoom()
+        // A walk that goes on page by page makes adjoining ranges: keep one.
+        if let last = ranges.last, last.matches == nil, range.matches == nil, last.collectionID == range.collectionID,
+            last.upper == range.lower
+        {
+            ranges[ranges.count - 1] = ReadRange(
+                lower: last.lower, upper: range.upper, collectionID: last.collectionID, matches: nil)
+            return
+        }
+        ranges.append(range)
+    }
+
+    private func checkRoom() throws(RequestError) {
+        if documents.count + ranges.count < maximum, documents.keyBytes < ReadSet.keyBytesMaximum { return }
+        throw RequestError(
+            .resourceExhausted, "The transaction has read too much: at most \(maximum) documents and ranges.")
+    }
+}
