@@ -55,7 +55,7 @@ let package = Package(
             swiftSettings: strictAndUnsafe),
 
         // The wire, the service, the client.
-        .target(name: "Transport", dependencies: ["CUV"], swiftSettings: strictAndUnsafe),
+        .target(name: "Transport", dependencies: ["CUV", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
             name: "Gateway", dependencies: ["DocumentModel", "FirestoreMessages", "DocumentStore", "Transport"],
             swiftSettings: strict),
@@ -83,7 +83,7 @@ let package = Package(
         tests("FirestoreMessagesTests", ["FirestoreMessages", "DocumentModel"]),
         tests("KeyValueStoreTests", ["KeyValueStore"]),
         tests("DocumentStoreTests", ["DocumentStore", "KeyValueStore", "DocumentModel"]),
-        tests("TransportTests", ["Transport"]),
+        tests("TransportTests", ["Transport", "DocumentModel"]),
         tests("GatewayTests", ["Gateway", "DocumentStore", "FirestoreMessages", "Transport", "DocumentModel"]),
         tests(
             "FirebaseFirestoreTests",

@@ -1,0 +1,404 @@
+// A TCP connection's bytes in both directions, whatever is spoken over it.
+//
+// Reading. Bytes arrive in the loop's shared buffer and are lent to the driver in place. What the driver cannot use yet, a
+// frame that is not complete, is kept in `carry` at its exact size and put in front of the next read; so a connection between
+// two frames holds no memory. A frame too large for that gets a buffer of its own that grows with the bytes that really come.
+//
+// Writing. The driver appends to `output`, a buffer from the loop's pool. At the end of the turn `flush` tries to write it at
+// once; what the socket does not take becomes `inFlight` and libuv finishes it, while new output gathers in another buffer.
+// When more than `highWaterBytes` wait, the channel is congested: the driver stops producing and no more is read, until half
+// of it has left. A reader that takes nearly nothing for `stallMilliseconds` is dropped, as is one for which more than
+// `outputBytesMax` has gathered.
+
+import CUV
+internal import DocumentModel
+import Glibc
+
+/// What a channel asks of the protocol spoken over it. Called on the loop's thread.
+package protocol ChannelDriver: AnyObject {
+    /// Takes what it can of the bytes received and not yet consumed. They are lent for the call.
+    func received(_ bytes: RawSpan) -> ReceiveProgress
+    /// The turn ends, or the channel is no longer congested: anything to send should be in the output now.
+    func produce()
+    /// The connection is over; comes once, and nothing after it.
+    func channelClosed(_ reason: CloseReason)
+}
+
+/// How far a driver got with the bytes it was lent.
+package struct ReceiveProgress {
+    /// Bytes that need not be shown again.
+    package var consumed: Int
+    /// Bytes, counted from the first not consumed, without which showing them again is useless.
+    package var bytesNeeded: Int
+
+    package init(consumed: Int, bytesNeeded: Int = 1) {
+        self.consumed = consumed
+        self.bytesNeeded = bytesNeeded
+    }
+}
+
+/// Why a connection ended.
+package enum CloseReason: Error, Equatable, Sendable {
+    /// The other side closed it.
+    case closedByPeer
+    /// The network or the other side's kernel broke it; libuv's text.
+    case broken(String)
+    /// The other side broke the protocol.
+    case violation(ProtocolViolation)
+    /// Nothing happened for longer than the idle limit.
+    case idle
+    /// No complete HELLO or frame within the time for it.
+    case tooSlowToSpeak
+    /// The other side took too little of what was sent.
+    case tooSlowToRead
+    /// More output gathered than one connection may hold.
+    case outputOverflow
+    /// Finished, on our side.
+    case finished
+    /// Connections beyond the limit.
+    case tooManyConnections
+    /// Opened with a protocol that is not served.
+    case notSpokenHere(Tongue)
+    /// The loop or the server was stopped.
+    case stopped
+}
+
+/// Limits of a channel's output.
+package struct ChannelLimits: Sendable {
+    /// Output beyond this makes the channel congested.
+    package var highWaterBytes: Int
+    /// Output beyond this ends the connection.
+    package var outputBytesMax: Int
+    /// A congested write must make progress within this time, or the connection ends.
+    package var stallMilliseconds: UInt64
+
+    package init(highWaterBytes: Int = 256 << 10, outputBytesMax: Int = 64 << 20, stallMilliseconds: UInt64 = 30_000) {
+        self.highWaterBytes = highWaterBytes
+        self.outputBytesMax = outputBytesMax
+        self.stallMilliseconds = stallMilliseconds
+    }
+}
+
+@safe package final class Channel: TCPHandle, Settleable, TimerTarget, @unchecked Sendable {
+    // Sendable: as TCPHandle says.
+
+    /// Output that is written before more is made, so that a buffer stays in the cache.
+    private static let flushBytes = 64 << 10
+    /// What must leave in `stallMilliseconds` from a channel that is stuck.
+    private static let progressBytesMin = 4 << 10
+    /// How long a connection that we ended may take to read our last words.
+    private static let lingerMilliseconds: UInt64 = 2_000
+
+    let limits: ChannelLimits
+    /// The protocol spoken; replaced when the first bytes have told which.
+    package var driver: (any ChannelDriver)?
+
+    // Reading.
+    private var carry: [UInt8] = []
+    private var large: LargeFrame?
+    private var isReading = false
+    private var readsToEnd = false
+
+    // Writing.
+    private var output: WireWriter?
+    private var inFlight: WireWriter?
+    // Owner: this object; used by one write at a time, and freed in `deinit`, when libuv has let go of it.
+    private let writeRequest: UnsafeMutablePointer<uv_write_t>
+    private var stallTimer: EventLoop.Timer?
+    private var stalledAt = 0
+    private var isUnsettled = false
+    private var closesAfterFlush: CloseReason?
+
+    /// Total bytes, for statistics.
+    package private(set) var bytesReceived: UInt64 = 0
+    package private(set) var bytesSent: UInt64 = 0
+
+    init(loop: EventLoop, limits: ChannelLimits) {
+        self.limits = limits
+        unsafe writeRequest = .allocate(capacity: 1)
+        super.init(loop: loop)
+    }
+
+    deinit { unsafe writeRequest.deallocate() }
+
+    // MARK: Reading
+
+    func startReading() {
+        guard !isReading, !isClosing else { return }
+        isReading = true
+        let error = unsafe uv_read_start(
+            stream,
+            { handle, _, buffer in
+                let channel = unsafe Channel.of(handle!.pointee.data)
+                unsafe buffer!.pointee = channel.roomForRead()
+            },
+            { stream, count, _ in
+                let channel = unsafe Channel.of(stream!.pointee.data)
+                channel.readEnded(count)
+                channel.loop.endTurn()
+            })
+        if error < 0 { close(.broken(describeError(error))) }
+    }
+
+    private func stopReading() {
+        guard isReading else { return }
+        isReading = false
+        unsafe uv_read_stop(stream)
+    }
+
+    private static func of(_ data: UnsafeMutableRawPointer?) -> Channel {
+        unsafe Unmanaged<Channel>.fromOpaque(data!).takeUnretainedValue()
+    }
+
+    /// Where the next read goes: after the carried bytes in the loop's buffer, or into the large frame.
+    private func roomForRead() -> uv_buf_t {
+        let room: UnsafeMutableRawBufferPointer
+        if let large {
+            unsafe room = large.room()
+        } else {
+            unsafe carry.withUnsafeBytes { unsafe loop.readBuffer.copyMemory(from: $0) }
+            unsafe room = UnsafeMutableRawBufferPointer(rebasing: loop.readBuffer[carry.count...])
+        }
+        return unsafe uv_buf_init(room.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(room.count))
+    }
+
+    private func readEnded(_ count: Int) {
+        guard count != 0, !isClosing else { return }
+        guard count > 0 else {
+            return close(count == Int(UV_EOF.rawValue) ? .closedByPeer : .broken(describeError(Int32(count))))
+        }
+        bytesReceived &+= UInt64(count)
+        if readsToEnd { return }
+        if let large {
+            large.filled(count)
+            guard large.isWhole else { return }
+            self.large = nil
+            return large.withBytes(process)
+        }
+        let total = carry.count + count
+        // The loop's buffer is ours until this turn ends: nothing else reads on this thread meanwhile.
+        process(unsafe RawSpan(_unsafeStart: loop.readBuffer.baseAddress!, byteCount: total))
+    }
+
+    /// Shows the bytes to the driver until it can use no more, and keeps the rest.
+    private func process(_ bytes: RawSpan) {
+        var consumed = 0
+        var needed = 1
+        while !isClosing, closesAfterFlush == nil, consumed < bytes.byteCount, let driver {
+            let progress = driver.received(bytes.extracting(consumed..<bytes.byteCount))
+            consumed += progress.consumed
+            needed = progress.bytesNeeded
+            if outputIsDue { flush() }
+            if isCongested {
+                needed = 1
+                break
+            }
+            // Nothing consumed and no other driver to try: the rest must wait for more.
+            if progress.consumed == 0, self.driver === driver { break }
+        }
+        guard !isClosing, closesAfterFlush == nil else { return dropInput() }
+        keep(bytes.extracting(consumed..<bytes.byteCount), needed)
+        if isCongested { stopReading() }
+    }
+
+    private func keep(_ rest: RawSpan, _ needed: Int) {
+        if rest.byteCount > 0, needed > loop.readBufferBytes / 2 {
+            carry = []
+            large = LargeFrame(beginningWith: rest, needed: needed)
+        } else if rest.byteCount > 0 || !carry.isEmpty {
+            carry = [UInt8](copying: rest)
+        }
+    }
+
+    private func dropInput() {
+        carry = []
+        large = nil
+    }
+
+    /// Whether part of a frame has arrived and the rest has not.
+    package var isInsideFrame: Bool { large != nil || !carry.isEmpty }
+
+    /// Goes on where congestion stopped.
+    private func resumeReading() {
+        guard !isReading, !isCongested, !readsToEnd else { return }
+        if !carry.isEmpty {
+            let kept = carry
+            carry = []
+            process(unsafe kept.span.bytes)
+        }
+        if !isCongested, !isClosing, closesAfterFlush == nil { startReading() }
+    }
+
+    // MARK: Writing
+
+    /// Bytes that wait to be sent.
+    package var pendingBytes: Int { (output?.count ?? 0) + inFlightBytes }
+
+    private var inFlightBytes: Int { inFlight == nil ? 0 : unsafe Int(stream.pointee.write_queue_size) }
+
+    /// Whether so much waits that no more should be made.
+    package var isCongested: Bool { inFlight != nil && pendingBytes > limits.highWaterBytes }
+
+    /// Whether the output is worth a write before the turn ends.
+    package var outputIsDue: Bool { inFlight == nil && (output?.count ?? 0) >= Self.flushBytes }
+
+    /// Takes the output to append to it; must be followed by `putOutput`.
+    func takeOutput() -> WireWriter {
+        switch output.take() {
+        case .some(let writer): return writer
+        case .none: return loop.writers.take()
+        }
+    }
+
+    /// Puts the output back with what was appended, to be sent when the turn ends.
+    func putOutput(_ writer: consuming WireWriter) {
+        output = consume writer
+        needsSettling()
+    }
+
+    /// Appends to the output, to be sent when the turn ends.
+    func write(_ body: (inout WireWriter) -> Void) {
+        guard !isClosing else { return }
+        var writer = takeOutput()
+        body(&writer)
+        putOutput(writer)
+    }
+
+    /// Has `produce` and `flush` called when the turn ends.
+    func needsSettling() {
+        guard !isUnsettled else { return }
+        isUnsettled = true
+        loop.needsSettling(self)
+    }
+
+    /// The same, but not before other connections have had their turn.
+    func settleLater() {
+        guard !isUnsettled else { return }
+        isUnsettled = true
+        loop.settleLater(self)
+    }
+
+    func settle() {
+        isUnsettled = false
+        guard !isClosing else { return }
+        driver?.produce()
+        flush()
+    }
+
+    /// Writes what there is, as far as the socket takes it; the rest goes on by itself.
+    func flush() {
+        guard !isClosing else { return }
+        if pendingBytes > limits.outputBytesMax { return close(.outputOverflow) }
+        guard inFlight == nil, let count = output?.count, count > 0 else { return closeIfFlushed() }
+        var writer = output.take()!
+        let sent = tryWrite(writer.bytes)
+        guard sent >= 0 else { return close(.broken(describeError(Int32(sent)))) }
+        bytesSent &+= UInt64(sent)
+        if sent == count {
+            writer.reset()
+            loop.writers.give(writer)
+            closeIfFlushed()
+        } else {
+            writeRest(writer, from: sent)
+        }
+    }
+
+    /// Bytes that the socket took at once, or libuv's error.
+    private func tryWrite(_ bytes: RawSpan) -> Int {
+        let result = unsafe bytes.withUnsafeBytes { bytes in
+            // The buffer is only read, though libuv's type does not say so.
+            let start = unsafe UnsafeMutableRawPointer(mutating: bytes.baseAddress!).assumingMemoryBound(to: CChar.self)
+            var buffer = unsafe uv_buf_init(start, UInt32(bytes.count))
+            return unsafe uv_try_write(stream, &buffer, 1)
+        }
+        return result == UV_EAGAIN.rawValue ? 0 : Int(result)
+    }
+
+    private func writeRest(_ writer: consuming WireWriter, from sent: Int) {
+        let error = unsafe writer.bytes.extracting(sent..<writer.count).withUnsafeBytes { bytes in
+            let start = unsafe UnsafeMutableRawPointer(mutating: bytes.baseAddress!).assumingMemoryBound(to: CChar.self)
+            var buffer = unsafe uv_buf_init(start, UInt32(bytes.count))
+            unsafe writeRequest.pointee.data = unsafe UnsafeMutableRawPointer(Unmanaged.passUnretained(self).toOpaque())
+            return unsafe uv_write(writeRequest, stream, &buffer, 1) { request, status in
+                let channel = unsafe Channel.of(request!.pointee.data)
+                channel.writeEnded(status)
+                channel.loop.endTurn()
+            }
+        }
+        // The bytes stay where they are while the writer moves: its memory is on the heap, and `inFlight` is not appended to.
+        inFlight = consume writer
+        if error < 0 { return close(.broken(describeError(error))) }
+        stalledAt = inFlightBytes
+        armStallTimer()
+    }
+
+    private func writeEnded(_ status: Int32) {
+        if let written = inFlight.take() {
+            bytesSent &+= UInt64(status == 0 ? stalledAt : 0)
+            loop.writers.give(written)
+        }
+        if let timer = stallTimer.take() { loop.cancel(timer) }
+        guard !isClosing else { return }
+        guard status == 0 else { return close(.broken(describeError(status))) }
+        flush()
+        guard !isClosing, !isCongested else { return }
+        resumeReading()
+        needsSettling()
+    }
+
+    private func armStallTimer() {
+        guard limits.stallMilliseconds > 0 else { return }
+        stallTimer = loop.schedule(afterMilliseconds: limits.stallMilliseconds, self)
+    }
+
+    package func timerFired(_ token: UInt64) {
+        guard !isClosing else { return }
+        if readsToEnd { return close(closesAfterFlush ?? .finished) }
+        stallTimer = nil
+        let left = inFlightBytes
+        guard left > 0 else { return }
+        guard stalledAt - left >= Self.progressBytesMin else { return close(.tooSlowToRead) }
+        bytesSent &+= UInt64(stalledAt - left)
+        stalledAt = left
+        armStallTimer()
+    }
+
+    // MARK: Ending
+
+    /// Ends the connection now; what was not sent is lost.
+    package func close(_ reason: CloseReason) {
+        guard !isClosing else { return }
+        stopReading()
+        dropInput()
+        if let timer = stallTimer.take() { loop.cancel(timer) }
+        closeHandle()
+        if let driver = driver.take() { driver.channelClosed(reason) }
+    }
+
+    /// Ends the connection when everything written so far has been sent and the other side had time to read it.
+    package func closeAfterFlush(_ reason: CloseReason) {
+        guard !isClosing, closesAfterFlush == nil else { return }
+        closesAfterFlush = reason
+        dropInput()
+        needsSettling()
+    }
+
+    /// Last words are out: say so to the other side, and read on until it closes, since closing with unread input would make
+    /// its kernel throw our words away.
+    private func closeIfFlushed() {
+        guard closesAfterFlush != nil, !readsToEnd, inFlight == nil else { return }
+        readsToEnd = true
+        var descriptor: uv_os_fd_t = -1
+        if unsafe uv_fileno(handle, &descriptor) == 0 { _ = shutdown(descriptor, Int32(SHUT_WR)) }
+        if let timer = stallTimer.take() { loop.cancel(timer) }
+        stallTimer = loop.schedule(afterMilliseconds: Self.lingerMilliseconds, self)
+        startReading()
+    }
+
+    override func cutOff() { close(.stopped) }
+
+    override func handleClosed() {
+        output = nil
+        inFlight = nil
+    }
+}

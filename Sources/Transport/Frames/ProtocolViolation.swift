@@ -1,0 +1,72 @@
+// What a peer can do wrong that makes the rest of its bytes meaningless: the connection ends with GOAWAY.
+
+package import DocumentModel
+
+/// A breach of the protocol by the other side that ends the connection.
+package enum ProtocolViolation: Error, Equatable, Sendable {
+    case frameTooLarge(length: UInt32, max: Int)
+    case unknownKind(UInt8)
+    case kindFromWrongSide(FrameKind)
+    case unknownFlags(FrameKind, UInt8)
+    case wrongLength(FrameKind, UInt32)
+    case helloExpected
+    case secondHello
+    case unsupportedVersion(UInt16)
+    case malformedSettings
+    case streamExpected(FrameKind)
+    case noStreamExpected(FrameKind)
+    case streamNotIncreasing(UInt32)
+    case streamNeverOpened(FrameKind, UInt32)
+    case messageAfterEnd(UInt32)
+    case unknownStatus(UInt16)
+
+    /// What GOAWAY carries.
+    package var code: StatusCode {
+        switch self {
+        case .frameTooLarge: .resourceExhausted
+        case .unsupportedVersion: .unimplemented
+        default: .invalidArgument
+        }
+    }
+}
+
+extension ProtocolViolation: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .frameTooLarge(let length, let max): "a frame of \(length) bytes exceeds the limit of \(max)"
+        case .unknownKind(let kind): "\(kind) is no kind of frame"
+        case .kindFromWrongSide(let kind): "\(kind.name) is not for this side to send"
+        case .unknownFlags(let kind, let flags): "\(kind.name) does not know the flags 0x\(String(flags, radix: 16))"
+        case .wrongLength(let kind, let length): "\(kind.name) cannot have \(length) bytes of payload"
+        case .helloExpected: "the first frame must be HELLO"
+        case .secondHello: "HELLO comes once"
+        case .unsupportedVersion(let version):
+            "version \(version) of the protocol is not spoken here, version \(Settings.protocolVersion) is"
+        case .malformedSettings: "the settings of HELLO are malformed"
+        case .streamExpected(let kind): "\(kind.name) must name a stream"
+        case .noStreamExpected(let kind): "\(kind.name) must not name a stream"
+        case .streamNotIncreasing(let stream): "stream \(stream) is not above the streams before it"
+        case .streamNeverOpened(let kind, let stream): "\(kind.name) for stream \(stream), which was never opened"
+        case .messageAfterEnd(let stream): "a message on stream \(stream) after its end"
+        case .unknownStatus(let code): "\(code) is no status code"
+        }
+    }
+}
+
+extension FrameKind {
+    /// The name that the specification uses.
+    package var name: String {
+        switch self {
+        case .hello: "HELLO"
+        case .request: "REQUEST"
+        case .message: "MESSAGE"
+        case .end: "END"
+        case .status: "STATUS"
+        case .cancel: "CANCEL"
+        case .window: "WINDOW"
+        case .ping: "PING"
+        case .pong: "PONG"
+        case .goAway: "GOAWAY"
+        }
+    }
+}

@@ -1,0 +1,273 @@
+// One thread that runs a libuv loop: sockets, coarse timers, and work handed over by other threads.
+//
+// Everything that belongs to a connection lives on the thread of its loop and needs no lock. Other threads reach in through
+// `execute` only. Each entry from libuv (bytes arrived, a write ended, timers, handed-over work) is a *turn*; connections
+// that have something to send say so with `needsSettling`, and at the end of the turn each is settled once: so all replies
+// of one read, and all completions of one commit group, leave in one write.
+
+import CUV
+import Glibc
+import Synchronization
+
+/// Something that wants to be told when its time has come; called on the loop's thread.
+package protocol TimerTarget: AnyObject {
+    func timerFired(_ token: UInt64)
+}
+
+/// Something that collects changes during a turn and acts on them once, at its end.
+protocol Settleable: AnyObject {
+    func settle()
+}
+
+/// A libuv loop on a thread of its own.
+///
+/// `execute` and `stop` may be called from any thread; all else on the loop's thread only, which is checked.
+@safe package final class EventLoop: @unchecked Sendable {
+    // Sendable: `handedOver` and `wakeUp` are made for many threads, the rest is confined to the loop's thread, and the
+    // memory of the libuv handles lives until the loop's thread has ended and `deinit` runs.
+
+    /// Name of the thread, for tools and logs.
+    package let name: String
+    /// Length of a timer tick in milliseconds: the precision of every deadline.
+    package static let tickMilliseconds: UInt64 = 10
+
+    let uv: UnsafeMutablePointer<uv_loop_t>
+    /// Memory that a read may fill when its connection holds no part of a frame; lent to one read at a time.
+    let readBuffer: UnsafeMutableRawBufferPointer
+    let readBufferBytes: Int
+    private let wakeUp: UnsafeMutablePointer<uv_async_t>
+    private let ticker: UnsafeMutablePointer<uv_timer_t>
+    private let handedOver = Mutex(HandedOver())
+    private let thread = Mutex<pthread_t?>(nil)
+    /// The thread that runs the loop, zero before it does.
+    private let runningThread = Atomic<UInt>(0)
+
+    var writers = WriterPool()
+    private var wheel: TimerWheel<DueTimer>
+    private var tickerDue: UInt64 = .max
+    private var unsettled: [any Settleable] = []
+    private var settling: [any Settleable] = []
+    private var postponed: [any Settleable] = []
+    private var spareJobs: [@Sendable () -> Void] = []
+    /// Whether `uv_run` is to end at the next chance.
+    private var isStopping = false
+
+    private struct HandedOver {
+        var jobs: [@Sendable () -> Void] = []
+        var isClosed = false
+    }
+
+    /// Makes a loop; nothing runs before `start`.
+    ///
+    /// - Parameter readBufferBytes: how much one read from a socket may bring.
+    package init(name: String = "hearth-loop", readBufferBytes: Int = 64 << 10) {
+        self.name = name
+        self.readBufferBytes = readBufferBytes
+        unsafe uv = .allocate(capacity: 1)
+        unsafe wakeUp = .allocate(capacity: 1)
+        unsafe ticker = .allocate(capacity: 1)
+        unsafe readBuffer = .allocate(byteCount: readBufferBytes, alignment: 64)
+        unsafe expectSuccess(uv_loop_init(uv), "uv_loop_init")
+        wheel = TimerWheel(now: unsafe uv_now(uv) / Self.tickMilliseconds)
+        let this = unsafe Unmanaged.passUnretained(self).toOpaque()
+        unsafe expectSuccess(uv_async_init(uv, wakeUp) { unsafe EventLoop.of($0!.pointee.data).takeHandedOver() }, "uv_async_init")
+        unsafe wakeUp.pointee.data = this
+        unsafe expectSuccess(uv_timer_init(uv, ticker), "uv_timer_init")
+        unsafe ticker.pointee.data = this
+    }
+
+    deinit {
+        // The thread holds a reference while it runs, so it has ended or was never started.
+        if thread.withLock({ $0 == nil }) { closeHandles() }
+        unsafe uv.deallocate()
+        unsafe wakeUp.deallocate()
+        unsafe ticker.deallocate()
+        unsafe readBuffer.deallocate()
+    }
+
+    private static func of(_ data: UnsafeMutableRawPointer?) -> EventLoop {
+        unsafe Unmanaged<EventLoop>.fromOpaque(data!).takeUnretainedValue()
+    }
+
+    // MARK: The thread
+
+    /// Starts the loop's thread.
+    package func start() {
+        _ = signal(SIGPIPE, SIG_IGN)
+        thread.withLock { thread in
+            precondition(thread == nil, "a loop is started once")
+            var started = pthread_t()
+            let this = unsafe Unmanaged.passRetained(self).toOpaque()
+            let error = unsafe pthread_create(&started, nil, { argument in
+                let loop = unsafe Unmanaged<EventLoop>.fromOpaque(argument!).takeRetainedValue()
+                loop.run()
+                return nil
+            }, this)
+            precondition(error == 0, "cannot start a thread: \(error)")
+            thread = started
+        }
+    }
+
+    /// Ends the loop and waits for its thread. Connections still open are cut. Work handed over later is dropped.
+    package func stop() {
+        precondition(!isCurrent, "a loop cannot wait for its own end")
+        guard let thread = thread.withLock({ $0 }) else { return }
+        execute { [unowned self] in
+            isStopping = true
+            unsafe uv_stop(uv)
+        }
+        pthread_join(thread, nil)
+    }
+
+    /// Whether the caller is on the loop's thread.
+    package var isCurrent: Bool { runningThread.load(ordering: .relaxed) == Self.currentThread }
+
+    private static var currentThread: UInt {
+        #if os(Linux)
+            pthread_self()
+        #else
+            UInt(bitPattern: pthread_self())
+        #endif
+    }
+
+    private func run() {
+        runningThread.store(Self.currentThread, ordering: .relaxed)
+        unsafe hearth_name_thread(name)
+        repeat { _ = unsafe uv_run(uv, UV_RUN_DEFAULT) } while !isStopping
+        handedOver.withLock {
+            $0.isClosed = true
+            $0.jobs = []
+        }
+        closeHandles()
+    }
+
+    /// Closes whatever is left, so that each handle's memory is given back by its close callback.
+    private func closeHandles() {
+        unsafe uv_walk(uv, { handle, _ in
+            guard unsafe uv_is_closing(handle) == 0 else { return }
+            if unsafe uv_handle_get_type(handle) == UV_TCP {
+                unsafe TCPHandle.closeOrphan(handle!)
+            } else {
+                unsafe uv_close(handle, nil)
+            }
+        }, nil)
+        _ = unsafe uv_run(uv, UV_RUN_DEFAULT)
+        unsafe expectSuccess(uv_loop_close(uv), "uv_loop_close")
+    }
+
+    // MARK: Work from other threads
+
+    /// Runs `work` on the loop's thread, in the order of the calls; from any thread, also its own.
+    ///
+    /// However many calls come before the loop gets to them, it is woken once. Dropped when the loop has stopped.
+    package func execute(_ work: @escaping @Sendable () -> Void) {
+        // The signal is sent under the lock, so that the loop cannot end in between.
+        handedOver.withLock {
+            guard !$0.isClosed else { return }
+            $0.jobs.append(work)
+            if $0.jobs.count == 1 { unsafe uv_async_send(wakeUp) }
+        }
+    }
+
+    private func takeHandedOver() {
+        var jobs: [@Sendable () -> Void] = []
+        swap(&jobs, &spareJobs)
+        handedOver.withLock { swap(&$0.jobs, &jobs) }
+        for job in jobs { job() }
+        jobs.removeAll(keepingCapacity: true)
+        swap(&jobs, &spareJobs)
+        takePostponed()
+        endTurn()
+    }
+
+    // MARK: Turns
+
+    /// Has `item.settle()` called once at the end of this turn. The caller sees to it that it is not in the list yet.
+    func needsSettling(_ item: any Settleable) { unsettled.append(item) }
+
+    /// Has `item.settle()` called in a turn of its own, after other sockets have had theirs.
+    func settleLater(_ item: any Settleable) {
+        postponed.append(item)
+        if postponed.count == 1 { unsafe uv_async_send(wakeUp) }
+    }
+
+    /// Every callback from libuv ends with this.
+    func endTurn() {
+        while !unsettled.isEmpty {
+            swap(&unsettled, &settling)
+            for item in settling { item.settle() }
+            settling.removeAll(keepingCapacity: true)
+        }
+    }
+
+    private func takePostponed() {
+        guard !postponed.isEmpty else { return }
+        let items = postponed
+        postponed.removeAll(keepingCapacity: true)
+        for item in items { item.settle() }
+    }
+
+    // MARK: Time
+
+    package typealias Timer = TimerWheel<DueTimer>.Timer
+
+    /// What a timer calls.
+    package struct DueTimer {
+        fileprivate let target: any TimerTarget
+        fileprivate let token: UInt64
+    }
+
+    /// Monotonic milliseconds, as of the beginning of this turn.
+    package var nowMilliseconds: UInt64 { unsafe uv_now(uv) }
+
+    /// Calls `target.timerFired(token)` once, `milliseconds` from now or up to a tick later. The wheel holds the target until then.
+    package func schedule(afterMilliseconds milliseconds: UInt64, _ target: any TimerTarget, token: UInt64 = 0) -> Timer {
+        let now = nowMilliseconds
+        if wheel.count == 0 { _ = wheel.takeDue(upTo: now / Self.tickMilliseconds) }
+        let due = (now + min(milliseconds, 1 << 48) + Self.tickMilliseconds - 1) / Self.tickMilliseconds
+        let timer = wheel.insert(at: due, DueTimer(target: target, token: token))
+        armTicker(at: due)
+        return timer
+    }
+
+    /// Runs `work` once, `milliseconds` from now or up to a tick later.
+    @discardableResult
+    package func schedule(afterMilliseconds milliseconds: UInt64, _ work: @escaping () -> Void) -> Timer {
+        schedule(afterMilliseconds: milliseconds, TimedWork(work))
+    }
+
+    /// Forgets a timer; harmless when it has fired.
+    package func cancel(_ timer: Timer) { wheel.remove(timer) }
+
+    private func armTicker(at tick: UInt64) {
+        guard tick < tickerDue else { return }
+        tickerDue = tick
+        let at = tick * Self.tickMilliseconds
+        let now = nowMilliseconds
+        unsafe uv_timer_start(
+            ticker, { unsafe EventLoop.of($0!.pointee.data).fireTimers() }, at > now ? at - now : 0, 0)
+    }
+
+    private func fireTimers() {
+        tickerDue = .max
+        for due in wheel.takeDue(upTo: nowMilliseconds / Self.tickMilliseconds) { due.target.timerFired(due.token) }
+        if let next = wheel.nextTick { armTicker(at: next) }
+        endTurn()
+    }
+}
+
+/// A closure as a timer's target.
+private final class TimedWork: TimerTarget {
+    private let work: () -> Void
+    init(_ work: @escaping () -> Void) { self.work = work }
+    func timerFired(_ token: UInt64) { work() }
+}
+
+/// Traps with libuv's own words when a call that can only fail by our mistake or for want of memory fails.
+func expectSuccess(_ result: Int32, _ call: StaticString) {
+    guard result < 0 else { return }
+    fatalError("\(call) failed: \(describeError(result))")
+}
+
+/// libuv's text for one of its error numbers.
+func describeError(_ error: Int32) -> String { unsafe String(cString: uv_strerror(error)) }

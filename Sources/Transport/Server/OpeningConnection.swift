@@ -1,0 +1,71 @@
+// A connection whose first bytes have not told yet which protocol it speaks.
+
+import DocumentModel
+
+/// Waits for the first bytes, then puts the right driver in its place. This is where a gRPC front or a REST front is
+/// plugged in: one more case of ``Tongue``, one more driver.
+final class OpeningConnection: ChannelDriver, TimerTarget {
+    let channel: Channel
+    private let peerAddress: String
+    private weak var server: ServerLoop?
+    private let openedAt: UInt64
+    private var timer: EventLoop.Timer?
+
+    init(channel: Channel, server: ServerLoop, peerAddress: String) {
+        self.channel = channel
+        self.server = server
+        self.peerAddress = peerAddress
+        openedAt = channel.loop.nowMilliseconds
+        timer = channel.loop.schedule(afterMilliseconds: server.configuration.headerMilliseconds, self)
+    }
+
+    func received(_ bytes: RawSpan) -> ReceiveProgress {
+        guard let tongue = Tongue.of(bytes) else { return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1) }
+        stopTimer()
+        switch tongue {
+        case .hearth:
+            server?.speakHearth(channel, peerAddress: peerAddress, openedAt: openedAt, opening: self)
+            return ReceiveProgress(consumed: Preface.hearth.count)
+        case .http1: channel.write { $0.append(utf8: Self.notHereHTTP1) }
+        case .http2: channel.write { $0.append(Self.notHereHTTP2) }
+        case .unknown: break
+        }
+        channel.closeAfterFlush(.notSpokenHere(tongue))
+        return ReceiveProgress(consumed: bytes.byteCount)
+    }
+
+    func produce() {}
+
+    func timerFired(_ token: UInt64) {
+        timer = nil
+        channel.close(.tooSlowToSpeak)
+    }
+
+    func channelClosed(_ reason: CloseReason) {
+        stopTimer()
+        server?.openingEnded(self, peerAddress: peerAddress, reason)
+    }
+
+    /// The server is leaving: whoever has said nothing yet need not.
+    func end() { channel.close(.finished) }
+
+    private func stopTimer() {
+        if let timer { channel.loop.cancel(timer) }
+        timer = nil
+    }
+
+    private static let notHereText = "REST is not served here yet; this port speaks Hearth's native protocol.\n"
+
+    private static let notHereHTTP1 = """
+        HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain; charset=utf-8\r\n\
+        Content-Length: \(notHereText.utf8.count)\r\nConnection: close\r\n\r\n\(notHereText)
+        """
+
+    /// An empty SETTINGS frame, then GOAWAY with last stream 0, error NO_ERROR and a text (RFC 9113 sections 3.4, 6.5, 6.8).
+    private static let notHereHTTP2: [UInt8] = {
+        let text = Array("gRPC is not served here yet".utf8)
+        let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0]
+        let goAway: [UInt8] = [0, 0, UInt8(8 + text.count), 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        return settings + goAway + text
+    }()
+}

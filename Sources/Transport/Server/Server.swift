@@ -1,0 +1,120 @@
+// A server: listeners on every loop, connections that stay on the loop that got them, an orderly end.
+
+import Synchronization
+
+/// Serves a ``ServiceHandler`` over the native protocol. Thread-safe.
+package final class Server: Sendable {
+    /// The port that is listened on; the one that the system picked when the configuration said 0.
+    package let port: UInt16
+    package let host: String
+    private let loops: [ServerLoop]
+
+    private init(host: String, port: UInt16, loops: [ServerLoop]) {
+        self.host = host
+        self.port = port
+        self.loops = loops
+    }
+
+    /// Listens, and serves from when this returns.
+    ///
+    /// - Parameters:
+    ///   - group: the loops to serve on; they must be started, and outlive the server.
+    ///   - makeHandler: makes the handler of one loop; called here, once for each loop. The handler is used on that loop's thread
+    ///     only.
+    /// - Throws: when the host is unknown or the port cannot be had.
+    package static func start(
+        _ configuration: ServerConfiguration, on group: EventLoopGroup, makeHandler: (EventLoop) -> any ServiceHandler
+    ) throws(SocketError) -> Server {
+        let sharesPort = configuration.acceptance == .everyLoop
+        let (sockets, port) = try openSockets(configuration, count: sharesPort ? group.loops.count : 1, sharesPort)
+        let shared = ServerShared()
+        let loops = group.loops.map {
+            ServerLoop(loop: $0, configuration: configuration, shared: shared, handler: makeHandler($0))
+        }
+        let server = Server(host: configuration.host, port: port, loops: loops)
+        for (index, socket) in sockets.enumerated() {
+            let own = loops[index]
+            own.loop.execute {
+                own.listen(on: socket, accepted: sharesPort ? own.adopt : handOver(to: loops, from: own))
+            }
+        }
+        return server
+    }
+
+    /// One listening socket for each loop, all on one port.
+    private static func openSockets(
+        _ configuration: ServerConfiguration, count: Int, _ sharesPort: Bool
+    ) throws(SocketError) -> ([Int32], UInt16) {
+        let address = try SocketAddress.resolve(configuration.host, port: configuration.port)[0]
+        var sockets: [Int32] = []
+        var port = configuration.port
+        do throws(SocketError) {
+            for _ in 0..<count {
+                let socket = try SocketAddress.listen(
+                    on: address, port: port, sharesPort: sharesPort, backlog: configuration.backlog)
+                sockets.append(socket.descriptor)
+                port = socket.port
+            }
+        } catch {
+            sockets.forEach(closeDescriptor)
+            throw error
+        }
+        return (sockets, port)
+    }
+
+    /// Gives each accepted connection to the next loop in turn.
+    private static func handOver(to loops: [ServerLoop], from acceptor: ServerLoop) -> (Channel) -> Void {
+        var turn = 0
+        return { channel in
+            let target = loops[turn % loops.count]
+            turn += 1
+            guard target !== acceptor else { return acceptor.adopt(channel) }
+            let descriptor = channel.duplicateDescriptor()
+            channel.close(.finished)
+            guard descriptor >= 0 else { return }
+            target.loop.execute {
+                let limits = target.configuration.channel
+                if let moved = Channel(adopting: descriptor, loop: target.loop, limits: limits) { target.adopt(moved) }
+            }
+        }
+    }
+
+    /// Stops accepting, lets calls that were accepted finish, closes each connection when its last call is answered.
+    ///
+    /// - Parameters:
+    ///   - graceMilliseconds: calls not finished by then are told UNAVAILABLE.
+    ///   - done: called once, on some loop's thread, when no connection is left.
+    package func drain(graceMilliseconds: UInt64, _ done: @escaping @Sendable () -> Void) {
+        let gathered = Gathering(parts: loops.count)
+        for own in loops {
+            own.loop.execute {
+                own.drain(graceMilliseconds: graceMilliseconds) {
+                    if gathered.add(ServerStatistics()) != nil { done() }
+                }
+            }
+        }
+    }
+
+    /// Gives `body` the sum of all counters, on some loop's thread.
+    package func statistics(_ body: @escaping @Sendable (ServerStatistics) -> Void) {
+        let gathered = Gathering(parts: loops.count)
+        for own in loops {
+            own.loop.execute { if let all = gathered.add(own.snapshot()) { body(all) } }
+        }
+    }
+}
+
+/// Collects one part from each loop, and gives the whole to the last of them.
+private final class Gathering: Sendable {
+    private let state: Mutex<(missing: Int, sum: ServerStatistics)>
+
+    init(parts: Int) { state = Mutex((parts, ServerStatistics())) }
+
+    func add(_ part: ServerStatistics) -> ServerStatistics? {
+        state.withLock { state in
+            state.sum.add(part)
+            state.missing -= 1
+            return state.missing == 0 ? state.sum : nil
+        }
+    }
+}

@@ -1,0 +1,90 @@
+// Every limit of a server, with its default and its reason.
+
+package import DocumentModel
+
+/// How a server listens and what it puts up with.
+package struct ServerConfiguration: Sendable {
+    /// Name or address to listen on.
+    package var host = "127.0.0.1"
+    /// Port to listen on; 0 lets the system pick one, the same for all loops.
+    package var port: UInt16 = 0
+    /// Connections waiting to be accepted, for each listener.
+    package var backlog: Int32 = 1024
+    /// How connections reach the loops.
+    package var acceptance = Acceptance.systemDefault
+
+    /// Open connections; a further one is told RESOURCE_EXHAUSTED and closed.
+    package var connectionsMax = 10_000
+    /// Calls open at once on one connection; a further one is told RESOURCE_EXHAUSTED.
+    package var streamsPerConnectionMax: UInt32 = 1024
+    /// Payload of one frame; larger messages come in parts, so that they do not hold up others. Not below 16,384.
+    package var frameBytesMax: UInt32 = 256 << 10
+    /// One message; a larger one is told RESOURCE_EXHAUSTED. The default is Firestore's request limit.
+    package var messageBytesMax: UInt32 = 10 << 20
+    /// Bytes of incomplete messages on one connection; a call beyond is told RESOURCE_EXHAUSTED.
+    package var assemblyBytesMax = 32 << 20
+    /// Message bytes that a client may send on a bidirectional call before the service has taken them.
+    package var initialWindowBytes: UInt32 = 256 << 10
+
+    /// Time for a new connection to say HELLO, and for a frame that has begun to arrive to end.
+    package var headerMilliseconds: UInt64 = 10_000
+    /// A connection without an open call is closed after so long without a frame; 0 = never.
+    package var idleMilliseconds: UInt64 = 10 * 60_000
+    /// Deadline of calls that bring none; 0 = none.
+    package var defaultDeadlineMilliseconds: UInt32 = 0
+
+    /// Unsent output beyond which a connection is paused: nothing more is read from it or produced for it.
+    package var outputPauseBytes = 256 << 10
+    /// Unsent output beyond which a connection is dropped: answers to calls already accepted can pass the mark above.
+    package var outputBytesMax = 64 << 20
+    /// A paused connection that takes nearly nothing for so long is dropped.
+    package var slowReaderMilliseconds: UInt64 = 30_000
+
+    /// Told of everything worth a line in a log; called on the loops' threads, must not block.
+    package var onEvent: @Sendable (ServerEvent) -> Void = { _ in }
+
+    package init() {}
+
+    var session: ServerSessionLimits {
+        ServerSessionLimits(
+            settings: Settings(
+                frameBytesMax: max(frameBytesMax, Settings.frameBytesFloor), messageBytesMax: messageBytesMax,
+                streamsMax: streamsPerConnectionMax, initialWindowBytes: min(initialWindowBytes, FlowWindow.max),
+                idleMilliseconds: UInt32(clamping: idleMilliseconds)),
+            assemblyBytesMax: assemblyBytesMax)
+    }
+
+    var channel: ChannelLimits {
+        ChannelLimits(
+            highWaterBytes: outputPauseBytes, outputBytesMax: outputBytesMax, stallMilliseconds: slowReaderMilliseconds)
+    }
+}
+
+/// How connections reach the loops of a server.
+package enum Acceptance: Sendable {
+    /// Every loop listens on the same port, and the kernel spreads connections over them.
+    case everyLoop
+    /// The first loop accepts and hands connections to all in turn.
+    case handedOver
+
+    /// Only Linux spreads connections over sockets with SO_REUSEPORT.
+    package static var systemDefault: Acceptance {
+        #if os(Linux)
+            .everyLoop
+        #else
+            .handedOver
+        #endif
+    }
+}
+
+/// Something that a server's operator may want to know.
+package enum ServerEvent: Sendable {
+    case connectionOpened(peer: String)
+    case connectionClosed(peer: String, CloseReason)
+    /// One more than `connectionsMax`.
+    case connectionRefused(peer: String)
+    /// The system could not accept a connection, for example for want of file descriptors.
+    case acceptFailed(String)
+    /// A call was refused by the transport itself.
+    case callRefused(peer: String, StatusCode, String)
+}

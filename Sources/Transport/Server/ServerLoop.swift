@@ -1,0 +1,161 @@
+// The part of a server that lives on one loop: its connections, its handler, its counters.
+
+import CUV
+import DocumentModel
+import Synchronization
+
+/// Counters of a server, for metrics. Sums over its loops.
+package struct ServerStatistics: Sendable, Equatable {
+    package var connectionsOpened: UInt64 = 0
+    package var connectionsOpen: UInt64 = 0
+    package var connectionsRefused: UInt64 = 0
+    package var calls: UInt64 = 0
+    package var deadlinesExceeded: UInt64 = 0
+    package var protocolErrors: UInt64 = 0
+    package var bytesReceived: UInt64 = 0
+    package var bytesSent: UInt64 = 0
+
+    package init() {}
+
+    mutating func add(_ other: ServerStatistics) {
+        connectionsOpened &+= other.connectionsOpened
+        connectionsOpen &+= other.connectionsOpen
+        connectionsRefused &+= other.connectionsRefused
+        calls &+= other.calls
+        deadlinesExceeded &+= other.deadlinesExceeded
+        protocolErrors &+= other.protocolErrors
+        bytesReceived &+= other.bytesReceived
+        bytesSent &+= other.bytesSent
+    }
+}
+
+/// Confined to its loop's thread, but for what `shared` holds.
+final class ServerLoop: @unchecked Sendable {
+    // Sendable: references are passed between threads, state is touched on the loop's thread only.
+
+    let loop: EventLoop
+    let configuration: ServerConfiguration
+    private let shared: ServerShared
+    private let handler: any ServiceHandler
+    private var connections: [ObjectIdentifier: ServerConnection] = [:]
+    private var opening: [ObjectIdentifier: OpeningConnection] = [:]
+    private var listener: Listener?
+    private var isDraining = false
+    private var onEmpty: (() -> Void)?
+    /// Counted here, of connections that are open only what `snapshot` adds.
+    var statistics = ServerStatistics()
+
+    init(loop: EventLoop, configuration: ServerConfiguration, shared: ServerShared, handler: any ServiceHandler) {
+        self.loop = loop
+        self.configuration = configuration
+        self.shared = shared
+        self.handler = handler
+    }
+
+    /// Begins to accept connections from a socket that is bound and listens already.
+    func listen(on descriptor: Int32, accepted: @escaping (Channel) -> Void) {
+        guard !isDraining else { return closeDescriptor(descriptor) }
+        let listener = Listener(loop: loop, limits: configuration.channel)
+        self.listener = listener
+        let error = listener.start(descriptor, backlog: configuration.backlog, accepted: accepted) { [configuration] text in
+            configuration.onEvent(.acceptFailed(text))
+        }
+        if let error { configuration.onEvent(.acceptFailed(error)) }
+    }
+
+    /// Takes a new connection over.
+    func adopt(_ channel: Channel) {
+        let peer = channel.peerAddress
+        guard !isDraining else { return channel.close(.finished) }
+        guard shared.openConnection(max: configuration.connectionsMax) else {
+            statistics.connectionsRefused &+= 1
+            configuration.onEvent(.connectionRefused(peer: peer))
+            channel.write {
+                $0.appendGoAway(.resourceExhausted, "more than \(configuration.connectionsMax) connections", lastStream: 0)
+            }
+            channel.closeAfterFlush(.tooManyConnections)
+            return
+        }
+        statistics.connectionsOpened &+= 1
+        configuration.onEvent(.connectionOpened(peer: peer))
+        let driver = OpeningConnection(channel: channel, server: self, peerAddress: peer)
+        opening[ObjectIdentifier(driver)] = driver
+        channel.driver = driver
+        channel.startReading()
+    }
+
+    func speakHearth(_ channel: Channel, peerAddress: String, openedAt: UInt64, opening driver: OpeningConnection) {
+        opening[ObjectIdentifier(driver)] = nil
+        let connection = ServerConnection(
+            channel: channel, handler: handler, server: self, peerAddress: peerAddress, openedAt: openedAt)
+        connections[ObjectIdentifier(connection)] = connection
+        channel.driver = connection
+    }
+
+    func connectionEnded(_ connection: ServerConnection, _ reason: CloseReason) {
+        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        ended(connection.channel, connection.peerAddress, reason)
+    }
+
+    func openingEnded(_ driver: OpeningConnection, peerAddress: String, _ reason: CloseReason) {
+        guard opening.removeValue(forKey: ObjectIdentifier(driver)) != nil else { return }
+        ended(driver.channel, peerAddress, reason)
+    }
+
+    private func ended(_ channel: Channel, _ peerAddress: String, _ reason: CloseReason) {
+        statistics.bytesReceived &+= channel.bytesReceived
+        statistics.bytesSent &+= channel.bytesSent
+        shared.closeConnection()
+        configuration.onEvent(.connectionClosed(peer: peerAddress, reason))
+        tellIfEmpty()
+    }
+
+    /// The counters now, open connections included.
+    func snapshot() -> ServerStatistics {
+        var all = statistics
+        all.connectionsOpen = UInt64(connections.count + opening.count)
+        for channel in connections.values.map(\.channel) + opening.values.map(\.channel) {
+            all.bytesReceived &+= channel.bytesReceived
+            all.bytesSent &+= channel.bytesSent
+        }
+        return all
+    }
+
+    // MARK: The end
+
+    /// Accepts nothing more, lets the open calls finish for `graceMilliseconds`, and says when no connection is left.
+    func drain(graceMilliseconds: UInt64, _ done: @escaping () -> Void) {
+        isDraining = true
+        onEmpty = done
+        listener?.closeHandle()
+        listener = nil
+        for driver in opening.values { driver.end() }
+        for connection in connections.values { connection.drain() }
+        loop.schedule(afterMilliseconds: graceMilliseconds) { [weak self] in self?.abandon() }
+        tellIfEmpty()
+    }
+
+    private func abandon() {
+        for connection in connections.values { connection.abandon() }
+    }
+
+    private func tellIfEmpty() {
+        guard isDraining, connections.isEmpty, opening.isEmpty, let done = onEmpty else { return }
+        onEmpty = nil
+        done()
+    }
+}
+
+/// What the loops of a server share.
+final class ServerShared: Sendable {
+    private let open = Atomic<Int>(0)
+
+    /// Counts a new connection, if there may be one more.
+    func openConnection(max: Int) -> Bool {
+        if open.wrappingAdd(1, ordering: .relaxed).newValue <= max { return true }
+        open.wrappingSubtract(1, ordering: .relaxed)
+        return false
+    }
+
+    func closeConnection() { open.wrappingSubtract(1, ordering: .relaxed) }
+}

@@ -1,0 +1,313 @@
+// The server's side of one connection's protocol, as a struct without I/O: frames go in, actions come out.
+//
+// A call that is answered while its REQUEST is being handled is `current` and costs no table entry; one that outlives it is
+// parked in `streams` and is found there by its number. The connection performs the actions and tells
+// the session what it sent; the session knows limits, numbers, windows and half-closed sides.
+//
+//     REQUEST ──▶ current ──answered──▶ gone
+//                   │ not answered yet, or streaming
+//                   ▼
+//                 parked ──status sent, CANCEL, deadline──▶ gone
+
+internal import DocumentModel
+
+/// What a server session is allowed to take in.
+package struct ServerSessionLimits: Sendable {
+    /// What this side announces.
+    package var settings: Settings
+    /// Bytes of incomplete messages that one connection may make this side hold.
+    package var assemblyBytesMax: Int
+
+    package init(settings: Settings, assemblyBytesMax: Int) {
+        self.settings = settings
+        self.assemblyBytesMax = assemblyBytesMax
+    }
+}
+
+/// One call that outlived the handling of its REQUEST frame, or whose REQUEST is not complete yet.
+struct ServerStream {
+    var head: RequestHead
+    /// False while the parts of the first message are still coming.
+    var hasBegun: Bool
+    /// The client sends no more messages.
+    var clientEnded: Bool
+    /// What we may send.
+    var sendWindow: FlowWindow
+    /// What the client may send.
+    var receiveWindow: FlowWindow
+    /// Message bytes taken in and not yet permitted again.
+    var uncredited = 0
+    /// The handler asked for no more messages for now.
+    var isHeld = false
+    var assembly = MessageAssembly()
+    /// What the connection keeps with the call.
+    var attachment = CallAttachment()
+}
+
+/// What the connection has to do about a frame.
+enum ServerAction: Equatable {
+    case nothing
+    /// The client's HELLO was good; the connection is open.
+    case opened
+    /// A new call and its first message.
+    case begin(UInt32, RequestHead, MessageBytes)
+    /// A further message of a call, and whether it is the client's last.
+    case message(UInt32, MessageBytes, isLast: Bool)
+    /// The client ends its side without a message.
+    case halfClosed(UInt32)
+    /// The client gave up; the stream is out of the table already, and this is what was attached to it.
+    case cancelled(UInt32)
+    /// The client permits more bytes.
+    case windowOpened(UInt32)
+    case pong(UInt64)
+    case pongReceived(UInt64)
+    /// The call cannot be: answer with this status. A parked stream is still in the table.
+    case refuse(UInt32, StatusCode, String)
+    /// The client will open no more streams.
+    case clientLeaves
+    /// The connection is beyond repair: GOAWAY and close.
+    case fail(ProtocolViolation)
+}
+
+struct ServerSession {
+    let limits: ServerSessionLimits
+    /// The client's settings; assumed ones until its HELLO.
+    private(set) var peer = Settings.assumed
+    private(set) var isOpen = false
+    /// The highest stream that the client has opened.
+    private(set) var lastStream: UInt32 = 0
+    /// Streams above this one are not taken any more; nil while the connection is not draining.
+    private(set) var drainsAfter: UInt32?
+    private(set) var clientLeaves = false
+    /// Parked calls.
+    var streams = StreamTable<ServerStream>()
+    /// The call whose REQUEST is being handled, or zero.
+    private(set) var current: UInt32 = 0
+    private var currentHead = RequestHead(method: .getDocument)
+    /// A message that came in parts and is complete, until the next frame.
+    private(set) var assembled: [UInt8] = []
+    /// Bytes of incomplete messages.
+    private var assemblyBytes = 0
+
+    init(limits: ServerSessionLimits) { self.limits = limits }
+
+    /// Calls that are not over.
+    var openCalls: Int { streams.count + (current == 0 ? 0 : 1) }
+
+    // MARK: What the connection tells
+
+    /// From now on no new stream is taken; returns the last one that will be served.
+    mutating func drain() -> UInt32 {
+        let last = drainsAfter ?? lastStream
+        drainsAfter = last
+        return last
+    }
+
+    /// Whether the call still waits for (more of) its answer.
+    func isOpen(_ stream: UInt32) -> Bool {
+        stream == current && current != 0 || streams.contains(stream)
+    }
+
+    /// The call is over, by our answer or for another reason; false when it was over already.
+    mutating func finish(_ stream: UInt32) -> FinishedCall? {
+        if stream == current, current != 0 {
+            current = 0
+            return FinishedCall(attachment: nil)
+        }
+        guard let gone = streams.remove(stream) else { return nil }
+        assemblyBytes -= gone.assembly.bytes.count
+        return FinishedCall(attachment: gone.attachment)
+    }
+
+    /// Gives the call a place in the table, if it is open, and says where.
+    mutating func park(_ stream: UInt32) -> Int? {
+        guard stream == current, current != 0 else { return streams.slot(of: stream) }
+        current = 0
+        return streams.insert(
+            stream,
+            ServerStream(
+                head: currentHead, hasBegun: true, clientEnded: currentHead.isComplete,
+                sendWindow: FlowWindow(peer.initialWindowBytes),
+                receiveWindow: FlowWindow(limits.settings.initialWindowBytes)))
+    }
+
+    /// The handler has returned: a call that is still current is parked. Returns its slot if so.
+    mutating func settleCurrent() -> Int? {
+        current == 0 ? nil : park(current)
+    }
+
+    /// The bytes to permit the client on a stream now; nil when it is too soon or the handler holds the stream.
+    mutating func creditDue(_ stream: UInt32) -> UInt32? {
+        guard let slot = streams.slot(of: stream) else { return nil }
+        let due = streams[slot: slot].uncredited
+        guard !streams[slot: slot].isHeld, !streams[slot: slot].clientEnded,
+            due > 0, due * 2 >= Int(limits.settings.initialWindowBytes)
+        else { return nil }
+        streams[slot: slot].uncredited = 0
+        _ = streams[slot: slot].receiveWindow.permit(UInt32(due))
+        return UInt32(due)
+    }
+
+    // MARK: What the client sends
+
+    /// Takes one frame, header and payload, whole.
+    mutating func receive(_ header: FrameHeader, _ payload: RawSpan) -> ServerAction {
+        guard let kind = FrameKind(rawValue: header.kind) else {
+            return FrameRules.mayBeIgnored(header.kind) && isOpen ? .nothing : .fail(.unknownKind(header.kind))
+        }
+        if let violation = FrameRules.violation(of: header, kind) { return .fail(violation) }
+        guard isOpen else { return kind == .hello ? receiveHello(header, payload) : .fail(.helloExpected) }
+        switch kind {
+        case .request: return receiveRequest(header, payload)
+        case .message: return receiveMessage(header, payload)
+        case .end: return receiveEnd(header)
+        case .cancel: return receiveCancel(header)
+        case .window: return receiveWindow(header, payload)
+        case .ping: return .pong(UInt64(littleEndian: payload.loadInteger(at: 0)))
+        case .pong: return .pongReceived(UInt64(littleEndian: payload.loadInteger(at: 0)))
+        case .goAway:
+            clientLeaves = true
+            return .clientLeaves
+        case .hello: return .fail(.secondHello)
+        case .status: return .fail(.kindFromWrongSide(kind))
+        }
+    }
+
+    private mutating func receiveHello(_ header: FrameHeader, _ payload: RawSpan) -> ServerAction {
+        guard header.code == Settings.protocolVersion else { return .fail(.unsupportedVersion(header.code)) }
+        guard let settings = Settings(payload: payload) else { return .fail(.malformedSettings) }
+        peer = settings
+        isOpen = true
+        return .opened
+    }
+
+    private mutating func receiveRequest(_ header: FrameHeader, _ payload: RawSpan) -> ServerAction {
+        guard header.stream > lastStream else { return .fail(.streamNotIncreasing(header.stream)) }
+        lastStream = header.stream
+        // The client learns from GOAWAY that these were not touched.
+        if let drainsAfter, header.stream > drainsAfter { return .nothing }
+        let extensions = RequestHead.extensionBytes(of: header.flags)
+        guard payload.byteCount >= extensions else { return .fail(.wrongLength(.request, header.length)) }
+        guard let method = Method(rawValue: header.code) else {
+            return .refuse(header.stream, .unimplemented, "method \(header.code) is not known here")
+        }
+        let head = readHead(method, header, payload)
+        guard head.isComplete || header.flags.contains(.more) || method.shape == .bidirectional else {
+            return .refuse(header.stream, .invalidArgument, "\(method.name) takes exactly one message")
+        }
+        guard streams.count < Int(limits.settings.streamsMax) else {
+            return .refuse(
+                header.stream, .resourceExhausted, "more than \(limits.settings.streamsMax) calls are open on this connection")
+        }
+        guard payload.byteCount - extensions <= Int(limits.settings.messageBytesMax) else {
+            return .refuse(header.stream, .resourceExhausted, tooLargeText)
+        }
+        current = header.stream
+        currentHead = head
+        guard header.flags.contains(.more) else { return .begin(header.stream, head, .inFrame(from: extensions)) }
+        return startAssembly(header.stream, payload.extracting(droppingFirst: extensions))
+    }
+
+    private func readHead(_ method: Method, _ header: FrameHeader, _ payload: RawSpan) -> RequestHead {
+        var head = RequestHead(method: method, isComplete: header.flags.contains(.endStream))
+        var offset = 0
+        if header.flags.contains(.deadline) {
+            head.deadlineMilliseconds = UInt32(littleEndian: payload.loadInteger(at: 0))
+            offset = 4
+        }
+        if header.flags.contains(.requestID) { head.requestID = RequestID(payload, at: offset) }
+        return head
+    }
+
+    /// Parks a call whose first message has more parts to come.
+    private mutating func startAssembly(_ stream: UInt32, _ part: RawSpan) -> ServerAction {
+        guard let slot = park(stream) else { return .nothing }
+        streams[slot: slot].hasBegun = false
+        return extendAssembly(slot, stream, part) ?? .nothing
+    }
+
+    private mutating func extendAssembly(_ slot: Int, _ stream: UInt32, _ part: RawSpan) -> ServerAction? {
+        let size = streams[slot: slot].assembly.bytes.count + part.byteCount
+        guard size <= Int(limits.settings.messageBytesMax) else { return .refuse(stream, .resourceExhausted, tooLargeText) }
+        guard assemblyBytes + part.byteCount <= limits.assemblyBytesMax else {
+            return .refuse(
+                stream, .resourceExhausted,
+                "the connection's incomplete messages exceed \(limits.assemblyBytesMax) bytes")
+        }
+        assemblyBytes += part.byteCount
+        streams[slot: slot].assembly.append(part)
+        return nil
+    }
+
+    private mutating func receiveMessage(_ header: FrameHeader, _ payload: RawSpan) -> ServerAction {
+        let stream = header.stream
+        guard stream <= lastStream else { return .fail(.streamNeverOpened(.message, stream)) }
+        // Frames may be under way to a call that is over on our side.
+        guard let slot = streams.slot(of: stream) else { return .nothing }
+        guard !streams[slot: slot].clientEnded else { return .fail(.messageAfterEnd(stream)) }
+        let isFirstMessage = !streams[slot: slot].hasBegun
+        let isPart = streams[slot: slot].assembly.isActive
+        if !isFirstMessage {
+            if !isPart, !streams[slot: slot].receiveWindow.isOpen {
+                return .refuse(stream, .resourceExhausted, "a message was sent without window")
+            }
+            streams[slot: slot].receiveWindow.consume(payload.byteCount)
+            streams[slot: slot].uncredited += payload.byteCount
+        }
+        if isPart || header.flags.contains(.more) {
+            if let refusal = extendAssembly(slot, stream, payload) { return refusal }
+            if header.flags.contains(.more) { return .nothing }
+            assemblyBytes -= streams[slot: slot].assembly.bytes.count
+            assembled = streams[slot: slot].assembly.take()
+        } else if payload.byteCount > Int(limits.settings.messageBytesMax) {
+            return .refuse(stream, .resourceExhausted, tooLargeText)
+        }
+        return deliver(slot, stream, isPart ? .assembled : .inFrame(from: 0), header.flags.contains(.endStream))
+    }
+
+    private mutating func deliver(_ slot: Int, _ stream: UInt32, _ bytes: MessageBytes, _ isLast: Bool) -> ServerAction {
+        streams[slot: slot].clientEnded = isLast
+        guard !streams[slot: slot].hasBegun else { return .message(stream, bytes, isLast: isLast) }
+        streams[slot: slot].hasBegun = true
+        streams[slot: slot].head.isComplete = isLast
+        let head = streams[slot: slot].head
+        guard isLast || head.method.shape == .bidirectional else {
+            return .refuse(stream, .invalidArgument, "\(head.method.name) takes exactly one message")
+        }
+        return .begin(stream, head, bytes)
+    }
+
+    private mutating func receiveEnd(_ header: FrameHeader) -> ServerAction {
+        guard header.stream <= lastStream else { return .fail(.streamNeverOpened(.end, header.stream)) }
+        guard let slot = streams.slot(of: header.stream) else { return .nothing }
+        guard !streams[slot: slot].clientEnded else { return .fail(.messageAfterEnd(header.stream)) }
+        streams[slot: slot].clientEnded = true
+        guard streams[slot: slot].hasBegun, !streams[slot: slot].assembly.isActive else {
+            return .refuse(header.stream, .invalidArgument, "the client ended inside a message")
+        }
+        return .halfClosed(header.stream)
+    }
+
+    private func receiveCancel(_ header: FrameHeader) -> ServerAction {
+        guard header.stream <= lastStream else { return .fail(.streamNeverOpened(.cancel, header.stream)) }
+        return streams.contains(header.stream) ? .cancelled(header.stream) : .nothing
+    }
+
+    private mutating func receiveWindow(_ header: FrameHeader, _ payload: RawSpan) -> ServerAction {
+        guard header.stream <= lastStream else { return .fail(.streamNeverOpened(.window, header.stream)) }
+        guard let slot = streams.slot(of: header.stream) else { return .nothing }
+        let increment = UInt32(littleEndian: payload.loadInteger(at: 0))
+        guard streams[slot: slot].sendWindow.permit(increment) else {
+            return .refuse(header.stream, .invalidArgument, "the window exceeds \(FlowWindow.max) bytes")
+        }
+        return .windowOpened(header.stream)
+    }
+
+    private var tooLargeText: String { "a message exceeds the limit of \(limits.settings.messageBytesMax) bytes" }
+}
+
+/// A call that has just ended.
+struct FinishedCall {
+    /// What the connection kept with it; nil when it never left `current`.
+    let attachment: CallAttachment?
+}
