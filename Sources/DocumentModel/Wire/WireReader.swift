@@ -106,17 +106,25 @@ package struct WireReader: ~Escapable {
         return UInt32(littleEndian: value)
     }
 
+    /// Reads a length and returns the offset at which the bytes that follow it end, without moving past them.
+    @inlinable
+    @_lifetime(self: copy self)
+    package mutating func endOfLengthDelimited() throws(InvalidDocument) -> Int {
+        let start = position
+        let length = try varint()
+        if length > UInt64(bytes.byteCount - position) { throw InvalidDocument(.truncated, offset: start) }
+        return position + Int(truncatingIfNeeded: length)
+    }
+
     /// The payload of a length-delimited field: a string, bytes or a message.
     @inlinable
     @_lifetime(copy self)
     package mutating func lengthDelimited() throws(InvalidDocument) -> RawSpan {
-        let start = position
-        let length = try varint()
-        if length > UInt64(bytes.byteCount - position) { throw InvalidDocument(.truncated, offset: start) }
+        let end = try endOfLengthDelimited()
         let from = position
-        position = from + Int(truncatingIfNeeded: length)
-        // In bounds by the check above.
-        return unsafe bytes.extracting(unchecked: from..<position)
+        position = end
+        // In bounds: the end was checked against the length of the message.
+        return unsafe bytes.extracting(unchecked: from..<end)
     }
 
     /// Steps over the payload of a field that is not wanted.

@@ -134,6 +134,15 @@
         unsafe base.storeBytes(of: value.littleEndian, toByteOffset: offset, as: Number.self)
     }
 
+    /// Inverts every bit from `offset` on.
+    package mutating func invertBits(from offset: Int) {
+        precondition(offset >= 0 && offset <= count, "invertBits out of bounds")
+        for at in offset..<count {
+            // In bounds: below `count`.
+            unsafe base.storeBytes(of: ~base.load(fromByteOffset: at, as: UInt8.self), toByteOffset: at, as: UInt8.self)
+        }
+    }
+
     /// A copy of everything written.
     package func copyBytes() -> [UInt8] {
         [UInt8](copying: bytes)

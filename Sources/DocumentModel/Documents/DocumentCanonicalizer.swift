@@ -1,0 +1,135 @@
+// Rewriting valid document bytes into their canonical form.
+//
+// Equal documents have equal bytes, because each has one spelling only:
+//   - entries of maps sorted by the UTF-8 bytes of their keys, no key twice (the last one given wins);
+//   - each entry written as key, then value, also when the key's value is zero or empty;
+//   - each value exactly one type, zeros included; unknown fields dropped; varints of minimal length;
+//   - timestamps floored to microseconds, their zero fields left out, seconds before nanoseconds;
+//   - geo points with plus-zero coordinates left out, latitude before longitude;
+//   - every NaN as 0x7ff8000000000000. Minus zero, and whether a number is an integer or a double, are kept.
+
+package enum DocumentCanonicalizer {
+    /// Appends the canonical form of document bytes.
+    ///
+    /// The bytes must have passed ``DocumentValidator``; others throw or give some bytes, but do no harm.
+    package static func canonicalize(fields: RawSpan, into writer: inout WireWriter) throws(InvalidDocument) {
+        try entries(fields, field: 2, into: &writer, depth: 0)
+    }
+
+    /// Appends the canonical form of a `Value` message that has passed ``DocumentValidator``.
+    package static func canonicalize(value: RawSpan, into writer: inout WireWriter) throws(InvalidDocument) {
+        try self.value(value, into: &writer, depth: 0)
+    }
+
+    /// Where one entry's key and value stand in the bytes of its map.
+    private struct Entry {
+        var key = 0..<0
+        var value = 0..<0
+    }
+
+    private static func entries(
+        _ bytes: RawSpan, field: Int, into writer: inout WireWriter, depth: Int
+    ) throws(InvalidDocument) {
+        var entries: [Entry] = []
+        var isSorted = true
+        var reader = WireReader(bytes)
+        while let tag = try reader.nextTag() {
+            guard tag == WireTag(field: field, .lengthDelimited) else {
+                try reader.skip(tag)
+                continue
+            }
+            let entryEnd = try reader.endOfLengthDelimited()
+            var entry = Entry(key: entryEnd..<entryEnd, value: entryEnd..<entryEnd)
+            var parts = WireReader(bytes.extracting(0..<entryEnd))
+            parts.position = reader.position
+            while let part = try parts.nextTag() {
+                switch part.rawValue {
+                case 0x0a:
+                    let end = try parts.endOfLengthDelimited()
+                    entry.key = parts.position..<end
+                    parts.position = end
+                case 0x12:
+                    let end = try parts.endOfLengthDelimited()
+                    entry.value = parts.position..<end
+                    parts.position = end
+                default: try parts.skip(part)
+                }
+            }
+            reader.position = entryEnd
+            if isSorted, let last = entries.last {
+                isSorted = bytes.extracting(last.key).compareBytes(bytes.extracting(entry.key)) < 0
+            }
+            entries.append(entry)
+        }
+        if !isSorted {
+            entries.sort { left, right in
+                let order = bytes.extracting(left.key).compareBytes(bytes.extracting(right.key))
+                return order != 0 ? order < 0 : left.key.lowerBound < right.key.lowerBound
+            }
+        }
+        for (index, entry) in entries.enumerated() {
+            let key = bytes.extracting(entry.key)
+            // Of entries with one key the last stands last.
+            if index + 1 < entries.count, bytes.extracting(entries[index + 1].key).equalsBytes(key) { continue }
+            try writer.withLengthPrefix(field: field) { (writer) throws(InvalidDocument) in
+                writer.appendField(1, bytes: key)
+                try writer.withLengthPrefix(field: 2) { (writer) throws(InvalidDocument) in
+                    try value(bytes.extracting(entry.value), into: &writer, depth: depth)
+                }
+            }
+        }
+    }
+
+    private static func value(_ bytes: RawSpan, into writer: inout WireWriter, depth: Int) throws(InvalidDocument) {
+        if depth > Limits.nestingDepth { throw InvalidDocument(.nestedTooDeeply, offset: 0) }
+        var reader = WireReader(bytes)
+        let tag = try seekLastTypedField(&reader)
+        switch tag.rawValue {
+        case ValueTag.boolean: writer.appendField(1, boolean: try reader.varint() != 0)
+        case ValueTag.null: writer.appendField(11, varint: 0)
+        case ValueTag.double:
+            let number = try reader.double(tag)
+            writer.appendField(3, double: number.isNaN ? .nan : number)
+        case ValueTag.timestamp:
+            writer.appendField(10, timestamp: try reader.timestamp(tag).flooredToMicroseconds)
+        case ValueTag.geoPoint:
+            Value.geoPoint(try GeoPointValue(wire: try reader.lengthDelimited())).encode(into: &writer)
+        case ValueTag.array:
+            var elements = WireReader(try reader.lengthDelimited())
+            try writer.withLengthPrefix(field: 9) { (writer) throws(InvalidDocument) in
+                while let element = try elements.nextTag() {
+                    guard element == WireTag(field: 1, .lengthDelimited) else {
+                        try elements.skip(element)
+                        continue
+                    }
+                    let bytes = try elements.lengthDelimited()
+                    try writer.withLengthPrefix(field: 1) { (writer) throws(InvalidDocument) in
+                        try value(bytes, into: &writer, depth: depth + 1)
+                    }
+                }
+            }
+        case ValueTag.map:
+            let map = try reader.lengthDelimited()
+            try writer.withLengthPrefix(field: 6) { (writer) throws(InvalidDocument) in
+                try entries(map, field: 1, into: &writer, depth: depth + 1)
+            }
+        case ValueTag.integer: writer.appendField(2, varint: try reader.varint())
+        default: writer.appendField(tag.fieldNumber, bytes: try reader.lengthDelimited())
+        }
+    }
+
+    /// Moves a reader to the payload of the last field of a `Value` message that sets a type.
+    private static func seekLastTypedField(_ reader: inout WireReader) throws(InvalidDocument) -> WireTag {
+        var last: (tag: WireTag, position: Int)?
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1, 2, 3, 5, 6, 8, 9, 10, 11, 17, 18: last = (tag, reader.position)
+            default: break
+            }
+            try reader.skip(tag)
+        }
+        guard let last else { throw InvalidDocument(.valueTypeMissing, offset: 0) }
+        reader.position = last.position
+        return last.tag
+    }
+}

@@ -1,0 +1,276 @@
+// The one walk over document bytes: it checks every rule, notes whether the bytes are canonical, and adds up the size.
+//
+// It reads forwards, once, without building anything. Lengths are compared with what is left before they are used, so
+// no input can lead out of bounds; recursion follows nested maps and arrays only, at most `Limits.nestingDepth` deep.
+// Whatever departs from the canonical layout but is legal protobuf (unknown fields, several types set in one value,
+// long varints, unsorted or repeated keys) goes through slower paths, each of which scans before it descends, so that
+// a level is descended into once and the time stays proportional to depth times length.
+
+/// What the walk found wrong: a rule and a byte offset. It becomes an ``InvalidDocument`` with a field path.
+struct WalkFailure: Error {
+    var reason: InvalidDocument.Reason
+    var offset: Int
+
+    @inline(never)
+    init(_ reason: InvalidDocument.Reason, _ offset: Int) {
+        self.reason = reason
+        self.offset = offset
+    }
+}
+
+/// The state of one walk. Offsets count from the start of `bytes`; `end` arguments never exceed its length.
+struct DocumentWalk: ~Escapable {
+    let bytes: RawSpan
+    let rules: NameRules
+    /// Whether everything read so far is laid out canonically.
+    var isCanonical = true
+    /// Size of what was read, by the published formula.
+    var size = 0
+
+    @_lifetime(copy bytes)
+    init(_ bytes: RawSpan, rules: NameRules) {
+        self.bytes = bytes
+        self.rules = rules
+    }
+
+    // MARK: Bytes
+
+    /// The byte at an offset below some `end`.
+    @inline(__always)
+    func byte(_ offset: Int) -> UInt8 {
+        // In bounds: the caller has compared the offset with an end within the span.
+        unsafe bytes.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
+    }
+
+    /// Eight bytes at an offset at least eight below some `end`.
+    @inline(__always)
+    func word(_ offset: Int) -> UInt64 {
+        // In bounds as above.
+        unsafe UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self))
+    }
+
+    @inline(__always)
+    @_lifetime(copy self)
+    func span(_ from: Int, _ to: Int) -> RawSpan {
+        // In bounds: both come from comparisons with an end within the span.
+        unsafe bytes.extracting(unchecked: from..<to)
+    }
+
+    /// Reads a varint and moves past it; one that is longer than it must be is not canonical.
+    @inline(__always)
+    @_lifetime(self: copy self)
+    mutating func varint(_ at: inout Int, _ end: Int) throws(WalkFailure) -> UInt64 {
+        if at < end {
+            let first = byte(at)
+            if first < 0x80 {
+                at &+= 1
+                return UInt64(first)
+            }
+        }
+        return try longVarint(&at, end)
+    }
+
+    @inline(never)
+    @_lifetime(self: copy self)
+    private mutating func longVarint(_ at: inout Int, _ end: Int) throws(WalkFailure) -> UInt64 {
+        let start = at
+        var result: UInt64 = 0
+        var shift: UInt64 = 0
+        while at < end {
+            let next = byte(at)
+            at &+= 1
+            if shift == 63, next > 1 { throw WalkFailure(.varintTooLong, start) }
+            result |= UInt64(next & 0x7f) << shift
+            if next < 0x80 {
+                if next == 0, shift > 0 { isCanonical = false }
+                return result
+            }
+            shift += 7
+        }
+        throw WalkFailure(.truncated, start)
+    }
+
+    /// Reads a length and returns where the bytes that follow it end.
+    @inline(__always)
+    @_lifetime(self: copy self)
+    mutating func length(_ at: inout Int, _ end: Int) throws(WalkFailure) -> Int {
+        let start = at
+        let length = try varint(&at, end)
+        if length > UInt64(truncatingIfNeeded: end &- at) { throw WalkFailure(.truncated, start) }
+        return at &+ Int(truncatingIfNeeded: length)
+    }
+
+    /// Reads a tag that may be any.
+    @_lifetime(self: copy self)
+    mutating func tag(_ at: inout Int, _ end: Int) throws(WalkFailure) -> UInt32 {
+        let start = at
+        let raw = try varint(&at, end)
+        if raw < 8 || raw > 0xffff_ffff || raw & 7 > 5 { throw WalkFailure(.invalidTag, start) }
+        return UInt32(truncatingIfNeeded: raw)
+    }
+
+    /// Steps over a field's payload and returns where it ends.
+    @_lifetime(self: copy self)
+    mutating func skip(_ tag: UInt32, _ from: Int, _ end: Int) throws(WalkFailure) -> Int {
+        var at = from
+        switch tag & 7 {
+        case 0: _ = try varint(&at, end)
+        case 1: at += 8
+        case 2: return try length(&at, end)
+        case 5: at += 4
+        default: throw WalkFailure(.groupNotSupported, from)
+        }
+        if at > end { throw WalkFailure(.truncated, from) }
+        return at
+    }
+
+    // MARK: Entries of a map
+
+    /// Walks the entries of a document (`tag` 0x12) or of a nested map (0x0a) from `from` to `end`.
+    ///
+    /// - Parameter depth: levels of maps and arrays around the entries' values.
+    @_lifetime(self: copy self)
+    mutating func entries(_ from: Int, _ end: Int, tag entryTag: UInt8, depth: Int) throws(WalkFailure) {
+        let sizeBefore = size
+        var at = from
+        var previousKey = 0
+        var previousEnd = -1
+        while at < end {
+            if byte(at) != entryTag {
+                at = try unknownField(at, end, entryTag: entryTag)
+                continue
+            }
+            at &+= 1
+            let entryEnd = try length(&at, end)
+            let entry = try entry(at, entryEnd)
+            try key(entry.key, entry.keyEnd)
+            if previousEnd >= 0, !keyIsAbove(entry.key, entry.keyEnd, previousKey, previousEnd) { isCanonical = false }
+            previousKey = entry.key
+            previousEnd = entry.keyEnd
+            if byte(entry.key) == UInt8(ascii: "_"), ResourceID.isReserved(span(entry.key, entry.keyEnd)) {
+                guard entryTag == DocumentTag.mapEntry, span(entry.key, entry.keyEnd).equalsUTF8("__type__") else {
+                    throw WalkFailure(.fieldNameReserved, entry.key)
+                }
+                size = sizeBefore
+                return try vector(from, end)
+            }
+            size &+= entry.keyEnd &- entry.key &+ 1
+            try value(entry.value, entry.valueEnd, depth: depth, inArray: false)
+            at = entryEnd
+        }
+    }
+
+    /// Whether a key lies above the one before it, as canonical order demands.
+    @inline(__always)
+    private func keyIsAbove(_ key: Int, _ keyEnd: Int, _ previous: Int, _ previousEnd: Int) -> Bool {
+        let shared = min(keyEnd &- key, previousEnd &- previous)
+        var offset = 0
+        while offset < shared {
+            let new = byte(key &+ offset)
+            let old = byte(previous &+ offset)
+            if new != old { return new > old }
+            offset &+= 1
+        }
+        return keyEnd &- key > previousEnd &- previous
+    }
+
+    /// Where key and value of one map entry stand; an absent key is an empty one.
+    struct Entry {
+        var key: Int
+        var keyEnd: Int
+        var value: Int
+        var valueEnd: Int
+    }
+
+    /// Splits one map entry.
+    @inline(__always)
+    @_lifetime(self: copy self)
+    mutating func entry(_ from: Int, _ end: Int) throws(WalkFailure) -> Entry {
+        var at = from
+        if at < end, byte(at) == DocumentTag.entryKey {
+            at &+= 1
+            let keyEnd = try length(&at, end)
+            let key = at
+            at = keyEnd
+            if at < end, byte(at) == DocumentTag.entryValue {
+                at &+= 1
+                let valueEnd = try length(&at, end)
+                if valueEnd == end { return Entry(key: key, keyEnd: keyEnd, value: at, valueEnd: valueEnd) }
+            }
+        }
+        return try irregularEntry(from, end)
+    }
+
+    /// An entry whose fields are not exactly key and value in this order: the last of each counts.
+    @inline(never)
+    @_lifetime(self: copy self)
+    private mutating func irregularEntry(_ from: Int, _ end: Int) throws(WalkFailure) -> Entry {
+        isCanonical = false
+        var entry = Entry(key: from, keyEnd: from, value: -1, valueEnd: -1)
+        var at = from
+        while at < end {
+            let tag = try tag(&at, end)
+            let payload = at
+            at = try skip(tag, payload, end)
+            switch tag >> 3 {
+            case 1, 2:
+                guard tag & 7 == 2 else { throw WalkFailure(.wrongWireType, payload) }
+                var start = payload
+                _ = try length(&start, end)
+                if tag >> 3 == 1 {
+                    (entry.key, entry.keyEnd) = (start, at)
+                } else {
+                    (entry.value, entry.valueEnd) = (start, at)
+                }
+            default: break
+            }
+        }
+        if entry.value < 0 { throw WalkFailure(.valueTypeMissing, from) }
+        return entry
+    }
+
+    /// Something else where an entry or an element should begin: skipped when it is an unknown field, refused when it is
+    /// the entry's own field with a wrong wire type or with a tag of more bytes than needed (no encoder writes that).
+    @inline(never)
+    @_lifetime(self: copy self)
+    mutating func unknownField(_ from: Int, _ end: Int, entryTag: UInt8) throws(WalkFailure) -> Int {
+        isCanonical = false
+        var at = from
+        let tag = try tag(&at, end)
+        if tag >> 3 == UInt32(entryTag >> 3) {
+            throw WalkFailure(tag == UInt32(entryTag) ? .invalidTag : .wrongWireType, from)
+        }
+        return try skip(tag, at, end)
+    }
+
+    /// Checks a field name, all but the reserved ones.
+    @inline(__always)
+    @_lifetime(self: copy self)
+    private mutating func key(_ from: Int, _ end: Int) throws(WalkFailure) {
+        if from == end { throw WalkFailure(.fieldNameEmpty, from) }
+        if end &- from > Limits.fieldNameBytes { throw WalkFailure(.fieldNameTooLong, from) }
+        if !isUTF8(from, end) { throw WalkFailure(.invalidUTF8, from) }
+    }
+
+    /// Whether the bytes are well-formed UTF-8; ASCII is settled here, eight bytes at a time.
+    @inline(__always)
+    func isUTF8(_ from: Int, _ end: Int) -> Bool {
+        let high: UInt64 = 0x8080_8080_8080_8080
+        var at = from
+        while end &- at >= 8 {
+            if word(at) & high != 0 { return UTF8Validation.isValid(span(at, end)) }
+            at &+= 8
+        }
+        if end &- from >= 8 {
+            // The last eight bytes, some of them seen before. A hit may be the tail of a character: look at it all.
+            if at < end, word(end &- 8) & high != 0 { return UTF8Validation.isValid(span(at, end)) }
+            return true
+        }
+        var all: UInt8 = 0
+        while at < end {
+            all |= byte(at)
+            at &+= 1
+        }
+        return all < 0x80 || UTF8Validation.isValid(span(from, end))
+    }
+}
