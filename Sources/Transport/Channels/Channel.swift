@@ -101,7 +101,11 @@ package struct ChannelLimits: Sendable {
 
     // Writing.
     private var output: WireWriter?
+    /// Bytes in `output`, when it is not lent.
+    private var outputBytes = 0
     private var inFlight: WireWriter?
+    private var isWriting = false
+    private var isOutputLent = false
     // Owner: this object; used by one write at a time, and freed in `deinit`, when libuv has let go of it.
     private let writeRequest: UnsafeMutablePointer<uv_write_t>
     private var stallTimer: EventLoop.Timer?
@@ -232,18 +236,20 @@ package struct ChannelLimits: Sendable {
     // MARK: Writing
 
     /// Bytes that wait to be sent.
-    package var pendingBytes: Int { (output?.count ?? 0) + inFlightBytes }
+    package var pendingBytes: Int { outputBytes + inFlightBytes }
 
-    private var inFlightBytes: Int { inFlight == nil ? 0 : unsafe Int(stream.pointee.write_queue_size) }
+    private var inFlightBytes: Int { isWriting ? unsafe Int(stream.pointee.write_queue_size) : 0 }
 
     /// Whether so much waits that no more should be made.
-    package var isCongested: Bool { inFlight != nil && pendingBytes > limits.highWaterBytes }
+    package var isCongested: Bool { isWriting && pendingBytes > limits.highWaterBytes }
 
     /// Whether the output is worth a write before the turn ends.
-    package var outputIsDue: Bool { inFlight == nil && (output?.count ?? 0) >= Self.flushBytes }
+    package var outputIsDue: Bool { !isWriting && outputBytes >= Self.flushBytes }
 
     /// Takes the output to append to it; must be followed by `putOutput`.
     func takeOutput() -> WireWriter {
+        precondition(!isOutputLent, "one message is written at a time")
+        isOutputLent = true
         switch output.take() {
         case .some(let writer): return writer
         case .none: return loop.writers.take()
@@ -252,6 +258,8 @@ package struct ChannelLimits: Sendable {
 
     /// Puts the output back with what was appended, to be sent when the turn ends.
     func putOutput(_ writer: consuming WireWriter) {
+        isOutputLent = false
+        outputBytes = writer.count
         output = consume writer
         needsSettling()
     }
@@ -289,8 +297,9 @@ package struct ChannelLimits: Sendable {
     func flush() {
         guard !isClosing else { return }
         if pendingBytes > limits.outputBytesMax { return close(.outputOverflow) }
-        guard inFlight == nil, let count = output?.count, count > 0 else { return closeIfFlushed() }
-        var writer = output.take()!
+        guard !isWriting, outputBytes > 0, var writer = output.take() else { return closeIfFlushed() }
+        let count = outputBytes
+        outputBytes = 0
         let sent = tryWrite(writer.bytes)
         guard sent >= 0 else { return close(.broken(describeError(Int32(sent)))) }
         bytesSent &+= UInt64(sent)
@@ -327,12 +336,14 @@ package struct ChannelLimits: Sendable {
         }
         // The bytes stay where they are while the writer moves: its memory is on the heap, and `inFlight` is not appended to.
         inFlight = consume writer
+        isWriting = true
         if error < 0 { return close(.broken(describeError(error))) }
         stalledAt = inFlightBytes
         armStallTimer()
     }
 
     private func writeEnded(_ status: Int32) {
+        isWriting = false
         if let written = inFlight.take() {
             bytesSent &+= UInt64(status == 0 ? stalledAt : 0)
             loop.writers.give(written)
@@ -386,7 +397,7 @@ package struct ChannelLimits: Sendable {
     /// Last words are out: say so to the other side, and read on until it closes, since closing with unread input would make
     /// its kernel throw our words away.
     private func closeIfFlushed() {
-        guard closesAfterFlush != nil, !readsToEnd, inFlight == nil else { return }
+        guard closesAfterFlush != nil, !readsToEnd, !isWriting else { return }
         readsToEnd = true
         var descriptor: uv_os_fd_t = -1
         if unsafe uv_fileno(handle, &descriptor) == 0 { _ = shutdown(descriptor, Int32(SHUT_WR)) }

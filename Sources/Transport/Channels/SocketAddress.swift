@@ -46,6 +46,11 @@ enum SocketAddress {
         guard code == 0 else {
             throw SocketError(attempt: "find the host \(host)", code: code, reason: unsafe String(cString: gai_strerror(code)))
         }
+        return unsafe addresses(in: list)
+    }
+
+    /// Copies a resolver's list, IPv4 first.
+    static func addresses(in list: UnsafeMutablePointer<addrinfo>?) -> [ResolvedAddress] {
         var found: [ResolvedAddress] = []
         var next = unsafe list
         while let entry = unsafe next {

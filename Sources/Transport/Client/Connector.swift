@@ -1,0 +1,111 @@
+// From a host name to a connected channel, without blocking the loop.
+
+import CUV
+import Glibc
+
+/// Resolves a name and tries its addresses in turn. Confined to its loop; tells the result once unless cancelled.
+@safe final class Connector {
+    private let host: String
+    private let port: UInt16
+    private let loop: EventLoop
+    private let limits: ChannelLimits
+    private var completion: ((Result<Channel, SocketError>) -> Void)?
+    private var addresses: [ResolvedAddress] = []
+    private var attempt: Channel?
+
+    init(
+        host: String, port: UInt16, loop: EventLoop, limits: ChannelLimits,
+        _ completion: @escaping (Result<Channel, SocketError>) -> Void
+    ) {
+        self.host = host
+        self.port = port
+        self.loop = loop
+        self.limits = limits
+        self.completion = completion
+    }
+
+    func start() {
+        // Owner of the request: libuv until the callback, which frees it and gives up the reference in `data`.
+        let request = UnsafeMutablePointer<uv_getaddrinfo_t>.allocate(capacity: 1)
+        unsafe request.pointee.data = unsafe Unmanaged.passRetained(self).toOpaque()
+        var hints = unsafe addrinfo()
+        unsafe hints.ai_family = AF_UNSPEC
+        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        let error = unsafe uv_getaddrinfo(
+            loop.uv, request,
+            { request, status, list in
+                let this = unsafe Unmanaged<Connector>.fromOpaque(request!.pointee.data).takeRetainedValue()
+                unsafe request!.deallocate()
+                let found = unsafe SocketAddress.addresses(in: list)
+                unsafe uv_freeaddrinfo(list)
+                this.resolved(found, status)
+                this.loop.endTurn()
+            }, host, String(port), &hints)
+        if error < 0 {
+            unsafe Unmanaged<Connector>.fromOpaque(request.pointee.data).release()
+            unsafe request.deallocate()
+            finish(.failure(failure("find the host \(host)", error)))
+        }
+    }
+
+    /// Forgets the attempt; nothing will be told.
+    func cancel() {
+        completion = nil
+        attempt?.close(.finished)
+        attempt = nil
+    }
+
+    private func resolved(_ found: [ResolvedAddress], _ status: Int32) {
+        guard status == 0, !found.isEmpty else { return finish(.failure(failure("find the host \(host)", status))) }
+        addresses = found
+        tryNext(after: nil)
+    }
+
+    private func tryNext(after error: SocketError?) {
+        guard completion != nil else { return }
+        guard !addresses.isEmpty else {
+            return finish(.failure(error ?? failure("connect to \(host):\(port)", UV_ENOTCONN.rawValue)))
+        }
+        let address = addresses.removeFirst()
+        let channel = Channel(loop: loop, limits: limits)
+        attempt = channel
+        let request = UnsafeMutablePointer<uv_connect_t>.allocate(capacity: 1)
+        unsafe request.pointee.data = unsafe Unmanaged.passRetained(self).toOpaque()
+        let error = unsafe address.withSockaddr { address, _ in
+            unsafe uv_tcp_connect(request, channel.tcp, address) { request, status in
+                let this = unsafe Unmanaged<Connector>.fromOpaque(request!.pointee.data).takeRetainedValue()
+                unsafe request!.deallocate()
+                this.connected(status)
+                this.loop.endTurn()
+            }
+        }
+        if error < 0 {
+            unsafe Unmanaged<Connector>.fromOpaque(request.pointee.data).release()
+            unsafe request.deallocate()
+            connected(error)
+        }
+    }
+
+    private func connected(_ status: Int32) {
+        guard let channel = attempt else { return }
+        attempt = nil
+        guard status == 0 else {
+            channel.close(.broken(describeError(status)))
+            return tryNext(after: failure("connect to \(host):\(port)", status))
+        }
+        channel.sendWithoutDelay()
+        finish(.success(channel))
+    }
+
+    private func finish(_ result: Result<Channel, SocketError>) {
+        if let tell = completion.take() {
+            tell(result)
+        } else if case .success(let channel) = result {
+            channel.close(.finished)
+        }
+    }
+
+    private func failure(_ attempt: String, _ error: Int32) -> SocketError {
+        SocketError(attempt: attempt, code: error, reason: describeError(error))
+    }
+}

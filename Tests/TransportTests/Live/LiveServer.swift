@@ -1,0 +1,105 @@
+// A real server on a real socket, and clients of it, for the tests that need them.
+
+import DocumentModel
+import Synchronization
+
+@testable import Transport
+
+/// A server of ``EchoService`` on a free port, ended with `stop`.
+final class LiveServer {
+    let group: EventLoopGroup
+    let server: Server
+    let record = EchoService.Record()
+    let events = Mutex<[ServerEvent]>([])
+    private let clientLoops = EventLoopGroup(count: 1, name: "test-client")
+
+    init(loops: Int = 1, _ configure: (inout ServerConfiguration) -> Void = { _ in }) throws {
+        group = EventLoopGroup(count: loops, name: "test-server")
+        var configuration = ServerConfiguration()
+        configure(&configuration)
+        let record = record
+        server = try Server.start(configuration, on: group) { _ in EchoService(record: record) }
+    }
+
+    var clientLoop: EventLoop { clientLoops.loops[0] }
+
+    func connect(
+        _ configuration: ClientConfiguration = ClientConfiguration(),
+        onEvent: @escaping @Sendable (ClientConnectionEvent) -> Void = { _ in }
+    ) -> ClientConnection {
+        .connect(to: "127.0.0.1", port: server.port, on: clientLoop, configuration, onEvent: onEvent)
+    }
+
+    func statistics() -> ServerStatistics {
+        let promise = Promise<ServerStatistics>()
+        server.statistics { promise.fulfil($0) }
+        return promise.wait()!
+    }
+
+    /// Returns when every connection the server knows of is gone.
+    func drain(graceMilliseconds: UInt64 = 0) {
+        let done = Promise<Bool>()
+        server.drain(graceMilliseconds: graceMilliseconds) { done.fulfil(true) }
+        _ = done.wait()
+    }
+
+    func stop() {
+        drain()
+        clientLoops.stop()
+        group.stop()
+    }
+}
+
+/// How a call ended, and the reply's bytes.
+struct Reply: Equatable, Sendable {
+    var outcome: CallOutcome
+    var bytes: [UInt8] = []
+}
+
+extension ClientConnection {
+    /// A unary call that blocks the test.
+    func callAndWait(_ method: Transport.Method, _ payload: [UInt8], _ options: CallOptions = CallOptions()) -> Reply? {
+        let promise = Promise<Reply>()
+        unary(method, payload, options) { outcome, reply in
+            promise.fulfil(Reply(outcome: outcome, bytes: [UInt8](copying: reply)))
+        }
+        return promise.wait()
+    }
+}
+
+/// Collects a streaming reply.
+final class Collector: ClientCallHandler, Sendable {
+    struct State {
+        var messages: [[UInt8]] = []
+        var outcome: CallOutcome?
+    }
+    let state = Mutex(State())
+    let changed = Signal()
+
+    func received(_ message: RawSpan, on call: ClientCall) {
+        let copy = [UInt8](copying: message)
+        state.withLock { $0.messages.append(copy) }
+        changed.notify()
+    }
+
+    func finished(_ outcome: CallOutcome, on call: ClientCall) {
+        state.withLock { $0.outcome = outcome }
+        changed.notify()
+    }
+
+    func waitForEnd() -> CallOutcome? {
+        changed.wait { state.withLock { $0.outcome != nil } }
+        return state.withLock { $0.outcome }
+    }
+
+    func waitForMessages(_ count: Int) -> Bool {
+        changed.wait { state.withLock { $0.messages.count >= count || $0.outcome != nil } }
+        return state.withLock { $0.messages.count >= count }
+    }
+
+    var messages: [[UInt8]] { state.withLock { $0.messages } }
+}
+
+func littleEndianBytes(_ values: UInt32...) -> [UInt8] {
+    values.flatMap { value in (0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) } }
+}
