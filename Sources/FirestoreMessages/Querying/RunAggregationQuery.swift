@@ -1,0 +1,120 @@
+// RunAggregationQuery: totals over the results of a query, as a stream of one message.
+// RunAggregationQueryRequest: 1 parent, 2 structured_aggregation_query, 4 transaction | 5 new_transaction | 6 read_time,
+// 8 explain_options. RunAggregationQueryResponse: 1 result, 2 transaction, 3 read_time.
+// AggregationResult: 2 aggregate_fields, a map.
+
+package import DocumentModel
+
+/// A request for totals.
+package struct RunAggregationQueryRequest: FirestoreMessage, Equatable, Sendable {
+    static let consistencyFields = ReadConsistency.Fields(transaction: 4, newTransaction: 5, readTime: 6)
+
+    /// The documents root of a database, or a document: where the query's collections are found.
+    package var parent: String
+    /// Nil where the sender set none, which servers refuse.
+    package var query: StructuredAggregationQuery?
+    package var consistency: ReadConsistency
+    /// Whether the sender wants the plan explained.
+    package var wantsExplanation = false
+
+    package init(parent: String, query: StructuredAggregationQuery?, consistency: ReadConsistency = .latest) {
+        self.parent = parent
+        self.query = query
+        self.consistency = consistency
+    }
+
+    package init(wire: RawSpan) throws {
+        self.init(parent: "", query: nil)
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: parent = try reader.string(tag)
+            case 2: query = try StructuredAggregationQuery(wire: try reader.span(tag))
+            case 8:
+                try reader.skip(tag)
+                wantsExplanation = true
+            default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
+            }
+        }
+    }
+
+    package func encode(into writer: inout WireWriter) {
+        writer.writeIfSet(1, string: parent)
+        if let query { writer.withLengthPrefix(field: 2) { query.encode(into: &$0) } }
+        consistency.encode(into: &writer, Self.consistencyFields)
+        if wantsExplanation { writer.withLengthPrefix(field: 8) { _ in } }
+    }
+}
+
+/// The totals of a query.
+package struct RunAggregationQueryResponse: FirestoreMessage, Equatable, Sendable {
+    /// One total by its alias.
+    package struct Total: Equatable, Sendable {
+        package var alias: String
+        package var value: EncodedValue
+
+        package init(alias: String, value: EncodedValue) {
+            self.alias = alias
+            self.value = value
+        }
+    }
+
+    /// In the order of the request; empty in a message that brings only a transaction.
+    package var totals: [Total]
+    package var transaction: [UInt8]
+    package var readTime: TimestampValue?
+
+    package init(totals: [Total], transaction: [UInt8] = [], readTime: TimestampValue?) {
+        self.totals = totals
+        self.transaction = transaction
+        self.readTime = readTime
+    }
+
+    package init(wire: RawSpan) throws {
+        self.init(totals: [], readTime: nil)
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: try readResult(try reader.span(tag))
+            case 2: transaction = try reader.byteArray(tag)
+            case 3: readTime = try reader.timestamp(tag)
+            default: try reader.skip(tag)
+            }
+        }
+    }
+
+    private mutating func readResult(_ wire: RawSpan) throws {
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            guard tag.fieldNumber == 2 else {
+                try reader.skip(tag)
+                continue
+            }
+            var entry = try reader.message(tag)
+            var total = Total(alias: "", value: EncodedValue(canonical: []))
+            while let tag = try entry.nextTag() {
+                switch tag.fieldNumber {
+                case 1: total.alias = try entry.string(tag)
+                case 2: total.value = EncodedValue(canonical: try entry.byteArray(tag))
+                default: try entry.skip(tag)
+                }
+            }
+            totals.append(total)
+        }
+    }
+
+    package func encode(into writer: inout WireWriter) {
+        if !totals.isEmpty {
+            writer.withLengthPrefix(field: 1) { writer in
+                for total in totals {
+                    writer.withLengthPrefix(field: 2) { entry in
+                        entry.appendField(1, string: total.alias)
+                        entry.appendField(2, bytes: total.value.bytes)
+                    }
+                }
+            }
+        }
+        writer.writeIfSet(2, bytes: transaction)
+        if let readTime { writer.appendField(3, timestamp: readTime) }
+    }
+}
