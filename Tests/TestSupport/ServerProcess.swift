@@ -1,0 +1,148 @@
+// A real `hearth` process for tests: started, waited for, signalled, and gone when the test is over.
+
+import Foundation
+import Synchronization
+
+/// The `hearth` binary that was built with the tests.
+package enum HearthBinary {
+    /// Beside the test bundle, or where `HEARTH_BINARY` says.
+    package static var path: String {
+        if let path = ProcessInfo.processInfo.environment["HEARTH_BINARY"] { return path }
+        let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+        return URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("hearth").path
+    }
+
+    /// What a finished command left.
+    package struct Outcome: Sendable {
+        package var status: Int32
+        package var output: String
+        package var errors: String
+    }
+
+    /// Runs a command to its end.
+    package static func run(_ arguments: [String], environment: [String: String] = [:]) throws -> Outcome {
+        let process = HearthProcess(arguments, environment: environment)
+        try process.start()
+        process.waitForEnd()
+        return Outcome(status: process.status, output: process.output, errors: process.errors)
+    }
+}
+
+/// One process of `hearth`, its output collected as it comes.
+package final class HearthProcess: @unchecked Sendable {
+    // Sendable: `Process` is started once by `start`; what it prints is kept under a lock.
+
+    private let process = Process()
+    private let collected = Mutex((output: Data(), errors: Data()))
+    private let streamsOpen = DispatchGroup()
+    private let changed = DispatchSemaphore(value: 0)
+
+    package init(_ arguments: [String], environment: [String: String] = [:]) {
+        process.executableURL = URL(fileURLWithPath: HearthBinary.path)
+        process.arguments = arguments
+        var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("HEARTH_") }
+        for (name, value) in environment { all[name] = value }
+        process.environment = all
+    }
+
+    deinit {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    }
+
+    package func start() throws {
+        let outputPipe = Pipe()
+        let errorPipe = Pipe()
+        process.standardOutput = outputPipe
+        process.standardError = errorPipe
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        collect(outputPipe) { $0.output.append($1) }
+        collect(errorPipe) { $0.errors.append($1) }
+    }
+
+    private func collect(_ pipe: Pipe, _ append: @escaping @Sendable (inout (output: Data, errors: Data), Data) -> Void) {
+        streamsOpen.enter()
+        let handle = pipe.fileHandleForReading
+        Thread.detachNewThread { [self] in
+            while true {
+                let data = handle.availableData
+                if data.isEmpty { break }
+                collected.withLock { append(&$0, data) }
+                changed.signal()
+            }
+            streamsOpen.leave()
+            changed.signal()
+        }
+    }
+
+    package var identifier: Int32 { process.processIdentifier }
+    package var isRunning: Bool { process.isRunning }
+    package var output: String { collected.withLock { String(decoding: $0.output, as: UTF8.self) } }
+    package var errors: String { collected.withLock { String(decoding: $0.errors, as: UTF8.self) } }
+    /// The exit status, or minus the signal that ended it; for a process that has ended.
+    package var status: Int32 {
+        process.terminationReason == .uncaughtSignal ? -process.terminationStatus : process.terminationStatus
+    }
+
+    package func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+
+    package func waitForEnd() {
+        process.waitUntilExit()
+        streamsOpen.wait()
+    }
+
+    /// Waits until a line of standard output begins with `prefix` and returns it; nil when the process ends, or two
+    /// minutes pass, without one.
+    package func waitForLine(prefix: String) -> String? {
+        let deadline = DispatchTime.now() + .seconds(120)
+        while true {
+            let lines = output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+            if let line = lines.first(where: { $0.hasPrefix(prefix) }) { return String(line) }
+            if streamsOpen.wait(timeout: .now()) == .success {
+                let rest = output.split(separator: "\n")
+                return rest.first { $0.hasPrefix(prefix) }.map(String.init)
+            }
+            if changed.wait(timeout: deadline) == .timedOut { return nil }
+        }
+    }
+}
+
+/// A server on a data directory, ready to be called.
+package final class ServerProcess: Sendable {
+    /// A server could not be started; its own words.
+    package struct StartError: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    package let process: HearthProcess
+    package let host = "127.0.0.1"
+    package let port: Int
+
+    /// Starts a server on a port that the system picks and waits for its ready line.
+    package init(data: String, arguments: [String] = [], environment: [String: String] = [:]) throws {
+        process = HearthProcess(["serve", "--data", data, "--port", "0"] + arguments, environment: environment)
+        try process.start()
+        guard let line = process.waitForLine(prefix: "hearth ready on "),
+            let port = line.split(separator: ":").last.flatMap({ Int($0) })
+        else {
+            process.signal(SIGKILL)
+            process.waitForEnd()
+            throw StartError(description: "hearth serve did not become ready: \(process.errors)")
+        }
+        self.port = port
+    }
+
+    /// Stops in order and returns the exit status.
+    @discardableResult
+    package func stop() -> Int32 {
+        process.signal(SIGTERM)
+        process.waitForEnd()
+        return process.status
+    }
+
+    /// Ends the process as a crash would.
+    package func kill() {
+        process.signal(SIGKILL)
+        process.waitForEnd()
+    }
+}
