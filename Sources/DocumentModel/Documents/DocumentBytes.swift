@@ -57,9 +57,7 @@ package enum DocumentBytes {
             else { return nil }
             at &+= 1
             guard let keyEnd = length(in: entries, &at, end) else { return nil }
-            if keyEnd &- at == nameCount,
-                unsafe entries.extracting(unchecked: at..<keyEnd).compareBytes(name) == 0
-            {
+            if keyEnd &- at == nameCount, isEqual(entries, at, name, nameCount) {
                 at = keyEnd
                 guard at < end,
                     unsafe entries.unsafeLoad(fromUncheckedByteOffset: at, as: UInt8.self) == DocumentTag.entryValue
@@ -71,6 +69,26 @@ package enum DocumentBytes {
             at = end
         }
         return nil
+    }
+
+    /// Whether `count` bytes of `entries` from `at` on are those of `name`; both have that many.
+    @inline(__always)
+    private static func isEqual(_ entries: RawSpan, _ at: Int, _ name: RawSpan, _ count: Int) -> Bool {
+        // In bounds: offsets stay at least the size of the load below `count`.
+        var offset = 0
+        while count &- offset >= 8 {
+            let entryWord = unsafe entries.unsafeLoadUnaligned(fromUncheckedByteOffset: at &+ offset, as: UInt64.self)
+            let nameWord = unsafe name.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self)
+            if entryWord != nameWord { return false }
+            offset &+= 8
+        }
+        while offset < count {
+            let entryByte = unsafe entries.unsafeLoad(fromUncheckedByteOffset: at &+ offset, as: UInt8.self)
+            let nameByte = unsafe name.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
+            if entryByte != nameByte { return false }
+            offset &+= 1
+        }
+        return true
     }
 
     /// Reads a length below `end` and returns where its bytes end, or nil when they do not fit.

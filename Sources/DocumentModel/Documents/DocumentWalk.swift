@@ -67,25 +67,29 @@ struct DocumentWalk: ~Escapable {
                 return UInt64(first)
             }
         }
-        return try longVarint(&at, end)
+        let long = try longVarint(at, end)
+        at = long.next
+        return long.value
     }
 
+    /// Not inlined, and by value, so that the position stays in a register on the short way.
     @inline(never)
     @_lifetime(self: copy self)
-    private mutating func longVarint(_ at: inout Int, _ end: Int) throws(WalkFailure) -> UInt64 {
-        let start = at
+    private mutating func longVarint(_ start: Int, _ end: Int) throws(WalkFailure) -> (value: UInt64, next: Int) {
+        var next = start
         var result: UInt64 = 0
         var shift: UInt64 = 0
-        while at < end {
-            let next = byte(at)
-            at &+= 1
-            if shift == 63, next > 1 { throw WalkFailure(.varintTooLong, start) }
-            result |= UInt64(next & 0x7f) << shift
-            if next < 0x80 {
-                if next == 0, shift > 0 { isCanonical = false }
-                return result
+        while next < end {
+            let piece = byte(next)
+            next &+= 1
+            // The tenth byte has room for the top bit alone.
+            if shift == 63, piece > 1 { throw WalkFailure(.varintTooLong, start) }
+            result |= UInt64(piece & 0x7f) &<< shift
+            if piece < 0x80 {
+                if piece == 0, shift > 0 { isCanonical = false }
+                return (result, next)
             }
-            shift += 7
+            shift &+= 7
         }
         throw WalkFailure(.truncated, start)
     }
@@ -94,10 +98,26 @@ struct DocumentWalk: ~Escapable {
     @inline(__always)
     @_lifetime(self: copy self)
     mutating func length(_ at: inout Int, _ end: Int) throws(WalkFailure) -> Int {
-        let start = at
+        if at < end {
+            let first = Int(byte(at))
+            let next = at &+ 1
+            if first < 0x80, first <= end &- next {
+                at = next
+                return next &+ first
+            }
+        }
+        let long = try longLength(at, end)
+        at = long.from
+        return long.to
+    }
+
+    @inline(never)
+    @_lifetime(self: copy self)
+    private mutating func longLength(_ start: Int, _ end: Int) throws(WalkFailure) -> (from: Int, to: Int) {
+        var at = start
         let length = try varint(&at, end)
         if length > UInt64(truncatingIfNeeded: end &- at) { throw WalkFailure(.truncated, start) }
-        return at &+ Int(truncatingIfNeeded: length)
+        return (at, at &+ Int(truncatingIfNeeded: length))
     }
 
     /// Reads a tag that may be any.
@@ -163,15 +183,14 @@ struct DocumentWalk: ~Escapable {
     /// Whether a key lies above the one before it, as canonical order demands.
     @inline(__always)
     private func keyIsAbove(_ key: Int, _ keyEnd: Int, _ previous: Int, _ previousEnd: Int) -> Bool {
-        let shared = min(keyEnd &- key, previousEnd &- previous)
-        var offset = 0
-        while offset < shared {
-            let new = byte(key &+ offset)
-            let old = byte(previous &+ offset)
+        // Keys mostly differ in their first bytes, which compare as one number; what follows a short key is cut off.
+        // The previous key lies before this one, so its eight bytes are there when this one's are.
+        if bytes.byteCount &- key >= 8 {
+            let new = word(key).byteSwapped & ~0 &<< UInt64(64 &- 8 &* min(8, keyEnd &- key))
+            let old = word(previous).byteSwapped & ~0 &<< UInt64(64 &- 8 &* min(8, previousEnd &- previous))
             if new != old { return new > old }
-            offset &+= 1
         }
-        return keyEnd &- key > previousEnd &- previous
+        return span(key, keyEnd).compareBytes(span(previous, previousEnd)) > 0
     }
 
     /// Where key and value of one map entry stand; an absent key is an empty one.
@@ -256,21 +275,23 @@ struct DocumentWalk: ~Escapable {
     @inline(__always)
     func isUTF8(_ from: Int, _ end: Int) -> Bool {
         let high: UInt64 = 0x8080_8080_8080_8080
-        var at = from
-        while end &- at >= 8 {
-            if word(at) & high != 0 { return UTF8Validation.isValid(span(at, end)) }
-            at &+= 8
+        let count = end &- from
+        if count >= 8 {
+            // The last eight bytes overlap the ones before them when the length is no multiple of eight.
+            var all = word(end &- 8)
+            var at = from
+            while at < end &- 8 {
+                all |= word(at)
+                at &+= 8
+            }
+            return all & high == 0 || UTF8Validation.isValid(span(from, end))
         }
-        if end &- from >= 8 {
-            // The last eight bytes, some of them seen before. A hit may be the tail of a character: look at it all.
-            if at < end, word(end &- 8) & high != 0 { return UTF8Validation.isValid(span(at, end)) }
-            return true
+        if count == 0 { return true }
+        // Eight bytes from the start when the span has them, without those that follow the text.
+        if bytes.byteCount &- from >= 8 {
+            let text = word(from) & (~0 &>> UInt64(64 &- 8 &* count))
+            return text & high == 0 || UTF8Validation.isValid(span(from, end))
         }
-        var all: UInt8 = 0
-        while at < end {
-            all |= byte(at)
-            at &+= 1
-        }
-        return all < 0x80 || UTF8Validation.isValid(span(from, end))
+        return UTF8Validation.isValid(span(from, end))
     }
 }
