@@ -2,7 +2,7 @@
 //
 // The query and write layers never look at a value as a tree: they compare and copy encoded bytes. An `EncodedValue` owns
 // such bytes in canonical form (minimal varints, sorted map keys, timestamps floored to microseconds, one NaN), so that
-// equal operands have equal bytes and a comparison need not normalise again.
+// identical values have equal bytes and a comparison need not normalise again.
 
 /// The canonical bytes of one `google.firestore.v1.Value` message, without tag and length.
 package struct EncodedValue: Sendable, Hashable {
@@ -10,7 +10,70 @@ package struct EncodedValue: Sendable, Hashable {
     package let bytes: [UInt8]
 
     /// Wraps bytes that are canonical already.
-    @inlinable package init(canonical bytes: [UInt8]) {
+    @inlinable
+    package init(canonical bytes: [UInt8]) {
         self.bytes = bytes
+    }
+
+    /// Copies bytes that are canonical already.
+    @inlinable
+    package init(copying bytes: RawSpan) {
+        self.bytes = [UInt8](copying: bytes)
+    }
+
+    /// The canonical bytes of a value.
+    package init(_ value: Value) {
+        bytes = value.wireBytes
+    }
+
+    /// Reads and checks a value that is compared: a filter's operand, a cursor's value, a transform's element.
+    ///
+    /// The rules are those of stored values, but references may bear reserved ids. References are refused only if they
+    /// are no resource names at all.
+    package init(operand wire: RawSpan) throws(InvalidDocument) {
+        if try DocumentValidator.validate(value: wire, rules: .query).isCanonical {
+            bytes = [UInt8](copying: wire)
+        } else {
+            var writer = WireWriter(capacity: wire.byteCount)
+            try DocumentCanonicalizer.canonicalize(value: wire, into: &writer)
+            bytes = writer.copyBytes()
+        }
+    }
+
+    /// Reads and checks the operand of a list operator: an array whose elements may be arrays themselves.
+    ///
+    /// Anything but an array is read as an ordinary operand, for the planner to refuse.
+    package init(listOperand wire: RawSpan) throws(InvalidDocument) {
+        var reader = WireReader(wire)
+        guard let tag = try reader.nextTag(), tag.rawValue == ValueTag.array else {
+            try self.init(operand: wire)
+            return
+        }
+        var elements = WireReader(try reader.lengthDelimited())
+        guard reader.isAtEnd else {
+            try self.init(operand: wire)
+            return
+        }
+        var list = WireWriter(capacity: wire.byteCount)
+        try list.withLengthPrefix(field: 9) { (list) throws(InvalidDocument) in
+            while let tag = try elements.nextTag() {
+                if tag.fieldNumber == 1 {
+                    list.appendField(1, bytes: try EncodedValue(operand: try elements.span(tag)).bytes)
+                } else {
+                    try elements.skip(tag)
+                }
+            }
+        }
+        self.init(canonical: list.copyBytes())
+    }
+
+    /// The null value.
+    package static let null = EncodedValue(.null)
+
+    /// Lends the value's message.
+    @inlinable
+    package var span: RawSpan {
+        @_lifetime(borrow self)
+        borrowing get { bytes.byteSpan }
     }
 }

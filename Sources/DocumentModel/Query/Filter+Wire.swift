@@ -49,22 +49,28 @@ extension Filter {
     private init(fieldFilter wire: RawSpan) throws {
         var path: FieldPath?
         var operation: Int32 = 0
-        var operand: EncodedValue?
+        var hasOperand = false
+        var operand = wire.extracting(first: 0)
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
             case 1: path = try FieldPath(fieldReference: try reader.span(tag))
             case 2: operation = try reader.int32(tag)
-            case 3: operand = try EncodedValue(operand: try reader.span(tag))
+            case 3:
+                operand = try reader.span(tag)
+                hasOperand = true
             default: try reader.skip(tag)
             }
         }
         guard let path else { throw RequestError.invalidArgument("A field filter must have a field.") }
-        guard let operand else { throw RequestError.invalidArgument("A field filter must have a value.") }
+        if !hasOperand { throw RequestError.invalidArgument("A field filter must have a value.") }
         guard let known = FieldOperator(rawNumber: operation) else {
             throw RequestError.invalidArgument("A field filter has the unknown operator \(operation).")
         }
-        self = .field(path, known, operand)
+        // The operator decides whether an array is a list of operands, and it may come after the value.
+        self = .field(
+            path, known,
+            known.takesList ? try EncodedValue(listOperand: operand) : try EncodedValue(operand: operand))
     }
 
     private init(unaryFilter wire: RawSpan) throws {

@@ -52,29 +52,6 @@ extension FieldPath {
     }
 }
 
-extension EncodedValue {
-    /// Reads a value that is compared and never stored: a filter's operand or a cursor's value.
-    ///
-    /// - Throws: `InvalidDocument` for what could not be a value.
-    package init(operand wire: RawSpan) throws(InvalidDocument) {
-        let value = try Value(wire: wire)
-        self.init(value)
-    }
-
-    /// The canonical bytes of a value.
-    package init(_ value: Value) {
-        var writer = WireWriter(capacity: 32)
-        value.encode(into: &writer)
-        self.init(canonical: writer.copyBytes())
-    }
-
-    /// Lends the value's message.
-    @inlinable package var span: RawSpan {
-        @_lifetime(borrow self)
-        borrowing get { bytes.byteSpan }
-    }
-}
-
 extension RequestError {
     /// Whatever reading a message threw, as the client is told of it.
     init(queryFault error: any Error) {

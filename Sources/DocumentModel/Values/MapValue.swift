@@ -26,7 +26,8 @@ package struct MapValue: Sendable {
     package subscript(key: String) -> Value? {
         get {
             let (index, found) = search(key)
-            return found ? entries[index].value : nil
+            // Not `: nil`, which would be the value null: `Value` has a nil literal of its own.
+            return found ? .some(entries[index].value) : .none
         }
         set {
             let (index, found) = search(key)

@@ -77,8 +77,12 @@ extension WriteList {
         if transforms.count > Limits.transformsPerDocument {
             throw WriteList.tooManyTransforms(name)
         }
-        if transforms.contains(where: \.path.isDocumentName) {
-            throw .invalidArgument("A field transform cannot change __name__.")
+        for transform in transforms {
+            if transform.path.isDocumentName { throw .invalidArgument("A field transform cannot change __name__.") }
+            // Each name but the last is a map around the value.
+            if transform.path.count > Limits.nestingDepth + 1 {
+                throw RequestError(InvalidDocument(.nestedTooDeeply, offset: 0, fieldPath: transform.path.description))
+            }
         }
     }
 
@@ -92,10 +96,31 @@ extension WriteList {
     /// Validates a document's fields and appends their canonical form.
     private mutating func appendCanonical(_ fields: RawSpan, name: RawSpan) throws(RequestError) {
         do throws(InvalidDocument) {
-            bytes.append(contentsOf: try MapValue(documentBytes: fields).documentBytes)
+            var verdict = try DocumentValidator.validate(fields: fields)
+            if verdict.isCanonical {
+                bytes.append(copying: fields)
+            } else {
+                var canonical = WireWriter(capacity: fields.byteCount)
+                try DocumentCanonicalizer.canonicalize(fields: fields, into: &canonical)
+                // Overridden duplicates are gone now and count no more.
+                verdict = try DocumentValidator.validate(fields: canonical.bytes)
+                bytes.append(copying: canonical.bytes)
+            }
+            try WriteList.checkDocumentSize(name: name, fieldsSize: verdict.size)
         } catch {
             throw RequestError(error, documentName: String(repairingUTF8: name))
         }
+    }
+
+    /// Throws if a document with this name and size of fields is too large to be stored.
+    ///
+    /// - Parameter name: a full document name that has been checked.
+    package static func checkDocumentSize(name: RawSpan, fieldsSize: Int) throws(InvalidDocument) {
+        // The name counts less than twice its bytes and a constant; most documents are far from the limit.
+        if fieldsSize + 2 * name.byteCount + 256 <= Limits.documentBytes { return }
+        guard let view = try? ResourceNameView(name) else { return }
+        let size = DocumentSize.document(nameSize: DocumentSize.name(view), fieldsSize: fieldsSize)
+        if size > Limits.documentBytes { throw InvalidDocument(.documentTooLarge, offset: 0) }
     }
 }
 

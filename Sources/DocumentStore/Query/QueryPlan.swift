@@ -1,11 +1,22 @@
 // How a query will be run: checked against Firestore's rules, its order completed, its strategy chosen.
+//
+//     SELECT a WHERE a > 5 AND b == "x" ORDER BY a LIMIT 10 OFFSET 2      prints as
+//
+//     project a
+//     └─ offset 2, limit 10
+//        └─ sort (a ASC, __name__ ASC), first 12
+//           └─ filter a > 5 AND b == "x"
+//              └─ scan collection users
+//
+// There are two strategies. A query in name order streams: its results come as the scan meets them. Any other is sorted:
+// the scan offers every match to `SortedRows`, and the results come when the scan is through.
 
 package import DocumentModel
 
 /// Bounds on the work and memory of one query.
 package struct QueryOptions: Sendable {
     /// Bytes that a query may hold to sort results. A sorted query whose results need more is answered in several passes
-    /// over its collection, each of which sends the next run of results that fits.
+    /// over its scope, each of which gives out the next run of results that fits.
     package var sortBufferBytes = 32 << 20
 
     /// Candidates looked at before `QueryRun.next` returns, results or not: lets a connection's loop serve others.
@@ -14,8 +25,15 @@ package struct QueryOptions: Sendable {
     package init() {}
 }
 
-/// A query that passed every rule, ready to run.
+/// A query that passed every rule, ready to run. Immutable; may be run many times and from any thread.
 package struct QueryPlan: Sendable {
+    enum Strategy: Sendable, Equatable {
+        /// Results in the order of the scan.
+        case stream(SortDirection)
+        /// Results sorted by these orders.
+        case sort([Order])
+    }
+
     /// The database queried.
     package let database: DatabaseName
 
@@ -24,6 +42,26 @@ package struct QueryPlan: Sendable {
 
     package let options: QueryOptions
 
+    /// The order in which results come; unspecified for totals over all results.
+    package var order: EffectiveOrder { matcher.order }
+
+    /// Results to skip.
+    package let offset: Int
+
+    /// The most results to return; nil is unlimited.
+    package let limit: Int?
+
+    /// The fields to return; nil returns all.
+    let selection: FieldSelection?
+    let strategy: Strategy
+    /// The names that the scan visits.
+    let names: NameRange
+
+    /// Whether documents must be compared with the cursors one by one, because `names` does not say it all.
+    var comparesCursors: Bool {
+        !matcher.cursors.isEverything && (order.directionByNameAlone == nil || order.components.count > 1)
+    }
+
     /// Plans a query.
     ///
     /// - Parameter parent: full resource name of the documents root or of a document.
@@ -31,30 +69,118 @@ package struct QueryPlan: Sendable {
     package init(
         _ query: StructuredQuery, parent: RawSpan, options: QueryOptions = QueryOptions()
     ) throws(RequestError) {
-        preconditionFailure("declared only")
+        try self.init(query, parent: parent, options: options, totalling: nil)
+    }
+
+    /// Plans a query for its results or for totals over them.
+    ///
+    /// - Parameter totalling: the fields that sums and averages need, or nil for a query that returns documents.
+    init(
+        _ query: StructuredQuery, parent: RawSpan, options: QueryOptions, totalling: [FieldPath]?
+    ) throws(RequestError) {
+        let parent = try ResourceNameView(resource: parent)
+        let database = DatabaseName(of: parent)
+        if query.findNearest != nil {
+            throw RequestError(.unimplemented, "find_nearest is not supported yet.")
+        }
+        if query.offset < 0 { throw .invalidArgument("The offset of a query cannot be negative.") }
+        if let limit = query.limit, limit < 0 { throw .invalidArgument("The limit of a query cannot be negative.") }
+        let scope = try QueryScope(query.from, parent: parent)
+        if let filter = query.filter {
+            try FilterRules.check(filter, orders: query.orderBy.count, isBelowDocument: parent.isDocument)
+        }
+        try QueryPlan.checkNameOnly(query, scope)
+        let filter = try query.filter.map { (filter) throws(RequestError) in
+            try CompiledFilter(filter, database: database)
+        }
+        let order = try EffectiveOrder(
+            explicit: query.orderBy, inequalityFields: query.filter.map(FilterRules.inequalityFields) ?? [],
+            required: totalling ?? [])
+        let cursors = try CursorRange(startAt: query.startAt, endAt: query.endAt, order: order, database: database)
+        self.init(
+            database: database,
+            matcher: QueryMatcher(scope: scope, filter: filter ?? .all, order: order, cursors: cursors),
+            query, options: options, isTotal: totalling != nil)
+    }
+
+    private init(
+        database: DatabaseName, matcher: QueryMatcher, _ query: StructuredQuery, options: QueryOptions, isTotal: Bool
+    ) {
+        self.database = database
+        self.matcher = matcher
+        self.options = options
+        offset = Int(query.offset)
+        limit = query.limit.map(Int.init)
+        selection = FieldSelection(query.select)
+        strategy = QueryPlan.strategy(matcher, isUnorderedTotal: isTotal && query.offset == 0 && query.limit == nil)
+        names = QueryPlan.names(matcher, query, database)
+    }
+
+    /// Queries over collections of any id, and groups below a document, can look at names only.
+    private static func checkNameOnly(_ query: StructuredQuery, _ scope: QueryScope) throws(RequestError) {
+        guard case .descendants(let parent, let collectionID) = scope, !parent.isEmpty || collectionID == nil else {
+            return
+        }
+        if query.filter.map(FilterRules.usesFields) ?? false
+            || query.orderBy.contains(where: { !$0.field.isDocumentName })
+        {
+            throw .invalidArgument("collection group queries are only allowed at the root parent")
+        }
+        if query.orderBy.contains(where: { $0.direction == .descending }) {
+            throw .invalidArgument("kind is required for all orders except __key__ ascending")
+        }
+    }
+
+    private static func strategy(_ matcher: QueryMatcher, isUnorderedTotal: Bool) -> Strategy {
+        // Totals over everything that matches do not depend on the order, only on the ordered fields' existence.
+        if isUnorderedTotal, matcher.cursors.isEverything { return .stream(.ascending) }
+        var orders = matcher.order.components
+        if matcher.cursors.isEverything {
+            // A field that the filter holds to one value does not tell results apart.
+            let pinned = matcher.filter.pinnedFields
+            orders.removeAll { pinned.contains($0.field) }
+        }
+        guard let first = orders.first, first.field.isDocumentName else { return .sort(orders) }
+        switch (matcher.scope, first.direction) {
+        // Subtrees are walked forwards only.
+        case (.descendants, .descending): return .sort(orders)
+        case (_, let direction): return .stream(direction)
+        }
+    }
+
+    /// The range of names outside of which there are no results.
+    private static func names(_ matcher: QueryMatcher, _ query: StructuredQuery, _ database: DatabaseName) -> NameRange {
+        var range = NameRange.all
+        for test in matcher.filter.nameTests { range.narrow(by: test) }
+        guard let direction = matcher.order.directionByNameAlone else { return range }
+        // Planned already: the cursors' values are references. Where more values follow the name, they decide about the
+        // document of that name; the range keeps it and the cursors are compared as a whole.
+        if let cursor = query.startAt, let value = cursor.values.first,
+            let position = try? NamePosition(value, database: database)
+        {
+            let bound = NameRange.Bound(position: position, isInclusive: cursor.before || cursor.values.count > 1)
+            if direction == .ascending { range.raise(bound) } else { range.reduce(bound) }
+        }
+        if let cursor = query.endAt, let value = cursor.values.first,
+            let position = try? NamePosition(value, database: database)
+        {
+            let bound = NameRange.Bound(position: position, isInclusive: !cursor.before || cursor.values.count > 1)
+            if direction == .ascending { range.reduce(bound) } else { range.raise(bound) }
+        }
+        return range
     }
 }
 
-/// Which collections a query reads.
-package enum QueryScope: Sendable, Equatable {
-    /// One collection: its path below `documents`.
-    case collection(path: [UInt8])
-    /// Every collection with this id (nil: any id) below a document; an empty parent is the whole database.
-    case descendants(parent: [UInt8], collectionID: [UInt8]?)
-}
-
-/// The condition that makes a document a result of a query: scope, filter, fields that the order needs, cursors.
-///
-/// Offset and limit are no part of it. For transactions that read a query, and for listeners.
-package struct QueryMatcher: Sendable {
-    package let scope: QueryScope
-
-    /// Whether the query, but for offset and limit, returns the document.
-    ///
-    /// - Parameters:
-    ///   - path: the document's path below `documents`.
-    ///   - fields: its canonical field entries.
-    package func matches(path: RawSpan, fields: RawSpan) -> Bool {
-        preconditionFailure("declared only")
+extension CompiledFilter {
+    /// Fields that can have one value only, up to equality, in documents that match.
+    fileprivate var pinnedFields: Set<FieldPath> {
+        var fields: Set<FieldPath> = []
+        for test in fieldTests {
+            switch test.condition {
+            case .equal, .isNull, .isNaN: fields.insert(test.path)
+            default: break
+            }
+        }
+        return fields
     }
 }

@@ -1,4 +1,8 @@
 // Running a planned query, page by page.
+//
+//     streamed   scan -> filter -> offset, limit -> project -> page
+//     sorted     scan -> filter -> cursors -> first rows by sort key ... -> offset, limit -> page
+//                   ^------- another pass, if not everything fitted -------'
 
 package import DocumentModel
 
@@ -31,7 +35,7 @@ package enum PageControl: Sendable {
 /// A query in the course of being answered.
 ///
 /// Call `next` until it says `finished`; between two calls nothing of the storage is held. Memory is bounded: by one
-/// page for queries in name order, by the limit or `QueryOptions.sortBufferBytes` for sorted ones.
+/// document for queries in name order, by the limit and `QueryOptions.sortBufferBytes` for sorted ones.
 package struct QueryRun: ~Copyable, Sendable {
     package enum Progress: Sendable {
         /// The page is full or the step's work is done; there may be more.
@@ -41,12 +45,27 @@ package struct QueryRun: ~Copyable, Sendable {
     }
 
     package let plan: QueryPlan
+    private var walk: ScopeWalk
+    private var window: ResultWindow
+    private var sorter: QuerySorter
+    private var projected = WireWriter()
 
     /// Results passed over for the offset so far.
-    package private(set) var skippedResults = 0
+    package var skippedResults: Int { window.skipped }
+
+    /// Candidates looked at so far, those of every pass.
+    package private(set) var scannedDocuments = 0
+
+    /// Results given out so far.
+    package var returnedResults: Int { window.returned }
 
     package init(_ plan: QueryPlan) {
         self.plan = plan
+        var direction = SortDirection.ascending
+        if case .stream(let streamed) = plan.strategy { direction = streamed }
+        walk = ScopeWalk(plan.matcher.scope, names: plan.names, direction: direction)
+        window = ResultWindow(offset: plan.offset, limit: plan.limit)
+        sorter = QuerySorter(plan)
     }
 
     /// Gives out the next results.
@@ -57,27 +76,118 @@ package struct QueryRun: ~Copyable, Sendable {
     package mutating func next<Scanner: DocumentScanner & ~Copyable>(
         _ scanner: inout Scanner, emit: (borrowing QueryResult) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Progress {
-        preconditionFailure("declared only")
+        if window.isClosed { return .finished }
+        switch plan.strategy {
+        case .stream: return try nextStreamed(&scanner, emit)
+        case .sort: return try nextSorted(&scanner, emit)
+        }
+    }
+
+    private mutating func nextStreamed<Scanner: DocumentScanner & ~Copyable>(
+        _ scanner: inout Scanner, _ emit: (borrowing QueryResult) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> Progress {
+        var budget = plan.options.candidatesPerStep
+        let comparesCursors = plan.comparesCursors
+        try walk.visit(&scanner) { (path, document) throws(RequestError) in
+            scannedDocuments += 1
+            budget -= 1
+            let isMatch =
+                comparesCursors
+                ? plan.matcher.matches(path: path, fields: document.fields)
+                : plan.matcher.matchesInScope(path: path, fields: document.fields)
+            if isMatch, window.admit() {
+                let control = try QueryRun.emit(path, document, plan.selection, &projected, emit)
+                if control == .full || window.isClosed { return .stop }
+            }
+            return budget > 0 ? .more : .stop
+        }
+        if walk.isFinished { window.close() }
+        return window.isClosed ? .finished : .paused
+    }
+
+    private static func emit(
+        _ path: RawSpan, _ document: borrowing CandidateDocument, _ selection: FieldSelection?,
+        _ projected: inout WireWriter, _ emit: (borrowing QueryResult) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> PageControl {
+        guard let selection else {
+            return try emit(
+                QueryResult(
+                    path: path, createMicroseconds: document.createMicroseconds,
+                    updateMicroseconds: document.updateMicroseconds, fields: document.fields))
+        }
+        projected.reset(keeping: 1 << 20)
+        selection.append(document.fields, into: &projected)
+        return try emit(
+            QueryResult(
+                path: path, createMicroseconds: document.createMicroseconds,
+                updateMicroseconds: document.updateMicroseconds, fields: projected.bytes))
+    }
+
+    private mutating func nextSorted<Scanner: DocumentScanner & ~Copyable>(
+        _ scanner: inout Scanner, _ emit: (borrowing QueryResult) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> Progress {
+        while true {
+            while let row = sorter.takeRow() {
+                guard window.admit() else { continue }
+                let control = try row.lend(emit)
+                if window.isClosed { return .finished }
+                if control == .full { return .paused }
+            }
+            if sorter.isExhausted {
+                window.close()
+                return .finished
+            }
+            if walk.isFinished { walk.restart() }
+            sorter.beginPass(rowsMax: window.rowsWanted)
+            var budget = plan.options.candidatesPerStep
+            try walk.visit(&scanner) { (path, document) throws(RequestError) in
+                scannedDocuments += 1
+                budget -= 1
+                sorter.offer(path, document)
+                return budget > 0 ? .more : .stop
+            }
+            if !walk.isFinished { return .paused }
+            sorter.endPass()
+        }
     }
 }
 
-/// An aggregation in the course of being computed.
-package struct AggregationRun: ~Copyable, Sendable {
-    /// - Parameter parent: full resource name of the documents root or of a document.
-    /// - Throws: `INVALID_ARGUMENT` with the rule that the query or the aggregations break.
-    package init(
-        _ query: StructuredAggregationQuery, parent: RawSpan, options: QueryOptions = QueryOptions()
-    ) throws(RequestError) {
-        preconditionFailure("declared only")
+/// Offset and limit: which of the results in their order are given out.
+struct ResultWindow: Sendable {
+    private var toSkip: Int
+    /// Results still to give out; nil is unlimited.
+    private var toReturn: Int?
+    private(set) var skipped = 0
+    private(set) var returned = 0
+    /// Whether nothing more will be given out.
+    private(set) var isClosed: Bool
+
+    init(offset: Int, limit: Int?) {
+        toSkip = offset
+        toReturn = limit
+        isClosed = limit == 0
     }
 
-    /// Works on; call until it says `finished`.
-    package mutating func next<Scanner: DocumentScanner & ~Copyable>(
-        _ scanner: inout Scanner
-    ) throws(RequestError) -> QueryRun.Progress {
-        preconditionFailure("declared only")
+    /// Counts the next result; true if it is to be given out.
+    mutating func admit() -> Bool {
+        if toSkip > 0 {
+            toSkip -= 1
+            skipped += 1
+            return false
+        }
+        returned += 1
+        if let left = toReturn {
+            toReturn = left - 1
+            if left == 1 { isClosed = true }
+        }
+        return true
     }
 
-    /// The totals by alias, in the order of the request; final once `next` said `finished`.
-    package var result: [(alias: String, value: EncodedValue)] { [] }
+    mutating func close() { isClosed = true }
+
+    /// Rows that are still needed, those to skip included; a bound for sorting.
+    var rowsWanted: Int {
+        guard let toReturn else { return .max }
+        return toSkip + toReturn
+    }
 }

@@ -1,51 +1,53 @@
 // Whether a write's precondition holds of the stored document. Codes and texts: semantics page, section 3.
 
-package import DocumentModel
+import DocumentModel
+
+/// Why a precondition does not hold.
+enum PreconditionFailure: Equatable {
+    case absent
+    case present
+    case updateTimeNotAligned
+    case updateTimeInFuture
+    /// Microseconds; 0 as the stored version stands for a document that does not exist.
+    case updateTimeDiffers(stored: UInt64, required: Int64)
+
+    /// The failure as the client is told of it. Clients match the codes and parts of the texts.
+    func error(documentName name: String) -> RequestError {
+        switch self {
+        case .absent: RequestError(.notFound, "No document to update: \(name)", documentName: name)
+        case .present: RequestError(.alreadyExists, "Document already exists: \(name)", documentName: name)
+        case .updateTimeNotAligned:
+            RequestError(
+                .invalidArgument, "The update_time of a precondition must be a valid time in whole microseconds.",
+                documentName: name)
+        case .updateTimeInFuture:
+            RequestError(
+                .invalidArgument, "The update_time of a precondition cannot be in the future.", documentName: name)
+        case .updateTimeDiffers(let stored, let required):
+            RequestError(
+                .failedPrecondition,
+                "the stored version (\(stored)) does not match the required base version (\(required))",
+                documentName: name)
+        }
+    }
+}
 
 extension Precondition {
-    /// Throws unless the condition holds.
+    /// What is wrong; nil if the condition holds.
     ///
     /// - Parameters:
     ///   - updateMicroseconds: when the stored document last changed; nil if there is none.
     ///   - commitMicroseconds: the time of the commit: no document can have changed later.
-    ///   - name: the document's full name, asked for only when the condition fails.
-    package func check(
-        updateMicroseconds: UInt64?, commitMicroseconds: UInt64, name: () -> String
-    ) throws(RequestError) {
+    func failure(updateMicroseconds: UInt64?, commitMicroseconds: UInt64) -> PreconditionFailure? {
         switch self {
-        case .exists(true):
-            if updateMicroseconds != nil { return }
-            throw RequestError(.notFound, "No document to update: \(name())", documentName: name())
-        case .exists(false):
-            if updateMicroseconds == nil { return }
-            throw RequestError(.alreadyExists, "Document already exists: \(name())", documentName: name())
-        case .updateTime(let required):
-            try Precondition.check(
-                required: required, updateMicroseconds: updateMicroseconds, commitMicroseconds: commitMicroseconds,
-                name: name)
-        }
-    }
-
-    private static func check(
-        required: TimestampValue, updateMicroseconds: UInt64?, commitMicroseconds: UInt64, name: () -> String
-    ) throws(RequestError) {
-        guard required.isValid, required.nanoseconds % 1000 == 0 else {
-            throw RequestError(
-                .invalidArgument, "The update_time of a precondition must be aligned to microseconds.",
-                documentName: name())
-        }
-        let base = required.microseconds
-        if base > 0, UInt64(base) > commitMicroseconds {
-            throw RequestError(
-                .invalidArgument, "The update_time of a precondition cannot be in the future.", documentName: name())
-        }
-        // 0 stands for a document that does not exist, in the message as in the comparison.
-        let stored = updateMicroseconds ?? 0
-        if updateMicroseconds == nil || base < 0 || UInt64(base) != stored {
-            throw RequestError(
-                .failedPrecondition,
-                "the stored version (\(stored)) does not match the required base version (\(base))",
-                documentName: name())
+        case .exists(true): return updateMicroseconds == nil ? .absent : nil
+        case .exists(false): return updateMicroseconds == nil ? nil : .present
+        case .updateTime(let time):
+            guard time.isValid, time.nanoseconds % 1000 == 0 else { return .updateTimeNotAligned }
+            let required = time.microseconds
+            if required > 0, UInt64(required) > commitMicroseconds { return .updateTimeInFuture }
+            if let updateMicroseconds, required >= 0, UInt64(required) == updateMicroseconds { return nil }
+            return .updateTimeDiffers(stored: updateMicroseconds ?? 0, required: required)
         }
     }
 }

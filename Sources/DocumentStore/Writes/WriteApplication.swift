@@ -3,14 +3,14 @@
 // The commit thread calls `apply` for each write of a request with the document as the writes before it left it, and
 // stages what comes back. In order:
 //
-//   1. the precondition is judged against the stored document;
-//   2. the update is applied: all fields, or the paths of the mask (`DocumentMerge`);
-//   3. the transforms are applied, each seeing those before it (`TransformStep`);
+//   1. the precondition is judged against the stored document (`Precondition.check`);
+//   2. the update is applied: all fields, or the paths of the mask (`FieldEdits`);
+//   3. the transforms are applied, each seeing those before it (`TransformValue`);
 //   4. a document that came out byte for byte as it was is no change: its update time stays.
 //
 // A plain set of a document costs one comparison with the stored bytes: the list validated it when the request was read
-// and its bytes are stored as they are. Masks and transforms rewrite the document once into a buffer that is kept from
-// write to write, and validate the result.
+// and its bytes are stored as they are. Masks and transforms rewrite the document into a buffer that is kept from write
+// to write, and the result is validated, because parts that are legal may add up to a document that is not.
 
 package import DocumentModel
 
@@ -58,7 +58,10 @@ package struct WriteOutcome: Sendable, Equatable {
 package struct WriteApplication: ~Copyable {
     /// The document that the last write with a mask or transforms made.
     private var merged = WireWriter()
-    private var scratch = WireWriter()
+    /// The document after the mask and before the transforms, or between two transforms.
+    private var base = WireWriter()
+    /// Values that transforms computed.
+    private var values = WireWriter()
     /// Whether the last `.put` stands in `merged` and not in its list.
     private var isMerged = false
 
@@ -72,15 +75,132 @@ package struct WriteApplication: ~Copyable {
     /// - Throws: `NOT_FOUND`, `ALREADY_EXISTS` or `FAILED_PRECONDITION` for a precondition that does not hold,
     ///   `INVALID_ARGUMENT` for a document that the write would make illegal.
     package mutating func apply(
-        _ write: Write, of list: borrowing WriteList, to current: borrowing StoredDocumentView?,
+        _ write: Write, of list: borrowing WriteList, to current: StoredDocumentView?,
         commitMicroseconds: UInt64
     ) throws(RequestError) -> WriteOutcome {
-        preconditionFailure("declared only")
+        isMerged = false
+        let exists = current != nil
+        let createMicroseconds = current?.createMicroseconds ?? commitMicroseconds
+        let updateMicroseconds = current?.updateMicroseconds
+        if let precondition = write.precondition {
+            try check(precondition, write, list, updateMicroseconds, commitMicroseconds)
+        }
+        switch write.kind {
+        case .verify:
+            return WriteOutcome(
+                effect: .none, createMicroseconds: 0, result: WriteResult(updateMicroseconds: nil))
+        case .delete:
+            return WriteOutcome(
+                effect: exists ? .delete : .none, createMicroseconds: 0, result: WriteResult(updateMicroseconds: nil))
+        case .update, .transform: break
+        }
+        var results: [EncodedValue] = []
+        if write.mask != nil || write.kind == .transform || !write.transforms.isEmpty {
+            do throws(InvalidDocument) {
+                results = try merge(write, list, current, commitMicroseconds)
+                try checkMerged(name: list.name(of: write))
+            } catch {
+                throw RequestError(error, documentName: list.nameText(of: write))
+            }
+            isMerged = true
+        }
+        if let current, current.fields.equalsBytes(newFields(of: write, in: list)) {
+            return WriteOutcome(
+                effect: .none, createMicroseconds: createMicroseconds,
+                result: WriteResult(updateMicroseconds: updateMicroseconds, transformResults: results))
+        }
+        return WriteOutcome(
+            effect: .put, createMicroseconds: createMicroseconds,
+            result: WriteResult(updateMicroseconds: commitMicroseconds, transformResults: results))
     }
 
     /// The fields to store after `apply` returned `.put`, lent until the next write.
     @_lifetime(borrow self, borrow list)
     package borrowing func newFields(of write: Write, in list: borrowing WriteList) -> RawSpan {
         isMerged ? merged.bytes : list.fields(of: write)
+    }
+}
+
+// MARK: Masks and transforms
+
+extension WriteApplication {
+    /// Leaves in `merged` what the mask and the transforms make of the document, and returns the transforms' results.
+    private mutating func merge(
+        _ write: Write, _ list: borrowing WriteList, _ current: StoredDocumentView?, _ commitMicroseconds: UInt64
+    ) throws(InvalidDocument) -> [EncodedValue] {
+        base.reset(keeping: Self.bufferBytesKept)
+        var stored = RawSpan()
+        if let current { stored = current.fields }
+        if let mask = write.mask {
+            let new = list.fields(of: write)
+            try FieldEdits(setting: mask.paths, from: new).apply(to: stored, values: new, into: &base)
+        } else if write.kind == .update {
+            base.append(list.fields(of: write))
+        } else {
+            base.append(stored)
+        }
+        var results: [EncodedValue] = []
+        var rest = write.transforms[...]
+        while !rest.isEmpty {
+            let run = FieldEdits.independentPrefix(of: rest)
+            rest = rest[run.endIndex...]
+            values.reset(keeping: Self.bufferBytesKept)
+            merged.reset(keeping: Self.bufferBytesKept)
+            try Self.transform(base, run, commitMicroseconds, values: &values, into: &merged, &results)
+            swap(&base, &merged)
+        }
+        swap(&base, &merged)
+        return results
+    }
+
+    /// Writes the document as transforms of independent fields leave it.
+    private static func transform(
+        _ document: borrowing WireWriter, _ transforms: ArraySlice<FieldTransform>, _ commitMicroseconds: UInt64,
+        values: inout WireWriter, into writer: inout WireWriter, _ results: inout [EncodedValue]
+    ) throws(InvalidDocument) {
+        let fields = document.bytes
+        let stored = try FieldRanges.locate(transforms.map(\.path), in: fields)
+        var edits: [FieldEdit] = []
+        for (transform, range) in zip(transforms, stored) {
+            let start = values.count
+            let isTold = try TransformValue.append(
+                transform.operation, stored: range == nil ? nil : fields.extracting(range ?? 0..<0),
+                commitMicroseconds: commitMicroseconds, into: &values)
+            let value = start..<values.count
+            edits.append(FieldEdit(path: transform.path, value: value))
+            results.append(isTold ? EncodedValue(copying: values.bytes.extracting(value)) : .null)
+        }
+        try FieldEdits(edits).apply(to: fields, values: values.bytes, into: &writer)
+    }
+
+    /// Throws unless the document in `merged` is legal; makes sure that it is canonical.
+    private mutating func checkMerged(name: RawSpan) throws(InvalidDocument) {
+        let verdict = try DocumentValidator.validate(fields: merged.bytes)
+        if !verdict.isCanonical {
+            base.reset(keeping: Self.bufferBytesKept)
+            try Self.canonicalize(merged, into: &base)
+            swap(&base, &merged)
+        }
+        try WriteList.checkDocumentSize(name: name, fieldsSize: verdict.size)
+    }
+
+    private static func canonicalize(
+        _ document: borrowing WireWriter, into writer: inout WireWriter
+    ) throws(InvalidDocument) {
+        try DocumentCanonicalizer.canonicalize(fields: document.bytes, into: &writer)
+    }
+
+    /// Room that a buffer keeps from one write to the next: the largest document fits.
+    private static var bufferBytesKept: Int { 1 << 21 }
+
+    private func check(
+        _ precondition: Precondition, _ write: Write, _ list: borrowing WriteList, _ updateMicroseconds: UInt64?,
+        _ commitMicroseconds: UInt64
+    ) throws(RequestError) {
+        guard
+            let failure = precondition.failure(
+                updateMicroseconds: updateMicroseconds, commitMicroseconds: commitMicroseconds)
+        else { return }
+        throw failure.error(documentName: list.nameText(of: write))
     }
 }

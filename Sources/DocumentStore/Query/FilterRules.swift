@@ -1,0 +1,160 @@
+// The rules that a filter as a whole must keep. Source: semantics page, section 5, "Standard rules"; the comments of
+// `StructuredQuery.FieldFilter.Operator` in the public schema. What we relax is listed in `docs/queries.md`.
+
+import DocumentModel
+
+/// What a filter comes down to in disjunctive normal form, counted without expanding it.
+struct FilterShape: Sendable, Equatable {
+    /// Disjunctions. `in` and `array-contains-any` count one for each of their values; ANDs of ORs multiply.
+    var disjunctions = 1
+    /// Conditions in all disjunctions together.
+    var conditions = 0
+    /// The most `array-contains` and `array-contains-any` conditions in one disjunction.
+    var arrayContains = 0
+    /// Whether some disjunction holds a `not-in` together with an `in` or an `array-contains-any`.
+    var mixesNotIn = false
+    /// Whether some disjunction holds a `not-in`.
+    private var hasNotIn = false
+    /// Whether some disjunction holds an `in` or an `array-contains-any`.
+    private var hasAlternatives = false
+
+    init(_ filter: Filter) {
+        switch filter {
+        case .and(let parts):
+            for part in parts { self = FilterShape.conjunction(self, FilterShape(part)) }
+        case .or(let parts):
+            var shapes = parts.map(FilterShape.init)[...]
+            guard let first = shapes.popFirst() else { return }
+            self = shapes.reduce(first, FilterShape.disjunction)
+        case .unary: conditions = 1
+        case .field(_, let operation, let operand):
+            conditions = 1
+            switch operation {
+            case .arrayContains: arrayContains = 1
+            case .isIn, .arrayContainsAny:
+                // A list's conditions are one in each of its disjunctions.
+                disjunctions = operand.elementCount
+                conditions = disjunctions
+                hasAlternatives = true
+                if operation == .arrayContainsAny { arrayContains = 1 }
+            case .notIn: hasNotIn = true
+            default: break
+            }
+        }
+    }
+
+    private static func conjunction(_ left: FilterShape, _ right: FilterShape) -> FilterShape {
+        var both = left
+        both.disjunctions = multiply(left.disjunctions, right.disjunctions)
+        both.conditions = add(
+            multiply(left.conditions, right.disjunctions), multiply(right.conditions, left.disjunctions))
+        both.arrayContains = add(left.arrayContains, right.arrayContains)
+        both.mixesNotIn =
+            left.mixesNotIn || right.mixesNotIn || (left.hasNotIn && right.hasAlternatives)
+            || (right.hasNotIn && left.hasAlternatives)
+        both.hasNotIn = left.hasNotIn || right.hasNotIn
+        both.hasAlternatives = left.hasAlternatives || right.hasAlternatives
+        return both
+    }
+
+    private static func disjunction(_ left: FilterShape, _ right: FilterShape) -> FilterShape {
+        var either = left
+        either.disjunctions = add(left.disjunctions, right.disjunctions)
+        either.conditions = add(left.conditions, right.conditions)
+        either.arrayContains = max(left.arrayContains, right.arrayContains)
+        either.mixesNotIn = left.mixesNotIn || right.mixesNotIn
+        either.hasNotIn = left.hasNotIn || right.hasNotIn
+        either.hasAlternatives = left.hasAlternatives || right.hasAlternatives
+        return either
+    }
+
+    // Nested ORs multiply without end: saturate.
+    private static func multiply(_ left: Int, _ right: Int) -> Int {
+        let (product, overflow) = left.multipliedReportingOverflow(by: right)
+        return overflow ? .max : product
+    }
+
+    private static func add(_ left: Int, _ right: Int) -> Int {
+        let (sum, overflow) = left.addingReportingOverflow(right)
+        return overflow ? .max : sum
+    }
+}
+
+enum FilterRules {
+    /// Throws the first rule that the filter breaks.
+    ///
+    /// - Parameters:
+    ///   - orders: orders that the client wrote; they count against the limit of a query's parts.
+    ///   - isBelowDocument: whether the query's parent is a document, which counts as one part.
+    static func check(_ filter: Filter, orders: Int, isBelowDocument: Bool) throws(RequestError) {
+        let shape = FilterShape(filter)
+        if shape.disjunctions > Limits.disjunctions {
+            throw .invalidArgument(
+                "A maximum of \(Limits.disjunctions) disjunctions is allowed per query in disjunctive normal form; "
+                    + "this query has \(shape.disjunctions == .max ? "too many to count" : "\(shape.disjunctions)").")
+        }
+        if shape.arrayContains > 1 {
+            throw .invalidArgument("A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
+        }
+        if shape.mixesNotIn {
+            throw .invalidArgument("'NOT_IN' cannot be combined with 'IN' or 'ARRAY_CONTAINS_ANY' in a disjunction.")
+        }
+        let parts = shape.conditions + orders + (isBelowDocument ? 1 : 0)
+        if parts > Limits.filtersAndOrders {
+            throw .invalidArgument(
+                "A query may have at most \(Limits.filtersAndOrders) filters and orders in disjunctive normal form; "
+                    + "this query has \(parts).")
+        }
+        var exclusions = 0
+        var inequalityFields: Set<FieldPath> = []
+        collect(filter, &exclusions, &inequalityFields)
+        if exclusions > 1 {
+            throw .invalidArgument(
+                "A maximum of 1 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NULL' or 'IS_NOT_NAN' filter is allowed per query.")
+        }
+        if inequalityFields.count > Limits.inequalityFields {
+            throw .invalidArgument(
+                "A query may have range and inequality filters on at most \(Limits.inequalityFields) fields.")
+        }
+    }
+
+    /// The fields that a range or an exclusion bounds, in all branches.
+    static func inequalityFields(of filter: Filter) -> Set<FieldPath> {
+        var exclusions = 0
+        var fields: Set<FieldPath> = []
+        collect(filter, &exclusions, &fields)
+        return fields
+    }
+
+    private static func collect(_ filter: Filter, _ exclusions: inout Int, _ fields: inout Set<FieldPath>) {
+        switch filter {
+        case .and(let parts), .or(let parts):
+            for part in parts { collect(part, &exclusions, &fields) }
+        case .field(let path, let operation, _):
+            if operation.isExclusion { exclusions += 1 }
+            if operation.isExclusion || operation.isRange { fields.insert(path) }
+        case .unary(let path, let operation):
+            guard operation.isExclusion else { return }
+            exclusions += 1
+            fields.insert(path)
+        }
+    }
+
+    /// Whether the filter looks at anything but the name.
+    static func usesFields(_ filter: Filter) -> Bool {
+        switch filter {
+        case .and(let parts), .or(let parts): parts.contains(where: usesFields)
+        case .field(let path, _, _), .unary(let path, _): !path.isDocumentName
+        }
+    }
+}
+
+extension EncodedValue {
+    /// Elements of an array; 1 for anything else, which is refused later with a better message.
+    fileprivate var elementCount: Int {
+        guard var elements = WireValue(span)?.elements else { return 1 }
+        var count = 0
+        while elements.next() != nil { count += 1 }
+        return max(count, 1)
+    }
+}

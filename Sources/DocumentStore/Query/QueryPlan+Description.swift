@@ -1,0 +1,59 @@
+// A plan as a tree, for people, logs and tests: what the results pass through, the source at the bottom.
+
+import DocumentModel
+
+extension QueryPlan: CustomStringConvertible {
+    package var description: String {
+        var stages: [String] = []
+        if let selection { stages.append("project \(selection)") }
+        var window: [String] = []
+        if offset > 0 { window.append("offset \(offset)") }
+        if let limit { window.append("limit \(limit)") }
+        if !window.isEmpty { stages.append(window.joined(separator: ", ")) }
+        if case .sort(let orders) = strategy {
+            let names = orders.map(\.description).joined(separator: ", ")
+            let bound = limit.map { ", first \(offset + $0)" } ?? ""
+            stages.append("sort (\(names))\(bound)")
+        }
+        if comparesCursors { stages.append("between cursors on \(order)") }
+        let existing = matcher.requiredFields
+        if !existing.isEmpty { stages.append("exists \(existing.map(\.description).joined(separator: ", "))") }
+        if !matcher.filter.isEmpty { stages.append("filter \(matcher.filter)") }
+        var scan = "scan \(matcher.scope)"
+        if case .stream(.descending) = strategy { scan += ", descending" }
+        if names != .all { scan += ", \(names)" }
+        stages.append(scan)
+        return stages.enumerated().map { depth, stage in
+            depth == 0 ? stage : String(repeating: "   ", count: depth - 1) + "└─ " + stage
+        }.joined(separator: "\n")
+    }
+}
+
+extension Order: CustomStringConvertible {
+    package var description: String { "\(field) \(direction == .ascending ? "ASC" : "DESC")" }
+}
+
+extension FieldSelection: CustomStringConvertible {
+    package var description: String {
+        paths.isEmpty ? "__name__" : paths.map(\.description).joined(separator: ", ")
+    }
+}
+
+extension NameRange: CustomStringConvertible {
+    var description: String {
+        var parts: [String] = []
+        if let lower { parts.append("__name__ \(lower.isInclusive ? ">=" : ">") \(lower.position)") }
+        if let upper { parts.append("__name__ \(upper.isInclusive ? "<=" : "<") \(upper.position)") }
+        return parts.joined(separator: " and ")
+    }
+}
+
+extension NamePosition: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .beforeAll: "another database"
+        case .at(let path): String(decoding: path, as: UTF8.self)
+        case .afterAll: "another database"
+        }
+    }
+}

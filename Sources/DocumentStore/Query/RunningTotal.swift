@@ -1,0 +1,64 @@
+// One total, fed result by result.
+
+import DocumentModel
+
+/// A count, sum or average so far.
+///
+/// Integers are added exactly, in 128 bits; a sum is an integer when every number was one and the exact total fits in 64
+/// bits. Otherwise it is a double: the doubles added in the order of the results, and the integers' exact total.
+struct RunningTotal: Sendable {
+    private let operation: Aggregation.Operation
+    private var count: Int64 = 0
+    private var integers: Int128 = 0
+    private var doubles = 0.0
+    private var hasDoubles = false
+
+    init(_ operation: Aggregation.Operation) throws(RequestError) {
+        self.operation = operation
+        switch operation {
+        case .count(let upTo?) where upTo <= 0:
+            throw .invalidArgument("The up_to of a count must be greater than zero.")
+        case .sum(let field), .average(let field):
+            if field.isDocumentName { throw .invalidArgument("__name__ cannot be summed or averaged.") }
+        case .count: break
+        }
+    }
+
+    /// The field that is totalled; nil for a count.
+    var field: FieldPath? {
+        switch operation {
+        case .count: nil
+        case .sum(let field), .average(let field): field
+        }
+    }
+
+    /// Takes one result into account.
+    mutating func add(_ fields: RawSpan) {
+        switch operation {
+        case .count(let upTo): if count < upTo ?? .max { count += 1 }
+        case .sum(let field), .average(let field):
+            guard let bytes = DocumentBytes.value(at: field, in: fields), let value = WireValue(bytes) else { return }
+            if let integer = value.integer {
+                integers += Int128(integer)
+                count += 1
+            } else if let double = value.double {
+                doubles += double
+                hasDoubles = true
+                count += 1
+            }
+        }
+    }
+
+    /// The total so far: an average over nothing is null, a sum over nothing is 0.
+    var value: Value {
+        switch operation {
+        case .count: return .integer(count)
+        case .sum:
+            if !hasDoubles, let exact = Int64(exactly: integers) { return .integer(exact) }
+            return .double(Double(integers) + doubles)
+        case .average:
+            if count == 0 { return .null }
+            return .double((Double(integers) + doubles) / Double(count))
+        }
+    }
+}

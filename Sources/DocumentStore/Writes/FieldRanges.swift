@@ -1,0 +1,69 @@
+// Finding many fields of a document in one walk.
+
+import DocumentModel
+
+/// Where fields stand in a document's bytes.
+///
+/// Looking fields up one by one costs the product of fields wanted and fields there; this costs their sum, whatever a
+/// hostile mask contains.
+enum FieldRanges {
+    /// The range of each path's `Value` message in `fields`, in the order of the paths; nil where a field is absent.
+    static func locate(_ paths: [FieldPath], in fields: RawSpan) throws(InvalidDocument) -> [Range<Int>?] {
+        if paths.count == 1 {
+            guard let value = DocumentBytes.value(at: paths[0], in: fields) else { return [nil] }
+            return [fields.byteOffsets(of: value)]
+        }
+        var search = Search(paths: paths)
+        try search.run(0..<paths.count, depth: 0, entries: fields, document: fields)
+        return search.found
+    }
+
+    private struct Search {
+        let paths: [FieldPath]
+        /// Indices of `paths`, sorted by path.
+        let order: [Int]
+        var found: [Range<Int>?]
+
+        init(paths: [FieldPath]) {
+            self.paths = paths
+            order = paths.indices.sorted { paths[$0] < paths[$1] }
+            found = Array(repeating: nil, count: paths.count)
+        }
+
+        /// Merges the entries of a map with the paths that lead through it; both are sorted.
+        mutating func run(
+            _ range: Range<Int>, depth: Int, entries: RawSpan, document: RawSpan
+        ) throws(InvalidDocument) {
+            var reader = FieldEntryReader(entries)
+            guard try reader.next() else { return }
+            var next = range.lowerBound
+            while next < range.upperBound {
+                let name = paths[order[next]].utf8Segments[depth]
+                var end = next + 1
+                while end < range.upperBound, paths[order[end]].utf8Segments[depth] == name { end += 1 }
+                while reader.key.compareBytes(name.byteSpan) < 0 {
+                    guard try reader.next() else { return }
+                }
+                if reader.key.equalsBytes(name.byteSpan) {
+                    try take(next..<end, depth: depth, value: reader.value, document: document)
+                }
+                next = end
+            }
+        }
+
+        /// Notes the value for the paths that end here and searches in it for those that go on.
+        private mutating func take(
+            _ range: Range<Int>, depth: Int, value: RawSpan, document: RawSpan
+        ) throws(InvalidDocument) {
+            var next = range.lowerBound
+            // Sorted, the paths that end here come first.
+            while next < range.upperBound, paths[order[next]].count == depth + 1 {
+                found[order[next]] = document.byteOffsets(of: value)
+                next += 1
+            }
+            if next < range.upperBound, let map = DocumentBytes.mapEntries(of: value) {
+                try run(next..<range.upperBound, depth: depth + 1, entries: map, document: document)
+            }
+        }
+    }
+}

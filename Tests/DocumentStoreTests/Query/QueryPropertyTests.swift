@@ -1,0 +1,50 @@
+// Random queries over random documents: the executor against the naive evaluator.
+
+import DocumentModel
+import DocumentStore
+import Testing
+import TestSupport
+
+@Suite("Queries against a naive evaluator")
+struct QueryPropertyTests {
+    @Test("Random queries return what the naive evaluator returns", arguments: 0..<20 as Range<UInt64>)
+    func sameResults(seed: UInt64) throws {
+        var random = RandomQueries(seed: seed)
+        for round in 0..<30 {
+            let documents = random.documents()
+            let (query, parent) = random.query()
+            var options = QueryOptions()
+            // Small bounds, so that pages, steps and passes are crossed.
+            options.candidatesPerStep = random.random.generator.pick([1, 3, 1000])
+            options.sortBufferBytes = random.random.generator.pick([1, 700, 1 << 20])
+            let plan = try plan(query, parent: parent.isEmpty ? testRoot : "\(testRoot)/\(parent)", options: options)
+            var scanner = MemoryScanner(documents, emptyCollections: ["c/1/empty", "c/7/c"])
+            let pageSize = random.random.generator.pick([1, 2, 1000])
+            let (found, _, skipped) = try results(of: plan, over: &scanner, pageSize: pageSize)
+            let expected = NaiveQuery.results(query, parent: parent, of: documents)
+            #expect(found == expected, "seed \(seed), round \(round), plan:\n\(plan)")
+            #expect(skipped <= Int(query.offset))
+        }
+    }
+
+    @Test("A matcher accepts exactly the results without offset and limit", arguments: 100..<112 as Range<UInt64>)
+    func matcher(seed: UInt64) throws {
+        var random = RandomQueries(seed: seed)
+        for round in 0..<30 {
+            let documents = random.documents()
+            var (query, parent) = random.query()
+            query.offset = 0
+            query.limit = nil
+            query.select = nil
+            let plan = try plan(query, parent: parent.isEmpty ? testRoot : "\(testRoot)/\(parent)")
+            let accepted = documents.filter { document in
+                let path = Array(document.path.utf8)
+                let bytes = document.fields.documentBytes
+                return plan.matcher.matches(path: path.byteSpan, fields: bytes.byteSpan)
+            }
+            let expected = NaiveQuery.results(query, parent: parent, of: documents)
+            #expect(
+                Set(accepted.map(\.path)) == Set(expected.map(\.path)), "seed \(seed), round \(round), plan:\n\(plan)")
+        }
+    }
+}

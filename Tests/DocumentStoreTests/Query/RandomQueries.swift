@@ -1,0 +1,181 @@
+// Random databases and random legal queries over them, made so that queries meet documents: few fields, few values.
+
+import DocumentModel
+import DocumentStore
+import TestSupport
+
+struct RandomQueries {
+    var random: RandomDocuments
+
+    init(seed: UInt64) {
+        random = RandomDocuments(seed: seed)
+        random.database = testDatabase
+    }
+
+    static let fields = ["a", "b", "m.x", "m.y", "t"].map { try! FieldPath($0) }
+
+    /// A value that is likely to occur again.
+    mutating func value() -> Value {
+        switch random.generator.below(12) {
+        case 0: .null
+        case 1: .double(.nan)
+        case 2: .integer(Int64(random.generator.below(4)))
+        case 3: .double(Double(random.generator.below(4)))
+        case 4: .double(-0.0)
+        case 5: .string(random.generator.pick(["", "x", "é", "xx"]))
+        case 6: .array((0..<random.generator.below(3)).map { _ in scalar() })
+        case 7: .map(["x": scalar()])
+        case 8: .vector([1, Double(random.generator.below(2))])
+        case 9: .boolean(random.generator.oneIn(2))
+        case 10: .integer(random.generator.pick([1 << 53, 1 << 53 + 1]))
+        default: random.value(depth: 1)
+        }
+    }
+
+    mutating func scalar() -> Value {
+        switch random.generator.below(5) {
+        case 0: .null
+        case 1: .double(.nan)
+        case 2: .string(random.generator.pick(["x", "y"]))
+        case 3: .double(Double(random.generator.below(3)))
+        default: .integer(Int64(random.generator.below(3)))
+        }
+    }
+
+    static let collections = ["c", "d", "c/1/c", "c/1/d", "c/__id5__/c", "c/1/c/2/c", "d/z/c"]
+    static let ids = ["1", "2", "10", "__id5__", "__id-3__", "a", "b", "é", "z", "a\u{0}"]
+
+    /// A database of documents with distinct paths.
+    mutating func documents() -> [TestDocument] {
+        var paths: Set<String> = []
+        for _ in 0..<random.generator.below(40) {
+            paths.insert("\(random.generator.pick(Self.collections))/\(random.generator.pick(Self.ids))")
+        }
+        return paths.sorted().map { path in
+            var fields = MapValue()
+            for name in ["a", "b", "t"] where !random.generator.oneIn(4) { fields[name] = value() }
+            if !random.generator.oneIn(3) {
+                var map = MapValue()
+                for name in ["x", "y"] where !random.generator.oneIn(3) { map[name] = value() }
+                fields["m"] = .map(map)
+            }
+            return TestDocument(
+                path: path, fields: fields, createMicroseconds: UInt64(random.generator.below(1000)),
+                updateMicroseconds: UInt64(random.generator.below(1000)))
+        }
+    }
+
+    mutating func name() -> Value {
+        switch random.generator.below(8) {
+        case 0: .reference("projects/o/databases/d/documents/c/1")
+        case 1: .reference("projects/q/databases/d/documents/c/1")
+        case 2: .reference("\(testRoot)/c/__id-9223372036854775808__")
+        case 3: .reference("\(testRoot)/\(random.generator.pick(Self.collections))\u{0}/__id-9223372036854775808__")
+        default:
+            .reference("\(testRoot)/\(random.generator.pick(Self.collections))/\(random.generator.pick(Self.ids))")
+        }
+    }
+
+    /// A condition; exclusions are given out once, as the rules ask.
+    mutating func condition(_ exclusions: inout Int, namesOnly: Bool) -> Filter {
+        let range: [FieldOperator] = [.lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual]
+        if namesOnly || random.generator.oneIn(8) {
+            switch random.generator.below(5) {
+            case 0: return .field(.documentName, .equal, EncodedValue(name()))
+            case 1: return .field(.documentName, .isIn, EncodedValue(.array([name(), name()])))
+            default: return .field(.documentName, random.generator.pick(range), EncodedValue(name()))
+            }
+        }
+        let path = random.generator.pick(Self.fields)
+        switch random.generator.below(10) {
+        case 0: return .unary(path, random.generator.pick([.isNull, .isNaN]))
+        case 1 where exclusions > 0:
+            exclusions -= 1
+            return .unary(path, random.generator.pick([.isNotNull, .isNotNaN]))
+        case 2 where exclusions > 0:
+            exclusions -= 1
+            return .field(path, .notEqual, EncodedValue(value()))
+        case 3: return .field(path, .isIn, EncodedValue(.array([value(), value()])))
+        case 4, 5:
+            var operand = value()
+            while operand == .null || NaiveQuery.isNaN(operand) { operand = value() }
+            return .field(path, random.generator.pick(range), EncodedValue(operand))
+        default: return .field(path, .equal, EncodedValue(value()))
+        }
+    }
+
+    mutating func filter(namesOnly: Bool) -> Filter {
+        var exclusions = 1
+        // Lists that the rules allow once in a disjunction come alone.
+        if !namesOnly, random.generator.oneIn(6) {
+            let path = random.generator.pick(Self.fields)
+            let operand = Value.array((0..<1 + random.generator.below(3)).map { _ in value() })
+            switch random.generator.below(3) {
+            case 0: return .field(path, .notIn, EncodedValue(operand))
+            case 1: return .field(path, .arrayContainsAny, EncodedValue(operand))
+            default: return .field(path, .arrayContains, EncodedValue(scalar()))
+            }
+        }
+        switch random.generator.below(4) {
+        case 0: return condition(&exclusions, namesOnly: namesOnly)
+        case 1:
+            return .and([condition(&exclusions, namesOnly: namesOnly), condition(&exclusions, namesOnly: namesOnly)])
+        case 2:
+            return .or([condition(&exclusions, namesOnly: namesOnly), condition(&exclusions, namesOnly: namesOnly)])
+        default:
+            return .and([
+                condition(&exclusions, namesOnly: namesOnly),
+                .or([
+                    condition(&exclusions, namesOnly: namesOnly),
+                    .and([
+                        condition(&exclusions, namesOnly: namesOnly), condition(&exclusions, namesOnly: namesOnly),
+                    ]),
+                ]),
+            ])
+        }
+    }
+
+    /// A legal query and the document (or root, empty) that it starts from.
+    mutating func query() -> (query: StructuredQuery, parent: String) {
+        let parent = random.generator.oneIn(4) ? random.generator.pick(["c/1", "d/z", "c/__id5__"]) : ""
+        let isGroup = random.generator.oneIn(3)
+        let isKindless = isGroup && random.generator.oneIn(3)
+        let namesOnly = isGroup && (isKindless || !parent.isEmpty)
+        var query = StructuredQuery(
+            from: [
+                CollectionSelector(
+                    collectionID: isKindless ? "" : random.generator.pick(["c", "d"]), allDescendants: isGroup)
+            ])
+        if !random.generator.oneIn(4) { query.filter = filter(namesOnly: namesOnly) }
+        if namesOnly {
+            if random.generator.oneIn(2) { query.orderBy = [Order(field: .documentName)] }
+        } else {
+            for path in Self.fields.shuffled(using: &random.generator).prefix(random.generator.below(3)) {
+                query.orderBy.append(
+                    Order(field: path, direction: random.generator.oneIn(2) ? .ascending : .descending))
+            }
+            if random.generator.oneIn(4) {
+                let place = random.generator.oneIn(4) ? 0 : query.orderBy.count
+                query.orderBy.insert(
+                    Order(field: .documentName, direction: random.generator.oneIn(2) ? .ascending : .descending),
+                    at: place)
+            }
+        }
+        let order = NaiveQuery.effectiveOrder(query)
+        if random.generator.oneIn(3) { query.startAt = cursor(order) }
+        if random.generator.oneIn(3) { query.endAt = cursor(order) }
+        if random.generator.oneIn(4) { query.offset = Int32(random.generator.below(4)) }
+        if random.generator.oneIn(3) { query.limit = Int32(random.generator.below(6)) }
+        if random.generator.oneIn(4) {
+            query.select = Projection(
+                fields: [.documentName] + Self.fields.shuffled(using: &random.generator).prefix(random.generator.below(3)))
+        }
+        return (query, parent)
+    }
+
+    private mutating func cursor(_ order: [Order]) -> Cursor {
+        let count = 1 + random.generator.below(order.count)
+        let values = order.prefix(count).map { EncodedValue($0.field.isDocumentName ? name() : value()) }
+        return Cursor(values: values, before: random.generator.oneIn(2))
+    }
+}
