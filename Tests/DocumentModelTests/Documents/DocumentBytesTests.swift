@@ -97,3 +97,50 @@ import Testing
         #expect(counts == (0, 0, true))
     }
 }
+
+/// Writes down every path it is told of.
+private struct PathCollector: DocumentVisitor {
+    var path: [String] = []
+    var visited: [([String], [UInt8])] = []
+
+    mutating func visit(name: RawSpan, value: RawSpan, depth: Int) -> Bool {
+        path.removeLast(path.count - depth)
+        path.append(String(repairingUTF8: name))
+        visited.append((path, [UInt8](copying: value)))
+        return path != ["skip"]
+    }
+
+    mutating func leave(depth: Int) { path.removeLast(path.count - depth - 1) }
+}
+
+@Suite struct DocumentVisitorTests {
+    @Test("A visit tells every field of random documents in canonical order", arguments: [1, 2] as [UInt64])
+    func visitsAll(seed: UInt64) {
+        var random = RandomDocuments(seed: seed)
+        for _ in 0..<200 {
+            let fields = random.fields(depth: 4)
+            let bytes = fields.documentBytes
+            var collector = PathCollector()
+            DocumentBytes.visit(bytes.span.bytes, with: &collector)
+            let expected = flatten(fields, prefix: [])
+            #expect(collector.visited.map(\.0) == expected.map(\.0))
+            #expect(collector.visited.map(\.1) == expected.map { $0.1.wireBytes })
+        }
+    }
+
+    @Test("A visitor can decline what is inside a map")
+    func declines() {
+        let fields: MapValue = ["skip": ["a": 1], "take": ["a": 1]]
+        let bytes = fields.documentBytes
+        var collector = PathCollector()
+        DocumentBytes.visit(bytes.span.bytes, with: &collector)
+        #expect(collector.visited.map(\.0) == [["skip"], ["take"], ["take", "a"]])
+    }
+
+    private func flatten(_ map: MapValue, prefix: [String]) -> [([String], Value)] {
+        map.entries.flatMap { key, value -> [([String], Value)] in
+            guard case .map(let inside) = value, value.vectorElements == nil else { return [(prefix + [key], value)] }
+            return [(prefix + [key], value)] + flatten(inside, prefix: prefix + [key])
+        }
+    }
+}
