@@ -82,7 +82,9 @@ let package = Package(
         tests("DocumentJSONTests", ["DocumentJSON", "DocumentModel"]),
         tests("FirestoreMessagesTests", ["FirestoreMessages", "DocumentModel"]),
         tests("KeyValueStoreTests", ["KeyValueStore"]),
-        tests("DocumentStoreTests", ["DocumentStore", "KeyValueStore", "DocumentModel"]),
+        tests(
+            "DocumentStoreTests", ["DocumentStore", "KeyValueStore", "DocumentModel"],
+            resources: [.copy("Query/QueryScripts"), .copy("Writes/WriteScripts")]),
         tests("TransportTests", ["Transport", "DocumentModel"]),
         tests("GatewayTests", ["Gateway", "DocumentStore", "FirestoreMessages", "Transport", "DocumentModel"]),
         tests(

@@ -40,7 +40,8 @@ extension Value {
         case .null: return "null"
         case .boolean(let value): return "\(value)"
         case .integer(let value): return "\(value)"
-        case .double(let value): return "\(value)"
+        case .double(let value):
+            return value.isNaN ? "NaN" : value.isInfinite ? (value < 0 ? "-Infinity" : "Infinity") : "\(value)"
         case .timestamp(let value): return "timestamp(\(value.microseconds))"
         case .string(let value): return "\"\(value.count > 40 ? value.prefix(40) + "…" : value)\""
         case .bytes(let value): return "bytes(\(value.count))"
@@ -50,6 +51,10 @@ extension Value {
             let shown = elements.prefix(8).map(\.planText).joined(separator: ", ")
             return "[\(shown)\(elements.count > 8 ? ", …" : "")]"
         case .map(let map):
+            if let elements = vectorElements {
+                let shown = elements.prefix(8).map { "\($0)" }.joined(separator: ", ")
+                return "vector(\(shown)\(elements.count > 8 ? ", …" : ""))"
+            }
             let shown = map.entries.prefix(8).map { "\($0.key): \($0.value.planText)" }.joined(separator: ", ")
             return "{\(shown)\(map.count > 8 ? ", …" : "")}"
         }

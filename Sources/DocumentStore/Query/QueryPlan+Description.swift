@@ -19,10 +19,10 @@ extension QueryPlan: CustomStringConvertible {
         let existing = matcher.requiredFields
         if !existing.isEmpty { stages.append("exists \(existing.map(\.description).joined(separator: ", "))") }
         if !matcher.filter.isEmpty { stages.append("filter \(matcher.filter)") }
-        var scan = "scan \(matcher.scope)"
-        if case .stream(.descending) = strategy { scan += ", descending" }
-        if names != .all { scan += ", \(names)" }
-        stages.append(scan)
+        var source = points.map { "look up \($0.count) of \(matcher.scope)" } ?? "scan \(matcher.scope)"
+        if case .stream(.descending) = strategy { source += ", descending" }
+        if names != .all, points == nil { source += ", \(names)" }
+        stages.append(source)
         return stages.enumerated().map { depth, stage in
             depth == 0 ? stage : String(repeating: "   ", count: depth - 1) + "└─ " + stage
         }.joined(separator: "\n")

@@ -57,6 +57,10 @@ package struct QueryPlan: Sendable {
     /// The names that the scan visits.
     let names: NameRange
 
+    /// The paths of the only documents that can be results, in the order of the scan, when the filter names them: these
+    /// are looked up instead of scanned for.
+    let points: [[UInt8]]?
+
     /// Whether documents must be compared with the cursors one by one, because `names` does not say it all.
     var comparesCursors: Bool {
         !matcher.cursors.isEverything && (order.directionByNameAlone == nil || order.components.count > 1)
@@ -93,9 +97,12 @@ package struct QueryPlan: Sendable {
         let filter = try query.filter.map { (filter) throws(RequestError) in
             try CompiledFilter(filter, database: database)
         }
+        let inequalityFields = query.filter.map(FilterRules.inequalityFields) ?? []
         let order = try EffectiveOrder(
-            explicit: query.orderBy, inequalityFields: query.filter.map(FilterRules.inequalityFields) ?? [],
-            required: totalling ?? [])
+            explicit: query.orderBy, inequalityFields: inequalityFields, required: totalling ?? [])
+        if let totalling, !totalling.isEmpty {
+            try QueryPlan.checkTotalCursors(query, inequalityFields)
+        }
         let cursors = try CursorRange(startAt: query.startAt, endAt: query.endAt, order: order, database: database)
         self.init(
             database: database,
@@ -114,6 +121,7 @@ package struct QueryPlan: Sendable {
         selection = FieldSelection(query.select)
         strategy = QueryPlan.strategy(matcher, isUnorderedTotal: isTotal && query.offset == 0 && query.limit == nil)
         names = QueryPlan.names(matcher, query, database)
+        points = QueryPlan.points(matcher, names)
     }
 
     /// Queries over collections of any id, and groups below a document, can look at names only.
@@ -128,6 +136,18 @@ package struct QueryPlan: Sendable {
         }
         if query.orderBy.contains(where: { $0.direction == .descending }) {
             throw .invalidArgument("kind is required for all orders except __key__ ascending")
+        }
+    }
+
+    /// A cursor must not reach into the orders that sums and averages imply, which the client did not write.
+    private static func checkTotalCursors(
+        _ query: StructuredQuery, _ inequalityFields: Set<FieldPath>
+    ) throws(RequestError) {
+        let written = try EffectiveOrder(explicit: query.orderBy, inequalityFields: inequalityFields)
+        let isNameWritten = query.orderBy.contains { $0.field.isDocumentName }
+        let valuesMax = written.components.count - (isNameWritten ? 0 : 1)
+        if max(query.startAt?.values.count ?? 0, query.endAt?.values.count ?? 0) > valuesMax {
+            throw .invalidArgument("Cursors of a sum or average need an explicit order by its field.")
         }
     }
 
@@ -168,6 +188,30 @@ package struct QueryPlan: Sendable {
             if direction == .ascending { range.reduce(bound) } else { range.raise(bound) }
         }
         return range
+    }
+}
+
+extension QueryPlan {
+    /// The documents that a condition on the name lists, those in the scope and the range.
+    private static func points(_ matcher: QueryMatcher, _ names: NameRange) -> [[UInt8]]? {
+        guard let test = matcher.filter.nameTests.first(where: { $0.operation == .equal || $0.operation == .isIn })
+        else { return nil }
+        var paths: Set<[UInt8]> = []
+        for case .at(let path) in test.positions
+        where path.count(where: { $0 == RelativePath.slash }) % 2 == 1 && matcher.scope.contains(path: path.byteSpan)
+            && names.contains(path: path.byteSpan)
+        {
+            paths.insert(path)
+        }
+        return paths.sorted { ResourcePath.compare($0.byteSpan, $1.byteSpan) < 0 }
+    }
+
+    /// The path of the collection, if the results are simply all of its documents: their number is the catalogue's.
+    package var wholeCollection: [UInt8]? {
+        guard case .collection(let path) = matcher.scope, matcher.filter.isEmpty, matcher.cursors.isEverything,
+            offset == 0, limit == nil, matcher.order.fields.isEmpty
+        else { return nil }
+        return path
     }
 }
 

@@ -63,7 +63,7 @@ package struct QueryRun: ~Copyable, Sendable {
         self.plan = plan
         var direction = SortDirection.ascending
         if case .stream(let streamed) = plan.strategy { direction = streamed }
-        walk = ScopeWalk(plan.matcher.scope, names: plan.names, direction: direction)
+        walk = ScopeWalk(plan.matcher.scope, names: plan.names, points: plan.points, direction: direction)
         window = ResultWindow(offset: plan.offset, limit: plan.limit)
         sorter = QuerySorter(plan)
     }

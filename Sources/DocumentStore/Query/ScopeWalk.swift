@@ -29,6 +29,8 @@ struct ScopeWalk: ~Copyable, Sendable {
     private let scope: QueryScope
     private let names: NameRange
     private let direction: SortDirection
+    /// The only documents to visit, ascending; nil visits all.
+    private let points: [[UInt8]]?
     /// Innermost last.
     private var begun: [Begun] = []
     /// The first collection not begun yet, once it is known.
@@ -38,10 +40,13 @@ struct ScopeWalk: ~Copyable, Sendable {
     /// The path of the document being visited.
     private var path = WireWriter(capacity: 128)
 
-    /// - Parameter direction: descending is for a single collection only.
-    init(_ scope: QueryScope, names: NameRange, direction: SortDirection) {
+    /// - Parameters:
+    ///   - points: paths of the scope and the range, ascending, if these are all that can be of interest.
+    ///   - direction: descending is for a single collection only.
+    init(_ scope: QueryScope, names: NameRange, points: [[UInt8]]?, direction: SortDirection) {
         self.scope = scope
         self.names = names
+        self.points = points
         self.direction = direction
         restart()
     }
@@ -54,6 +59,7 @@ struct ScopeWalk: ~Copyable, Sendable {
         begun = []
         upcoming = nil
         searchPosition = nil
+        if let points { return restart(points) }
         switch scope {
         case .collection(let path):
             if let ids = names.ids(in: path) { begun = [Begun(collection: path, ids: ids)] }
@@ -61,6 +67,17 @@ struct ScopeWalk: ~Copyable, Sendable {
             precondition(direction == .ascending, "subtrees are walked in ascending order only")
             restart(parent: parent, collectionID: collectionID)
         }
+    }
+
+    /// Makes each point a range of its own, the first one on top of the stack.
+    private mutating func restart(_ points: [[UInt8]]) {
+        begun = points.map { point in
+            let id = [UInt8](copying: RelativePath.lastSegment(point.byteSpan))
+            let bound = DocumentIDBound(id: id, isInclusive: true)
+            return Begun(
+                collection: Array(point.dropLast(id.count + 1)), ids: DocumentIDRange(lower: bound, upper: bound))
+        }
+        if direction == .ascending { begun.reverse() }
     }
 
     /// Begins at the lower bound: in the collections around it, as if everything before it had been visited.

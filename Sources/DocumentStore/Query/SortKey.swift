@@ -84,14 +84,15 @@ struct CursorRange: Sendable, Equatable {
 
     var isEverything: Bool { start == nil && end == nil }
 
+    /// Reads a query's cursors; one without values bounds nothing.
     init(
         startAt: Cursor?, endAt: Cursor?, order: EffectiveOrder, database: DatabaseName
     ) throws(RequestError) {
-        if let startAt {
+        if let startAt, !startAt.values.isEmpty {
             start = Bound(
                 key: try SortKey.key(of: startAt, order: order, database: database), isInclusive: startAt.before)
         }
-        if let endAt {
+        if let endAt, !endAt.values.isEmpty {
             end = Bound(key: try SortKey.key(of: endAt, order: order, database: database), isInclusive: !endAt.before)
         }
     }

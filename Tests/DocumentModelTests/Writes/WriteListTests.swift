@@ -2,6 +2,7 @@
 
 import DocumentModel
 import Testing
+import TestSupport
 
 @Suite("Write lists")
 struct WriteListTests {
@@ -55,6 +56,212 @@ struct WriteListTests {
             #expect([UInt8](copying: list.name(of: left)) == [UInt8](copying: again.name(of: right)))
             #expect([UInt8](copying: list.fields(of: left)) == [UInt8](copying: again.fields(of: right)))
             #expect([UInt8](copying: again.path(of: right)) == Self.bytes("users/a"))
+        }
+    }
+
+    /// One `Write` message as the test builds it.
+    static func wire(_ build: (inout WireWriter) -> Void) -> [UInt8] {
+        var writer = WireWriter()
+        build(&writer)
+        return writer.copyBytes()
+    }
+
+    static func document(_ name: String, _ fields: MapValue = [:]) -> (inout WireWriter) -> Void {
+        { writer in
+            writer.withLengthPrefix(field: 1) { writer in
+                writer.appendField(1, string: name)
+                fields.encodeDocument(into: &writer)
+            }
+        }
+    }
+
+    static func error(of wire: [UInt8]) -> RequestError? {
+        var list = WriteList(database: database)
+        do {
+            try list.append(wire: wire.byteSpan)
+            return nil
+        } catch {
+            #expect(list.isEmpty && list.bytes.isEmpty, "a failed write must leave no trace")
+            return error
+        }
+    }
+
+    @Test(
+        "Names that cannot be written are refused",
+        arguments: [
+            "", "users/a", "projects/p/databases/d/documents", prefix + "users", prefix + "users/a/posts",
+            prefix + "users/__a__", prefix + "users/..", "projects/p/databases/other/documents/users/a",
+            "projects/o/databases/d/documents/users/a", "projects/p/databases/dd/documents/users/a",
+        ])
+    func badNames(name: String) {
+        let update = Self.wire(Self.document(name))
+        #expect(Self.error(of: update)?.code == .invalidArgument)
+        let delete = Self.wire { $0.appendField(2, string: name) }
+        #expect(Self.error(of: delete)?.code == .invalidArgument)
+        let verify = Self.wire { $0.appendField(5, string: name) }
+        #expect(Self.error(of: verify)?.code == .invalidArgument)
+        let transform = Self.wire { $0.withLengthPrefix(field: 6) { $0.appendField(1, string: name) } }
+        #expect(Self.error(of: transform)?.code == .invalidArgument)
+    }
+
+    @Test("Parts that do not belong together are refused")
+    func badCombinations() throws {
+        let name = Self.prefix + "users/a"
+        let mask: (inout WireWriter) -> Void = { $0.withLengthPrefix(field: 3) { $0.appendField(1, string: "a") } }
+        let transform: (inout WireWriter) -> Void = { writer in
+            writer.withLengthPrefix(field: 7) { writer in
+                writer.appendField(1, string: "a")
+                writer.appendField(2, varint: 1)
+            }
+        }
+        #expect(Self.error(of: Self.wire { _ in })?.message == "A write must have an operation.")
+        let maskedDelete = Self.wire { writer in
+            writer.appendField(2, string: name)
+            mask(&writer)
+        }
+        #expect(Self.error(of: maskedDelete)?.code == .invalidArgument)
+        let transformedDelete = Self.wire { writer in
+            writer.appendField(2, string: name)
+            transform(&writer)
+        }
+        #expect(Self.error(of: transformedDelete)?.code == .invalidArgument)
+        let maskedName = Self.wire { writer in
+            Self.document(name)(&writer)
+            writer.withLengthPrefix(field: 3) { $0.appendField(1, string: "__name__") }
+        }
+        #expect(Self.error(of: maskedName)?.code == .invalidArgument)
+        let legal = Self.wire { writer in
+            Self.document(name)(&writer)
+            mask(&writer)
+            transform(&writer)
+        }
+        #expect(Self.error(of: legal) == nil)
+    }
+
+    @Test(
+        "Transforms without sense are refused",
+        arguments: [
+            wire { $0.appendField(1, string: "a") },
+            wire { $0.appendField(2, varint: 1) },
+            wire { writer in
+                writer.appendField(1, string: "a")
+                writer.appendField(2, varint: 2)
+            },
+            wire { writer in
+                writer.appendField(1, string: "a")
+                writer.appendField(3, bytes: Value.string("1").wireBytes)
+            },
+            wire { writer in
+                writer.appendField(1, string: "a")
+                writer.appendField(4, bytes: Value.null.wireBytes)
+            },
+            wire { writer in
+                writer.appendField(1, string: "a")
+                writer.appendField(6, bytes: wire { $0.appendField(1, bytes: [UInt8]()) })
+            },
+            wire { writer in
+                writer.appendField(1, string: "a b")
+                writer.appendField(2, varint: 1)
+            },
+        ])
+    func badTransforms(transform: [UInt8]) {
+        let update = Self.wire { writer in
+            Self.document(Self.prefix + "users/a")(&writer)
+            writer.appendField(7, bytes: transform)
+        }
+        #expect(Self.error(of: update)?.code == .invalidArgument)
+    }
+
+    @Test("Documents that other fields interrupt, or that are not canonical, are stored canonically")
+    func canonicalized() throws {
+        let scattered = Self.wire { writer in
+            writer.withLengthPrefix(field: 1) { writer in
+                (["b": 1] as MapValue).encodeDocument(into: &writer)
+                writer.appendField(1, string: Self.prefix + "users/a")
+                (["a": 2] as MapValue).encodeDocument(into: &writer)
+                writer.appendField(77, varint: 1)
+                (["b": 3] as MapValue).encodeDocument(into: &writer)
+            }
+        }
+        var list = WriteList(database: Self.database)
+        try list.append(wire: scattered.byteSpan)
+        let fields = [UInt8](copying: list.fields(of: list.writes[0]))
+        #expect(fields == (["a": 2, "b": 3] as MapValue).documentBytes)
+    }
+
+    @Test("A document is refused exactly above the largest size, and the name counts", arguments: [0, 1])
+    func size(excess: Int) throws {
+        // users 6, the id 2, 16 for the name; field a 2, the text 1; 32 for the document.
+        let overhead = 6 + 2 + 16 + 2 + 1 + 2 + 1 + 32
+        let half = (Limits.documentBytes - overhead) / 2
+        let fields: MapValue = [
+            "a": .string(String(repeating: "x", count: half)),
+            "b": .string(String(repeating: "x", count: Limits.documentBytes - overhead - half + excess)),
+        ]
+        let failure = Self.error(of: Self.wire(Self.document(Self.prefix + "users/a", fields)))
+        #expect((failure == nil) == (excess == 0))
+        #expect(excess == 0 || failure?.message.hasPrefix("The document is larger than") == true)
+    }
+
+    @Test("One document takes 500 transforms in a commit, over all its writes, and not one more")
+    func transformLimit() throws {
+        let name = Self.bytes(Self.prefix + "users/a")
+        let other = Self.bytes(Self.prefix + "users/b")
+        let many = Array(repeating: FieldTransform(path: try FieldPath("a"), operation: .requestTime), count: 250)
+        var list = WriteList(database: Self.database)
+        for target in [name, other, name, other] {
+            try list.update(target.byteSpan, fields: [UInt8]().byteSpan, transforms: many)
+        }
+        try list.checkTransformLimit()
+        try list.update(name.byteSpan, fields: [UInt8]().byteSpan, transforms: Array(many.prefix(1)))
+        #expect(throws: RequestError.self) { try list.checkTransformLimit() }
+        let tooMany = many + many + many.prefix(1)
+        #expect(throws: RequestError.self) {
+            try list.update(name.byteSpan, fields: [UInt8]().byteSpan, transforms: tooMany)
+        }
+    }
+
+    @Test("A document written twice is found")
+    func repeatedNames() throws {
+        var list = WriteList(database: Self.database)
+        try list.delete(Self.bytes(Self.prefix + "users/a").byteSpan)
+        try list.delete(Self.bytes(Self.prefix + "users/b").byteSpan)
+        #expect(list.firstRepeatedName() == nil)
+        try list.verify(Self.bytes(Self.prefix + "users/a").byteSpan, precondition: .exists(true))
+        #expect(list.firstRepeatedName() == Self.prefix + "users/a")
+    }
+
+    @Test("Damaged writes are refused or read, never trap", arguments: 0..<8 as Range<UInt64>)
+    func damaged(seed: UInt64) throws {
+        var random = RandomDocuments(seed: seed)
+        for _ in 0..<300 {
+            var bytes = Self.wire { writer in
+                Self.document(Self.prefix + "users/a", random.fields())(&writer)
+                writer.withLengthPrefix(field: 3) { $0.appendField(1, string: "a.b") }
+                writer.withLengthPrefix(field: 4) { $0.appendField(2, timestamp: random.timestamp()) }
+                for field in [3, 6] {
+                    writer.withLengthPrefix(field: 7) { writer in
+                        writer.appendField(1, string: "c")
+                        writer.appendField(field, bytes: random.value().wireBytes)
+                    }
+                }
+            }
+            for _ in 0..<1 + random.generator.below(3) {
+                let position = random.generator.below(bytes.count)
+                switch random.generator.below(3) {
+                case 0: bytes[position] ^= 1 << UInt8(random.generator.below(8))
+                case 1: bytes.remove(at: position)
+                default: bytes.insert(UInt8(random.generator.below(256)), at: position)
+                }
+            }
+            var list = WriteList(database: Self.database)
+            do {
+                try list.append(wire: bytes.byteSpan)
+                let verdict = try DocumentValidator.validate(fields: list.fields(of: list.writes[0]))
+                #expect(verdict.isCanonical, "seed \(seed)")
+            } catch let error as RequestError {
+                #expect(error.code == .invalidArgument, "seed \(seed)")
+            }
         }
     }
 }

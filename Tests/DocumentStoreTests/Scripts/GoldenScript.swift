@@ -1,0 +1,87 @@
+// Golden scripts: small text files of commands and what they must print.
+//
+//     # comment
+//     query users
+//     where n > 1
+//     ---
+//     scan collection users
+//     users/b {n: 2}
+//
+// A block is the commands up to `---` and the expected output up to a blank line. A test runs every block of a file and
+// compares the texts. Run the tests with HEARTH_REWRITE_SCRIPTS=1 to write what they print into the files, and then read
+// the diff: the files are the specification.
+
+import Foundation
+import Testing
+
+struct GoldenScript {
+    struct Block {
+        /// Lines before the commands that are copied through: comments.
+        var comments: [String] = []
+        var commands: [String] = []
+        var expected: [String] = []
+        var line = 0
+    }
+
+    let url: URL
+    private(set) var blocks: [Block] = []
+    private var trailer: [String] = []
+
+    /// Reads a script by its path beside the test's source file, without the extension.
+    init(_ name: String, besides file: String) throws {
+        url = URL(fileURLWithPath: file).deletingLastPathComponent().appendingPathComponent("\(name).txt")
+        let lines = try String(contentsOf: url, encoding: .utf8).components(separatedBy: "\n")
+        var block = Block()
+        var isOutput = false
+        for (index, line) in lines.enumerated() {
+            if line.isEmpty {
+                if !block.commands.isEmpty { blocks.append(block) } else { trailer = block.comments }
+                let comments = block.commands.isEmpty && !block.comments.isEmpty ? block.comments + [""] : []
+                block = Block(comments: comments)
+                isOutput = false
+            } else if line == "---" {
+                isOutput = true
+            } else if isOutput {
+                block.expected.append(line)
+            } else if line.hasPrefix("#") {
+                block.comments.append(line)
+            } else {
+                if block.commands.isEmpty { block.line = index + 1 }
+                block.commands.append(line)
+            }
+        }
+        if !block.commands.isEmpty { blocks.append(block) }
+    }
+
+    /// Runs every block and compares what it prints.
+    func run(_ execute: ([String]) throws -> [String]) throws {
+        var rewritten: [String] = []
+        for block in blocks {
+            let output = try execute(block.commands)
+            #expect(!block.expected.isEmpty || output.isEmpty || isRewriting, "\(url.lastPathComponent):\(block.line) has no output")
+            if !isRewriting {
+                #expect(
+                    output == block.expected,
+                    """
+                    \(url.lastPathComponent):\(block.line): \(block.commands.joined(separator: " / "))
+                    printed
+                    \(output.joined(separator: "\n"))
+                    """)
+            }
+            rewritten += block.comments + block.commands
+            if !output.isEmpty { rewritten += ["---"] + output }
+            rewritten.append("")
+        }
+        if isRewriting {
+            try rewritten.joined(separator: "\n").write(to: url, atomically: true, encoding: .utf8)
+        }
+    }
+
+    private var isRewriting: Bool { ProcessInfo.processInfo.environment["HEARTH_REWRITE_SCRIPTS"] != nil }
+}
+
+/// What a script says wrongly.
+struct ScriptError: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
