@@ -24,6 +24,9 @@ package struct EngineOptions: Sendable {
     /// How long superseded values stay readable, in microseconds. 0 keeps no history.
     package var retentionMicroseconds: UInt64 = 3_600_000_000
 
+    /// Least time between two searches for history to remove, which otherwise come after an eighth of the retention.
+    package var sweepPauseMicroseconds: UInt64 = 1_000_000
+
     /// Keys whose first byte is in here keep no history: a read at any version gives the value as of that version or a later one.
     package var latestOnlySpaces: Set<UInt8> = []
 

@@ -1,41 +1,169 @@
-// API declaration; the parts behind it follow.
+// The embedded engine: a log for promising, an overlay for the newest, a tree for the rest.
+//
+//      DIR/FORMAT            the format of the directory; an unknown one is refused
+//      DIR/LOCK              locked (flock) by the process that has the directory open
+//      DIR/log/….log         segments of the log (`LogFormat`)
+//      DIR/tree/data.mdb     the tree (`TreeFormat`), an LMDB environment
+//
+// A write:   stage → overlay (invisible) and log group → seal → write and sync the group → publish → answer
+// A read:    version, overlays, tree: the first that knows the key at the version answers (`EngineReader`)
+// Later:     the overlay is frozen, written to the tree in key order, and dropped; its log segments are recycled (`Checkpoint`)
+// Opening:   what the log holds beyond the tree's checkpoint enters a fresh overlay (`EmbeddedEngine+Open`)
+//
+// See docs/storage.md for the whole picture, and `EngineCore` for who runs on which thread.
 
-/// The embedded engine: log, overlay, tree.
+internal import Synchronization
+
+/// An open directory.
 package final class EmbeddedEngine: KeyValueEngine {
-    /// Derives again, from a log record, the keys that its commit changed.
-    ///
-    /// Called once for each record after the last checkpoint, in order. `latest` shows the state just before the commit. The batch
-    /// is empty at the call. What it throws ends the opening.
-    package typealias Replay = (
-        _ version: CommitVersion, _ record: RawSpan, _ mutations: inout MutationBatch, _ latest: LatestReader
-    ) throws -> Void
+    let core: EngineCore
+    private let synchronizer: LogSynchronizer
+    private let parts: Monitor<Parts>
 
-    /// Opens a directory, creating it if need be, and recovers what its log holds.
-    ///
-    /// - Throws: `StorageError` (`locked`, `unsupportedFormat`, `corrupt`, `inputOutput`, `full`), or what `replay` throws.
-    package static func open(
-        directory: String, options: EngineOptions = EngineOptions(), replay: Replay
-    ) throws -> EmbeddedEngine {
-        fatalError("not built yet")
+    /// What is handed out or ended once.
+    struct Parts {
+        var log: LogWriter?
+        var logThread: EngineThread?
+        var backgroundThread: EngineThread?
+        var poolThread: EngineThread?
+        var isClosed = false
     }
 
-    package let directory: String = ""
-    package let options: EngineOptions = EngineOptions()
+    init(core: EngineCore, log: LogWriter, background: Background) throws(StorageError) {
+        self.core = core
+        synchronizer = LogSynchronizer(fault: core.fault) { core.groupFinished($0, $1) }
+        parts = Monitor(Parts(log: log))
+        let runner = BackgroundRunner(background)
+        let synchronizer = synchronizer
+        let poolThread = try EngineThread(name: "segments") { core.pool.run() }
+        let logThread = try EngineThread(name: "log") { synchronizer.run() }
+        let backgroundThread = try EngineThread(name: "checkpoint") { runner.background.run() }
+        parts.withLock { parts in
+            parts.poolThread = poolThread
+            parts.logThread = logThread
+            parts.backgroundThread = backgroundThread
+        }
+    }
 
-    package func makeWriter() throws(StorageError) -> EngineWriter { fatalError("not built yet") }
+    deinit {
+        try? close()
+    }
 
-    package func makeReader() throws(StorageError) -> EngineReader { fatalError("not built yet") }
+    package var directory: String { core.directory }
+    package var options: EngineOptions { core.options }
 
-    package var publishedVersion: CommitVersion { fatalError("not built yet") }
+    /// The one writer.
+    /// - Throws: `closed`. Asking twice is a bug of the caller, and traps.
+    package func makeWriter() throws(StorageError) -> EngineWriter {
+        let log = try parts.withLock { parts throws(StorageError) -> LogWriter in
+            if parts.isClosed { throw StorageError(.closed, "the engine is closed") }
+            guard let log = parts.log else { preconditionFailure("the writer of an engine is made once") }
+            parts.log = nil
+            return log
+        }
+        return EngineWriter(core, log: log, synchronizer: synchronizer)
+    }
 
-    package var oldestReadableVersion: CommitVersion { fatalError("not built yet") }
+    /// A reader for one thread; make one per event loop and keep it.
+    package func makeReader() throws(StorageError) -> EngineReader {
+        if core.isClosed.load(ordering: .acquiring) { throw StorageError(.closed, "the engine is closed") }
+        return EngineReader(core)
+    }
 
-    package var statistics: EngineStatistics { fatalError("not built yet") }
+    /// The last version that is durable and visible.
+    package var publishedVersion: CommitVersion {
+        CommitVersion(microseconds: core.published.load(ordering: .acquiring))
+    }
 
-    /// Writes everything published so far into the tree, and returns when it is there.
-    package func checkpointNow() throws(StorageError) { fatalError("not built yet") }
+    /// Snapshots below this version are refused. Only ever grows.
+    package var oldestReadableVersion: CommitVersion {
+        CommitVersion(microseconds: core.horizon.load(ordering: .acquiring))
+    }
 
-    package func backup(to directory: String) throws(StorageError) { fatalError("not built yet") }
+    /// Writes everything published so far into the tree, and returns when it is there. Waits for an open group to be sealed, so
+    /// the commit thread must not call it with something staged.
+    /// - Throws: `full`, `failed`, `closed`.
+    package func checkpointNow() throws(StorageError) {
+        let request = try core.progress.update { progress throws(StorageError) -> UInt64 in
+            if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
+            progress.requested += 1
+            return progress.requested
+        }
+        try waitForCheckpoint(request)
+    }
 
-    package func close() throws(StorageError) { fatalError("not built yet") }
+    private func waitForCheckpoint(_ request: UInt64) throws(StorageError) {
+        try core.progress.wait { progress throws(StorageError) -> Void? in
+            if progress.satisfied >= request { return () }
+            if let failure = progress.failure { throw failure }
+            if let full = progress.full { throw full }
+            if progress.isBackgroundEnded { throw StorageError(.closed, "the engine is closed") }
+            return nil
+        }
+    }
+
+    /// Removes all history that has become too old by the engine's clock, and returns when it is gone. It also happens by itself.
+    /// - Throws: `full`, `failed`, `closed`.
+    package func sweepHistoryNow() throws(StorageError) {
+        let request = core.progress.update { progress in
+            progress.sweepsRequested += 1
+            return progress.sweepsRequested
+        }
+        try core.progress.wait { progress throws(StorageError) -> Void? in
+            if progress.sweepsDone >= request { return () }
+            if let failure = progress.failure { throw failure }
+            if let full = progress.full { throw full }
+            if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
+            return nil
+        }
+    }
+
+    /// Ends all activity; what is published goes to the tree, so that the next open is quick. A group that is being synced is
+    /// waited for; what is staged and not sealed is lost. Calling it again does nothing.
+    ///
+    /// No other thread may be staging. Snapshots should be closed: while one is open the environment and the lock stay with it.
+    /// - Throws: `full` or `failed` when the last checkpoint did not succeed. The engine is closed all the same, and the log
+    ///   keeps what is not in the tree.
+    package func close() throws(StorageError) {
+        let threads = parts.withLock { parts -> Parts? in
+            if parts.isClosed { return nil }
+            parts.isClosed = true
+            return parts
+        }
+        guard let threads else { return }
+        synchronizer.waitUntilIdle()
+        core.progress.update { progress in
+            progress.isGroupOpen = false
+            progress.isClosed = true
+        }
+        threads.backgroundThread?.join()
+        synchronizer.stop()
+        threads.logThread?.join()
+        core.pool.stop()
+        threads.poolThread?.join()
+        core.isClosed.store(true, ordering: .sequentiallyConsistent)
+        core.endReaders()
+        let (failure, full) = core.progress.withLock { ($0.failure, $0.full) }
+        if let error = failure ?? full { throw error }
+    }
+}
+
+/// Carries the background's state to its thread.
+private final class BackgroundRunner: @unchecked Sendable {  // Made before the thread, used by it alone.
+    let background: Background
+
+    init(_ background: Background) {
+        self.background = background
+    }
+}
+
+extension EngineCore {
+    /// Ends the readers' tree transactions and the environment, unless a snapshot is still open; then they go with the last reader.
+    func endReaders() {
+        let idle = readers.withLock { readers in readers.values.compactMap(\.reader) }
+        if idle.contains(where: { $0.isInUse }) { return }
+        for reader in idle { reader.endTransactions() }
+        tree.close()
+        lock.unlock()
+    }
 }

@@ -1,4 +1,16 @@
-// API declaration; the parts behind it follow.
+// Committing: stage into log group and overlay, seal, publish.
+//
+//      commit thread                        log thread                     readers
+//      ─────────────                        ──────────                     ───────
+//      stage 1  ┐ log group, overlay
+//      stage 2  ┘ (invisible: not published)
+//      seal ───────────────────────────────► write, fdatasync
+//      stage 3  ┐                            …                             see nothing of 1, 2
+//      stage 4  ┘                            published = 2 ──────────────► see 1 and 2
+//                                            completion(2)
+//      seal (waits for the group before) ──► …
+
+internal import Synchronization
 
 /// The one writer. Belongs to one thread, the commit thread.
 ///
@@ -11,25 +23,40 @@
 ///
 /// Until a group is published no snapshot sees any of it; all of it becomes visible at one instant, after it is durable.
 package final class EngineWriter: KeyValueWriter {
+    private let core: EngineCore
+    private let log: LogWriter
+    private let synchronizer: LogSynchronizer
+
+    /// The active overlay, while a group is open.
+    private var overlay: Overlay?
+    private var stagedMutationBytes = 0
+
     /// The state with everything staged so far, durable or not.
-    package var latest: LatestReader { fatalError("not built yet") }
+    package let latest: LatestReader
+
+    init(_ core: EngineCore, log: LogWriter, synchronizer: LogSynchronizer) {
+        self.core = core
+        self.log = log
+        self.synchronizer = synchronizer
+        latest = LatestReader(core, version: .maximum)
+    }
 
     /// The version of the last staged commit, or the last one of the directory.
-    package var lastVersion: CommitVersion { fatalError("not built yet") }
+    package var lastVersion: CommitVersion { log.lastVersion }
 
     /// Bytes of records and mutations staged and not sealed yet.
-    package var stagedBytes: Int { fatalError("not built yet") }
+    package var stagedBytes: Int { log.stagedBytes + stagedMutationBytes }
 
-    package var hasStaged: Bool { fatalError("not built yet") }
+    package var hasStaged: Bool { !log.isEmpty }
 
     /// The group has reached `EngineOptions.groupBytesMax`.
-    package var shouldSeal: Bool { fatalError("not built yet") }
+    package var shouldSeal: Bool { stagedBytes >= core.options.groupBytesMax }
 
     /// A sealed group is on its way to the disk.
-    package var isSyncing: Bool { fatalError("not built yet") }
+    package var isSyncing: Bool { synchronizer.isBusy }
 
     /// Waits until no sealed group is on its way. Its completion has been called then.
-    package func waitForSync() { fatalError("not built yet") }
+    package func waitForSync() { synchronizer.waitUntilIdle() }
 
     /// Adds a commit to the group being built: all of it or, when this throws, nothing.
     ///
@@ -37,10 +64,31 @@ package final class EngineWriter: KeyValueWriter {
     /// - Parameters:
     ///   - version: Above every version staged before.
     ///   - record: What `Replay` needs to derive the mutations again; opaque here.
-    /// - Throws: `full`, `failed`, `versionNotIncreasing`, `valueTooLong`.
+    /// - Throws: `full`, `failed`, `closed`, `versionNotIncreasing`, `valueTooLong`.
     package func stage(
         version: CommitVersion, record: RawSpan, mutations: borrowing MutationBatch
-    ) throws(StorageError) { fatalError("not built yet") }
+    ) throws(StorageError) {
+        guard version > log.lastVersion else {
+            throw StorageError(.versionNotIncreasing, "commit \(version) comes after \(log.lastVersion)")
+        }
+        let needed = Overlay.bytesNeeded(count: mutations.count, bytes: mutations.byteCount)
+        guard record.byteCount <= EngineLimits.recordBytesMax,
+            stagedBytes + record.byteCount + needed <= EngineLimits.groupBytesMax
+        else {
+            throw StorageError(.valueTooLong, "a commit of \(record.byteCount + needed) bytes does not fit into a group")
+        }
+        let overlay = try openGroup()
+        do throws(StorageError) {
+            try log.reserve(recordBytes: record.byteCount)
+        } catch {
+            if log.isEmpty { closeGroup() }
+            throw error
+        }
+        // From here on nothing can fail.
+        unsafe record.withUnsafeBytes { unsafe log.append($0, version: version) }
+        mutations.insert(into: overlay, version: version)
+        stagedMutationBytes += mutations.byteCount
+    }
 
     /// Hands the staged group to the log thread, which writes and syncs it, publishes its last version and then calls
     /// `completion`, once, on the log thread. Waits first for the group before, if that is still being synced.
@@ -49,31 +97,154 @@ package final class EngineWriter: KeyValueWriter {
     /// A failed write or sync is final: `completion` gets `failed`, and so does every later call.
     package func seal(
         completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
-    ) throws(StorageError) { fatalError("not built yet") }
+    ) throws(StorageError) {
+        guard hasStaged else {
+            completion(.success(CommitVersion(microseconds: core.published.load(ordering: .acquiring))))
+            return
+        }
+        synchronizer.submit(try sealGroup(), completion: completion)
+    }
 
     /// Like `seal`, but writes and syncs on the calling thread: saves two thread switches when nobody else is waiting.
     /// - Returns: the published version.
-    package func sealAndSync() throws(StorageError) -> CommitVersion { fatalError("not built yet") }
+    @discardableResult
+    package func sealAndSync() throws(StorageError) -> CommitVersion {
+        guard hasStaged else { return CommitVersion(microseconds: core.published.load(ordering: .acquiring)) }
+        return try synchronizer.perform(try sealGroup())
+    }
 
     /// Lets go of the view that `latest` reads through. Call it before sleeping, so that the tree can reuse pages; sealing does it too.
-    package func finishReading() { fatalError("not built yet") }
+    package func finishReading() { latest.finish() }
+}
+
+extension EngineWriter {
+    /// The overlay to stage into. When the group is empty, makes room first: freezes a full overlay, or waits until the one before
+    /// is in the tree.
+    private func openGroup() throws(StorageError) -> Overlay {
+        if let overlay { return overlay }
+        latest.finish()
+        var hasWaited = false
+        let opened = try core.progress.wait { progress throws(StorageError) -> (overlay: Overlay, hasFrozen: Bool)? in
+            if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
+            if let failure = progress.failure { throw failure }
+            if let full = progress.full { throw full }
+            let active = core.registry.viewOfChanger.active
+            if active.byteCount < core.options.overlayBytesMax {
+                progress.isGroupOpen = true
+                return (active, false)
+            }
+            if progress.frozen == nil {
+                try core.freeze(&progress)
+                progress.isGroupOpen = true
+                return (core.registry.viewOfChanger.active, true)
+            }
+            if !hasWaited { core.counters.writerStalls.add(1, ordering: .relaxed) }
+            hasWaited = true
+            return nil
+        }
+        if opened.hasFrozen { core.progress.wake() }
+        overlay = opened.overlay
+        return opened.overlay
+    }
+
+    private func closeGroup() {
+        overlay = nil
+        stagedMutationBytes = 0
+        let isAwaited = core.progress.withLock { progress in
+            progress.isGroupOpen = false
+            progress.nextGroupSegment = log.firstSegmentOfNextGroup
+            progress.lastSealNanoseconds = SystemClock.monotonicNanoseconds()
+            return progress.requested > progress.satisfied
+        }
+        if isAwaited { core.progress.wake() }
+    }
+
+    /// Ends the group, after the one before it is durable.
+    private func sealGroup() throws(StorageError) -> LogGroup {
+        synchronizer.waitUntilIdle()
+        latest.finish()
+        if core.hasFailed.load(ordering: .acquiring) {
+            let failure = core.progress.withLock { $0.failure }
+            throw failure ?? StorageError(.failed, "the engine has failed")
+        }
+        let group = log.seal()
+        core.counters.logBytesWritten.add(UInt64(group.byteCount), ordering: .relaxed)
+        closeGroup()
+        return group
+    }
+}
+
+extension MutationBatch {
+    /// Puts all entries into an overlay that has room for them.
+    borrowing func insert(into overlay: Overlay, version: CommitVersion) {
+        unsafe forEachEntry { entry in
+            unsafe overlay.insert(entry.key, version: version.microseconds, value: entry.value)
+        }
+    }
 }
 
 /// Reads the newest state, staged commits included. Belongs to the writer's thread.
+///
+/// It keeps a view between calls, and takes a new one when the overlays have changed.
 package final class LatestReader {
-    /// Calls `body` with the newest value of a key (nil if it has none) and the version that wrote it (zero if there is none or it
-    /// is no longer known when the key was deleted). The span is valid during the call.
+    private let reader: EngineReader
+    private var view: ReadView?
+
+    /// What is read: everything, or during recovery what is before the record being replayed.
+    var version: CommitVersion {
+        didSet { finish() }
+    }
+
+    init(_ core: EngineCore, version: CommitVersion) {
+        reader = EngineReader(core)
+        self.version = version
+    }
+
+    deinit {
+        finish()
+    }
+
+    func finish() {
+        guard let open = view else { return }
+        view = nil
+        reader.close(open)
+    }
+
+    private func current() throws(StorageError) -> ReadView {
+        if let view, view.generation == reader.core.registry.generation { return view }
+        finish()
+        let opened = try reader.open(at: version.microseconds)
+        view = opened
+        return opened
+    }
+
+    /// Calls `body` with the newest value of a key (nil if it has none) and the version that wrote it. Without a value the
+    /// version is that of the deletion if it is still known, else zero. The span is valid during the call.
     package func withLatestValue<Output>(
         forKey key: RawSpan, _ body: (RawSpan?, CommitVersion) throws -> Output
-    ) throws -> Output { fatalError("not built yet") }
+    ) throws -> Output {
+        let view = try current()
+        let found = unsafe try key.withUnsafeBytes { key throws(StorageError) in unsafe try view.find(key) }
+        return unsafe try found.lend(to: body)
+    }
 
     /// The newest value of a key; valid until the next stage or seal.
     @_lifetime(borrow self)
-    package func value(forKey key: RawSpan) throws(StorageError) -> StoredValue? { fatalError("not built yet") }
+    package func value(forKey key: RawSpan) throws(StorageError) -> StoredValue? {
+        let view = try current()
+        let found = unsafe try key.withUnsafeBytes { key throws(StorageError) in unsafe try view.find(key) }
+        guard let bytes = unsafe found.bytes else { return nil }
+        let span = unsafe RawSpan(_unsafeBytes: bytes)
+        let value = StoredValue(bytes: span, version: unsafe CommitVersion(microseconds: found.version))
+        return unsafe _overrideLifetime(value, borrowing: self)
+    }
 
     /// Walks the newest values of `lower..<upper`. Nothing may be staged or sealed while the cursor lives.
     @_lifetime(borrow self)
     package func cursor(
-        from lower: RawSpan?, to upper: RawSpan?, direction: ScanDirection = .forward
-    ) throws(StorageError) -> EngineCursor { fatalError("not built yet") }
+        from lower: RawSpan? = nil, to upper: RawSpan? = nil, direction: ScanDirection = .forward
+    ) throws(StorageError) -> EngineCursor {
+        let cursor = try EngineCursor.open(try current(), lower: lower, upper: upper, direction: direction)
+        return unsafe _overrideLifetime(cursor, borrowing: self)
+    }
 }

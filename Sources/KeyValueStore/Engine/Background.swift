@@ -1,0 +1,208 @@
+// The background thread: checkpoints, the sweep of history, and giving memory back.
+
+internal import Synchronization
+
+/// Runs until the engine is closed. All write transactions of the tree happen here.
+final class Background {
+    private enum Task {
+        case checkpoint(FrozenOverlay)
+        case sweep
+        case tidy
+        /// The state of things has changed; those who wait must look at it.
+        case announce
+        case stop
+    }
+
+    private let core: EngineCore
+    private var state: TreeState
+    private var sweep: HistorySweep?
+    /// The last request for a sweep that came before the current one began.
+    private var sweepCovering: UInt64 = 0
+    private var nextSweepNanoseconds: UInt64
+    private var retryNanoseconds: UInt64 = 0
+    private var hasMemoryToFree = false
+
+    /// After a full disk, this long until a checkpoint is tried again.
+    private static let retryAfterNanoseconds: UInt64 = 200_000_000
+    private static let tidyAfterNanoseconds: UInt64 = 10_000_000
+
+    init(_ core: EngineCore, state: TreeState) {
+        self.core = core
+        self.state = state
+        nextSweepNanoseconds = 0
+        scheduleSweep()
+    }
+
+    /// The body of the thread.
+    func run() {
+        while true {
+            switch nextTask() {
+            case .checkpoint(let frozen): checkpoint(frozen)
+            case .sweep: sweepOn()
+            case .announce: core.progress.wake()
+            case .tidy: hasMemoryToFree = !core.registry.reclaim()
+            case .stop:
+                noteCleanEnd()
+                core.progress.update { $0.isBackgroundEnded = true }
+                return
+            }
+        }
+    }
+
+    private func nextTask() -> Task {
+        while true {
+            let now = SystemClock.monotonicNanoseconds()
+            if let task = core.progress.wait(untilNanoseconds: now + waitNanoseconds(now), { self.task(&$0) }) { return task }
+            if hasMemoryToFree { return .tidy }
+        }
+    }
+
+    /// How long nothing will come up by itself.
+    private func waitNanoseconds(_ now: UInt64) -> UInt64 {
+        if hasMemoryToFree { return Self.tidyAfterNanoseconds }
+        let idle = core.options.idleCheckpointMicroseconds * 1000
+        return min(1_000_000_000, idle > 0 ? max(idle / 4, 1_000_000) : .max, Self.retryAfterNanoseconds * 2)
+    }
+
+    /// What is to be done now, if anything; freezes the overlay when it is time to. Under the lock of `progress`.
+    private func task(_ progress: inout EngineCore.Progress) -> Task? {
+        let now = SystemClock.monotonicNanoseconds()
+        if progress.failure != nil { return progress.isClosed ? .stop : nil }
+        if progress.frozen == nil, !progress.isGroupOpen {
+            if core.registry.viewOfChanger.active.isEmpty {
+                if progress.satisfied < progress.requested {
+                    progress.satisfied = progress.requested
+                    return .announce
+                }
+                if progress.isClosed { return .stop }
+            } else if progress.isClosed || progress.requested > progress.satisfied || isIdle(progress, now) {
+                do throws(StorageError) {
+                    try core.freeze(&progress)
+                } catch {
+                    progress.full = error
+                    return .announce
+                }
+            }
+        }
+        if let frozen = progress.frozen {
+            let isPublished = core.published.load(ordering: .acquiring) >= frozen.overlay.versionMax.microseconds
+            // Something was staged and never sealed: the log has all that was published, and recovery will read it.
+            if progress.isClosed && !isPublished { return .stop }
+            if now >= retryNanoseconds { return .checkpoint(frozen) }
+            return progress.isClosed ? .stop : nil
+        }
+        if progress.isClosed || progress.full != nil { return nil }
+        if sweep == nil, progress.sweepsRequested > progress.sweepsDone {
+            sweepCovering = progress.sweepsRequested
+            return .sweep
+        }
+        return sweep != nil || now >= nextSweepNanoseconds ? .sweep : nil
+    }
+
+    private func isIdle(_ progress: EngineCore.Progress, _ now: UInt64) -> Bool {
+        let idle = core.options.idleCheckpointMicroseconds * 1000
+        return idle > 0 && now >= progress.lastSealNanoseconds + idle
+    }
+}
+
+// MARK: - The end
+
+extension Background {
+    /// With everything in the tree, the written segments of the log are not needed: the next open does not read them.
+    private func noteCleanEnd() {
+        let isClean = core.progress.withLock { $0.failure == nil && $0.full == nil && $0.frozen == nil }
+        guard isClean, core.registry.viewOfChanger.active.isEmpty, state.newest == state.checkpoint else { return }
+        var last = state
+        last.firstSegment = core.pool.firstUnwritten
+        guard last != state else { return }
+        do throws(StorageError) {
+            try TreeUpdate.begin(core.tree, horizon: state.horizon).commit(last, fault: core.fault)
+        } catch {
+            // The next open reads a little more; nothing is lost.
+            core.progress.update { $0.full = error }
+        }
+    }
+}
+
+// MARK: - Checkpoints
+
+extension Background {
+    private func checkpoint(_ frozen: FrozenOverlay) {
+        guard waitUntilPublished(frozen.overlay.versionMax) else { return }
+        let start = SystemClock.monotonicNanoseconds()
+        var checkpoint = Checkpoint(core: core, frozen: frozen, state: state)
+        do throws(StorageError) {
+            try checkpoint.run()
+        } catch {
+            // Some of its transactions may have been committed.
+            state.newest = checkpoint.state.newest
+            return handle(error)
+        }
+        state = checkpoint.state
+        core.checkpoint.store(state.checkpoint.microseconds, ordering: .releasing)
+        core.counters.checkpoints.add(1, ordering: .relaxed)
+        core.counters.checkpointEntries.add(checkpoint.entryCount, ordering: .relaxed)
+        core.counters.checkpointNanoseconds.add(SystemClock.monotonicNanoseconds() - start, ordering: .relaxed)
+        core.pool.release(before: state.firstSegment)
+        core.progress.update { progress in
+            progress.frozen = nil
+            progress.full = nil
+            progress.satisfied = max(progress.satisfied, progress.covering)
+            core.registry.show(active: core.registry.viewOfChanger.active, frozen: nil, retiring: frozen.overlay)
+        }
+        hasMemoryToFree = !core.registry.reclaim()
+    }
+
+    /// Waits until everything in a frozen overlay is durable; false if that will never be.
+    private func waitUntilPublished(_ version: CommitVersion) -> Bool {
+        core.isPublishAwaited.store(true, ordering: .sequentiallyConsistent)
+        defer { core.isPublishAwaited.store(false, ordering: .relaxed) }
+        return core.progress.wait { progress in
+            if core.published.load(ordering: .sequentiallyConsistent) >= version.microseconds { return true }
+            return progress.failure != nil ? false : nil
+        }
+    }
+
+    /// A full disk is waited out; anything else is final.
+    private func handle(_ error: StorageError) {
+        if error.code == .full {
+            retryNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
+            core.progress.update { $0.full = error }
+        } else {
+            core.fail(StorageError(.failed, "the tree cannot be written: \(error.message)", file: error.file))
+        }
+    }
+}
+
+// MARK: - History
+
+extension Background {
+    private func sweepOn() {
+        let retention = core.options.retentionMicroseconds
+        var current =
+            sweep
+            ?? {
+                let now = core.options.clock()
+                let oldest = now > retention ? now - retention : 0
+                return HistorySweep(
+                    core: core, horizon: min(CommitVersion(microseconds: oldest), state.checkpoint))
+            }()
+        do throws(StorageError) {
+            try current.step(&state)
+        } catch {
+            sweep = nil
+            scheduleSweep()
+            return handle(error)
+        }
+        sweep = current.isFinished ? nil : current
+        guard current.isFinished else { return }
+        scheduleSweep()
+        core.progress.update { $0.sweepsDone = max($0.sweepsDone, sweepCovering) }
+    }
+
+    /// The next walk comes after an eighth of the retention: history is at most that much longer than promised.
+    private func scheduleSweep() {
+        let pause = max(core.options.retentionMicroseconds / 8, core.options.sweepPauseMicroseconds)
+        nextSweepNanoseconds = SystemClock.monotonicNanoseconds() + min(pause, 3_600_000_000) * 1000
+    }
+}

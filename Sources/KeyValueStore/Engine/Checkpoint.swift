@@ -1,0 +1,67 @@
+// A checkpoint: a frozen overlay goes into the tree, in key order, in transactions of bounded size.
+//
+// Each transaction carries whole keys (all versions of a key at once), so between two of them the tree is a mixture of old and
+// new keys; history keeps it readable at any version, and recovery applies the overlay again. Keys without history cannot
+// be read at an older version, so they all go with the last transaction, which also moves `checkpoint` forward:
+// recovery then reads them as of exactly that version.
+
+internal import Synchronization
+
+struct Checkpoint {
+    let core: EngineCore
+    let frozen: FrozenOverlay
+    /// Where the tree is; brought up to date by each transaction.
+    var state: TreeState
+
+    private var deferred: [[UInt32]] = []
+    private(set) var entryCount: UInt64 = 0
+
+    init(core: EngineCore, frozen: FrozenOverlay, state: TreeState) {
+        self.core = core
+        self.frozen = frozen
+        self.state = state
+    }
+
+    /// Writes the overlay to the tree; when this returns the tree holds every commit up to the overlay's last.
+    /// - Throws: `full`: what has been written stays and may be written again; `inputOutput`, `corrupt`.
+    mutating func run() throws(StorageError) {
+        let overlay = frozen.overlay
+        let newest = max(state.newest, overlay.versionMax)
+        // Before any of it can be seen in the tree: readers at lower versions must look at history from now on.
+        core.treeNewest.store(newest.microseconds, ordering: .sequentiallyConsistent)
+        state.newest = newest
+        var node = overlay.firstNode
+        var update = try TreeUpdate.begin(core.tree, horizon: state.horizon)
+        var nodes: [UInt32] = []
+        while node != 0 {
+            node = Self.takeKey(of: overlay, from: node, into: &nodes)
+            entryCount += UInt64(nodes.count)
+            if unsafe core.latestOnly.contains(overlay.key(nodes[0])) {
+                // Only the newest counts.
+                deferred.append([nodes[0]])
+                continue
+            }
+            try update.apply(nodes, of: overlay, keepsHistory: true)
+            if update.dirtyBytes >= core.options.checkpointTransactionBytes {
+                try update.commit(state, fault: core.fault)
+                update = try TreeUpdate.begin(core.tree, horizon: state.horizon)
+            }
+        }
+        for nodes in deferred { try update.apply(nodes, of: overlay, keepsHistory: false) }
+        state.checkpoint = max(state.checkpoint, overlay.versionMax)
+        state.firstSegment = frozen.nextSegment
+        try update.commit(state, fault: core.fault)
+    }
+
+    /// Collects the versions of the key at `node`, newest first; answers the node behind them.
+    private static func takeKey(of overlay: Overlay, from node: UInt32, into nodes: inout [UInt32]) -> UInt32 {
+        nodes.removeAll(keepingCapacity: true)
+        let key = unsafe overlay.key(node)
+        var following = node
+        repeat {
+            nodes.append(following)
+            following = overlay.next(following)
+        } while unsafe following != 0 && compareBytes(overlay.key(following), key) == 0
+        return following
+    }
+}

@@ -1,0 +1,42 @@
+// Reading the engine's counters.
+
+internal import CLMDB
+internal import Synchronization
+
+extension EmbeddedEngine {
+    /// A reading of the counters; costs a few locks and a read transaction. Any thread.
+    package var statistics: EngineStatistics {
+        var statistics = EngineStatistics()
+        statistics.publishedVersion = publishedVersion
+        statistics.checkpointVersion = CommitVersion(microseconds: core.checkpoint.load(ordering: .acquiring))
+        let counters = core.counters
+        statistics.groupsSynced = counters.groupsSynced.load(ordering: .relaxed)
+        statistics.logBytesWritten = counters.logBytesWritten.load(ordering: .relaxed)
+        statistics.checkpoints = counters.checkpoints.load(ordering: .relaxed)
+        statistics.checkpointEntries = counters.checkpointEntries.load(ordering: .relaxed)
+        statistics.checkpointNanoseconds = counters.checkpointNanoseconds.load(ordering: .relaxed)
+        statistics.writerStalls = counters.writerStalls.load(ordering: .relaxed)
+        statistics.historyEntriesSwept = counters.historyEntriesSwept.load(ordering: .relaxed)
+        (statistics.logSegmentsInUse, statistics.logSegmentsSpare) = core.pool.counts
+        core.progress.withLock { progress in
+            statistics.isFull = progress.full != nil
+            statistics.hasFailed = progress.failure != nil
+        }
+        readTree(into: &statistics)
+        return statistics
+    }
+
+    /// The numbers that need a look through a reader's eyes; left at zero when there is no reader slot or the engine is closed.
+    private func readTree(into statistics: inout EngineStatistics) {
+        let reader = EngineReader(core)
+        guard let view = try? reader.open(at: .max) else { return }
+        defer { reader.close(view) }
+        statistics.overlayEntries = view.active.entryCount + (view.frozen?.entryCount ?? 0)
+        statistics.overlayBytes = view.active.byteCount + (view.frozen?.byteCount ?? 0)
+        if let main = try? core.tree.statistics(view.transaction, core.tree.main) { statistics.treeEntries = Int(main.ms_entries) }
+        if let history = try? core.tree.statistics(view.transaction, core.tree.history) {
+            statistics.historyEntries = Int(history.ms_entries)
+        }
+        statistics.treeFileBytes = (try? File(core.tree.path + "/data.mdb", flags: 0).byteCount()) ?? 0
+    }
+}

@@ -1,0 +1,225 @@
+// Walking a range: the overlays and the tree merged by key.
+
+/// A place in an ordered range; `key`, `value` and `version` are those of the entry that `next()` went to, and undefined before that
+/// and at the end.
+@safe
+package struct EngineCursor: ~Copyable, ~Escapable, KeyValueCursor {
+    private var active: OverlayCursor
+    private var frozen: OverlayCursor
+    private var tree: TreeCursor
+
+    private let direction: ScanDirection
+    private let lower: [UInt8]?
+    private let upper: [UInt8]?
+    /// The sources stand at their next entries.
+    private var isPositioned = false
+    private var isAtEnd = false
+
+    private var currentKey = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    private var currentValue = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    private var currentVersion: UInt64 = 0
+
+    @_lifetime(immortal)
+    private init(
+        view: ReadView, tree: consuming TreeCursor, lower: [UInt8]?, upper: [UInt8]?, direction: ScanDirection
+    ) {
+        active = OverlayCursor(view.active, version: CommitVersion(microseconds: view.version))
+        frozen = .open(view.frozen, beside: view.active, version: CommitVersion(microseconds: view.version))
+        self.tree = tree
+        self.direction = direction
+        self.lower = lower
+        self.upper = upper
+    }
+
+    /// A cursor that stands before its first entry. The caller ties it to what keeps the view alive.
+    @_lifetime(immortal)
+    static func open(
+        _ view: ReadView, lower: RawSpan?, upper: RawSpan?, direction: ScanDirection
+    ) throws(StorageError) -> EngineCursor {
+        let tree = unsafe try TreeCursor.open(
+            view.transaction.tree, transaction: view.transaction.handle, version: view.version,
+            needsHistory: view.needsHistory, latestOnly: view.latestOnly)
+        return EngineCursor(
+            view: view, tree: tree, lower: try copyBound(lower), upper: try copyBound(upper), direction: direction)
+    }
+
+    /// The bound in memory of the cursor's own; an empty lower bound is none.
+    private static func copyBound(_ bound: RawSpan?) throws(StorageError) -> [UInt8]? {
+        guard let bound else { return nil }
+        guard bound.byteCount <= EngineLimits.keyBytesMax else {
+            throw StorageError(.keyTooLong, "a bound of a range has at most \(EngineLimits.keyBytesMax) bytes")
+        }
+        return unsafe bound.withUnsafeBytes { unsafe Array($0) }
+    }
+
+    package var key: RawSpan {
+        @_lifetime(borrow self)
+        borrowing get { unsafe _overrideLifetime(RawSpan(_unsafeBytes: currentKey), borrowing: self) }
+    }
+
+    package var value: RawSpan {
+        @_lifetime(borrow self)
+        borrowing get { unsafe _overrideLifetime(RawSpan(_unsafeBytes: currentValue), borrowing: self) }
+    }
+
+    package var version: CommitVersion { CommitVersion(microseconds: currentVersion) }
+
+    /// Calls `body` with the entry that `next()` went to.
+    package borrowing func withEntry<Output>(
+        _ body: (_ key: RawSpan, _ value: RawSpan, _ version: CommitVersion) throws -> Output
+    ) rethrows -> Output {
+        try body(key, value, version)
+    }
+}
+
+// MARK: - Moving
+
+extension EngineCursor {
+    /// Goes to the next entry in the cursor's direction, at first to the first; false at the end.
+    @_lifetime(self: copy self)
+    package mutating func next() throws(StorageError) -> Bool {
+        if isAtEnd { return false }
+        if !isPositioned { try positionAtStart() }
+        while try takeNearest() {
+            if unsafe isBeyondEnd(currentKey) { break }
+            if unsafe currentValue.baseAddress != nil { return true }
+        }
+        isAtEnd = true
+        return false
+    }
+
+    /// Makes the following `next()` go to the first entry at or beyond `key` in the cursor's direction, but never outside the range.
+    @_lifetime(self: copy self)
+    package mutating func seek(to key: RawSpan) throws(StorageError) {
+        isAtEnd = false
+        guard let target = try Self.copyBound(key) else { return }
+        switch direction {
+        case .forward:
+            let isBeforeRange = lower.map { Self.compare(target, $0) < 0 } ?? false
+            if isBeforeRange || target.isEmpty { return try positionAtStart() }
+            try position(target, inclusive: true)
+        case .backward:
+            if target.isEmpty {
+                isAtEnd = true
+                return
+            }
+            let isBehindRange = upper.map { Self.compare(target, $0) >= 0 } ?? false
+            if isBehindRange { return try positionAtStart() }
+            try position(target, inclusive: true)
+        }
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func positionAtStart() throws(StorageError) {
+        switch direction {
+        case .forward: try position(lower, inclusive: true)
+        case .backward:
+            // Nothing is below an empty upper bound.
+            if upper?.isEmpty == true { isAtEnd = true } else { try position(upper, inclusive: false) }
+        }
+    }
+
+    /// Puts all sources at their first entries from `bound` on.
+    @_lifetime(self: copy self)
+    private mutating func position(_ bound: [UInt8]?, inclusive: Bool) throws(StorageError) {
+        isPositioned = true
+        guard let bound, !bound.isEmpty else { return unsafe try position(UnsafeRawBufferPointer?.none, inclusive: inclusive) }
+        // `Array.withUnsafeBytes` cannot capture a borrowed cursor; the copy of the pointer ends with this scope.
+        let copy = ByteBuffer(capacity: bound.count)
+        unsafe copy.all.copyBytes(from: bound)
+        unsafe try position(UnsafeRawBufferPointer(rebasing: copy.all[..<bound.count]), inclusive: inclusive)
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func position(_ bound: UnsafeRawBufferPointer?, inclusive: Bool) throws(StorageError) {
+        switch direction {
+        case .forward:
+            unsafe active.seekForward(bound)
+            unsafe frozen.seekForward(bound)
+            unsafe try tree.seekForward(bound)
+        case .backward:
+            unsafe active.seekBackward(bound, inclusive: inclusive)
+            unsafe frozen.seekBackward(bound, inclusive: inclusive)
+            unsafe try tree.seekBackward(bound, inclusive: inclusive)
+        }
+    }
+
+    /// Takes the nearest entry of all sources, the newest layer first among equal keys, and moves every source beyond its key.
+    /// A deletion is taken with a value of no address (an empty value has one). False when all are at their end.
+    @_lifetime(self: copy self)
+    @inline(__always)
+    private mutating func takeNearest() throws(StorageError) -> Bool {
+        let isInOverlays = active.isAtEntry || frozen.isAtEntry
+        if !isInOverlays {
+            guard tree.isAtEntry else { return false }
+            takeTreeEntry()
+            try tree.step(direction)
+            return true
+        }
+        return try takeNearestOfAll()
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func takeTreeEntry() {
+        unsafe currentKey = tree.key
+        unsafe currentValue = tree.value
+        currentVersion = tree.entryVersion
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func takeNearestOfAll() throws(StorageError) -> Bool {
+        var nearest: UnsafeRawBufferPointer?
+        if active.isAtEntry { unsafe nearest = active.key }
+        if frozen.isAtEntry, unsafe isNearer(frozen.key, nearest) { unsafe nearest = frozen.key }
+        if tree.isAtEntry, unsafe isNearer(tree.key, nearest) { unsafe nearest = tree.key }
+        guard let nearest = unsafe nearest else { return false }
+
+        let isInActive = unsafe active.isAtEntry && compareBytes(active.key, nearest) == 0
+        let isInFrozen = unsafe frozen.isAtEntry && compareBytes(frozen.key, nearest) == 0
+        let isInTree = unsafe tree.isAtEntry && compareBytes(tree.key, nearest) == 0
+        if isInActive {
+            take(active)
+        } else if isInFrozen {
+            take(frozen)
+        } else {
+            takeTreeEntry()
+        }
+        if isInActive { active.step(direction) }
+        if isInFrozen { frozen.step(direction) }
+        if isInTree { try tree.step(direction) }
+        return true
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func take(_ overlay: OverlayCursor) {
+        unsafe currentKey = overlay.key
+        currentVersion = overlay.entryVersion
+        if let value = unsafe overlay.value {
+            unsafe currentValue = value
+        } else {
+            unsafe currentValue = UnsafeRawBufferPointer(start: nil, count: 0)
+        }
+    }
+
+    private func isNearer(_ key: UnsafeRawBufferPointer, _ other: UnsafeRawBufferPointer?) -> Bool {
+        guard let other = unsafe other else { return true }
+        let order = unsafe compareBytes(key, other)
+        return direction == .forward ? order < 0 : order > 0
+    }
+
+    @inline(__always)
+    private func isBeyondEnd(_ key: UnsafeRawBufferPointer) -> Bool {
+        switch direction {
+        case .forward:
+            guard let upper else { return false }
+            return unsafe upper.withUnsafeBytes { unsafe compareBytes(key, $0) >= 0 }
+        case .backward:
+            guard let lower else { return false }
+            return unsafe lower.withUnsafeBytes { unsafe compareBytes(key, $0) < 0 }
+        }
+    }
+
+    private static func compare(_ left: [UInt8], _ right: [UInt8]) -> Int {
+        unsafe left.withUnsafeBytes { left in unsafe right.withUnsafeBytes { unsafe compareBytes(left, $0) } }
+    }
+}

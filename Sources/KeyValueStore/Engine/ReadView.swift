@@ -1,0 +1,45 @@
+// Looking a key up: the newest version that is not too new, in the active overlay, the frozen one, or the tree.
+
+/// The overlays and the tree as one reader sees them at one version. Valid until the reader closes it.
+struct ReadView {
+    let active: Overlay
+    let frozen: Overlay?
+    /// The generation of the overlays.
+    let generation: UInt64
+    let transaction: TreeTransaction
+    let version: UInt64
+    /// The tree may hold commits after the version.
+    let needsHistory: Bool
+    let latestOnly: LatestOnlySpaces
+
+    /// What a key has at the version.
+    func find(_ key: UnsafeRawBufferPointer) throws(StorageError) -> FoundEntry {
+        guard key.count > 0, key.count <= EngineLimits.keyBytesMax else { return unsafe FoundEntry(bytes: nil, version: 0) }
+        if let found = unsafe Self.find(key, in: active, atMost: version) { return unsafe found }
+        if let frozen, let found = unsafe Self.find(key, in: frozen, atMost: version) { return unsafe found }
+        let found = unsafe try transaction.tree.find(
+            key, version: version, needsHistory: needsHistory, latestOnly: latestOnly, transaction.handle)
+        return unsafe FoundEntry(bytes: found?.bytes, version: found?.version ?? 0)
+    }
+
+    private static func find(_ key: UnsafeRawBufferPointer, in overlay: Overlay, atMost version: UInt64) -> FoundEntry? {
+        if overlay.isEmpty { return nil }
+        let node = unsafe overlay.find(key, atMost: version)
+        if node == 0 { return nil }
+        return unsafe FoundEntry(bytes: overlay.value(node), version: overlay.version(node))
+    }
+}
+
+/// A value where it lies, or none; and the version of the commit that put or deleted it, as far as known.
+@unsafe
+struct FoundEntry {
+    let bytes: UnsafeRawBufferPointer?
+    let version: UInt64
+
+    /// Lends the value to a closure.
+    func lend<Output>(to body: (RawSpan?, CommitVersion) throws -> Output) rethrows -> Output {
+        let version = unsafe CommitVersion(microseconds: self.version)
+        guard let bytes = unsafe bytes else { return try body(nil, version) }
+        return try body(unsafe RawSpan(_unsafeBytes: bytes), version)
+    }
+}

@@ -1,0 +1,134 @@
+// Building commit groups: records into frames, frames into whole pages of segments.
+//
+// Frames lie close together, but the disk is written in whole pages: a group starts with the page that the group before ended
+// in, its bytes unchanged, and ends with zeros up to the next page. Sectors of older frames are rewritten with what they
+// hold, so a torn write cannot harm them.
+//
+//      buffer   ┌── one page ──────────┬──────────────────────────────┬────────┐
+//               │          │ old tail  │ frame being built            │ zeros  │
+//               └──────────┴───────────┴──────────────────────────────┴────────┘
+//                          ▲ a multiple of 4096 in the segment        ▲ where the next frame begins
+
+/// A sealed group on its way to the disk.
+@safe
+struct LogGroup: @unchecked Sendable {  // The writer leaves the buffer alone until the group is done.
+    let segment: LogSegment
+    /// What to write there, and where in the segment: whole pages.
+    let bytes: UnsafeRawBufferPointer
+    let offset: Int
+    let lastVersion: CommitVersion
+
+    var byteCount: Int { unsafe bytes.count }
+}
+
+/// Collects the records of a group. Belongs to the commit thread.
+@safe
+final class LogWriter {
+    private let pool: SegmentPool
+
+    private var segment: LogSegment
+    /// Where the next frame begins in `segment`.
+    private var offset: Int
+    /// The segment after, taken when the group being built will not fit into this one.
+    private var following: LogSegment?
+
+    /// The group being built, and the one that may still be on its way to the disk.
+    private var building = ByteBuffer(capacity: 64 << 10)
+    private var inFlight = ByteBuffer(capacity: 64 << 10)
+    /// The bytes of the page at `offset` that come before it.
+    private let tail = ByteBuffer(capacity: LogFormat.pageBytes)
+
+    private var recordCount = 0
+    private var payloadBytes = 0
+    private var sealedVersion: CommitVersion
+    private(set) var lastVersion: CommitVersion
+
+    /// Continues the log at `offset` of `segment`, behind the commit `lastVersion`; `tail` is what the page holds before `offset`.
+    init(
+        pool: SegmentPool, segment: LogSegment, offset: Int, tail: UnsafeRawBufferPointer, lastVersion: CommitVersion
+    ) {
+        self.pool = pool
+        self.segment = segment
+        self.offset = offset
+        sealedVersion = lastVersion
+        self.lastVersion = lastVersion
+        unsafe self.tail.all.copyMemory(from: tail)
+    }
+
+    var isEmpty: Bool { recordCount == 0 }
+
+    /// Bytes of the group being built.
+    var stagedBytes: Int { payloadBytes }
+
+    /// The segment that the next group goes to, or an earlier one: recovery of what is not sealed yet starts here at the latest.
+    var firstSegmentOfNextGroup: UInt64 { segment.sequence }
+
+    /// Makes sure that the group with one more record of `recordBytes` has its place on the disk.
+    /// - Throws: `full`; nothing has changed then.
+    func reserve(recordBytes: Int) throws(StorageError) {
+        let payload = payloadBytes + LogFormat.recordHeaderBytes + recordBytes
+        let frame = LogFormat.roundedToWord(LogFormat.frameHeaderBytes + payload)
+        let usedInBuffer = LogFormat.pageBytes + LogFormat.frameHeaderBytes + payloadBytes
+        building.reserve(LogFormat.roundedToPage(LogFormat.pageBytes + frame) + LogFormat.pageBytes, keeping: usedInBuffer)
+        if frame <= segment.byteCount - offset { return }
+        let needed = LogFormat.framesStart + frame
+        if let following, needed <= following.byteCount { return }
+        following = try pool.next(byteCount: needed)
+    }
+
+    /// Adds a record, for which there is room.
+    func append(_ record: UnsafeRawBufferPointer, version: CommitVersion) {
+        let start = unsafe building.start + LogFormat.pageBytes + LogFormat.frameHeaderBytes + payloadBytes
+        unsafe start.storeBytes(of: version.microseconds.littleEndian, as: UInt64.self)
+        unsafe start.storeBytes(of: UInt32(record.count).littleEndian, toByteOffset: 8, as: UInt32.self)
+        if let bytes = record.baseAddress {
+            unsafe (start + LogFormat.recordHeaderBytes).copyMemory(from: bytes, byteCount: record.count)
+        }
+        payloadBytes += LogFormat.recordHeaderBytes + record.count
+        recordCount += 1
+        lastVersion = version
+    }
+
+    /// Ends the group and gives it its place. The group before must be done: its buffer is used for the next.
+    func seal() -> LogGroup {
+        precondition(recordCount > 0, "an empty group is sealed")
+        var header = FrameHeader(
+            recordCount: recordCount, nonce: segment.nonce, offset: offset, previousVersion: sealedVersion.microseconds,
+            lastVersion: lastVersion.microseconds, payloadBytes: payloadBytes)
+        if header.frameBytes > segment.byteCount - offset {
+            guard let next = following else { preconditionFailure("a group is sealed that has no place reserved") }
+            segment = next
+            following = nil
+            offset = LogFormat.framesStart
+            header.nonce = segment.nonce
+            header.offset = offset
+        }
+        let frame = unsafe building.start + LogFormat.pageBytes
+        unsafe header.seal(frame)
+        let group = unsafe placeInPages(frame, byteCount: header.frameBytes)
+        sealedVersion = lastVersion
+        recordCount = 0
+        payloadBytes = 0
+        swap(&building, &inFlight)
+        // A giant group leaves no giant buffer behind.
+        building.shrink(to: 8 << 20)
+        return group
+    }
+
+    /// Completes the frame to whole pages, with the old tail before and zeros behind, and moves on.
+    private func placeInPages(_ frame: UnsafeMutableRawPointer, byteCount: Int) -> LogGroup {
+        let tailBytes = offset % LogFormat.pageBytes
+        let start = unsafe frame - tailBytes
+        unsafe start.copyMemory(from: tail.start, byteCount: tailBytes)
+        let used = tailBytes + byteCount
+        let pages = LogFormat.roundedToPage(used)
+        unsafe (start + used).initializeMemory(as: UInt8.self, repeating: 0, count: pages - used)
+        let newTailBytes = used % LogFormat.pageBytes
+        unsafe tail.start.copyMemory(from: start + used - newTailBytes, byteCount: newTailBytes)
+        let group = unsafe LogGroup(
+            segment: segment, bytes: UnsafeRawBufferPointer(start: start, count: pages), offset: offset - tailBytes,
+            lastVersion: lastVersion)
+        offset += byteCount
+        return group
+    }
+}

@@ -1,0 +1,154 @@
+// Segments to write next: prepared ahead by a thread of their own, recycled when the tree has caught up.
+
+/// Hands out segments in sequence and takes back those that are no longer needed. Thread-safe.
+final class SegmentPool: Sendable {
+    private struct State {
+        /// Handed out and maybe needed by recovery, in sequence; the last one is being written.
+        var inUse: [LogSegment] = []
+        /// Ready to be handed out, in sequence.
+        var ready: [LogSegment] = []
+        /// Files whose contents are no longer needed.
+        var free: [FreeFile] = []
+        var nextSequence: UInt64 = 1
+        /// What the next segment must hold at least; more than usual for a giant group.
+        var demandBytes: Int
+        /// Why the last segment could not be prepared, and when to try again (monotonic clock).
+        var error: StorageError?
+        var retryNanoseconds: UInt64 = 0
+        var isStopping = false
+
+        var needsSegment: Bool { (ready.last?.byteCount ?? 0) < demandBytes }
+    }
+
+    /// A segment file with nothing worth keeping.
+    struct FreeFile: Sendable {
+        let path: String
+        let byteCount: Int
+    }
+
+    private enum Task {
+        case stop
+        case prepare(sequence: UInt64, byteCount: Int, recycling: FreeFile?)
+        case remove(FreeFile)
+    }
+
+    private let directory: String
+    private let segmentBytes: Int
+    private let sparesMax: Int
+    private let fault: FaultInjection
+    private let state: Monitor<State>
+
+    /// After a failure to prepare, this long until the next attempt.
+    private static let retryAfterNanoseconds: UInt64 = 200_000_000
+
+    init(directory: String, options: EngineOptions) {
+        self.directory = directory
+        segmentBytes = LogFormat.roundedToPage(options.logSegmentBytes)
+        sparesMax = options.logSpareSegmentsMax
+        fault = FaultInjection(fault: options.fault)
+        state = Monitor(State(demandBytes: segmentBytes))
+    }
+
+    /// Takes over what recovery found. Comes before everything else.
+    func adopt(_ log: RecoveredLog) {
+        state.update { state in
+            state.inUse = Array(log.segments[...log.endSegmentIndex])
+            state.ready = Array(log.segments[(log.endSegmentIndex + 1)...])
+            state.free = log.free
+            state.nextSequence = log.highestSequence + 1
+        }
+    }
+
+    /// The next segment, at least `byteCount` large. Waits while it is being prepared.
+    /// - Throws: `full` or `inputOutput` when none can be prepared at present, `closed`.
+    func next(byteCount: Int) throws(StorageError) -> LogSegment {
+        state.update { $0.demandBytes = max($0.demandBytes, byteCount) }
+        defer { state.wake() }
+        return try state.wait { state throws(StorageError) -> LogSegment? in
+            // A ready one that is too small keeps its place in the row, empty; recovery passes it by.
+            while !state.ready.isEmpty {
+                let segment = state.ready.removeFirst()
+                state.inUse.append(segment)
+                guard segment.byteCount >= byteCount else { continue }
+                state.demandBytes = self.segmentBytes
+                return segment
+            }
+            if state.isStopping { throw StorageError(.closed, "the log is closed") }
+            if let error = state.error {
+                state.demandBytes = self.segmentBytes
+                throw error
+            }
+            return nil
+        }
+    }
+
+    /// Takes back the segments before `sequence`: the tree holds all their commits, durably.
+    func release(before sequence: UInt64) {
+        state.update { state in
+            while let first = state.inUse.first, first.sequence < sequence, state.inUse.count > 1 {
+                state.inUse.removeFirst()
+                state.free.append(FreeFile(path: first.file.path, byteCount: first.byteCount))
+            }
+        }
+    }
+
+    /// Segments handed out, and those ready or free.
+    var counts: (inUse: Int, spare: Int) {
+        state.withLock { ($0.inUse.count, $0.ready.count + $0.free.count) }
+    }
+
+    /// The first segment that has no frames yet, or else the one being written.
+    var firstUnwritten: UInt64 {
+        state.withLock { $0.ready.first?.sequence ?? $0.inUse.last!.sequence }
+    }
+
+    /// Makes `run` return and `next` fail.
+    func stop() {
+        state.update { $0.isStopping = true }
+    }
+
+    /// Prepares segments until `stop`: the body of the pool's thread.
+    func run() {
+        while true {
+            let deadline = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
+            switch state.wait(untilNanoseconds: deadline, { self.nextTask(&$0) }) {
+            case nil: continue
+            case .stop: return
+            case .remove(let file): try? Directory.removeFile(file.path)
+            case .prepare(let sequence, let byteCount, let old): prepare(sequence, byteCount, old)
+            }
+        }
+    }
+
+    private func nextTask(_ state: inout State) -> Task? {
+        if state.isStopping { return .stop }
+        if state.needsSegment {
+            guard state.error == nil || SystemClock.monotonicNanoseconds() >= state.retryNanoseconds else { return nil }
+            let isUsual = state.demandBytes == segmentBytes
+            let recyclable = isUsual ? state.free.lastIndex { $0.byteCount == segmentBytes } : nil
+            return .prepare(
+                sequence: state.nextSequence, byteCount: LogFormat.roundedToPage(state.demandBytes),
+                recycling: recyclable.map { state.free.remove(at: $0) })
+        }
+        if let odd = state.free.firstIndex(where: { $0.byteCount != segmentBytes }) { return .remove(state.free.remove(at: odd)) }
+        if state.free.count > sparesMax { return .remove(state.free.removeFirst()) }
+        return nil
+    }
+
+    private func prepare(_ sequence: UInt64, _ byteCount: Int, _ old: FreeFile?) {
+        do throws(StorageError) {
+            let segment = try LogSegment.prepare(
+                sequence: sequence, byteCount: byteCount, recycling: old?.path, in: directory, fault: fault)
+            state.update { state in
+                state.ready.append(segment)
+                state.nextSequence = sequence + 1
+                state.error = nil
+            }
+        } catch {
+            state.update { state in
+                state.error = error
+                state.retryNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
+            }
+        }
+    }
+}

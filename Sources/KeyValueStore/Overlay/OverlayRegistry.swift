@@ -1,0 +1,154 @@
+// Which overlays there are, who looks through them, and when their memory may go.
+//
+// At any time there is one view: the active overlay that commits enter, and maybe a frozen one that is being written to the
+// tree. Changing the view raises the generation. A reader announces, in a slot of its own, the generation that it reads in; the
+// memory of an overlay goes when every slot is empty or shows a later generation than the overlay's last:
+//
+//      generation 4: active A                    reader 1: slot 4 ─── reads A ──────────────── slot 0
+//      generation 5: active B, frozen A                      reader 2: slot 5 ─ reads B, A ─ slot 0
+//      generation 6: active B                                                                  ▲ A can go from here on
+//
+// Entering and leaving cost one store each, on a cache line of the reader's own. There is no reference count: counting would
+// make all readers write to one line.
+
+internal import Synchronization
+
+/// The overlays to look through, newest first.
+struct OverlayView {
+    let generation: UInt64
+    let active: Overlay
+    let frozen: Overlay?
+}
+
+/// A reader's announcement. Belongs to one thread at a time; the registry reads it from another.
+@safe
+struct ReaderSlot: @unchecked Sendable {  // The slot is atomic; see `OverlayRegistry.enter`.
+    fileprivate let generation: UnsafeMutablePointer<Atomic<UInt64>>
+}
+
+@safe
+final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic or in the monitor.
+    @safe
+    private struct Shared {
+        var slots: [UnsafeMutablePointer<Atomic<UInt64>>] = unsafe []
+        /// What only views before `generation` show.
+        var retired: [(generation: UInt64, view: UnsafeMutablePointer<OverlayView>, overlay: Overlay?)] = unsafe []
+    }
+
+    private let shared: Monitor<Shared>
+    private let currentGeneration = Atomic<UInt64>(1)
+    private let currentView: Atomic<UInt>
+
+    init(active: Overlay) {
+        shared = Monitor(Shared())
+        let view = UnsafeMutablePointer<OverlayView>.allocate(capacity: 1)
+        unsafe view.initialize(to: OverlayView(generation: 1, active: active, frozen: nil))
+        currentView = Atomic(UInt(bitPattern: view))
+    }
+
+    deinit {
+        // No reader can be left: each holds the engine, and the engine this.
+        let view = unsafe viewPointer(ordering: .acquiring)
+        unsafe view.pointee.active.release()
+        unsafe view.pointee.frozen?.release()
+        unsafe view.deallocate()
+        shared.withLock { shared in
+            for unsafe item in unsafe shared.retired {
+                unsafe item.overlay?.release()
+                unsafe item.view.deallocate()
+            }
+            for unsafe slot in unsafe shared.slots { unsafe slot.deallocate() }
+        }
+    }
+
+    var generation: UInt64 { currentGeneration.load(ordering: .acquiring) }
+
+    /// The view as the thread that changes it knows it. Others must `enter` first.
+    var viewOfChanger: OverlayView { unsafe viewPointer(ordering: .acquiring).pointee }
+
+    private func viewPointer(ordering: AtomicLoadOrdering) -> UnsafeMutablePointer<OverlayView> {
+        let bits = currentView.load(ordering: .sequentiallyConsistent)
+        return unsafe UnsafeMutablePointer(bitPattern: bits)!
+    }
+}
+
+// MARK: - Readers
+
+extension OverlayRegistry {
+    func makeSlot() -> ReaderSlot {
+        // A cache line of its own, so that readers do not disturb each other.
+        let memory = UnsafeMutableRawPointer.allocate(byteCount: 64, alignment: 64)
+        let slot = unsafe memory.bindMemory(to: Atomic<UInt64>.self, capacity: 1)
+        unsafe slot.initialize(to: Atomic(0))
+        shared.withLock { unsafe $0.slots.append(slot) }
+        return unsafe ReaderSlot(generation: slot)
+    }
+
+    func removeSlot(_ slot: ReaderSlot) {
+        shared.withLock { shared in
+            unsafe shared.slots.removeAll { unsafe $0 == slot.generation }
+        }
+        unsafe slot.generation.deallocate()
+    }
+
+    /// Announces a reader and answers the view; both of its overlays stay until `leave`.
+    ///
+    /// The announcement counts once the generation is seen unchanged after it: a changer that raises the generation later
+    /// sees the slot when it looks for readers.
+    func enter(_ slot: ReaderSlot) -> OverlayView {
+        while true {
+            let generation = currentGeneration.load(ordering: .acquiring)
+            unsafe slot.generation.pointee.store(generation, ordering: .sequentiallyConsistent)
+            if currentGeneration.load(ordering: .sequentiallyConsistent) == generation { return viewOfReader }
+        }
+    }
+
+    /// The current view, for one who has entered and not left.
+    var viewOfReader: OverlayView { unsafe viewPointer(ordering: .sequentiallyConsistent).pointee }
+
+    /// Whether a reader has entered through a slot and not left.
+    func isInUse(_ slot: ReaderSlot) -> Bool {
+        unsafe slot.generation.pointee.load(ordering: .sequentiallyConsistent) != 0
+    }
+
+    func leave(_ slot: ReaderSlot) {
+        unsafe slot.generation.pointee.store(0, ordering: .releasing)
+    }
+}
+
+// MARK: - Changers, one at a time
+
+extension OverlayRegistry {
+    /// Shows another view from now on; `retiring` is no longer part of it and goes when nobody looks at it.
+    func show(active: Overlay, frozen: Overlay?, retiring: Overlay?) {
+        let old = unsafe viewPointer(ordering: .acquiring)
+        let generation = unsafe old.pointee.generation + 1
+        let view = UnsafeMutablePointer<OverlayView>.allocate(capacity: 1)
+        unsafe view.initialize(to: OverlayView(generation: generation, active: active, frozen: frozen))
+        shared.withLock { shared in
+            currentView.store(UInt(bitPattern: view), ordering: .sequentiallyConsistent)
+            currentGeneration.store(generation, ordering: .sequentiallyConsistent)
+            unsafe shared.retired.append((generation, old, retiring))
+        }
+        reclaim()
+    }
+
+    /// Frees what nobody looks at any more; false if something is left.
+    @discardableResult
+    func reclaim() -> Bool {
+        shared.withLock { shared in
+            var oldestInUse = UInt64.max
+            for unsafe slot in unsafe shared.slots {
+                let announced = unsafe slot.pointee.load(ordering: .sequentiallyConsistent)
+                if announced != 0 { oldestInUse = min(oldestInUse, announced) }
+            }
+            unsafe shared.retired.removeAll { item in
+                guard unsafe item.generation <= oldestInUse else { return false }
+                unsafe item.overlay?.release()
+                unsafe item.view.deallocate()
+                return true
+            }
+            return unsafe shared.retired.isEmpty
+        }
+    }
+}

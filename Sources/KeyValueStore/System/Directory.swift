@@ -1,0 +1,57 @@
+// Directories: making, listing, syncing; names change durably only when their directory is synced.
+
+internal import Glibc
+
+enum Directory {
+    /// Makes `path` and what is missing above it; each new name is durable when this returns.
+    static func create(_ path: String) throws(StorageError) {
+        if exists(path) { return }
+        let parent = parent(of: path)
+        try create(parent)
+        if unsafe mkdir(path, 0o700) != 0, errno != EEXIST { throw .system(errno, "cannot make the directory", file: path) }
+        try sync(parent)
+    }
+
+    static func exists(_ path: String) -> Bool {
+        unsafe access(path, F_OK) == 0
+    }
+
+    /// The names in a directory, sorted, without `.` and `..`.
+    static func names(in path: String) throws(StorageError) -> [String] {
+        guard let stream = unsafe opendir(path) else { throw .system(errno, "cannot list", file: path) }
+        defer { unsafe closedir(stream) }
+        var names: [String] = []
+        while let entry = unsafe readdir(stream) {
+            // `d_name` is zero-terminated and lives until the next readdir.
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                unsafe String(cString: UnsafeRawPointer(pointer).assumingMemoryBound(to: CChar.self))
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    /// Makes the names in a directory durable.
+    static func sync(_ path: String) throws(StorageError) {
+        try File(path, flags: O_RDONLY | O_DIRECTORY).sync()
+    }
+
+    /// Gives a file a new name in the same directory, replacing what has it. Durable after `sync` of the directory.
+    static func rename(_ path: String, to newPath: String) throws(StorageError) {
+        guard unsafe Glibc.rename(path, newPath) == 0 else { throw .system(errno, "cannot rename to \(newPath)", file: path) }
+    }
+
+    /// Removes a file; it is no error if it is gone.
+    static func removeFile(_ path: String) throws(StorageError) {
+        if unsafe unlink(path) != 0, errno != ENOENT { throw .system(errno, "cannot remove", file: path) }
+    }
+
+    private static func parent(of path: String) -> String {
+        var end = path.utf8.count
+        let bytes = Array(path.utf8)
+        while end > 1 && bytes[end - 1] == UInt8(ascii: "/") { end -= 1 }
+        while end > 0 && bytes[end - 1] != UInt8(ascii: "/") { end -= 1 }
+        while end > 1 && bytes[end - 1] == UInt8(ascii: "/") { end -= 1 }
+        return end == 0 ? "." : String(decoding: bytes[..<end], as: UTF8.self)
+    }
+}

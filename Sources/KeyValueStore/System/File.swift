@@ -1,0 +1,85 @@
+// Files by descriptor: whole reads and writes at offsets, syncs, and typed errors that name the path.
+
+internal import Glibc
+
+/// An open file; closed when the last reference goes.
+final class File: Sendable {
+    let path: String
+    private let descriptor: Int32
+
+    /// Opens `path` (open(2)); `O_CLOEXEC` is added.
+    init(_ path: String, flags: Int32, mode: mode_t = 0o600) throws(StorageError) {
+        self.path = path
+        descriptor = unsafe open(path, flags | O_CLOEXEC, mode)
+        if descriptor < 0 { throw .system(errno, "cannot open", file: path) }
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    func byteCount() throws(StorageError) -> Int {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw .system(errno, "cannot look at", file: path) }
+        return Int(status.st_size)
+    }
+
+    /// Writes all of `bytes` at `offset` (pwrite(2)).
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(StorageError) {
+        var written = 0
+        while written < bytes.count {
+            let result = unsafe pwrite(
+                descriptor, bytes.baseAddress! + written, bytes.count - written, off_t(offset + written))
+            if result < 0 {
+                if errno == EINTR { continue }
+                throw .system(errno, "cannot write", file: path)
+            }
+            written += result
+        }
+    }
+
+    /// Writes a text at the start of the file.
+    func write(string: String) throws(StorageError) {
+        let bytes = Array(string.utf8)
+        let buffer = ByteBuffer(capacity: bytes.count)
+        unsafe buffer.all.copyBytes(from: bytes)
+        unsafe try write(UnsafeRawBufferPointer(rebasing: buffer.all[..<bytes.count]), at: 0)
+    }
+
+    /// Fills `buffer` from `offset` on (pread(2)); answers how many bytes there were before the end of the file.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(StorageError) -> Int {
+        var filled = 0
+        while filled < buffer.count {
+            let result = unsafe pread(descriptor, buffer.baseAddress! + filled, buffer.count - filled, off_t(offset + filled))
+            if result < 0 {
+                if errno == EINTR { continue }
+                throw .system(errno, "cannot read", file: path)
+            }
+            if result == 0 { break }
+            filled += result
+        }
+        return filled
+    }
+
+    /// Makes the file's bytes durable, and its size (fdatasync(2)).
+    func syncData() throws(StorageError) {
+        guard fdatasync(descriptor) == 0 else { throw .system(errno, "cannot sync", file: path) }
+    }
+
+    /// Makes everything about the file or directory durable (fsync(2)).
+    func sync() throws(StorageError) {
+        guard fsync(descriptor) == 0 else { throw .system(errno, "cannot sync", file: path) }
+    }
+
+    /// Gives the lock back (flock(2)).
+    func unlock() {
+        flock(descriptor, LOCK_UN)
+    }
+
+    /// Takes the file's exclusive lock (flock(2)) without waiting; false when another open file holds it.
+    func tryLock() throws(StorageError) -> Bool {
+        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
+        if errno == EWOULDBLOCK { return false }
+        throw .system(errno, "cannot lock", file: path)
+    }
+}

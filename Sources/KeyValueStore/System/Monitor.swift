@@ -1,0 +1,88 @@
+// A lock with a condition, guarding the state it holds.
+
+internal import Glibc
+
+/// State that several threads share, reached only under its lock, with waiting until the state is as wished.
+///
+/// Built on pthreads rather than on `Synchronization.Mutex` because waiting is needed, and because the thread sanitizer
+/// understands it.
+@safe
+final class Monitor<State>: @unchecked Sendable {  // `state` is only touched while `mutex` is held.
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+    private var state: State
+
+    init(_ state: State) {
+        self.state = state
+        unsafe mutex = .allocate(capacity: 1)
+        unsafe condition = .allocate(capacity: 1)
+        unsafe mutex.initialize(to: pthread_mutex_t())
+        unsafe condition.initialize(to: pthread_cond_t())
+        var attributes = pthread_condattr_t()
+        unsafe pthread_condattr_init(&attributes)
+        unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        unsafe Self.expectSuccess(pthread_mutex_init(mutex, nil))
+        unsafe Self.expectSuccess(pthread_cond_init(condition, &attributes))
+        unsafe pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        unsafe pthread_cond_destroy(condition)
+        unsafe pthread_mutex_destroy(mutex)
+        unsafe condition.deallocate()
+        unsafe mutex.deallocate()
+    }
+
+    /// Calls `body` under the lock.
+    func withLock<Output, Failure: Error>(
+        _ body: (inout State) throws(Failure) -> Output
+    ) throws(Failure) -> Output {
+        unsafe Self.expectSuccess(pthread_mutex_lock(mutex))
+        defer { unsafe Self.expectSuccess(pthread_mutex_unlock(mutex)) }
+        return try body(&state)
+    }
+
+    /// Calls `body` under the lock and wakes everyone who waits.
+    func update<Output, Failure: Error>(
+        _ body: (inout State) throws(Failure) -> Output
+    ) throws(Failure) -> Output {
+        defer { unsafe Self.expectSuccess(pthread_cond_broadcast(condition)) }
+        return try withLock(body)
+    }
+
+    /// Wakes everyone who waits, to look again at something that lives outside the state.
+    func wake() {
+        update { _ in }
+    }
+
+    /// Waits until `body`, called under the lock, answers something.
+    func wait<Output, Failure: Error>(
+        until body: (inout State) throws(Failure) -> Output?
+    ) throws(Failure) -> Output {
+        unsafe Self.expectSuccess(pthread_mutex_lock(mutex))
+        defer { unsafe Self.expectSuccess(pthread_mutex_unlock(mutex)) }
+        while true {
+            if let output = try body(&state) { return output }
+            unsafe Self.expectSuccess(pthread_cond_wait(condition, mutex))
+        }
+    }
+
+    /// Waits until `body` answers something, at most until `deadline` on the monotonic clock; nil when that passes.
+    func wait<Output, Failure: Error>(
+        untilNanoseconds deadline: UInt64, _ body: (inout State) throws(Failure) -> Output?
+    ) throws(Failure) -> Output? {
+        var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
+        unsafe Self.expectSuccess(pthread_mutex_lock(mutex))
+        defer { unsafe Self.expectSuccess(pthread_mutex_unlock(mutex)) }
+        while true {
+            if let output = try body(&state) { return output }
+            let status = unsafe pthread_cond_timedwait(condition, mutex, &time)
+            if status == ETIMEDOUT { return try body(&state) }
+            Self.expectSuccess(status)
+        }
+    }
+
+    private static func expectSuccess(_ status: Int32) {
+        precondition(status == 0, "a lock is used by a thread that may not: pthread error \(status)")
+    }
+}

@@ -1,0 +1,124 @@
+// How keys and values lie in the tree. On-disk constants: never change one without a new format number.
+//
+// `main`      key                    → version (8 bytes, little-endian), value
+// `history`   key, ~version (8, big) → superseded (8, little), version (8, little), value
+// `meta`      "state"                → `TreeState`
+//
+// A history entry says: the key had this value from `version` on, and until just before `superseded`, when it was overwritten
+// or deleted. So a read at v takes the value in `main` if its version is at most v, and else the entry of `history` with the highest
+// version that is at most v, unless that one was superseded by v too (then the key was absent). Deletions need no entries
+// of their own.
+//
+// `history` is ordered by a function of its own: by key, and for one key newest first. Plain byte order will not do: the
+// version behind a short key would be compared with the next bytes of a longer key.
+
+internal import CLMDB
+
+/// An entry of `main`: the value behind its version.
+enum MainEntry {
+    static let headerBytes = 8
+
+    static func version(_ entry: UnsafeRawBufferPointer) -> UInt64 {
+        unsafe UInt64(littleEndian: entry.loadUnaligned(as: UInt64.self))
+    }
+
+    static func value(_ entry: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(rebasing: entry[headerBytes...])
+    }
+}
+
+/// An entry of `history`.
+enum HistoryEntry {
+    static let headerBytes = 16
+    static let keySuffixBytes = 8
+
+    static func superseded(_ entry: UnsafeRawBufferPointer) -> UInt64 {
+        unsafe UInt64(littleEndian: entry.loadUnaligned(as: UInt64.self))
+    }
+
+    static func version(_ entry: UnsafeRawBufferPointer) -> UInt64 {
+        unsafe UInt64(littleEndian: entry.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+    }
+
+    static func value(_ entry: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(rebasing: entry[headerBytes...])
+    }
+
+    /// The user's key in a history key, which is at least `keySuffixBytes` long.
+    static func userKey(_ key: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(rebasing: key[..<(key.count - keySuffixBytes)])
+    }
+
+    /// Writes the history key of `key` at `version` into `buffer`, which has room for it, and answers the part written.
+    static func makeKey(
+        _ key: UnsafeRawBufferPointer, version: UInt64, in buffer: UnsafeMutableRawPointer
+    ) -> UnsafeRawBufferPointer {
+        if let start = key.baseAddress { unsafe buffer.copyMemory(from: start, byteCount: key.count) }
+        unsafe (buffer + key.count).storeBytes(of: (~version).bigEndian, as: UInt64.self)
+        return unsafe UnsafeRawBufferPointer(start: buffer, count: key.count + keySuffixBytes)
+    }
+}
+
+/// Orders history keys by user key, then newest first. Installed into LMDB; tolerates keys too short to be ours.
+func compareHistoryKeys(_ left: UnsafePointer<MDB_val>?, _ right: UnsafePointer<MDB_val>?) -> Int32 {
+    guard let left = unsafe left, let right = unsafe right else { return 0 }
+    let leftKey = unsafe UnsafeRawBufferPointer(left.pointee)
+    let rightKey = unsafe UnsafeRawBufferPointer(right.pointee)
+    let suffix = HistoryEntry.keySuffixBytes
+    guard leftKey.count >= suffix, rightKey.count >= suffix else { return unsafe Int32(clamping: compareBytes(leftKey, rightKey)) }
+    let order = unsafe compareBytes(HistoryEntry.userKey(leftKey), HistoryEntry.userKey(rightKey))
+    if order != 0 { return order < 0 ? -1 : 1 }
+    let leftVersion = unsafe UnsafeRawBufferPointer(rebasing: leftKey[(leftKey.count - suffix)...])
+    let rightVersion = unsafe UnsafeRawBufferPointer(rebasing: rightKey[(rightKey.count - suffix)...])
+    return unsafe Int32(clamping: compareBytes(leftVersion, rightVersion))
+}
+
+extension UnsafeRawBufferPointer {
+    /// The bytes that LMDB lends.
+    init(_ value: MDB_val) {
+        unsafe self.init(start: value.mv_data, count: value.mv_size)
+    }
+}
+
+extension MDB_val {
+    /// Lends bytes to LMDB, which does not write to keys and values given to it.
+    init(_ bytes: UnsafeRawBufferPointer) {
+        unsafe self.init(mv_size: bytes.count, mv_data: UnsafeMutableRawPointer(mutating: bytes.baseAddress))
+    }
+}
+
+/// What the tree says about itself: one entry of `meta`, written in each transaction of a checkpoint.
+struct TreeState: Equatable {
+    /// Every commit up to here is in the tree.
+    var checkpoint = CommitVersion.zero
+    /// Nothing in the tree is newer. Above `checkpoint` only after a crash in the middle of a checkpoint.
+    var newest = CommitVersion.zero
+    /// Where the log continues the tree: the first segment with commits after `checkpoint`. 0: in whichever comes first.
+    var firstSegment: UInt64 = 0
+    /// History superseded up to here may be gone.
+    var horizon = CommitVersion.zero
+
+    static let byteCount = 32
+
+    func encoded() -> [UInt8] {
+        var bytes: [UInt8] = []
+        for field in [checkpoint.microseconds, newest.microseconds, firstSegment, horizon.microseconds] {
+            for shift in stride(from: UInt64(0), to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: field >> shift)) }
+        }
+        return bytes
+    }
+
+    init() {}
+
+    /// Nil if the bytes are not a state.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == Self.byteCount else { return nil }
+        func field(_ index: Int) -> UInt64 {
+            unsafe UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index * 8, as: UInt64.self))
+        }
+        checkpoint = CommitVersion(microseconds: field(0))
+        newest = CommitVersion(microseconds: field(1))
+        firstSegment = field(2)
+        horizon = CommitVersion(microseconds: field(3))
+    }
+}

@@ -1,0 +1,224 @@
+// The engine against a dictionary that remembers every version: random commits, checkpoints, sweeps, clean and unclean reopening,
+// and after each step reads at random versions, by key and by range, both ways.
+
+import KeyValueStore
+import Synchronization
+import TestSupport
+import Testing
+
+/// What the engine should answer: each key's values by version.
+struct Model {
+    private(set) var versions: [UInt64] = []
+    private var history: [Bytes: [(version: UInt64, value: Bytes?)]] = [:]
+
+    var last: UInt64 { versions.last ?? 0 }
+
+    mutating func commit(_ version: UInt64, _ changes: [Change]) {
+        versions.append(version)
+        for change in changes {
+            if history[change.key]?.last?.version == version { history[change.key]?.removeLast() }
+            history[change.key, default: []].append((version, change.value))
+        }
+    }
+
+    func value(_ key: Bytes, at version: UInt64) -> Bytes? {
+        history[key]?.last { $0.version <= version }?.value
+    }
+
+    func entries(_ lower: Bytes, _ upper: Bytes, at version: UInt64, _ direction: ScanDirection) -> [Entry] {
+        let found = history.compactMap { key, values -> Entry? in
+            guard !key.lexicographicallyPrecedes(lower), key.lexicographicallyPrecedes(upper),
+                let newest = values.last(where: { $0.version <= version }), let value = newest.value
+            else { return nil }
+            return Entry(key: key, value: value, version: newest.version)
+        }.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+        return direction == .forward ? found : found.reversed()
+    }
+}
+
+/// One random run.
+private final class ModelRun {
+    static let latestOnlySpace: UInt8 = 0x80
+
+    let directory = TemporaryDirectory()
+    var random: SeededGenerator
+    var model = Model()
+    var store: Store?
+    var options: EngineOptions
+    let now = Clock()
+    let keys: [Bytes]
+
+    final class Clock: Sendable {
+        let microseconds = Atomic<UInt64>(0)
+    }
+
+    init(seed: UInt64) throws {
+        random = SeededGenerator(seed: seed)
+        keys = Self.makeKeys(&random)
+        options = .small
+        // Overlays that fill up in the middle of things, chunks of a few pages, segments of a few groups.
+        options.overlayBytesMax = 24 << 10
+        options.checkpointTransactionBytes = 16 << 10
+        options.logSegmentBytes = 16 << 10
+        options.latestOnlySpaces = [Self.latestOnlySpace]
+        options.retentionMicroseconds = 1_000
+        options.sweepPauseMicroseconds = 1 << 40
+        let now = now
+        options.clock = { now.microseconds.load(ordering: .relaxed) }
+        store = try Store(directory.path, options)
+    }
+
+    /// Keys that are prefixes of each other and bytes at both ends, where order goes wrong first.
+    static func makeKeys(_ random: inout SeededGenerator) -> [Bytes] {
+        var keys: Set<Bytes> = []
+        while keys.count < 60 {
+            let space = random.oneIn(8) ? latestOnlySpace : UInt8(random.below(3))
+            let length = random.oneIn(10) ? random.below(EngineLimits.keyBytesMax) : random.below(5)
+            keys.insert([space] + (0..<length).map { _ in random.pick([0, 0, 1, 97, 254, 255, 255]) })
+        }
+        return keys.sorted { $0.lexicographicallyPrecedes($1) }
+    }
+
+    func run(steps: Int) throws {
+        for _ in 0..<steps {
+            try step()
+            try compare()
+        }
+        try store!.engine.close()
+        store = nil
+        try expectClean(directory.path)
+    }
+
+    func step() throws {
+        switch random.below(20) {
+        case 0: try store!.engine.checkpointNow()
+        case 1: try sweep()
+        case 2: try reopen()
+        case 3: try crash()
+        default: try commitGroup()
+        }
+    }
+
+    func commitGroup() throws {
+        for _ in 0..<(1 + random.below(3)) {
+            let version = model.last + 1 + UInt64(random.below(100))
+            let changes = (0..<(1 + random.below(6))).map { _ in change() }
+            try store!.stage(version, changes)
+            model.commit(version, changes)
+            let key = random.pick(keys)
+            let expected = model.value(key, at: version)
+            let isRight = try store!.writer.latest.withLatestValue(forKey: key.span.bytes) { value, _ in
+                guard let value else { return expected == nil }
+                return value.withUnsafeBytes { Bytes($0) } == expected
+            }
+            #expect(isRight, "the writer reads \(key) at \(version)")
+        }
+        if random.oneIn(2) {
+            try store!.writer.sealAndSync()
+        } else {
+            try store!.writer.seal { _ in }
+            store!.writer.waitForSync()
+        }
+        now.microseconds.store(model.last, ordering: .relaxed)
+    }
+
+    func change() -> Change {
+        let length = random.oneIn(20) ? random.below(9_000) : random.below(60)
+        let value = Bytes(repeating: UInt8(random.below(256)), count: length)
+        return Change(key: random.pick(keys), value: random.oneIn(4) ? nil : value)
+    }
+
+    func sweep() throws {
+        try store!.engine.sweepHistoryNow()
+        #expect(store!.engine.oldestReadableVersion.microseconds <= model.last)
+    }
+
+    func reopen() throws {
+        try store!.engine.close()
+        store = nil
+        if random.oneIn(3) { try expectClean(directory.path) }
+        store = try Store(directory.path, options)
+        #expect(store!.replayed == [])
+    }
+
+    /// Goes on with a copy of the files as they are now: what a kill leaves behind.
+    func crash() throws {
+        let copy = directory.path(of: "copy")
+        Files.copyTree(directory.path, to: copy)
+        let engine = try Store(copy, options)
+        defer { Files.remove(copy) }
+        try compare(engine)
+        try engine.engine.close()
+        try expectClean(copy)
+    }
+
+    func compare() throws { try compare(store!) }
+
+    func compare(_ store: Store) throws {
+        #expect(store.engine.publishedVersion.microseconds == model.last)
+        #expect(store.writer.lastVersion.microseconds == model.last)
+        let oldest = store.engine.oldestReadableVersion.microseconds
+        let latest = model.last
+        try compare(store, at: latest, isLatest: true)
+        let older = UInt64.random(in: oldest...max(oldest, latest), using: &random)
+        try compare(store, at: older, isLatest: older >= latest)
+    }
+
+    func compare(_ store: Store, at version: UInt64, isLatest: Bool) throws {
+        let snapshot = try store.engine.makeReader().snapshot(at: CommitVersion(microseconds: version))
+        var lower = random.oneIn(3) ? [] : random.pick(keys)
+        var upper = random.oneIn(3) || !isLatest ? [Self.latestOnlySpace] : random.pick(keys) + [0]
+        if isLatest && random.oneIn(3) { upper = [255] }
+        if upper.lexicographicallyPrecedes(lower) { swap(&lower, &upper) }
+        if !isLatest && upper.first! >= Self.latestOnlySpace { upper = [Self.latestOnlySpace] }
+        for direction in [ScanDirection.forward, .backward] {
+            let found = try snapshot.entries(lower, upper, direction)
+            let expected = model.entries(lower, upper, at: version, direction)
+            #expect(found == expected, "seed \(random.seed): \(direction) scan of \(lower)..<\(upper) at \(version)")
+        }
+        for _ in 0..<5 {
+            let key = random.pick(keys)
+            if !isLatest && key[0] >= Self.latestOnlySpace { continue }
+            let found = try snapshot.bytes(key)
+            #expect(found == model.value(key, at: version), "seed \(random.seed): \(key) at \(version)")
+        }
+        try compareSeek(snapshot, at: version, isLatest: isLatest)
+    }
+
+    func compareSeek(_ snapshot: borrowing EngineSnapshot, at version: UInt64, isLatest: Bool) throws {
+        let upper: Bytes = isLatest ? [255] : [Self.latestOnlySpace]
+        let target = random.pick(keys)
+        let low: Bytes = [0]
+        var forward = try snapshot.cursor(from: low.span.bytes, to: upper.span.bytes, direction: .forward)
+        _ = try forward.next()
+        try forward.seek(to: target.span.bytes)
+        let found = try forward.next() ? forward.entry : nil
+        let expected = model.entries(max(low, target), upper, at: version, .forward).first
+        #expect(found == expected, "seed \(random.seed): seek to \(target) at \(version)")
+        var backward = try snapshot.cursor(from: low.span.bytes, to: upper.span.bytes, direction: .backward)
+        _ = try backward.next()
+        try backward.seek(to: target.span.bytes)
+        let foundBackward = try backward.next() ? backward.entry : nil
+        let expectedBackward = model.entries(low, min(target + [0], upper), at: version, .backward).first
+        #expect(foundBackward == expectedBackward, "seed \(random.seed): seek back to \(target) at \(version)")
+    }
+
+    func max(_ left: Bytes, _ right: Bytes) -> Bytes { left.lexicographicallyPrecedes(right) ? right : left }
+    func min(_ left: Bytes, _ right: Bytes) -> Bytes { left.lexicographicallyPrecedes(right) ? left : right }
+    func max(_ left: UInt64, _ right: UInt64) -> UInt64 { left < right ? right : left }
+}
+
+@Suite("Engine against a model")
+struct ModelTests {
+    @Test("Random histories read the same at every version", arguments: UInt64(1)...8)
+    func randomHistory(seed: UInt64) throws {
+        try ModelRun(seed: seed).run(steps: 150)
+    }
+
+    @Test("A random history with a seed of today")
+    func freshSeed() throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        print("model seed \(seed)")
+        try ModelRun(seed: seed).run(steps: 150)
+    }
+}

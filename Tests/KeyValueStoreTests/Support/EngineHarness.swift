@@ -1,0 +1,230 @@
+// What the engine's tests share: files to damage, and commits whose records can be replayed.
+
+import Glibc
+import KeyValueStore
+import Testing
+
+typealias Bytes = [UInt8]
+
+/// Files, for tests that damage them.
+enum Files {
+    static func names(in path: String) -> [String] {
+        guard let stream = opendir(path) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    static func read(_ path: String) -> Bytes {
+        let descriptor = open(path, O_RDONLY)
+        precondition(descriptor >= 0, "cannot open \(path)")
+        defer { close(descriptor) }
+        var status = stat()
+        fstat(descriptor, &status)
+        var bytes = Bytes(repeating: 0, count: Int(status.st_size))
+        let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
+        precondition(count == bytes.count)
+        return bytes
+    }
+
+    static func write(_ bytes: Bytes, to path: String) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        precondition(descriptor >= 0, "cannot open \(path)")
+        defer { close(descriptor) }
+        let count = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
+        precondition(count == bytes.count)
+    }
+
+    /// Removes a file, or a directory with everything in it.
+    static func remove(_ path: String) {
+        if unlink(path) == 0 { return }
+        for name in names(in: path) { remove(path + "/" + name) }
+        rmdir(path)
+    }
+
+    /// Copies a directory, but for lock files: closing LMDB's in this process would give up its lock.
+    static func copyTree(_ source: String, to target: String) {
+        mkdir(target, 0o700)
+        for name in names(in: source) where source + "/" + name != target && name != "lock.mdb" {
+            let from = source + "/" + name
+            var status = stat()
+            lstat(from, &status)
+            if status.st_mode & S_IFMT == S_IFDIR {
+                copyTree(from, to: target + "/" + name)
+            } else {
+                write(read(from), to: target + "/" + name)
+            }
+        }
+    }
+}
+
+/// A put or a delete, as tests see it.
+struct Change: Equatable, Sendable {
+    var key: Bytes
+    var value: Bytes?
+
+    static func put(_ key: String, _ value: String) -> Change { Change(key: Bytes(key.utf8), value: Bytes(value.utf8)) }
+    static func delete(_ key: String) -> Change { Change(key: Bytes(key.utf8), value: nil) }
+}
+
+/// Log records that hold the changes themselves.
+enum Record {
+    static func encode(_ changes: [Change]) -> Bytes {
+        var record = Bytes()
+        for change in changes {
+            record.append(change.value == nil ? 0 : 1)
+            append(UInt32(change.key.count), to: &record)
+            record += change.key
+            append(UInt32(change.value?.count ?? 0), to: &record)
+            record += change.value ?? []
+        }
+        return record
+    }
+
+    static func decode(_ record: RawSpan) -> [Change] {
+        let bytes = record.withUnsafeBytes { Bytes($0) }
+        var changes: [Change] = []
+        var offset = 0
+        func length() -> Int {
+            defer { offset += 4 }
+            return (0..<4).reduce(0) { $0 | Int(bytes[offset + $1]) << (8 * $1) }
+        }
+        func take(_ count: Int) -> Bytes {
+            defer { offset += count }
+            return Bytes(bytes[offset..<(offset + count)])
+        }
+        while offset < bytes.count {
+            let isPut = take(1) == [1]
+            let key = take(length())
+            let value = take(length())
+            changes.append(Change(key: key, value: isPut ? value : nil))
+        }
+        return changes
+    }
+
+    private static func append(_ length: UInt32, to record: inout Bytes) {
+        for shift in stride(from: UInt32(0), to: 32, by: 8) { record.append(UInt8(truncatingIfNeeded: length >> shift)) }
+    }
+}
+
+extension MutationBatch {
+    mutating func add(_ changes: [Change]) {
+        for change in changes {
+            if let value = change.value {
+                put(key: change.key.span.bytes, value: value.span.bytes)
+            } else {
+                delete(key: change.key.span.bytes)
+            }
+        }
+    }
+}
+
+/// An open engine with its writer.
+final class Store {
+    let engine: EmbeddedEngine
+    let writer: EngineWriter
+    /// The versions that recovery replayed.
+    let replayed: [UInt64]
+
+    init(_ directory: String, _ options: EngineOptions = .small) throws {
+        var replayed: [UInt64] = []
+        engine = try EmbeddedEngine.open(directory: directory, options: options) { version, record, batch, _ in
+            replayed.append(version.microseconds)
+            batch.add(Record.decode(record))
+        }
+        self.replayed = replayed
+        writer = try engine.makeWriter()
+    }
+
+    func stage(_ version: UInt64, _ changes: [Change]) throws(StorageError) {
+        var batch = MutationBatch()
+        batch.add(changes)
+        try writer.stage(
+            version: CommitVersion(microseconds: version), record: Record.encode(changes).span.bytes, mutations: batch)
+    }
+
+    func commit(_ version: UInt64, _ changes: [Change]) throws(StorageError) {
+        try stage(version, changes)
+        try writer.sealAndSync()
+    }
+
+    func get(_ key: String, at version: UInt64? = nil) throws -> String? {
+        let reader = try engine.makeReader()
+        return try reader.snapshot(at: version.map { CommitVersion(microseconds: $0) }).text(key)
+    }
+
+    func scan(
+        at version: UInt64? = nil, from lower: Bytes? = nil, to upper: Bytes? = nil, _ direction: ScanDirection = .forward
+    ) throws -> [Entry] {
+        let reader = try engine.makeReader()
+        return try reader.snapshot(at: version.map { CommitVersion(microseconds: $0) }).entries(lower, upper, direction)
+    }
+}
+
+/// An entry that a cursor went to.
+struct Entry: Equatable, CustomStringConvertible {
+    var key: Bytes
+    var value: Bytes
+    var version: UInt64
+
+    var description: String {
+        "\(String(decoding: key, as: UTF8.self))=\(String(decoding: value, as: UTF8.self))@\(version)"
+    }
+}
+
+extension EngineSnapshot {
+    borrowing func text(_ key: String) throws -> String? {
+        try bytes(Bytes(key.utf8)).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    borrowing func bytes(_ key: Bytes) throws -> Bytes? {
+        guard let value = try value(forKey: key.span.bytes) else { return nil }
+        return value.bytes.withUnsafeBytes { Bytes($0) }
+    }
+
+    borrowing func entries(
+        _ lower: Bytes? = nil, _ upper: Bytes? = nil, _ direction: ScanDirection = .forward
+    ) throws -> [Entry] {
+        // Spans cannot go through `map`; an open end is a bound that no key passes.
+        let low = lower ?? []
+        let high = upper ?? Bytes(repeating: 255, count: EngineLimits.keyBytesMax)
+        var cursor = try cursor(from: low.span.bytes, to: high.span.bytes, direction: direction)
+        var entries: [Entry] = []
+        while try cursor.next() { entries.append(cursor.entry) }
+        return entries
+    }
+}
+
+extension EngineCursor {
+    var entry: Entry {
+        Entry(
+            key: key.withUnsafeBytes { Bytes($0) }, value: value.withUnsafeBytes { Bytes($0) },
+            version: version.microseconds)
+    }
+}
+
+extension EngineOptions {
+    /// Everything small and nothing by itself: tests say when to checkpoint.
+    static var small: EngineOptions {
+        var options = EngineOptions()
+        options.overlayBytesMax = 1 << 20
+        options.logSegmentBytes = 64 << 10
+        options.mapBytesMax = 1 << 30
+        options.checkpointTransactionBytes = 256 << 10
+        options.idleCheckpointMicroseconds = 0
+        options.retentionMicroseconds = 1 << 60
+        return options
+    }
+}
+
+/// The engine's own verdict on a directory that is closed; every test that wrote to a disk ends with it.
+func expectClean(_ directory: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let report = try EngineCheck.run(directory: directory)
+    #expect(report.problems == [], sourceLocation: sourceLocation)
+}
