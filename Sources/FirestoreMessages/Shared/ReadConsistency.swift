@@ -22,8 +22,10 @@ package enum ReadConsistency: Equatable, Sendable {
 
     /// Takes the field if it belongs to the oneof; the last one sent wins.
     ///
+    /// Not inlined: the optimiser of Swift 6.3.1 crashes on some callers (ownership error in copy propagation).
+    ///
     /// - Returns: whether the field was one of the oneof's and has been read.
-    @inline(__always)
+    @inline(never)
     mutating func read(_ tag: WireTag, from reader: inout WireReader, _ fields: Fields) throws -> Bool {
         switch tag.fieldNumber {
         case fields.transaction:
