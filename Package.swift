@@ -30,6 +30,9 @@ let package = Package(
         .library(
             name: "FirebaseFirestore",
             targets: ["FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift"]),
+        // For tools that handle document bytes themselves, and for Benchmarks.
+        .library(name: "DocumentCoding", targets: ["DocumentCoding"]),
+        .library(name: "CFirestoreProto", targets: ["CFirestoreProto"]),
     ],
     targets: [
         // C libraries of the system.

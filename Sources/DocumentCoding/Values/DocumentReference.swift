@@ -66,7 +66,8 @@ public final class DocumentReference: NSObject, NSCopying, Codable, @unchecked S
 
     public override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? DocumentReference else { return false }
-        return owner === other.owner && name == other.name
+        // By bytes: Swift's == of strings takes different spellings of a letter for one.
+        return owner === other.owner && name.utf8.elementsEqual(other.name.utf8)
     }
 
     public override var hash: Int { name.hashValue }

@@ -74,7 +74,8 @@ public final class FieldPath: NSObject, NSCopying, @unchecked Sendable {
 
     public override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? FieldPath else { return false }
-        return segments == other.segments
+        // By bytes: Swift's == of strings takes different spellings of a letter for one.
+        return segments.elementsEqual(other.segments) { $0.utf8.elementsEqual($1.utf8) }
     }
 
     public override var hash: Int { segments.hashValue }

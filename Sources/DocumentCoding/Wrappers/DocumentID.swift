@@ -69,7 +69,13 @@ extension DocumentID: Codable {
     ///
     /// - Throws: `FirestoreDecodingError.decodingIsNotSupported` where no document is being decoded.
     public init(from decoder: any Decoder) throws {
-        guard let reference = decoder.userInfo[.documentReference] as? DocumentReference else {
+        let document =
+            if let decoder = decoder as? WireDecoder {
+                decoder.document
+            } else {
+                decoder.userInfo[.documentReference] as? DocumentReference
+            }
+        guard let reference = document else {
             throw FirestoreDecodingError.decodingIsNotSupported(
                 """
                 DocumentID values can only be decoded with Firestore.Decoder from a document: use data(as:) of a snapshot, \

@@ -1,0 +1,152 @@
+// The memory of one decoding: where the entries of open maps lie, and who reads them.
+//
+// # How decoding works
+//
+// Nothing is decoded before it is asked for. A value is a range of the bytes (`WireValue`). Asking it for a keyed
+// container notes where its entries lie on a stack that all containers share, and a frame with their range; a field is
+// first looked for at the position where the last document of that type had it (`DecodingKey.position`).
+//
+// The thoughts of EncodingState.swift on thin containers apply here too: containers are one pointer to a slot and their
+// boxes are lent again, arrays, optionals and string-keyed dictionaries decode themselves (`DirectlyDecodable`).
+//
+// Frames and entries of a value are given up when its `init(from:)` has returned. If code kept a container beyond that
+// (a legal way to decode later), its box shows it, and they stay until the whole document has been decoded.
+
+/// A map or array being read.
+@safe struct DecodingFrame {
+    enum Kind: UInt8 { case map, array }
+
+    var kind: Kind
+    /// The frame of the map or array that holds this one; -1 for the document.
+    var parent: Int
+    /// The range of the map's entries on the stack of entries.
+    var firstEntry: Int
+    var entryEnd: Int
+    /// The element or, without a key table, the entry that is being read.
+    var index: Int
+    /// The key being read is among the session's dynamic keys.
+    var hasDynamicKey = false
+    /// The key being read is `index` of the table's keys.
+    var keyTable: UnsafeMutablePointer<DecodingKeyTable>?
+    /// The keyed containers lent for this frame.
+    var slots: UnsafeMutablePointer<KeyedDecodingSlot>?
+}
+
+/// An entry of an open map.
+struct DecodedEntry {
+    var key: UInt32
+    var keyCount: UInt32
+    var value: UInt32
+    var valueEnd: UInt32
+}
+
+/// What a session owns. One thread uses it at a time; it is recycled and never freed.
+@safe struct DecodingState {
+    /// The bytes being decoded; empty between calls. Owner: the caller of `decode`.
+    var base: UnsafeRawPointer
+    var byteCount = 0
+
+    var frames: UnsafeMutablePointer<DecodingFrame>
+    var frameCapacity = 16
+    var frameCount = 0
+
+    var entries: UnsafeMutablePointer<DecodedEntry>
+    var entryCapacity = 64
+    var entryCount = 0
+
+    /// Values being decoded inside one another.
+    var depth = 0
+    /// Tells this call from earlier and later ones.
+    var call: UInt32 = 0
+    /// What the thread knows of types.
+    let tables: UnsafeMutablePointer<DecodingTables>
+
+    // Copies of the strategies that are asked for all the time.
+    var usesDefaultKeys = true
+    var readsTimestamps = true
+    /// The bytes stand for a `[String: Any]` with objects passed through.
+    var isTree = false
+
+    /// The decoder of this call; nil between calls.
+    var decoder: FirestoreDecoder?
+    /// The document being decoded, for `@DocumentID`.
+    var document: DocumentReference?
+    /// The owner of references that are read.
+    var owner: AnyObject?
+    /// The objects passed through.
+    var objects: [AnyObject] = []
+
+    /// Keys of types that are no enumeration, by frame, while something below them is read.
+    var dynamicKeys: [Int: any CodingKey] = [:]
+    /// Entries by converted key, by frame, while the key strategy is not the default.
+    var convertedKeys: [Int: [String: Int]] = [:]
+
+    /// The next of the thread's idle sessions.
+    var nextIdle: UnsafeMutablePointer<DecodingState>?
+
+    init(tables: UnsafeMutablePointer<DecodingTables>) {
+        unsafe base = UnsafeRawPointer(tables)
+        unsafe frames = .allocate(capacity: frameCapacity)
+        unsafe entries = .allocate(capacity: entryCapacity)
+        unsafe self.tables = unsafe tables
+    }
+}
+
+/// A handle on a `DecodingState`: one trivial word, so that containers pass it without reference counting.
+@safe struct DecodingSession {
+    // Owner: the thread's pool. Lifetime: never freed.
+    let state: UnsafeMutablePointer<DecodingState>
+
+    /// Values nest no deeper than this; past it decoding throws. The server's limit is 20.
+    static let depthMax = 100
+    /// Frames at once, those of kept containers among them.
+    static let framesMax = 1 << 15
+}
+
+/// What a thread's decodings know of the types they met, and the pool of their sessions; see `CoderTables`.
+@safe struct DecodingTables {
+    /// `DecodingKeyTable`s by the metadata of the key type.
+    var keyTables = PointerMap()
+    /// `DecodingTypeRecord`s by the metadata of the type.
+    var typeRecords = PointerMap()
+    /// Idle sessions, linked by `nextIdle`.
+    var idle: UnsafeMutablePointer<DecodingState>?
+    /// Containers whose boxes were kept by the code they were lent to.
+    var kept: UnsafeMutablePointer<KeyedDecodingSlot>?
+}
+
+extension DecodingSession {
+    /// An idle session of the thread, or a new one. Give it back with `recycle()`.
+    static func take(from tables: UnsafeMutablePointer<DecodingTables>) -> DecodingSession {
+        if let state = unsafe tables.pointee.idle {
+            unsafe tables.pointee.idle = unsafe state.pointee.nextIdle
+            return unsafe DecodingSession(state: state)
+        }
+        let state = UnsafeMutablePointer<DecodingState>.allocate(capacity: 1)
+        unsafe state.initialize(to: DecodingState(tables: tables))
+        return unsafe DecodingSession(state: state)
+    }
+
+    /// Forgets everything of the call and makes the session idle.
+    func recycle() {
+        closeFrames(downTo: 0)
+        unsafe state.pointee.byteCount = 0
+        unsafe state.pointee.entryCount = 0
+        unsafe state.pointee.depth = 0
+        unsafe state.pointee.call &+= 1
+        unsafe state.pointee.decoder = nil
+        unsafe state.pointee.document = nil
+        unsafe state.pointee.owner = nil
+        unsafe state.pointee.isTree = false
+        if unsafe !state.pointee.objects.isEmpty { unsafe state.pointee.objects = [] }
+        if unsafe !state.pointee.dynamicKeys.isEmpty { unsafe state.pointee.dynamicKeys = [:] }
+        if unsafe !state.pointee.convertedKeys.isEmpty { unsafe state.pointee.convertedKeys = [:] }
+        let tables = unsafe state.pointee.tables
+        unsafe state.pointee.nextIdle = unsafe tables.pointee.idle
+        unsafe tables.pointee.idle = unsafe state
+        if let kept = unsafe tables.pointee.kept {
+            unsafe tables.pointee.kept = nil
+            _ = unsafe takeBackContainers(kept)
+        }
+    }
+}

@@ -1,0 +1,242 @@
+// Reading wire bytes in place, every step checked against the end.
+
+/// Bytes that are not what the wire format allows.
+struct MalformedBytes: Error {
+    /// Offset in the bytes being decoded.
+    let offset: Int
+}
+
+/// The body of a Value message, as offsets into the bytes being decoded. Empty: a null.
+struct WireValue {
+    var start: Int
+    var end: Int
+}
+
+/// A cursor over `at..<end` of the bytes at `base`.
+@safe struct WireCursor {
+    // Owner: the caller of `decode`, for the time of that call. Bounds: the creator guarantees `end`.
+    let base: UnsafeRawPointer
+    var at: Int
+    let end: Int
+
+    @inline(__always)
+    init(_ base: UnsafeRawPointer, _ at: Int, _ end: Int) {
+        unsafe self.base = unsafe base
+        self.at = at
+        self.end = end
+    }
+
+    @inline(__always) var isAtEnd: Bool { at >= end }
+
+    @inline(__always)
+    mutating func byte() throws(MalformedBytes) -> UInt8 {
+        if at >= end { throw MalformedBytes(offset: at) }
+        let byte = unsafe base.load(fromByteOffset: at, as: UInt8.self)
+        at &+= 1
+        return byte
+    }
+
+    @inline(__always)
+    mutating func varint() throws(MalformedBytes) -> UInt64 {
+        let first = try byte()
+        return first < 0x80 ? UInt64(first) : try longVarint(first)
+    }
+
+    @inline(never)
+    private mutating func longVarint(_ first: UInt8) throws(MalformedBytes) -> UInt64 {
+        var value = UInt64(first & 0x7f)
+        var shift: UInt64 = 7
+        while shift < 64 {
+            let next = try byte()
+            value |= UInt64(next & 0x7f) << shift
+            if next < 0x80 { return value }
+            shift += 7
+        }
+        throw MalformedBytes(offset: at)
+    }
+
+    /// The range of a length-delimited payload.
+    @inline(__always)
+    mutating func payload() throws(MalformedBytes) -> WireValue {
+        let length = try varint()
+        if length > UInt64(end &- at) { throw MalformedBytes(offset: at) }
+        let start = at
+        at &+= Int(truncatingIfNeeded: length)
+        return WireValue(start: start, end: at)
+    }
+
+    /// Eight little-endian bytes.
+    @inline(__always)
+    mutating func fixed64() throws(MalformedBytes) -> UInt64 {
+        if end &- at < 8 { throw MalformedBytes(offset: at) }
+        let bits = unsafe base.loadUnaligned(fromByteOffset: at, as: UInt64.self)
+        at &+= 8
+        return UInt64(littleEndian: bits)
+    }
+
+    /// Steps over the payload of a field with the given tag.
+    @inline(never)
+    mutating func skip(_ tag: UInt64) throws(MalformedBytes) {
+        switch tag & 7 {
+        case 0: _ = try varint()
+        case 1: _ = try fixed64()
+        case 2: _ = try payload()
+        case 5:
+            if end - at < 4 { throw MalformedBytes(offset: at) }
+            at += 4
+        default: throw MalformedBytes(offset: at)
+        }
+    }
+
+    /// The key and the value of a map entry whose tag was read.
+    @inline(__always)
+    mutating func entry() throws(MalformedBytes) -> (key: WireValue, value: WireValue) {
+        let range = try payload()
+        var entry = unsafe WireCursor(base, range.start, range.end)
+        // Key then value is what encoders write.
+        if range.end > range.start, unsafe base.load(fromByteOffset: range.start, as: UInt8.self) == ValueWireTag.entryKey {
+            entry.at &+= 1
+            let key = try entry.payload()
+            if entry.at < range.end, unsafe base.load(fromByteOffset: entry.at, as: UInt8.self) == ValueWireTag.entryValue {
+                entry.at &+= 1
+                let value = try entry.payload()
+                if entry.isAtEnd { return (key, value) }
+            }
+        }
+        return try Self.unusualEntry(unsafe WireCursor(base, range.start, range.end))
+    }
+
+    /// An entry with its fields in another order, missing, repeated, or with unknown ones between.
+    @inline(never)
+    private static func unusualEntry(_ entry: WireCursor) throws(MalformedBytes) -> (key: WireValue, value: WireValue) {
+        var entry = entry
+        var key = WireValue(start: entry.at, end: entry.at)
+        var value = key
+        while !entry.isAtEnd {
+            switch try entry.varint() {
+            case UInt64(ValueWireTag.entryKey): key = try entry.payload()
+            case UInt64(ValueWireTag.entryValue): value = try entry.payload()
+            case let tag: try entry.skip(tag)
+            }
+        }
+        return (key, value)
+    }
+}
+
+/// What a Value message holds.
+enum WireKind {
+    case null
+    case boolean(Bool)
+    case integer(Int64)
+    case double(Double)
+    case timestamp(WireValue)
+    case string(WireValue)
+    case bytes(WireValue)
+    case reference(WireValue)
+    case geoPoint(WireValue)
+    /// The body of the ArrayValue.
+    case array(WireValue)
+    /// The body of the MapValue.
+    case map(WireValue)
+    /// An object passed through; see `ValueWireTag.treeObject`.
+    case object(Int)
+}
+
+extension WireCursor {
+    /// Reads a Value message; the last of its fields counts, unknown fields are skipped, none at all is null.
+    @inline(__always)
+    mutating func value() throws(MalformedBytes) -> WireKind {
+        var kind = WireKind.null
+        while !isAtEnd { try field(into: &kind) }
+        return kind
+    }
+
+    @inline(__always)
+    private mutating func field(into kind: inout WireKind) throws(MalformedBytes) {
+        let tag = try varint()
+        switch tag {
+        case UInt64(ValueWireTag.null):
+            _ = try varint()
+            kind = .null
+        case UInt64(ValueWireTag.boolean): kind = .boolean(try varint() != 0)
+        case UInt64(ValueWireTag.integer): kind = .integer(Int64(bitPattern: try varint()))
+        case UInt64(ValueWireTag.double): kind = .double(Double(bitPattern: try fixed64()))
+        case UInt64(ValueWireTag.timestamp): kind = .timestamp(try payload())
+        case LongTag.string: kind = .string(try payload())
+        case LongTag.bytes: kind = .bytes(try payload())
+        case UInt64(ValueWireTag.reference): kind = .reference(try payload())
+        case UInt64(ValueWireTag.geoPoint): kind = .geoPoint(try payload())
+        case UInt64(ValueWireTag.array): kind = .array(try payload())
+        case UInt64(ValueWireTag.map): kind = .map(try payload())
+        case LongTag.treeObject: kind = .object(Int(truncatingIfNeeded: try varint() & 0x7fff_ffff))
+        default: try skip(tag)
+        }
+    }
+
+    /// The tags of two bytes, as numbers.
+    enum LongTag {
+        static let string: UInt64 = 17 << 3 | 2
+        static let bytes: UInt64 = 18 << 3 | 2
+        static let treeObject: UInt64 = 22 << 3
+    }
+
+    /// The seconds and nanoseconds of a Timestamp message.
+    mutating func timestamp() throws(MalformedBytes) -> (seconds: Int64, nanoseconds: Int32) {
+        var seconds: Int64 = 0
+        var nanoseconds: Int32 = 0
+        while !isAtEnd {
+            switch try varint() {
+            case 0x08: seconds = Int64(bitPattern: try varint())
+            case 0x10: nanoseconds = Int32(truncatingIfNeeded: try varint())
+            case let tag: try skip(tag)
+            }
+        }
+        return (seconds, nanoseconds)
+    }
+
+    /// The coordinates of a LatLng message.
+    mutating func geoPoint() throws(MalformedBytes) -> (latitude: Double, longitude: Double) {
+        var latitude = 0.0
+        var longitude = 0.0
+        while !isAtEnd {
+            switch try varint() {
+            case 0x09: latitude = Double(bitPattern: try fixed64())
+            case 0x11: longitude = Double(bitPattern: try fixed64())
+            case let tag: try skip(tag)
+            }
+        }
+        return (latitude, longitude)
+    }
+
+    /// The next element of an ArrayValue, or nil at its end.
+    @inline(__always)
+    mutating func nextElement() throws(MalformedBytes) -> WireValue? {
+        while !isAtEnd {
+            let tag = try varint()
+            if tag == UInt64(ValueWireTag.arrayElement) { return try payload() }
+            try skip(tag)
+        }
+        return nil
+    }
+
+    /// The next entry of a map with the given tag, or nil at its end.
+    @inline(__always)
+    mutating func nextEntry(_ entryTag: UInt8) throws(MalformedBytes) -> (key: WireValue, value: WireValue)? {
+        while !isAtEnd {
+            let tag = try varint()
+            if tag == UInt64(entryTag) { return try entry() }
+            try skip(tag)
+        }
+        return nil
+    }
+
+    /// The bytes of a range.
+    @inline(__always)
+    func bytes(_ range: WireValue) -> UnsafeRawBufferPointer {
+        unsafe UnsafeRawBufferPointer(start: base + range.start, count: range.end - range.start)
+    }
+
+    /// The text of a range; bytes that are not UTF-8 are replaced.
+    @inline(__always)
+    func text(_ range: WireValue) -> String { unsafe String(decoding: bytes(range), as: UTF8.self) }
+}

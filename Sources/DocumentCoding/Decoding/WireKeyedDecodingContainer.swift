@@ -1,0 +1,259 @@
+// The container that the fields of structures are read from.
+
+import Glibc
+
+/// Reads entries of the map of the frame that its slot is lent for.
+@safe struct WireKeyedDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    // Owner: the thread's tables. Lifetime: never freed.
+    private let slot: UnsafeMutablePointer<KeyedDecodingSlot>
+
+    init(slot: UnsafeMutablePointer<KeyedDecodingSlot>) {
+        unsafe self.slot = unsafe slot
+    }
+
+    private var session: DecodingSession {
+        @inline(__always) get { unsafe slot.pointee.session }
+    }
+
+    var codingPath: [any CodingKey] { unsafe session.codingPath(ofFrame: slot.pointee.frame) }
+
+    var allKeys: [Key] {
+        let frame = unsafe slot.pointee.frame
+        if frame < 0 { return [] }
+        let session = session
+        if unsafe !session.state.pointee.usesDefaultKeys {
+            return unsafe (session.state.pointee.convertedKeys[frame] ?? [:]).keys.compactMap { Key(stringValue: $0) }
+        }
+        let range = unsafe session.state.pointee.frames[frame].firstEntry..<session.state.pointee.frames[frame].entryEnd
+        return range.compactMap { Key(stringValue: session.name(ofEntry: $0)) }
+    }
+
+    // MARK: Finding an entry
+
+    /// The place of a key's entry on the stack of entries, or -1.
+    @inline(__always)
+    private func find(_ key: Key) throws -> Int {
+        let (session, frame, table) = unsafe (slot.pointee.session, slot.pointee.frame, slot.pointee.table)
+        if frame >= 0, unsafe table.pointee.isEnumeration && session.state.pointee.usesDefaultKeys {
+            let index = MemoryLayout<Key>.size == 0 ? 0 : Int(unsafe reinterpret(key, as: UInt8.self))
+            if unsafe index < table.pointee.nameCapacity && table.pointee.names[index].name != nil {
+                return unsafe session.find(table, index, frame: frame)
+            }
+        }
+        return try findByName(key)
+    }
+
+    @inline(never)
+    private func findByName(_ key: Key) throws -> Int {
+        let (session, frame, table) = unsafe (slot.pointee.session, slot.pointee.frame, slot.pointee.table)
+        if frame < 0 { throw decodingHandleOutlived() }
+        if unsafe !session.state.pointee.usesDefaultKeys {
+            unsafe session.state.pointee.frames[frame].hasDynamicKey = true
+            unsafe session.state.pointee.dynamicKeys[frame] = key
+            return unsafe session.state.pointee.convertedKeys[frame]?[key.stringValue] ?? -1
+        }
+        if unsafe table.pointee.isEnumeration {
+            let index = MemoryLayout<Key>.size == 0 ? 0 : Int(unsafe reinterpret(key, as: UInt8.self))
+            unsafe table.pointee.addName(at: index, of: key)
+            return unsafe session.find(table, index, frame: frame)
+        }
+        return session.find(key.stringValue, frame: frame)
+    }
+
+    @inline(__always)
+    private func value(_ key: Key) throws -> WireValue {
+        let entry = try find(key)
+        if entry < 0 { throw notFound(key) }
+        return session.value(ofEntry: entry)
+    }
+
+    @inline(never)
+    private func notFound(_ key: Key) -> DecodingError {
+        .keyNotFound(
+            key, .init(codingPath: codingPath, debugDescription: "No value associated with key \(key) (\"\(key.stringValue)\")."))
+    }
+
+    @inline(__always)
+    private func read<R>(
+        _ type: Any.Type, _ key: Key, _ read: (DecodingSession, WireValue, Int) throws -> R
+    ) throws -> R {
+        let value = try value(key)
+        return try unsafe read(session, value, slot.pointee.frame)
+    }
+
+    @inline(__always)
+    private func readIfPresent<R>(_ key: Key, _ read: (DecodingSession, WireValue, Int) throws -> R) throws -> R? {
+        let entry = try find(key)
+        if entry < 0 { return nil }
+        let value = session.value(ofEntry: entry)
+        if session.isNull(value) { return nil }
+        return try unsafe read(session, value, slot.pointee.frame)
+    }
+
+    // MARK: Reading
+
+    func contains(_ key: Key) -> Bool { ((try? find(key)) ?? -1) >= 0 }
+    func decodeNil(forKey key: Key) throws -> Bool { session.isNull(try value(key)) }
+
+    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try read(type, key) { try $0.boolean($1, parent: $2) } }
+    func decode(_ type: String.Type, forKey key: Key) throws -> String { try read(type, key) { try $0.string($1, parent: $2) } }
+    func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try read(type, key) { try $0.double($1, parent: $2) } }
+    func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try read(type, key) { try $0.float($1, parent: $2) } }
+    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
+    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
+    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
+    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
+    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
+    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
+    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
+    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
+    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
+    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
+
+    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+        let record = unsafe session.typeRecord(type)
+        if unsafe record.pointee.kind == .documentID {
+            return try session.decodable(type, WireValue(start: 0, end: 0), parent: unsafe slot.pointee.frame)
+        }
+        let value = try value(key)
+        return try unsafe session.decode(type, value, record, parent: slot.pointee.frame)
+    }
+
+    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
+        try readIfPresent(key) { try $0.boolean($1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
+        try readIfPresent(key) { try $0.string($1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
+        try readIfPresent(key) { try $0.double($1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? {
+        try readIfPresent(key) { try $0.float($1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
+        try readIfPresent(key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? {
+        try readIfPresent(key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? {
+        try readIfPresent(key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? {
+        try readIfPresent(key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
+        try readIfPresent(key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? {
+        try readIfPresent(key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? {
+        try readIfPresent(key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? {
+        try readIfPresent(key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? {
+        try readIfPresent(key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? {
+        try readIfPresent(key) { try $0.integer(type, $1, parent: $2) }
+    }
+
+    func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
+        try readIfPresent(key) { try $0.decode(type, $1, parent: $2) }
+    }
+
+    // MARK: Nested containers
+
+    func nestedContainer<NestedKey: CodingKey>(
+        keyedBy type: NestedKey.Type, forKey key: Key
+    ) throws -> KeyedDecodingContainer<NestedKey> {
+        try read(type, key) { try WireDecoder(session: $0, value: $1, parent: $2).container(keyedBy: type) }
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+        try read([Any].self, key) { try WireDecoder(session: $0, value: $1, parent: $2).unkeyedContainer() }
+    }
+
+    func superDecoder() throws -> any Decoder {
+        let frame = unsafe slot.pointee.frame
+        if frame < 0 { throw decodingHandleOutlived() }
+        let name =
+            unsafe session.state.pointee.usesDefaultKeys
+            ? session.find(PathKey.superKey.stringValue, frame: frame)
+            : session.state.pointee.convertedKeys[frame]?[PathKey.superKey.stringValue] ?? -1
+        return superDecoder(entry: name, frame: frame)
+    }
+
+    func superDecoder(forKey key: Key) throws -> any Decoder {
+        superDecoder(entry: try find(key), frame: unsafe slot.pointee.frame)
+    }
+
+    /// A missing value is seen as null.
+    private func superDecoder(entry: Int, frame: Int) -> any Decoder {
+        let value = entry < 0 ? WireValue(start: 0, end: 0) : session.value(ofEntry: entry)
+        return WireDecoder(session: session, value: value, parent: frame)
+    }
+}
+
+extension DecodingSession {
+    /// Finds the entry of a known key, first where the last map of that type had it; -1 if there is none.
+    @inline(__always)
+    func find(_ table: UnsafeMutablePointer<DecodingKeyTable>, _ index: Int, frame: Int) -> Int {
+        let frame = unsafe state.pointee.frames + frame
+        unsafe frame.pointee.keyTable = unsafe table
+        unsafe frame.pointee.index = index
+        let key = unsafe table.pointee.names + index
+        let (first, end) = unsafe (frame.pointee.firstEntry, frame.pointee.entryEnd)
+        let expected = unsafe first &+ key.pointee.position
+        if expected < end, unsafe isName(ofEntry: expected, key.pointee.name.unsafelyUnwrapped, key.pointee.count) {
+            return expected
+        }
+        return unsafe search(key, first, end)
+    }
+
+    @inline(never)
+    private func search(_ key: UnsafeMutablePointer<DecodingKey>, _ first: Int, _ end: Int) -> Int {
+        var entry = first
+        while entry < end {
+            if unsafe isName(ofEntry: entry, key.pointee.name.unsafelyUnwrapped, key.pointee.count) {
+                unsafe key.pointee.position = entry - first
+                return entry
+            }
+            entry += 1
+        }
+        return -1
+    }
+
+    @inline(__always)
+    private func isName(ofEntry index: Int, _ name: UnsafeRawPointer, _ count: Int) -> Bool {
+        let entry = unsafe state.pointee.entries[index]
+        return unsafe Int(entry.keyCount) == count && memcmp(state.pointee.base + Int(entry.key), name, count) == 0
+    }
+
+    /// Finds the entry of a name; -1 if there is none.
+    func find(_ name: String, frame index: Int) -> Int {
+        let frame = unsafe state.pointee.frames + index
+        unsafe frame.pointee.keyTable = nil
+        unsafe frame.pointee.hasDynamicKey = false
+        var name = name
+        let found = name.withUTF8 { utf8 in
+            var entry = unsafe frame.pointee.firstEntry
+            while unsafe entry < frame.pointee.entryEnd {
+                let count = unsafe Int(state.pointee.entries[entry].keyCount)
+                if count == utf8.count,
+                    unsafe count == 0 || isName(ofEntry: entry, UnsafeRawPointer(utf8.baseAddress.unsafelyUnwrapped), count)
+                {
+                    return entry
+                }
+                entry += 1
+            }
+            return -1
+        }
+        if found >= 0 { unsafe frame.pointee.index = found }
+        return found
+    }
+}

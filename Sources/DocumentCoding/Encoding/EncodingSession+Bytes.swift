@@ -1,0 +1,105 @@
+// Writing bytes into a session's buffer.
+
+import Glibc
+
+extension EncodingSession {
+    /// How far a fixed-size copy may write past the bytes it is asked for.
+    static let slack = 32
+
+    /// Makes room for `more` bytes and the slack behind them.
+    @inline(__always)
+    func reserve(_ more: Int) {
+        if unsafe state.pointee.count &+ more &+ Self.slack > state.pointee.capacity { grow(more) }
+    }
+
+    @inline(never)
+    private func grow(_ more: Int) {
+        let needed = unsafe state.pointee.count + more + Self.slack
+        // Offsets of entries are 32 bits wide; a request is at most 10 MiB.
+        precondition(needed < 1 << 31, "a document of more than 2 GiB cannot be encoded")
+        let larger = unsafe max(state.pointee.capacity * 2, needed)
+        let moved = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 16)
+        unsafe moved.copyMemory(from: state.pointee.base, byteCount: state.pointee.count)
+        unsafe state.pointee.base.deallocate()
+        unsafe state.pointee.base = unsafe moved
+        unsafe state.pointee.capacity = larger
+    }
+
+    // The functions named `put` write without a check: their caller has reserved the room.
+
+    @inline(__always)
+    func put(byte: UInt8) {
+        let count = unsafe state.pointee.count
+        unsafe state.pointee.base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
+        unsafe state.pointee.count = count &+ 1
+    }
+
+    @inline(__always)
+    func put(varint value: UInt64) {
+        var count = unsafe state.pointee.count
+        let base = unsafe state.pointee.base
+        var rest = value
+        while rest >= 0x80 {
+            unsafe base.storeBytes(of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: count, as: UInt8.self)
+            count &+= 1
+            rest >>= 7
+        }
+        unsafe base.storeBytes(of: UInt8(truncatingIfNeeded: rest), toByteOffset: count, as: UInt8.self)
+        unsafe state.pointee.count = count &+ 1
+    }
+
+    @inline(__always)
+    func put(littleEndian value: UInt64) {
+        let count = unsafe state.pointee.count
+        unsafe state.pointee.base.storeBytes(of: value.littleEndian, toByteOffset: count, as: UInt64.self)
+        unsafe state.pointee.count = count &+ 8
+    }
+
+    @inline(__always)
+    func put(bytes: UnsafeRawBufferPointer) {
+        let count = unsafe state.pointee.count
+        if let start = bytes.baseAddress {
+            unsafe (state.pointee.base + count).copyMemory(from: start, byteCount: bytes.count)
+        }
+        unsafe state.pointee.count = count &+ bytes.count
+    }
+
+    /// Reserves room and writes a tag of one or two bytes, the length, and the bytes.
+    @inline(__always)
+    func append(bytes: UnsafeRawBufferPointer, longTag: UInt8) {
+        reserve(bytes.count + 8)
+        put(byte: longTag)
+        put(byte: ValueWireTag.longTagEnd)
+        put(varint: UInt64(bytes.count))
+        unsafe put(bytes: bytes)
+    }
+
+    /// Bytes of a varint.
+    @inline(__always)
+    static func varintSize(_ value: Int) -> Int {
+        value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5
+    }
+
+    /// Fills in the byte left at `place` with the length of everything behind it.
+    @inline(__always)
+    func fillLength(at place: Int) {
+        let length = unsafe state.pointee.count &- place &- 1
+        if length < 0x80 {
+            unsafe state.pointee.base.storeBytes(of: UInt8(truncatingIfNeeded: length), toByteOffset: place, as: UInt8.self)
+        } else {
+            fillLongLength(at: place, length)
+        }
+    }
+
+    @inline(never)
+    private func fillLongLength(at place: Int, _ length: Int) {
+        let extra = Self.varintSize(length) - 1
+        reserve(extra)
+        // The contents move up; both ranges lie within the reserved bytes.
+        let body = unsafe state.pointee.base + place + 1
+        unsafe memmove(body + extra, body, length)
+        unsafe state.pointee.count = place
+        put(varint: UInt64(length))
+        unsafe state.pointee.count += length
+    }
+}

@@ -1,0 +1,217 @@
+// Entries of maps and elements of arrays; and the sorting of entries.
+
+import Glibc
+
+extension EncodingSession {
+    /// Opens an entry of the innermost frame with a ready-made head.
+    @inline(__always)
+    func openEntry(_ head: KeyHead, table: UnsafeMutablePointer<KeyTable>, index: Int) -> OpenEntry {
+        let frame = unsafe state.pointee.frames + state.pointee.top
+        let start = unsafe state.pointee.count
+        unsafe frame.pointee.partStart = start
+        unsafe frame.pointee.keyTable = unsafe table
+        unsafe frame.pointee.keyIndex = index
+        reserve(head.length)
+        let target = unsafe state.pointee.base + start
+        let source = unsafe head.bytes.unsafelyUnwrapped
+        // The head's room is a multiple of 16, and the buffer has that much slack.
+        var copied = 0
+        repeat {
+            let block = unsafe source.load(fromByteOffset: copied, as: SIMD16<UInt8>.self)
+            unsafe target.storeBytes(of: block, toByteOffset: copied, as: SIMD16<UInt8>.self)
+            copied &+= 16
+        } while copied < head.length
+        unsafe target.storeBytes(of: frame.pointee.entryTag, as: UInt8.self)
+        let valueStart = start &+ head.length
+        unsafe state.pointee.count = valueStart
+        return OpenEntry(prefix: head.prefix, start: start, valueStart: valueStart)
+    }
+
+    /// Opens an entry of the innermost frame.
+    func openEntry(named name: String) throws -> OpenEntry {
+        try checkFieldName(name)
+        let frame = unsafe state.pointee.frames + state.pointee.top
+        let start = unsafe state.pointee.count
+        unsafe frame.pointee.partStart = start
+        unsafe frame.pointee.keyTable = nil
+        var name = name
+        let prefix = name.withUTF8 { utf8 in
+            reserve(utf8.count + 12)
+            unsafe put(byte: frame.pointee.entryTag)
+            put(byte: 0)
+            put(byte: ValueWireTag.entryKey)
+            put(varint: UInt64(utf8.count))
+            let nameStart = count
+            unsafe put(bytes: UnsafeRawBufferPointer(utf8))
+            let prefix = keyPrefix(at: nameStart, count: utf8.count)
+            put(byte: ValueWireTag.entryValue)
+            put(byte: 0)
+            return prefix
+        }
+        return OpenEntry(prefix: prefix, start: start, valueStart: count)
+    }
+
+    /// The prefix of a name in the buffer, behind which the buffer's slack may be read.
+    @inline(__always)
+    private func keyPrefix(at start: Int, count: Int) -> UInt64 {
+        if count == 0 { return 0 }
+        let word = unsafe UInt64(bigEndian: (state.pointee.base + start).loadUnaligned(as: UInt64.self))
+        return count >= 8 ? word : word & ~(UInt64.max >> UInt64(count * 8))
+    }
+
+    /// Ends an entry whose value was written.
+    @inline(__always)
+    func closeEntry(_ entry: OpenEntry) {
+        let frame = unsafe state.pointee.frames + state.pointee.top
+        let end = unsafe state.pointee.count
+        let base = unsafe state.pointee.base
+        let entryLength = end &- entry.start &- 2
+        if entryLength < 0x80 {
+            unsafe base.storeBytes(
+                of: UInt8(truncatingIfNeeded: end &- entry.valueStart), toByteOffset: entry.valueStart &- 1, as: UInt8.self)
+            unsafe base.storeBytes(
+                of: UInt8(truncatingIfNeeded: entryLength), toByteOffset: entry.start &+ 1, as: UInt8.self)
+        } else {
+            fillLength(at: entry.valueStart - 1)
+            fillLength(at: entry.start + 1)
+        }
+        if unsafe entry.prefix <= frame.pointee.lastPrefix { unsafe frame.pointee.isUnsorted = true }
+        unsafe frame.pointee.lastPrefix = entry.prefix
+        let place = unsafe state.pointee.entryCount
+        if unsafe place == state.pointee.entryCapacity { growEntries() }
+        unsafe (state.pointee.entries + place).initialize(
+            to: EncodedEntry(
+                prefix: entry.prefix, start: UInt32(truncatingIfNeeded: entry.start),
+                end: UInt32(truncatingIfNeeded: state.pointee.count)))
+        unsafe state.pointee.entryCount = place &+ 1
+    }
+
+    /// Takes back an entry or element whose value failed or leaves nothing.
+    @inline(__always)
+    func dropPart(from start: Int) {
+        unsafe state.pointee.count = start
+    }
+
+    @inline(never)
+    private func growEntries() {
+        let capacity = unsafe state.pointee.entryCapacity
+        let larger = UnsafeMutablePointer<EncodedEntry>.allocate(capacity: capacity * 2)
+        unsafe larger.moveInitialize(from: state.pointee.entries, count: capacity)
+        unsafe state.pointee.entries.deallocate()
+        unsafe state.pointee.entries = unsafe larger
+        unsafe state.pointee.entryCapacity = capacity * 2
+    }
+
+    /// Opens an element of the innermost frame; returns where it begins.
+    @inline(__always)
+    func openElement() -> Int {
+        reserve(2)
+        let start = unsafe state.pointee.count
+        unsafe state.pointee.frames[state.pointee.top].partStart = start
+        put(byte: ValueWireTag.arrayElement)
+        put(byte: 0)
+        return start
+    }
+
+    /// Ends an element whose value was written.
+    @inline(__always)
+    func closeElement(_ start: Int) {
+        fillLength(at: start &+ 1)
+        unsafe state.pointee.frames[state.pointee.top].count &+= 1
+    }
+
+    // MARK: Sorting
+
+    /// Puts the entries of a map in the order of their names; of entries with one name the last stays.
+    ///
+    /// The entries are the last bytes of the buffer. They are copied behind its end in order and back as one block.
+    @inline(never)
+    func sortEntries(of frame: UnsafeMutablePointer<EncodingFrame>) {
+        let first = unsafe frame.pointee.firstEntry
+        let count = unsafe state.pointee.entryCount - first
+        var entries = unsafe UnsafeMutableBufferPointer(start: state.pointee.entries + first, count: count)
+        if count <= 16 { unsafe insertionSort(entries) } else { unsafe entries.sort { isBefore($0, $1) } }
+
+        let bodyStart = unsafe frame.pointee.bodyStart
+        let bodyLength = unsafe state.pointee.count - bodyStart
+        reserve(bodyLength)
+        let body = unsafe state.pointee.base + bodyStart
+        let sorted = unsafe body + bodyLength
+        var length = 0
+        for position in 0..<count {
+            let entry = unsafe entries[position]
+            if position + 1 < count, unsafe entry.prefix == entries[position + 1].prefix,
+                unsafe compareNames(entry, entries[position + 1]) == 0
+            {
+                continue
+            }
+            let size = Int(entry.end - entry.start)
+            unsafe copyWithSlack(sorted + length, state.pointee.base + Int(entry.start), size)
+            length += size
+        }
+        unsafe memcpy(body, sorted, length)
+        unsafe state.pointee.count = bodyStart + length
+    }
+
+    /// Copies a short entry as two blocks; the bytes written too many lie in the slack or are written again.
+    @inline(__always)
+    private func copyWithSlack(_ target: UnsafeMutableRawPointer, _ source: UnsafeMutableRawPointer, _ count: Int) {
+        if count <= 32 {
+            let low = unsafe source.loadUnaligned(as: SIMD16<UInt8>.self)
+            let high = unsafe source.loadUnaligned(fromByteOffset: 16, as: SIMD16<UInt8>.self)
+            unsafe target.storeBytes(of: low, as: SIMD16<UInt8>.self)
+            unsafe target.storeBytes(of: high, toByteOffset: 16, as: SIMD16<UInt8>.self)
+        } else {
+            unsafe memcpy(target, source, count)
+        }
+    }
+
+    @inline(__always)
+    private func insertionSort(_ entries: UnsafeMutableBufferPointer<EncodedEntry>) {
+        var sorted = 1
+        while sorted < entries.count {
+            let entry = unsafe entries[sorted]
+            var place = sorted
+            while place > 0, unsafe isBefore(entry, entries[place - 1]) {
+                unsafe entries[place] = unsafe entries[place - 1]
+                place -= 1
+            }
+            unsafe entries[place] = entry
+            sorted += 1
+        }
+    }
+
+    /// Order by name; entries of one name keep the order they were written in.
+    @inline(__always)
+    private func isBefore(_ left: EncodedEntry, _ right: EncodedEntry) -> Bool {
+        if left.prefix != right.prefix { return left.prefix < right.prefix }
+        let order = compareNames(left, right)
+        return order != 0 ? order < 0 : left.start < right.start
+    }
+
+    @inline(never)
+    private func compareNames(_ left: EncodedEntry, _ right: EncodedEntry) -> Int {
+        let leftName = unsafe name(at: Int(left.start))
+        let rightName = unsafe name(at: Int(right.start))
+        let order = unsafe memcmp(leftName.baseAddress!, rightName.baseAddress!, min(leftName.count, rightName.count))
+        return order != 0 ? Int(order) : leftName.count - rightName.count
+    }
+
+    /// The name of the entry that begins at an offset, complete or with its lengths still to be filled in.
+    func name(at start: Int) -> UnsafeRawBufferPointer {
+        var at = start + 1
+        // The entry's own length: one byte while it is open.
+        while unsafe state.pointee.base.load(fromByteOffset: at, as: UInt8.self) >= 0x80 { at += 1 }
+        at += 2
+        var count = 0
+        var shift = 0
+        while true {
+            let byte = unsafe state.pointee.base.load(fromByteOffset: at, as: UInt8.self)
+            at += 1
+            count |= Int(byte & 0x7f) << shift
+            if byte < 0x80 { break }
+            shift += 7
+        }
+        return unsafe UnsafeRawBufferPointer(start: state.pointee.base + at, count: count)
+    }
+}

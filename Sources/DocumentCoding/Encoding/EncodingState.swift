@@ -1,0 +1,160 @@
+// The memory of one encoding: bytes, open maps and arrays, entries to be sorted.
+//
+// # How encoding works
+//
+// Bytes are written forwards into one buffer while the standard library walks the value:
+//
+//     12 .. 0a 05 t i t l e 12 .. 8a 01 04 D u n e      an entry: tag, length, key, value
+//        ^                     ^
+//        one byte is left for each length; only when it turns out to be 128 or more are the bytes behind it moved up
+//
+// The stack of frames holds a frame for each value being encoded. A frame is undecided until its value asks for a
+// container. While a map is open its entries are noted (first eight bytes of the key, start, end); if they did not come
+// in order of their names they are put in order when the map ends, which copies them once. So the output is canonical.
+//
+// # Why the containers are so thin
+//
+// The standard library boxes each keyed container in an object and calls it through unspecialised witnesses. That is
+// most of the cost, so everything around it is made cheap (measured in docs/codable.md):
+//
+// - Containers hold one trivial word, a pointer to a slot, and no class reference: nothing is retained per call.
+// - The boxes are kept, per key type, and lent out again (`KeyedSlot`). A box that its borrower kept is detected by its
+//   reference count and left to the borrower.
+// - A key enumeration without payloads is one byte: it indexes ready-made entry heads (`KeyTable`), so a key's string is
+//   asked for once per thread.
+// - What is special about a type (`Date`, arrays, dictionaries, property wrappers) is looked up by the address of its
+//   metadata (`TypeRecord`) and not asked with casts.
+//
+// # Nested containers
+//
+// `nestedContainer` and `superEncoder` may be written to in any order and as long as their parent is open. Each gets a
+// session of its own (`EncodingSession+Children`), whose bytes become an entry when the parent is closed.
+
+import Glibc
+
+/// A value being encoded.
+@safe struct EncodingFrame {
+    enum Kind: UInt8 {
+        /// The value has not asked for a container yet.
+        case undecided
+        case map
+        case array
+        /// A scalar, or whatever a single-value container wrote.
+        case single
+        /// A sentinel: it was noted elsewhere and leaves nothing in the bytes.
+        case omitted
+    }
+
+    var kind: Kind
+    /// The tag of this map's entries.
+    var entryTag: UInt8
+    /// The entries noted so far are not in order, or two of them may have equal names.
+    var isUnsorted: Bool
+    /// There are child sessions to be gathered when the frame closes.
+    var hasChildren: Bool
+    /// Tells this use of the frame's place from earlier and later ones; 0 = closed.
+    var serial: UInt32
+    /// Where the value begins: offset of its tag.
+    var valueStart: Int
+    /// Where the contents of the map or array begin.
+    var bodyStart: Int
+    /// The first of the map's entries on the stack of entries.
+    var firstEntry: Int
+    /// Elements of an array so far.
+    var count: Int
+    /// The prefix of the last entry's name.
+    var lastPrefix: UInt64
+    /// Where the entry or element being written begins.
+    var partStart: Int
+    /// The key of the entry being written is `keyIndex` of `keyTable`; without a table it is in the bytes.
+    var keyTable: UnsafeMutablePointer<KeyTable>?
+    var keyIndex: Int
+    /// The keyed containers lent for this frame.
+    var slots: UnsafeMutablePointer<KeyedEncodingSlot>?
+}
+
+/// An entry of an open map.
+struct EncodedEntry {
+    /// The first eight bytes of the name, big-endian, zeros behind: names that differ there compare as these do.
+    var prefix: UInt64
+    var start: UInt32
+    var end: UInt32
+}
+
+/// An entry whose value is being written.
+struct OpenEntry {
+    var prefix: UInt64
+    /// Offset of the entry's tag.
+    var start: Int
+    /// Offset of the value's first byte; the byte before is left for its length.
+    var valueStart: Int
+}
+
+/// What a session owns. One thread uses it at a time; it is recycled and never freed, so that a container kept too long
+/// finds a closed frame and not freed memory.
+@safe struct EncodingState {
+    // Owner: this state. Bounds: capacity bytes, of which count are written.
+    var base: UnsafeMutableRawPointer
+    var capacity: Int
+    var count = 0
+
+    var frames: UnsafeMutablePointer<EncodingFrame>
+    var frameCapacity: Int
+    /// The innermost open frame, or -1.
+    var top = -1
+
+    var entries: UnsafeMutablePointer<EncodedEntry>
+    var entryCapacity: Int
+    var entryCount = 0
+
+    var lastSerial: UInt32 = 0
+    /// What the thread knows of types.
+    let tables: UnsafeMutablePointer<EncodingTables>
+
+    // Copies of the strategies that are asked for all the time.
+    var usesDefaultKeys = true
+    var writesTimestamps = true
+    /// Objects are passed through for `[String: Any]` (see `TreeObjects`); the rules of documents are not checked.
+    var isTree = false
+
+    /// The encoder of this call; nil between calls.
+    var encoder: FirestoreEncoder?
+    /// The database that references must be of, `projects/P/databases/D`; nil = any.
+    var database: String?
+    /// The sentinels met, in a root session.
+    var transforms: [FieldTransformData] = []
+    var deletedPaths: [[String]] = []
+    var objects: [AnyObject] = []
+
+    /// Swift keys of the entries being written, by frame, while the key strategy is not the default.
+    var swiftKeys: [(any CodingKey)?] = []
+    /// Sessions of nested containers of open frames; those of one frame are neighbours.
+    var children: [ChildSession] = []
+    /// Where a child session hangs.
+    var parent: ParentLink?
+
+    /// The next of the thread's idle sessions.
+    var nextIdle: UnsafeMutablePointer<EncodingState>?
+
+    init(tables: UnsafeMutablePointer<EncodingTables>) {
+        capacity = 256
+        unsafe base = .allocate(byteCount: capacity, alignment: 16)
+        frameCapacity = 4
+        unsafe frames = .allocate(capacity: frameCapacity)
+        entryCapacity = 16
+        unsafe entries = .allocate(capacity: entryCapacity)
+        unsafe self.tables = unsafe tables
+    }
+}
+
+/// A handle on an `EncodingState`: one trivial word, so that containers pass it without reference counting.
+@safe struct EncodingSession {
+    // Owner: the thread's pool. Lifetime: never freed.
+    let state: UnsafeMutablePointer<EncodingState>
+
+    /// Containers nest no deeper than this; past it encoding throws. The server's limit is 20.
+    static let depthMax = 100
+
+    @inline(__always) var count: Int { unsafe state.pointee.count }
+    @inline(__always) var top: Int { unsafe state.pointee.top }
+}
