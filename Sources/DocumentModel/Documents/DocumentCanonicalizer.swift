@@ -23,8 +23,8 @@ package enum DocumentCanonicalizer {
 
     /// Where one entry's key and value stand in the bytes of its map.
     private struct Entry {
-        var key = 0..<0
-        var value = 0..<0
+        var key: Range<Int>
+        var value: Range<Int>
     }
 
     private static func entries(
@@ -38,24 +38,8 @@ package enum DocumentCanonicalizer {
                 try reader.skip(tag)
                 continue
             }
-            let entryEnd = try reader.endOfLengthDelimited()
-            var entry = Entry(key: entryEnd..<entryEnd, value: entryEnd..<entryEnd)
-            var parts = WireReader(bytes.extracting(0..<entryEnd))
-            parts.position = reader.position
-            while let part = try parts.nextTag() {
-                switch part.rawValue {
-                case 0x0a:
-                    let end = try parts.endOfLengthDelimited()
-                    entry.key = parts.position..<end
-                    parts.position = end
-                case 0x12:
-                    let end = try parts.endOfLengthDelimited()
-                    entry.value = parts.position..<end
-                    parts.position = end
-                default: try parts.skip(part)
-                }
-            }
-            reader.position = entryEnd
+            let (key, value) = try reader.mapEntry()
+            let entry = Entry(key: key, value: value)
             if isSorted, let last = entries.last {
                 isSorted = bytes.extracting(last.key).compareBytes(bytes.extracting(entry.key)) < 0
             }
@@ -83,7 +67,7 @@ package enum DocumentCanonicalizer {
     private static func value(_ bytes: RawSpan, into writer: inout WireWriter, depth: Int) throws(InvalidDocument) {
         if depth > Limits.nestingDepth { throw InvalidDocument(.nestedTooDeeply, offset: 0) }
         var reader = WireReader(bytes)
-        let tag = try seekLastTypedField(&reader)
+        let tag = try reader.seekLastTypedField()
         switch tag.rawValue {
         case ValueTag.boolean: writer.appendField(1, boolean: try reader.varint() != 0)
         case ValueTag.null: writer.appendField(11, varint: 0)
@@ -116,20 +100,5 @@ package enum DocumentCanonicalizer {
         case ValueTag.integer: writer.appendField(2, varint: try reader.varint())
         default: writer.appendField(tag.fieldNumber, bytes: try reader.lengthDelimited())
         }
-    }
-
-    /// Moves a reader to the payload of the last field of a `Value` message that sets a type.
-    private static func seekLastTypedField(_ reader: inout WireReader) throws(InvalidDocument) -> WireTag {
-        var last: (tag: WireTag, position: Int)?
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case 1, 2, 3, 5, 6, 8, 9, 10, 11, 17, 18: last = (tag, reader.position)
-            default: break
-            }
-            try reader.skip(tag)
-        }
-        guard let last else { throw InvalidDocument(.valueTypeMissing, offset: 0) }
-        reader.position = last.position
-        return last.tag
     }
 }

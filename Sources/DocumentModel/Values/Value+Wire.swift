@@ -13,43 +13,36 @@ extension Value {
         // Deeper than any stored value, to serve messages that are not checked yet, and bounded.
         if depth > Limits.nestingDepth * 2 { throw InvalidDocument(.nestedTooDeeply, offset: 0) }
         var reader = WireReader(wire)
-        var result: Value?
-        while let tag = try reader.nextTag() {
-            switch tag.rawValue {
-            case ValueTag.null:
-                _ = try reader.varint()
-                result = .null
-            case ValueTag.boolean: result = .boolean(try reader.boolean(tag))
-            case ValueTag.integer: result = .integer(try reader.int64(tag))
-            case ValueTag.double: result = .double(try reader.double(tag))
-            case ValueTag.timestamp: result = .timestamp(try reader.timestamp(tag))
-            case ValueTag.string: result = .string(try reader.string(tag))
-            case ValueTag.bytes: result = .bytes(try reader.byteArray(tag))
-            case ValueTag.reference: result = .reference(try reader.string(tag))
-            case ValueTag.geoPoint: result = .geoPoint(try GeoPointValue(wire: try reader.span(tag)))
-            case ValueTag.array:
-                var array = try reader.message(tag)
-                var elements: [Value] = []
-                while let element = try array.nextTag() {
-                    if element.fieldNumber == 1 {
-                        elements.append(try Value(wire: try array.span(element), depth: depth + 1))
-                    } else {
-                        try array.skip(element)
-                    }
+        let tag = try reader.seekLastTypedField()
+        switch tag.rawValue {
+        case ValueTag.null:
+            _ = try reader.varint()
+            self = .null
+        case ValueTag.boolean: self = .boolean(try reader.boolean(tag))
+        case ValueTag.integer: self = .integer(try reader.int64(tag))
+        case ValueTag.double: self = .double(try reader.double(tag))
+        case ValueTag.timestamp: self = .timestamp(try reader.timestamp(tag))
+        case ValueTag.string: self = .string(try reader.string(tag))
+        case ValueTag.bytes: self = .bytes(try reader.byteArray(tag))
+        case ValueTag.reference: self = .reference(try reader.string(tag))
+        case ValueTag.geoPoint: self = .geoPoint(try GeoPointValue(wire: try reader.span(tag)))
+        case ValueTag.array:
+            var array = try reader.message(tag)
+            var elements: [Value] = []
+            while let element = try array.nextTag() {
+                if element.fieldNumber == 1 {
+                    elements.append(try Value(wire: try array.span(element), depth: depth + 1))
+                } else {
+                    try array.skip(element)
                 }
-                result = .array(elements)
-            case ValueTag.map:
-                let map = try reader.span(tag)
-                result = .map(try MapValue(entries: map, field: 1, depth: depth + 1))
-            default:
-                if ValueTag.pipelineFields.contains(tag.fieldNumber) {
-                    throw InvalidDocument(.pipelineValue, offset: reader.position)
-                }
-                try reader.skip(tag)
             }
+            self = .array(elements)
+        case ValueTag.map:
+            let map = try reader.span(tag)
+            self = .map(try MapValue(entries: map, field: 1, depth: depth + 1))
+        default:
+            throw InvalidDocument(.wrongWireType, offset: reader.position)
         }
-        guard let result else { throw InvalidDocument(.valueTypeMissing, offset: 0) }
-        self = result
     }
 
     /// Appends the value as the canonical bytes of a `Value` message, without tag and length of its own.
@@ -101,18 +94,12 @@ extension MapValue {
                 try reader.skip(tag)
                 continue
             }
-            var entry = try reader.message(tag)
-            var key = ""
-            var value: Value?
-            while let part = try entry.nextTag() {
-                switch part.fieldNumber {
-                case 1: key = try entry.string(part)
-                case 2: value = try Value(wire: try entry.span(part), depth: depth)
-                default: try entry.skip(part)
-                }
+            try reader.expect(tag, .lengthDelimited)
+            let entry = try reader.mapEntry()
+            guard let key = String(validatingUTF8: entries.extracting(entry.key)) else {
+                throw InvalidDocument(.invalidUTF8, offset: entry.key.lowerBound)
             }
-            guard let value else { throw InvalidDocument(.valueTypeMissing, offset: reader.position) }
-            self[key] = value
+            self[key] = try Value(wire: entries.extracting(entry.value), depth: depth)
         }
     }
 

@@ -110,3 +110,49 @@ extension TimestampValue {
         }
     }
 }
+
+// MARK: Values and entries
+
+extension WireReader {
+    /// Reads a `Value` message to its end and moves back to the payload of the last field that sets a type: the one that
+    /// counts. Throws for pipeline-only values and when there is no type.
+    @_lifetime(self: copy self)
+    mutating func seekLastTypedField() throws(InvalidDocument) -> WireTag {
+        var last: (tag: WireTag, position: Int)?
+        while let tag = try nextTag() {
+            switch tag.fieldNumber {
+            case 1, 2, 3, 5, 6, 8, 9, 10, 11, 17, 18: last = (tag, position)
+            case 19...22: throw InvalidDocument(.pipelineValue, offset: position)
+            default: break
+            }
+            try skip(tag)
+        }
+        guard let last else { throw InvalidDocument(.valueTypeMissing, offset: 0) }
+        position = last.position
+        return last.tag
+    }
+
+    /// Moves past a map entry and returns where its key and its value stand in `bytes`; the last of each counts. An
+    /// absent key is an empty one.
+    @_lifetime(self: copy self)
+    mutating func mapEntry() throws(InvalidDocument) -> (key: Range<Int>, value: Range<Int>) {
+        let end = try endOfLengthDelimited()
+        var key = end..<end
+        var value: Range<Int>?
+        var parts = WireReader(bytes.extracting(0..<end))
+        parts.position = position
+        while let part = try parts.nextTag() {
+            switch part.fieldNumber {
+            case 1, 2:
+                try parts.expect(part, .lengthDelimited)
+                let end = try parts.endOfLengthDelimited()
+                if part.fieldNumber == 1 { key = parts.position..<end } else { value = parts.position..<end }
+                parts.position = end
+            default: try parts.skip(part)
+            }
+        }
+        guard let value else { throw InvalidDocument(.valueTypeMissing, offset: position) }
+        position = end
+        return (key, value)
+    }
+}

@@ -38,6 +38,22 @@ import Testing
         }
     }
 
+    @Test("The last type set in a value counts, whatever stands in the ones before it")
+    func overridden() throws {
+        // A string that is not UTF-8, then an integer.
+        let bytes: [UInt8] = [0x8a, 0x01, 0x01, 0xff, 0x10, 0x07]
+        #expect(try Value(wire: bytes.span.bytes) == 7)
+        #expect(try !DocumentValidator.validate(value: bytes.span.bytes).isCanonical)
+    }
+
+    @Test("The document that docs/values.md spells out")
+    func documented() {
+        let fields: MapValue = ["a": 1, "b": ["x"]]
+        let first: [UInt8] = [0x12, 0x07, 0x0a, 0x01, 0x61, 0x12, 0x02, 0x10, 0x01]
+        let second: [UInt8] = [0x12, 0x0d, 0x0a, 0x01, 0x62, 0x12, 0x08, 0x4a, 0x06, 0x0a, 0x04, 0x8a, 0x01, 0x01, 0x78]
+        #expect(fields.documentBytes == first + second)
+    }
+
     @Test("Equality is that of stored bytes")
     func equality() {
         #expect(Value.integer(3) != .double(3))
