@@ -16,8 +16,18 @@ package enum KeyEncoding {
     ///
     ///     "ab"  61 62 00        ""  00        00 01 02  01 01 01 02 02 00
     package static func append(escaped bytes: RawSpan, into writer: inout WireWriter) {
+        let count = bytes.byteCount
         var start = 0
-        for offset in 0..<bytes.byteCount {
+        var offset = 0
+        while offset < count {
+            if count - offset >= 8 {
+                // In bounds by the comparison. Eight bytes of which none is below 2 need no escape.
+                let word = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self)
+                if (word &- 0x0202_0202_0202_0202) & ~word & 0x8080_8080_8080_8080 == 0 {
+                    offset += 8
+                    continue
+                }
+            }
             let byte = bytes[byteAt: offset]
             if byte <= 1 {
                 writer.append(bytes.extracting(start..<offset))
@@ -25,8 +35,9 @@ package enum KeyEncoding {
                 writer.append(byte: byte + 1)
                 start = offset + 1
             }
+            offset += 1
         }
-        writer.append(bytes.extracting(start..<bytes.byteCount))
+        writer.append(bytes.extracting(start..<count))
         writer.append(byte: 0)
     }
 

@@ -41,9 +41,20 @@ extension RawSpan {
     }
 
     /// Offset of the first `byte` at or after `start`, or nil.
-    @inlinable
+    @usableFromInline
     package func firstOffset(of byte: UInt8, from start: Int = 0) -> Int? {
+        precondition(start >= 0, "byte offset out of bounds")
         var offset = start
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        while byteCount - offset >= 8 {
+            // In bounds by the comparison. A byte that matches becomes zero, and only below the first zero byte can the
+            // subtraction not borrow: the lowest high bit left is the first match.
+            let word = unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self)
+            let difference = UInt64(littleEndian: word) ^ (ones &* UInt64(byte))
+            let matches = (difference &- ones) & ~difference & (ones &<< 7)
+            if matches != 0 { return offset + matches.trailingZeroBitCount / 8 }
+            offset += 8
+        }
         while offset < byteCount {
             if self[byteAt: offset] == byte { return offset }
             offset += 1
@@ -63,11 +74,9 @@ extension [UInt8] {
 extension String {
     /// The text of the bytes, or nil when they are not valid UTF-8.
     package init?(validatingUTF8 bytes: RawSpan) {
-        let text = unsafe bytes.withUnsafeBytes { buffer in
-            unsafe String(validating: buffer, as: UTF8.self)
-        }
-        guard let text else { return nil }
-        self = text
+        // Checking first and decoding then is several times faster than `String(validating:as:)`.
+        guard UTF8Validation.isValid(bytes) else { return nil }
+        self.init(repairingUTF8: bytes)
     }
 
     /// The text of the bytes; what is not valid UTF-8 is replaced by U+FFFD. For messages to people.

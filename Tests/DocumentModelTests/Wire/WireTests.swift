@@ -124,3 +124,44 @@ import Testing
         #expect((String(validatingUTF8: bytes.span.bytes) != nil) == valid)
     }
 }
+
+@Suite struct ByteHelperTests {
+    @Test("The first occurrence of a byte is found wherever it stands", arguments: [0, 1, 2, 0x2f, 0x7f, 0x80, 0xff] as [UInt8])
+    func firstOffset(byte: UInt8) {
+        // The neighbours of the byte must not be taken for it.
+        let filler: [UInt8] = [byte &+ 1, byte &- 1, byte ^ 0x80, byte ^ 1]
+        for count in 0..<40 {
+            let without = (0..<count).map { filler[$0 % 4] }
+            #expect(without.span.bytes.firstOffset(of: byte) == nil)
+            for place in 0..<count {
+                var bytes = without
+                bytes[place] = byte
+                let with = bytes
+                for start in 0...count {
+                    #expect(with.span.bytes.firstOffset(of: byte, from: start) == (start <= place ? place : nil))
+                }
+            }
+        }
+    }
+
+    @Test("Escaped bytes sort like the bytes, at every length and place")
+    func escaping() {
+        func escaped(_ bytes: [UInt8]) -> [UInt8] {
+            var writer = WireWriter()
+            KeyEncoding.append(escaped: bytes.span.bytes, into: &writer)
+            return writer.copyBytes()
+        }
+        for count in 0..<20 {
+            let plain = [UInt8](repeating: 7, count: count)
+            #expect(escaped(plain) == plain + [0])
+            for place in 0..<count {
+                for byte in [0, 1, 2, 0xff] as [UInt8] {
+                    var bytes = plain
+                    bytes[place] = byte
+                    let expected = bytes.flatMap { (byte: UInt8) -> [UInt8] in byte <= 1 ? [1, byte + 1] : [byte] } + [0]
+                    #expect(escaped(bytes) == expected)
+                }
+            }
+        }
+    }
+}
