@@ -47,6 +47,7 @@ struct Checkpoint {
                 update = try TreeUpdate.begin(core.tree, horizon: state.horizon)
             }
         }
+        if !deferred.isEmpty { update.endOrder() }
         for nodes in deferred { try update.apply(nodes, of: overlay, keepsHistory: false) }
         state.checkpoint = max(state.checkpoint, overlay.versionMax)
         state.firstSegment = frozen.nextSegment

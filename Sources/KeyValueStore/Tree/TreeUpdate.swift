@@ -16,6 +16,8 @@ struct TreeUpdate: ~Copyable {
     /// The highest key of `main` when the transaction began; keys above it are appended.
     private let lastKey: [UInt8]?
     private var isAppending = false
+    /// Keys still come in order.
+    private var mayAppend = true
 
     /// A copy of the value that is being superseded: LMDB's bytes do not survive the next change.
     private let scratch = ByteBuffer(capacity: 4096)
@@ -114,6 +116,12 @@ extension TreeUpdate {
         }
     }
 
+    /// The keys that follow may lie below those before.
+    mutating func endOrder() {
+        mayAppend = false
+        isAppending = false
+    }
+
     /// Writes to history all values of a key but the newest: those in the overlay, and the one in `main` (in `scratch`).
     private mutating func supersede(
         _ key: UnsafeRawBufferPointer, _ nodes: [UInt32], of overlay: Overlay, existing: UInt64?
@@ -141,7 +149,7 @@ extension TreeUpdate {
     private mutating func insert(
         _ key: UnsafeRawBufferPointer, _ version: UInt64, _ value: UnsafeRawBufferPointer
     ) throws(StorageError) -> Bool {
-        if !isAppending {
+        if mayAppend && !isAppending {
             isAppending = lastKey.map { last in unsafe last.withUnsafeBytes { unsafe compareBytes(key, $0) > 0 } } ?? true
         }
         if isAppending {
