@@ -1,7 +1,14 @@
 // The document store: a directory of databases, their documents, transactions and the thread that commits.
+//
+//     DocumentStore          the facade; any thread
+//     CommitPipeline         the commit thread (docs/commits.md)
+//     StoreReader            one per reading thread
+//     KeyValueStore          log, overlay, tree beneath (docs/storage.md); the keys are drawn in docs/keys.md
 
 package import DocumentModel
+internal import Glibc
 internal import KeyValueStore
+internal import Synchronization
 
 /// An open store.
 ///
@@ -10,19 +17,64 @@ internal import KeyValueStore
 package final class DocumentStore: Sendable {
     package let configuration: StoreConfiguration
 
-    private init(configuration: StoreConfiguration) {
-        self.configuration = configuration
-    }
+    let engine: StorageEngine
+    let versions: VersionClock
+    let databases: DatabaseDirectory
+    let transactions: TransactionTable
+    private let queue: CommitQueue
+    private let counters = StoreCounters()
+    /// The commit thread; nil once it has been joined.
+    private let commitThread: Mutex<pthread_t?>
 
     /// Opens or creates the store in the configuration's directory and recovers what a crash left in its log.
+    ///
+    /// - Throws: `StorageError` (locked by another process, unknown format, corrupt, out of space).
     package static func open(_ configuration: StoreConfiguration) throws -> DocumentStore {
-        fatalError("not built yet")
+        try DocumentStore(configuration)
+    }
+
+    private init(_ configuration: StoreConfiguration) throws {
+        self.configuration = configuration
+        databases = DatabaseDirectory(maximum: configuration.databasesMaximum)
+        let recovery = Recovery(configuration: configuration, databases: databases)
+        engine = try EmbeddedEngine.open(
+            directory: configuration.directory, options: DocumentStore.engineOptions(configuration),
+            replay: recovery.replay)
+        try recovery.loadIfNeeded(from: engine)
+        versions = VersionClock(clock: configuration.clock, engine: engine)
+        transactions = TransactionTable(configuration: configuration)
+        queue = CommitQueue(
+            requestsMaximum: configuration.queuedRequestsMaximum, bytesMaximum: configuration.queuedBytesMaximum)
+        let pipeline = try CommitPipeline(
+            configuration: configuration, engine: engine, versions: versions, databases: databases,
+            transactions: transactions, queue: queue, counters: counters, sessions: recovery.sessions)
+        commitThread = Mutex(try WorkerThread.start { pipeline.run() })
+    }
+
+    private static func engineOptions(_ configuration: StoreConfiguration) -> EngineOptions {
+        var options = configuration.engine
+        options.latestOnlySpaces = [
+            KeySpace.meta.rawValue, KeySpace.catalogue.rawValue, KeySpace.sessions.rawValue,
+        ]
+        options.clock = { configuration.clock.nowMicroseconds }
+        return options
     }
 
     /// Answers what was submitted, writes everything to the tree and frees the directory. Later submissions are answered
-    /// `UNAVAILABLE`. No reader may be in use.
-    package func close() {
-        fatalError("not built yet")
+    /// `UNAVAILABLE`. No reader may be in use. Closing twice is fine.
+    /// - Returns: what kept the storage from closing cleanly; nothing acknowledged is lost by it.
+    @discardableResult
+    package func close() -> (any Error)? {
+        queue.close()
+        let thread = commitThread.withLock { $0.take() }
+        guard let thread else { return nil }
+        pthread_join(thread, nil)
+        do throws(StorageError) {
+            try engine.close()
+            return nil
+        } catch {
+            return error
+        }
     }
 
     /// A reader for the calling thread.
@@ -30,16 +82,18 @@ package final class DocumentStore: Sendable {
         StoreReader(store: self)
     }
 
+    // MARK: Writing
+
     /// Applies the request's writes, all or none, and answers when they are durable and visible.
     ///
-    /// Never blocks. The completion is called exactly once, on a thread of the store, and must not block either. The
-    /// errors that a retry may cure: `ABORTED` (a transaction met a conflict: begin again, naming this attempt),
+    /// Never blocks. The completion is called exactly once, on a thread of the store or on this one, and must not block
+    /// either. The errors that a retry may cure: `ABORTED` (a transaction met a conflict: begin again, naming this attempt),
     /// `RESOURCE_EXHAUSTED` (too much is waiting, or the disk is full), `UNAVAILABLE` (closing, or the disk failed: the
     /// outcome is unknown; with a request identifier it is safe to repeat).
     package func commit(
         _ request: CommitRequest, completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
-        fatalError("not built yet")
+        submit(.commit(request, completion))
     }
 
     /// Applies each write by itself: one that fails leaves the others be. The request's transaction must be nil, and no
@@ -47,8 +101,21 @@ package final class DocumentStore: Sendable {
     package func batchWrite(
         _ request: CommitRequest, completion: @escaping @Sendable (Result<BatchWriteResult, RequestError>) -> Void
     ) {
-        fatalError("not built yet")
+        if request.transaction != nil {
+            return completion(.failure(.invalidArgument("A batch of independent writes takes no transaction.")))
+        }
+        if let name = request.writes.firstRepeatedName() {
+            return completion(
+                .failure(.invalidArgument("A batch cannot write the same document twice: \(name)")))
+        }
+        submit(.batch(request, completion))
     }
+
+    private func submit(_ request: QueuedRequest) {
+        if let refusal = queue.submit(request) { request.refuse(refusal) }
+    }
+
+    // MARK: Transactions
 
     /// Begins a transaction. One that retries an aborted attempt may wait for its turn at the documents it conflicted on.
     ///
@@ -57,22 +124,90 @@ package final class DocumentStore: Sendable {
         in database: DatabaseName, options: TransactionOptions,
         completion: @escaping @Sendable (Result<TransactionIdentifier, RequestError>) -> Void
     ) {
-        fatalError("not built yet")
+        do throws(RequestError) {
+            switch options {
+            case .readOnly(let readTime):
+                let time = try readTime.map { (time) throws(RequestError) in try settledReadTime(time) }
+                completion(.success(try begin(in: database, isReadOnly: true, readMicroseconds: time)))
+            case .readWrite(let retried, _):
+                // What the transaction finds missing must have keys all the same.
+                _ = try databases.reserve(database)
+                let attempt = abortedAttempt(named: retried)
+                if let attempt, !attempt.conflicts.isEmpty {
+                    let identifier = transactions.reserveIdentifier()
+                    return submit(
+                        .begin(
+                            BeginRequest(
+                                identifier: identifier, database: database, retried: attempt, completion: completion)))
+                }
+                completion(.success(try begin(in: database, isReadOnly: false, readMicroseconds: nil, attempt)))
+            }
+        } catch {
+            completion(.failure(error))
+        }
+    }
+
+    private func begin(
+        in database: DatabaseName, isReadOnly: Bool, readMicroseconds: UInt64?, _ retried: AbortedAttempt? = nil
+    ) throws(RequestError) -> TransactionIdentifier {
+        let identifier = transactions.reserveIdentifier()
+        try transactions.begin(
+            identifier, in: database, isReadOnly: isReadOnly, readMicroseconds: readMicroseconds ?? versions.readTime(),
+            retried: retried)
+        return identifier
+    }
+
+    /// What is remembered of the attempt that a client wants to retry. Whatever else it names just begins anew.
+    private func abortedAttempt(named bytes: [UInt8]) -> AbortedAttempt? {
+        guard let identifier = try? TransactionIdentifier(bytes: bytes.byteSpan) else { return nil }
+        return transactions.abortedAttempt(identifier)
     }
 
     /// Ends a transaction without a commit. Fine for one that has ended already or is unknown.
-    package func rollback(_ transaction: TransactionIdentifier) {
-        fatalError("not built yet")
+    package func rollback(_ identifier: TransactionIdentifier) {
+        guard let transaction = transactions.end(identifier) else { return }
+        if !transaction.earlierConflicts.isEmpty { queue.submitRelease(identifier.number) }
     }
+
+    /// A time that a client wants to read at, in microseconds, such that nothing will be committed below it any more.
+    func settledReadTime(_ time: TimestampValue) throws(RequestError) -> UInt64 {
+        guard time.isValid, let microseconds = UInt64(exactly: time.microseconds) else { throw .snapshotTooOld }
+        if microseconds > versions.latestReadable { throw .invalidArgument("read_time cannot be in the future") }
+        if microseconds < engine.oldestReadableVersion.microseconds { throw .snapshotTooOld }
+        if !versions.settle(microseconds) {
+            throw RequestError(.unavailable, "Commits up to the read time are still on their way to the disk.")
+        }
+        return microseconds
+    }
+
+    // MARK: Care
 
     /// Figures for metrics and people.
     package var statistics: StoreStatistics {
-        fatalError("not built yet")
+        let load = queue.load
+        return StoreStatistics(
+            commits: counters.commits.load(ordering: .relaxed),
+            documentsWritten: counters.documentsWritten.load(ordering: .relaxed),
+            groups: counters.groups.load(ordering: .relaxed),
+            transactionsAborted: counters.transactionsAborted.load(ordering: .relaxed),
+            repeatsAnswered: counters.repeatsAnswered.load(ordering: .relaxed),
+            transactionsOpen: transactions.openCount, requestsQueued: load.requests, bytesQueued: load.bytes,
+            databases: databases.storedCount, engine: engine.statistics)
+    }
+
+    /// Writes everything committed so far into the tree, and returns when it is there.
+    package func checkpoint() throws {
+        try engine.checkpointNow()
     }
 
     /// Writes a consistent copy of the store, as of one version, to a directory that must not exist or be empty, while
     /// serving. The copy opens like any data directory.
     package func backup(to directory: String) throws {
-        fatalError("not built yet")
+        try engine.backup(to: directory)
+    }
+
+    /// Makes the commit thread look at its clock: for tests that have stepped it.
+    package func noticeTime() {
+        queue.nudge()
     }
 }

@@ -1,5 +1,7 @@
 // What an operator or a test may choose about a store; every bound that protects memory or time stands here.
 
+package import KeyValueStore
+
 /// The settings of one store.
 package struct StoreConfiguration: Sendable {
     /// The data directory; created when missing.
@@ -56,6 +58,9 @@ package struct StoreConfiguration: Sendable {
 
     /// Databases that may come to be in this store; the next is refused with `RESOURCE_EXHAUSTED`.
     package var databasesMaximum = 100_000
+
+    /// Settings of the storage engine. Its clock and the key spaces without history are the store's to set.
+    package var engine = EngineOptions()
 
     package init(directory: String) {
         self.directory = directory

@@ -16,9 +16,7 @@ enum DocumentKey {
     @discardableResult
     static func write(_ path: RawSpan, database: UInt32, into writer: inout WireWriter) -> Parts {
         writer.reset()
-        var idStart = path.byteCount
-        while idStart > 0, path[byteAt: idStart - 1] != UInt8(ascii: "/") { idStart -= 1 }
-        precondition(idStart > 1, "a document path has at least two segments")
+        let idStart = idOffset(ofDocument: path)
         let cutPath = appendCollection(path.extracting(0..<(idStart - 1)), database: database, into: &writer)
         let collectionByteCount = writer.count
         let cutID = appendID(path.extracting(idStart..<path.byteCount), into: &writer)
@@ -48,6 +46,20 @@ enum DocumentKey {
         return true
     }
 
+    /// Writes a collection's key in the catalogue into an empty writer.
+    static func writeCatalogue(_ path: RawSpan, database: UInt32, into writer: inout WireWriter) {
+        writer.reset()
+        writer.append(byte: KeySpace.catalogue.rawValue)
+        writer.append(bigEndian: database)
+        writer.appendPathSegments(path)
+        writer.cutKeyPart(from: KeyLayout.pathOffset)
+    }
+
+    /// The first key after everything that begins with a plain part and was cut there.
+    static func endOfGroup(_ group: [UInt8]) -> [UInt8] {
+        group + [UInt8](repeating: KeyLayout.afterEverything, count: KeyLayout.cutTailBytes + 1)
+    }
+
     /// Appends the document marker and an id to a collection's prefix.
     /// - Returns: whether the id was cut.
     @discardableResult
@@ -66,6 +78,20 @@ enum DocumentKey {
         let start = writer.count
         writer.appendPathSegments(path)
         return writer.cutKeyPart(from: start)
+    }
+
+    /// The path of the collection that a document path lies in.
+    @_lifetime(copy path)
+    static func collectionPath(ofDocument path: RawSpan) -> RawSpan {
+        path.extracting(0..<(idOffset(ofDocument: path) - 1))
+    }
+
+    /// Where the last segment of a document path begins.
+    static func idOffset(ofDocument path: RawSpan) -> Int {
+        var idStart = path.byteCount
+        while idStart > 0, path[byteAt: idStart - 1] != UInt8(ascii: "/") { idStart -= 1 }
+        precondition(idStart > 1, "a document path has at least two segments")
+        return idStart
     }
 
     /// Takes a document key apart, or nil when it is not one of ours.
@@ -88,6 +114,11 @@ enum DocumentKey {
         }
         guard offset > KeyLayout.pathOffset, offset < key.byteCount else { return nil }
         return Parts(collectionByteCount: offset, isCut: isCutID(in: key, collectionByteCount: offset))
+    }
+
+    /// Whether a collection's prefix of this length was cut.
+    static func isCutCollection(byteCount: Int) -> Bool {
+        byteCount > KeyLayout.pathOffset + KeyLayout.plainBytesMaximum
     }
 
     /// Whether the id after a collection's prefix was cut.

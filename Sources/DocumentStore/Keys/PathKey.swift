@@ -65,6 +65,13 @@ extension WireWriter {
     }
 }
 
+extension WireWriter {
+    /// Appends what makes these bytes greater than every key that begins with them.
+    mutating func appendAfterGroup() {
+        for _ in 0...KeyLayout.cutTailBytes { append(byte: KeyLayout.afterEverything) }
+    }
+}
+
 extension RawSpan {
     /// Offset of the first byte that a segment must escape.
     fileprivate func firstOffsetToEscape() -> Int? {

@@ -1,5 +1,8 @@
 // Figures about a running store.
 
+package import KeyValueStore
+internal import Synchronization
+
 /// Counts since the store was opened, and sizes now.
 package struct StoreStatistics: Sendable {
     /// Commits and batches applied.
@@ -14,12 +17,22 @@ package struct StoreStatistics: Sendable {
     package var repeatsAnswered: UInt64 = 0
     /// Transactions open now.
     package var transactionsOpen = 0
-    /// Requests waiting for the commit thread now.
+    /// Requests waiting for the commit thread now, and their bytes.
     package var requestsQueued = 0
-    /// Commits waiting for a lease now.
-    package var commitsParked = 0
-    /// Bytes of the requests waiting now.
     package var bytesQueued = 0
+    /// Databases that hold or held documents.
+    package var databases = 0
+    /// The storage engine's own figures.
+    package var engine: EngineStatistics
+}
 
-    package init() {}
+/// The counters behind the statistics, added to by the commit thread.
+final class StoreCounters: Sendable {
+    let commits = Atomic<UInt64>(0)
+    let documentsWritten = Atomic<UInt64>(0)
+    let groups = Atomic<UInt64>(0)
+    let transactionsAborted = Atomic<UInt64>(0)
+    let repeatsAnswered = Atomic<UInt64>(0)
+    /// Times that catalogue counts could not be staged.
+    let bookFailures = Atomic<UInt64>(0)
 }

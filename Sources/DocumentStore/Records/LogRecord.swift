@@ -41,6 +41,8 @@ struct LogRecordWriter: ~Copyable {
     private var buffer = WireWriter(capacity: 4096)
     /// Items in the record so far.
     private(set) var itemCount = 0
+    /// Where the fields or the result of the last item stand in `bytes`.
+    private(set) var lastPayload = 0..<0
 
     /// Memory kept for the next record; a giant one's is given back.
     private static let keptBytes = 8 << 20
@@ -60,19 +62,20 @@ struct LogRecordWriter: ~Copyable {
     mutating func appendCreated(path: RawSpan, fields: RawSpan) {
         beginItem(.created)
         appendCounted(path)
-        appendCounted(fields)
+        appendPayload(fields)
     }
 
     mutating func appendUpdated(path: RawSpan, createMicroseconds: UInt64, fields: RawSpan) {
         beginItem(.updated)
         appendCounted(path)
         buffer.append(littleEndian: createMicroseconds)
-        appendCounted(fields)
+        appendPayload(fields)
     }
 
     mutating func appendDeleted(path: RawSpan) {
         beginItem(.deleted)
         appendCounted(path)
+        lastPayload = 0..<0
     }
 
     mutating func appendAnswer(to identifier: RequestIdentifier, encodedResult: RawSpan) {
@@ -81,7 +84,7 @@ struct LogRecordWriter: ~Copyable {
         buffer.append(littleEndian: identifier.sessionLow)
         buffer.appendVarint(identifier.sequence)
         buffer.appendVarint(identifier.oldestPending)
-        appendCounted(encodedResult)
+        appendPayload(encodedResult)
     }
 
     private mutating func beginItem(_ kind: LogRecord.ItemKind) {
@@ -92,6 +95,11 @@ struct LogRecordWriter: ~Copyable {
     private mutating func appendCounted(_ bytes: RawSpan) {
         buffer.appendVarint(UInt64(bytes.byteCount))
         buffer.append(bytes)
+    }
+
+    private mutating func appendPayload(_ bytes: RawSpan) {
+        appendCounted(bytes)
+        lastPayload = (buffer.count - bytes.byteCount)..<buffer.count
     }
 }
 

@@ -85,11 +85,10 @@ struct ByteTable: ~Copyable {
         set(key, hash: ByteTable.hash(key), to: value)
     }
 
-    /// Lends the key of the n-th entry, in the order of their coming.
-    @_lifetime(borrow self)
-    borrowing func key(at position: Int) -> RawSpan {
+    /// Appends the key of the n-th entry, in the order of their coming.
+    func appendKey(at position: Int, to writer: inout WireWriter) {
         let entry = entries[position]
-        return keys.bytes.extracting(entry.keyOffset..<(entry.keyOffset + entry.keyCount))
+        writer.append(keys.bytes.extracting(entry.keyOffset..<(entry.keyOffset + entry.keyCount)))
     }
 
     func value(at position: Int) -> Int { entries[position].value }

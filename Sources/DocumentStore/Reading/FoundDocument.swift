@@ -4,7 +4,7 @@ package import DocumentModel
 
 /// One stored document in place: its bytes lie in the storage's own memory and are valid only within the closure they
 /// were lent to.
-package struct DocumentView: ~Escapable {
+package struct FoundDocument: ~Escapable {
     /// The full resource name, UTF-8.
     package let name: RawSpan
 

@@ -1,0 +1,182 @@
+// The collections that ever held a document: their numbers and how many documents each holds.
+//
+//     02 | database, 4 | collection path    ->    | number, varint | count, varint | the full path if the key is cut |
+//     01 | 'n'                              ->    | the next number, varint |
+//
+// A collection's number is given when its first document comes and stays its own for ever, also while it is empty: index
+// keys of later versions of this program will carry it.
+//
+// The commit thread keeps the entries it has used in memory, adjusts them there and writes each changed one once for a whole
+// group of commits. At recovery the counts follow from the log, which says of every document whether it was new.
+
+internal import DocumentModel
+internal import KeyValueStore
+
+/// The commit thread's view of the catalogue.
+struct Catalogue: ~Copyable {
+    private struct Entry {
+        /// 0 until the collection's first document is committed.
+        var number: UInt64
+        var count: Int
+        var isChanged = false
+        /// The full path if the key does not hold it.
+        var path: [UInt8] = []
+    }
+
+    private struct Adjustment {
+        var entry: Int
+        var delta: Int
+    }
+
+    private var entries: [Entry] = []
+    /// Collection prefixes of document keys, without the space byte, to positions in `entries`.
+    private var positions = ByteTable()
+    private var changed: [Int] = []
+    /// What the commit being made has done.
+    private var adjustments: [Adjustment] = []
+    private var nextNumber: UInt64?
+    private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+    private var value = WireWriter(capacity: 64)
+
+    /// Entries kept in memory between groups.
+    private static let cachedMaximum = 65_536
+
+    init() {}
+
+    /// Starts a commit.
+    mutating func beginCommit() {
+        adjustments.removeAll(keepingCapacity: true)
+    }
+
+    /// Takes note that the commit adds or removes a document.
+    ///
+    /// - Parameters:
+    ///   - collection: the document key up to and including the collection path.
+    ///   - path: the document's relative path.
+    mutating func adjust(
+        _ collection: RawSpan, path: RawSpan, by delta: Int, latest: LatestReader
+    ) throws(StorageError) {
+        let position = try position(of: collection, path: path, latest: latest)
+        entries[position].count += delta
+        // Runs of writes to one collection make one adjustment.
+        if let last = adjustments.last, last.entry == position {
+            adjustments[adjustments.count - 1].delta += delta
+        } else {
+            adjustments.append(Adjustment(entry: position, delta: delta))
+        }
+    }
+
+    /// The commit came to nothing.
+    mutating func rollBackCommit() {
+        for adjustment in adjustments { entries[adjustment.entry].count -= adjustment.delta }
+        adjustments.removeAll(keepingCapacity: true)
+    }
+
+    /// The commit is staged.
+    mutating func keepCommit() {
+        for adjustment in adjustments where !entries[adjustment.entry].isChanged {
+            entries[adjustment.entry].isChanged = true
+            changed.append(adjustment.entry)
+        }
+        adjustments.removeAll(keepingCapacity: true)
+    }
+
+    var hasChanges: Bool { !changed.isEmpty }
+
+    /// Puts every entry changed since the last time, and forgets the cache when it has become large.
+    mutating func writeChanges(into batch: inout MutationBatch, latest: LatestReader) throws(StorageError) {
+        if changed.isEmpty { return }
+        var next = try nextCollectionNumber(latest)
+        let first = next
+        for position in changed {
+            if entries[position].number == 0 {
+                entries[position].number = next
+                next += 1
+            }
+            entries[position].isChanged = false
+            writeKey(of: position)
+            value.reset()
+            value.appendVarint(entries[position].number)
+            value.appendVarint(UInt64(clamping: entries[position].count))
+            value.append(entries[position].path)
+            batch.put(key: key.bytes, value: value.bytes)
+        }
+        changed.removeAll(keepingCapacity: true)
+        if next != first {
+            nextNumber = next
+            Catalogue.writeCounterKey(into: &key)
+            value.reset()
+            value.appendVarint(next)
+            batch.put(key: key.bytes, value: value.bytes)
+        }
+    }
+
+    /// Forgets the cache when it has become large. Only when all changes are staged.
+    mutating func trim() {
+        if entries.count <= Catalogue.cachedMaximum || hasChanges { return }
+        entries.removeAll()
+        positions.removeAll()
+    }
+
+    private mutating func position(
+        of collection: RawSpan, path: RawSpan, latest: LatestReader
+    ) throws(StorageError) -> Int {
+        let name = collection.extracting(1..<collection.byteCount)
+        let hash = ByteTable.hash(name)
+        if let known = positions.value(of: name, hash: hash) { return known }
+        let position = entries.count
+        positions.set(name, hash: hash, to: position)
+        entries.append(Entry(number: 0, count: 0))
+        writeKey(of: position)
+        if let stored = try latest.value(forKey: key.bytes), let parsed = CatalogueEntry(stored.bytes) {
+            entries[position] = Entry(number: parsed.number, count: parsed.count, path: [UInt8](copying: parsed.path))
+        } else if DocumentKey.isCutCollection(byteCount: collection.byteCount) {
+            entries[position].path = [UInt8](copying: DocumentKey.collectionPath(ofDocument: path))
+        }
+        return position
+    }
+
+    private mutating func writeKey(of position: Int) {
+        key.reset()
+        key.append(byte: KeySpace.catalogue.rawValue)
+        positions.appendKey(at: position, to: &key)
+    }
+
+    private mutating func nextCollectionNumber(_ latest: LatestReader) throws(StorageError) -> UInt64 {
+        if let nextNumber { return nextNumber }
+        Catalogue.writeCounterKey(into: &key)
+        var next: UInt64 = 1
+        if let stored = try latest.value(forKey: key.bytes) {
+            var reader = WireReader(stored.bytes)
+            if let number = try? reader.varint() { next = number }
+        }
+        nextNumber = next
+        return next
+    }
+
+    static func writeCounterKey(into writer: inout WireWriter) {
+        writer.reset()
+        writer.append(byte: KeySpace.meta.rawValue)
+        writer.append(byte: UInt8(ascii: "n"))
+    }
+}
+
+/// A catalogue entry taken apart in place.
+struct CatalogueEntry: ~Escapable {
+    let number: UInt64
+    let count: Int
+    /// The collection's full path if its key does not hold it; else empty.
+    let path: RawSpan
+
+    /// Reads the bytes behind a catalogue key; nil when they are no entry.
+    @_lifetime(copy bytes)
+    init?(_ bytes: RawSpan) {
+        var reader = WireReader(bytes)
+        guard let number = try? reader.varint(), let count = try? reader.varint(), let whole = Int(exactly: count) else {
+            return nil
+        }
+        self.number = number
+        self.count = whole
+        path = bytes.extracting(reader.position..<bytes.byteCount)
+    }
+}

@@ -1,0 +1,99 @@
+// Where commit versions and read times come from, so that no commit ever lands below a read time already told.
+//
+// A version is the time of its commit: max(wall clock, last version + 1, every read time handed out + 1). Readers hand out
+// the wall clock's time while nothing is in flight, so that an idle database does not report the time of its last commit
+// for ever. The two sides meet in two atomics, each side writing its own before it looks at the other's:
+//
+//     reader:  handedOut = max(handedOut, r)           commit:  assigned = v
+//              a = assigned, p = published                      h = handedOut
+//              p >= a ?  r  :  p                                v > h ?  v  :  again, with h + 1
+//
+// With sequentially consistent order at least one of the two sees the other: either the commit moves above r, or the
+// reader sees it in flight and falls back to what is published, below every commit to come.
+
+internal import Glibc
+internal import KeyValueStore
+internal import Synchronization
+
+/// Hands out commit versions to the commit thread and read times to everybody.
+final class VersionClock: Sendable {
+    private let clock: any StoreClock
+    private let engine: StorageEngine
+
+    /// The highest read time told, or unlogged commit time.
+    private let handedOut: Atomic<UInt64>
+    /// The highest version given to a commit that is being made.
+    private let assigned: Atomic<UInt64>
+
+    /// A read time this much older than the clock is still handed out again, which spares the readers a contended write.
+    private static let staleMicroseconds: UInt64 = 500
+
+    init(clock: any StoreClock, engine: StorageEngine) {
+        self.clock = clock
+        self.engine = engine
+        handedOut = Atomic(0)
+        assigned = Atomic(engine.publishedVersion.microseconds)
+    }
+
+    /// The highest read time told so far.
+    var lastHandedOut: UInt64 { handedOut.load(ordering: .sequentiallyConsistent) }
+
+    // MARK: Readers, on any thread
+
+    /// A time such that everything committed up to it is visible now, and nothing will be committed at or below it.
+    func readTime() -> UInt64 {
+        var time = clock.nowMicroseconds
+        let last = handedOut.load(ordering: .sequentiallyConsistent)
+        if time <= last &+ VersionClock.staleMicroseconds { time = last } else { hold(time) }
+        let newest = assigned.load(ordering: .sequentiallyConsistent)
+        let published = engine.publishedVersion.microseconds
+        return published >= newest ? max(time, published) : published
+    }
+
+    /// Makes a time that a client asks for readable: nothing will be committed at or below it any more.
+    ///
+    /// Waits for the sync in flight when the time is so recent that commits below it may still be on their way.
+    /// - Returns: false when they did not arrive in time.
+    func settle(_ time: UInt64) -> Bool {
+        hold(time)
+        for _ in 0..<VersionClock.settleAttempts {
+            let newest = assigned.load(ordering: .sequentiallyConsistent)
+            let published = engine.publishedVersion.microseconds
+            if published >= newest || time <= published { return true }
+            usleep(VersionClock.settlePauseMicroseconds)
+        }
+        return false
+    }
+
+    private static let settleAttempts = 4_000
+    private static let settlePauseMicroseconds: UInt32 = 50
+
+    /// The latest time that a client may name as read time.
+    var latestReadable: UInt64 {
+        max(clock.nowMicroseconds, lastHandedOut, engine.publishedVersion.microseconds)
+    }
+
+    private func hold(_ time: UInt64) {
+        handedOut.max(time, ordering: .sequentiallyConsistent)
+    }
+
+    // MARK: The commit thread
+
+    /// A version for the next commit.
+    func nextVersion(after last: CommitVersion) -> CommitVersion {
+        var version = max(clock.nowMicroseconds, last.microseconds + 1)
+        while true {
+            assigned.store(version, ordering: .sequentiallyConsistent)
+            let held = handedOut.load(ordering: .sequentiallyConsistent)
+            if version > held { return CommitVersion(microseconds: version) }
+            version = held + 1
+        }
+    }
+
+    /// Takes back a version that nothing was staged with.
+    /// - Parameter wasTold: a client learns of it as a commit time, so it must stay below every later version.
+    func returnVersion(_ version: CommitVersion, last: CommitVersion, wasTold: Bool) {
+        if wasTold { hold(version.microseconds) }
+        assigned.store(last.microseconds, ordering: .sequentiallyConsistent)
+    }
+}

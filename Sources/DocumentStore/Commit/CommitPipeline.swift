@@ -1,0 +1,442 @@
+// The commit thread. `docs/commits.md` has the picture; this is the order of things:
+//
+//     take whatever is queued
+//       for each commit:  applied before? -> its first result
+//                         must it wait for a lease? -> park it
+//                         end its transaction; does everything it read still stand? -> else ABORTED
+//                         take a version; compute every write; stage              nothing is durable or visible yet
+//     seal the group      log written, one sync                                   durable
+//                         version published                                       visible
+//     give the answers
+//
+// The next group is computed while the last one is on its way to the disk; it sees everything staged, durable or not, and
+// is answered after its own sync, which comes later. A failure is answered in the same order, since it may rest on what was
+// staged before it.
+
+internal import DocumentModel
+internal import KeyValueStore
+internal import Synchronization
+
+/// Everything the commit thread owns. All methods are called on that thread, but for what `give` runs on the log thread.
+final class CommitPipeline {
+    let configuration: StoreConfiguration
+    let writer: EngineWriter
+    let latest: LatestReader
+    let versions: VersionClock
+    let databases: DatabaseDirectory
+    let transactions: TransactionTable
+    let queue: CommitQueue
+    let counters: StoreCounters
+
+    private var builder: CommitBuilder
+    private let validation: ReadValidation
+    private var sessions: SessionTable
+    var waiting: WaitingRoom
+
+    /// Answers of the group being built.
+    private var answers: [PendingAnswer] = []
+    /// Requests that came into the group being built.
+    private var requestsInGroup = 0
+    /// Set until the sealed group's answers have been given.
+    private let isSyncing = Flag()
+    private var lastVersion: CommitVersion
+
+    /// Catalogue entries and forgotten sessions, staged once for each group.
+    private var books = MutationBatch()
+    private var encodedResult = WireWriter(capacity: 256)
+    private var slotKey = WireWriter(capacity: 32)
+    private var chores = ChoreTimes()
+
+    init(
+        configuration: StoreConfiguration, engine: StorageEngine, versions: VersionClock, databases: DatabaseDirectory,
+        transactions: TransactionTable, queue: CommitQueue, counters: StoreCounters, sessions: SessionTable
+    ) throws(StorageError) {
+        self.configuration = configuration
+        self.versions = versions
+        self.databases = databases
+        self.transactions = transactions
+        self.queue = queue
+        self.counters = counters
+        self.sessions = sessions
+        writer = try engine.makeWriter()
+        latest = writer.latest
+        lastVersion = writer.lastVersion
+        builder = CommitBuilder(
+            changes: RecentChanges(maximum: configuration.recentChangesMaximum, since: writer.lastVersion.microseconds))
+        validation = ReadValidation(
+            latest: latest, history: try engine.makeReader(), rescanMaximum: configuration.rangeRescanMaximum)
+        waiting = WaitingRoom(configuration: configuration)
+    }
+
+    // MARK: The loop
+
+    /// Works until the queue is closed and empty.
+    func run() {
+        var taken: [QueuedRequest] = []
+        while queue.take(into: &taken, waitMilliseconds: patience) {
+            for request in taken {
+                process(request)
+                settleWaiting()
+                if writer.shouldSeal { seal(isLone: false) }
+            }
+            requestsInGroup += taken.count
+            taken.removeAll(keepingCapacity: true)
+            doChores()
+            if !isSyncing.isSet { seal(isLone: requestsInGroup == 1 && queue.isEmpty) }
+        }
+        finish()
+    }
+
+    /// How long to wait for requests when there are none.
+    private var patience: Int {
+        if !waiting.isEmpty { return ChoreTimes.leaseMilliseconds }
+        if !isSyncing.isSet { writer.finishReading() }
+        return ChoreTimes.idleMilliseconds
+    }
+
+    private func process(_ request: QueuedRequest) {
+        if waiting.holdsUp(request, database: { databases.number(of: $0) }) { return }
+        switch request {
+        case .commit(let request, let completion):
+            let result = Result { () throws(RequestError) in try commit(request, isBatch: false) }
+            answers.append(.commit(result.flatMap { $0.asCommit }, completion))
+            endLease(of: request)
+        case .batch(let request, let completion):
+            let result = Result { () throws(RequestError) in try commit(request, isBatch: true) }
+            answers.append(.batch(result, completion))
+        case .begin(let request):
+            if waiting.enter(request, nowMilliseconds: configuration.clock.elapsedMilliseconds) {
+                answers.append(.begin(request))
+            }
+        case .release(let number):
+            waiting.release(number)
+        }
+    }
+
+    private func endLease(of request: CommitRequest) {
+        if let transaction = request.transaction { waiting.release(transaction.number) }
+    }
+
+    /// Lets those go on for whom a lease ended: first the commits that it held up, then who is next in the queue.
+    private func settleWaiting() {
+        if waiting.isSettled { return }
+        while true {
+            if let request = waiting.nextReleased() {
+                process(request)
+            } else if !waiting.grantNext(
+                nowMilliseconds: configuration.clock.elapsedMilliseconds, { answers.append(.begin($0)) })
+            {
+                return
+            }
+        }
+    }
+
+    // MARK: One commit
+
+    /// Takes one request as far as staging.
+    ///
+    /// - Parameter isBatch: each write stands for itself; otherwise the first failure is thrown and nothing happens.
+    /// - Returns: the outcome of every write, to be told when the group is durable.
+    private func commit(
+        _ request: borrowing CommitRequest, isBatch: Bool
+    ) throws(RequestError) -> BatchWriteResult {
+        if let first = try earlierResult(of: request.identifier) { return first }
+        try endTransaction(of: request)
+        let (database, isStored) = try databases.reserve(request.writes.database)
+
+        let version = versions.nextVersion(after: lastVersion)
+        builder.begin(
+            version: version, database: database, newDatabaseName: isStored ? nil : request.writes.database)
+        do throws(RequestError) {
+            let result = try compute(request.writes, version: version, isBatch: isBatch)
+            if builder.draft.isEmpty && request.identifier == nil {
+                versions.returnVersion(version, last: lastVersion, wasTold: true)
+                return result
+            }
+            if !isStored { builder.addDatabase(request.writes.database, number: database) }
+            try stage(result, version: version, identifier: request.identifier)
+            if !isStored { databases.markStored(request.writes.database, number: database) }
+            return result
+        } catch {
+            builder.rollBack()
+            versions.returnVersion(version, last: lastVersion, wasTold: false)
+            throw error
+        }
+    }
+
+    /// The result of the same request when it was applied before; nil if it was not.
+    private func earlierResult(of identifier: RequestIdentifier?) throws(RequestError) -> BatchWriteResult? {
+        guard let identifier else { return nil }
+        switch sessions.find(identifier) {
+        case .new: return nil
+        case .refused(let error): throw error
+        case .repeated(let encoded):
+            guard let result = EncodedResult.read(encoded.byteSpan) else {
+                throw RequestError(.dataLoss, "The remembered result of the request is damaged.")
+            }
+            counters.repeatsAnswered.add(1, ordering: .relaxed)
+            return result
+        }
+    }
+
+    /// Ends the request's transaction, whatever comes of the commit, and makes sure that what it read still stands.
+    private func endTransaction(of request: borrowing CommitRequest) throws(RequestError) {
+        guard let identifier = request.transaction else { return }
+        guard let transaction = transactions.end(identifier), transaction.database == request.writes.database else {
+            // A repetition of a commit that was aborted, its answer lost: the answer is the same.
+            if let attempt = transactions.abortedAttempt(identifier), attempt.request != nil,
+                attempt.request == request.identifier
+            {
+                throw .contention
+            }
+            throw .unknownTransaction
+        }
+        if request.writes.isEmpty { return }
+        if transaction.isReadOnly {
+            throw RequestError(.invalidArgument, "Cannot modify entities in a read-only transaction")
+        }
+        if lastVersion <= transaction.version { return }
+        var conflicts = try validation.conflicts(of: transaction, changes: builder.draft.changes)
+        if conflicts.isEmpty { return }
+        for key in transaction.earlierConflicts { conflicts.add(key) }
+        transactions.noteAborted(transaction, conflicts: conflicts.keys, request: request.identifier)
+        counters.transactionsAborted.add(1, ordering: .relaxed)
+        throw .contention
+    }
+
+    /// Applies the writes, one after the other.
+    private func compute(
+        _ list: borrowing WriteList, version: CommitVersion, isBatch: Bool
+    ) throws(RequestError) -> BatchWriteResult {
+        var result = BatchWriteResult(commitMicroseconds: version.microseconds, outcomes: [])
+        result.outcomes.reserveCapacity(list.count)
+        let isAlone = list.count == 1
+        for write in list.writes {
+            do throws(RequestError) {
+                result.outcomes.append(
+                    .success(try builder.apply(write, of: list, isAlone: isAlone, latest: latest)))
+            } catch {
+                if !isBatch { throw error }
+                result.outcomes.append(.failure(error))
+            }
+        }
+        return result
+    }
+
+    /// Hands the computed commit to the engine. Not durable yet, but seen by every later commit.
+    private func stage(
+        _ result: borrowing BatchWriteResult, version: CommitVersion, identifier: RequestIdentifier?
+    ) throws(RequestError) {
+        if let identifier {
+            EncodedResult.write(result, into: &encodedResult)
+            let slot = sessions.keep(
+                identifier, encodedResult: encodedResult.bytes,
+                nowMilliseconds: configuration.clock.elapsedMilliseconds)
+            builder.addAnswer(to: identifier, slot: slot, encodedResult: encodedResult.bytes)
+        }
+        do throws(StorageError) {
+            try writer.stage(
+                version: version, record: builder.draft.record.bytes, mutations: builder.draft.mutations)
+        } catch {
+            if let identifier { sessions.takeBack(identifier) }
+            throw RequestError(error)
+        }
+        lastVersion = version
+        builder.keep()
+        counters.commits.add(1, ordering: .relaxed)
+        counters.documentsWritten.add(builder.draft.documentsWritten, ordering: .relaxed)
+    }
+
+    // MARK: One group
+
+    /// Makes the group durable and visible, and gives its answers.
+    ///
+    /// - Parameter isLone: nobody else is waiting, so the sync may as well happen here: it spares two thread switches.
+    private func seal(isLone: Bool) {
+        stageBooks()
+        let group = answers
+        if !writer.hasStaged {
+            // Nothing of its own to sync; but what its answers rest on may be on its way.
+            if isSyncing.isSet || group.isEmpty { return }
+            answers.removeAll(keepingCapacity: true)
+            requestsInGroup = 0
+            return give(group, .success(lastVersion))
+        }
+        answers = []
+        answers.reserveCapacity(group.count)
+        requestsInGroup = 0
+        counters.groups.add(1, ordering: .relaxed)
+        do throws(StorageError) {
+            if isLone {
+                give(group, .success(try writer.sealAndSync()))
+            } else {
+                try sealInBackground(group)
+            }
+        } catch {
+            give(group, .failure(error))
+        }
+    }
+
+    private func sealInBackground(_ group: [PendingAnswer]) throws(StorageError) {
+        writer.waitForSync()
+        isSyncing.set()
+        let giver = AnswerGiver(transactions: transactions, versions: versions, queue: queue)
+        do throws(StorageError) {
+            try writer.seal { [isSyncing, queue] result in
+                giver.give(group, result)
+                isSyncing.clear()
+                queue.nudge()
+            }
+        } catch {
+            isSyncing.clear()
+            throw error
+        }
+    }
+
+    private func give(_ group: [PendingAnswer], _ result: Result<CommitVersion, StorageError>) {
+        AnswerGiver(transactions: transactions, versions: versions, queue: queue).give(group, result)
+    }
+
+    /// Stages what is kept once for a group: catalogue counts and the end of forgotten sessions.
+    private func stageBooks() {
+        books.removeAll()
+        do throws(StorageError) {
+            try builder.writeCatalogue(into: &books, latest: latest)
+            if sessions.hasTooMany || chores.isSessionSweepDue { sweepSessions() }
+            if !books.isEmpty { try stageClockRecord(with: true) }
+            builder.trim()
+        } catch {
+            // Only a full disk or a failed one stops this, and then the group's own sync tells. The counts in memory stay
+            // right and are written with the next group; after a crash they follow from the log.
+            counters.bookFailures.add(1, ordering: .relaxed)
+        }
+    }
+
+    private func sweepSessions() {
+        chores.isSessionSweepDue = false
+        for slot in sessions.removeIdle(nowMilliseconds: configuration.clock.elapsedMilliseconds) {
+            slot.writeKey(into: &slotKey)
+            books.delete(key: slotKey.bytes)
+        }
+    }
+
+    /// Stages a version with no documents.
+    private func stageClockRecord(with hasBooks: Bool) throws(StorageError) {
+        if !hasBooks { books.removeAll() }
+        let version = versions.nextVersion(after: lastVersion)
+        do throws(StorageError) {
+            try writer.stage(version: version, record: CommitPipeline.clockRecord.byteSpan, mutations: books)
+            lastVersion = version
+        } catch {
+            versions.returnVersion(version, last: lastVersion, wasTold: false)
+            throw error
+        }
+    }
+
+    private static let clockRecord = [LogRecord.clockKind]
+
+    // MARK: Chores
+
+    /// What time brings: leases and transactions end, sessions are forgotten, the clock is noted.
+    private func doChores() {
+        let now = configuration.clock.elapsedMilliseconds
+        if !waiting.isEmpty {
+            waiting.endExpired(
+                nowMilliseconds: now, lastUsed: { transactions.lastUsedMilliseconds(number: $0) },
+                goOn: { answers.append(.begin($0)) })
+            settleWaiting()
+        }
+        guard chores.isDue(nowMilliseconds: now) else { return }
+        transactions.removeExpired()
+        chores.isSessionSweepDue = sessions.count > 0
+        // While nobody writes, read times go on. Noting them now and then keeps versions above them even if the machine
+        // loses its clock together with the process.
+        if versions.lastHandedOut > lastVersion.microseconds + ChoreTimes.clockNoteMicroseconds {
+            try? stageClockRecord(with: false)
+        }
+    }
+
+    /// The end: everything taken is answered and durable.
+    private func finish() {
+        for request in waiting.removeAll() { request.refuse(.shuttingDown) }
+        if versions.lastHandedOut > lastVersion.microseconds { try? stageClockRecord(with: false) }
+        seal(isLone: true)
+        writer.waitForSync()
+        seal(isLone: true)
+        writer.finishReading()
+    }
+}
+
+/// When the commit thread does what is not asked for by a request.
+struct ChoreTimes {
+    /// While somebody waits for a lease.
+    static let leaseMilliseconds = 50
+    static let idleMilliseconds = 1_000
+    static let choreMilliseconds: UInt64 = 1_000
+    /// How far read times may run ahead of the last version in the log.
+    static let clockNoteMicroseconds: UInt64 = 60_000_000
+
+    private var lastMilliseconds: UInt64 = 0
+    var isSessionSweepDue = false
+
+    mutating func isDue(nowMilliseconds: UInt64) -> Bool {
+        if nowMilliseconds < lastMilliseconds + ChoreTimes.choreMilliseconds { return false }
+        lastMilliseconds = nowMilliseconds
+        return true
+    }
+}
+
+/// Gives a group's answers, on the commit thread or on the log thread.
+struct AnswerGiver: Sendable {
+    let transactions: TransactionTable
+    let versions: VersionClock
+    let queue: CommitQueue
+
+    func give(_ group: [PendingAnswer], _ result: Result<CommitVersion, StorageError>) {
+        var failure: RequestError?
+        if case .failure(let error) = result { failure = RequestError(error) }
+        for answer in group { answer.give(failure, begin: begin) }
+    }
+
+    private func begin(_ request: BeginRequest) {
+        do throws(RequestError) {
+            try transactions.begin(
+                request.identifier, in: request.database, isReadOnly: false, readMicroseconds: versions.readTime(),
+                retried: request.retried)
+            request.completion(.success(request.identifier))
+        } catch {
+            queue.submitRelease(request.identifier.number)
+            request.completion(.failure(error))
+        }
+    }
+}
+
+/// A flag that two threads see.
+final class Flag: Sendable {
+    private let value = Atomic(false)
+
+    var isSet: Bool { value.load(ordering: .acquiring) }
+    func set() { value.store(true, ordering: .releasing) }
+    func clear() { value.store(false, ordering: .releasing) }
+}
+
+extension BatchWriteResult {
+    /// The result of a commit, whose writes have all succeeded.
+    var asCommit: Result<CommitResult, RequestError> {
+        var results: [WriteResult] = []
+        results.reserveCapacity(outcomes.count)
+        for outcome in outcomes {
+            switch outcome {
+            case .success(let result): results.append(result)
+            case .failure(let error): return .failure(error)
+            }
+        }
+        return .success(CommitResult(commitMicroseconds: commitMicroseconds, writeResults: results))
+    }
+}
+
+extension RequestError {
+    /// The commit's transaction read something that has changed since. The client begins again, naming this attempt.
+    static let contention = RequestError(
+        .aborted, "Too much contention on these documents. Please try again.")
+}

@@ -1,0 +1,191 @@
+// Verifying a data directory: what `hearth check` runs.
+
+internal import DocumentModel
+internal import KeyValueStore
+
+/// Looks at everything that is promised about a store's files and contents, and says what is wrong.
+///
+/// First the engine's part: format, log, order of the tree, history. Then the store is opened, which recovers its log, and every
+/// key is looked at: documents are canonical, within the limits and at the key their name has; catalogue counts are those
+/// of the documents; databases, counters and sessions can be read.
+package enum StoreCheck {
+    /// What was found.
+    package struct Report: Sendable {
+        /// What is wrong, a sentence each; empty when all is well.
+        package var problems: [String] = []
+        package var databases = 0
+        package var collections = 0
+        package var documents = 0
+        /// Bytes of all documents' fields.
+        package var documentBytes = 0
+        /// Remembered results of commits.
+        package var rememberedResults = 0
+        package var isClean: Bool { problems.isEmpty }
+
+        static let problemsMaximum = 100
+
+        mutating func note(_ problem: String) {
+            if problems.count < Report.problemsMaximum { problems.append(problem) }
+        }
+    }
+
+    /// Checks a directory that no process has open.
+    /// - Throws: `StorageError` when the directory cannot be looked at: it is in use, or no data directory.
+    package static func run(_ configuration: StoreConfiguration) throws -> Report {
+        var report = Report()
+        let engineReport = try EngineCheck.run(directory: configuration.directory)
+        report.problems = engineReport.problems
+        // What the engine finds damaged is not opened: recovery would write.
+        if !report.isClean { return report }
+        let store = try DocumentStore.open(configuration)
+        defer { store.close() }
+        try run(store, into: &report)
+        return report
+    }
+
+    /// Checks the contents of an open store, as of now.
+    package static func run(_ store: DocumentStore) throws -> Report {
+        var report = Report()
+        try run(store, into: &report)
+        return report
+    }
+
+    private static func run(_ store: DocumentStore, into report: inout Report) throws {
+        let snapshot = try store.engine.makeReader().snapshot()
+        var walk = StoreWalk(databases: Set(store.databases.all.map(\.number)))
+        var cursor = try snapshot.cursor()
+        while try cursor.next() {
+            walk.visit(key: cursor.key, value: cursor.value, version: cursor.version, report: &report)
+        }
+        walk.finish(&report)
+        report.databases = store.databases.all.count
+    }
+}
+
+/// What is gathered on the walk over all keys. Keys of the catalogue come before those of the documents.
+private struct StoreWalk: ~Copyable {
+    let databases: Set<UInt32>
+
+    /// Counts by the catalogue: collection prefixes without the space byte, to positions in `counts`.
+    private var catalogue = ByteTable()
+    private var counts: [(catalogued: Int, found: Int, path: [UInt8])] = []
+    private var numbers: Set<UInt64> = []
+    private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+    private var path = WireWriter(capacity: 256)
+
+    init(databases: Set<UInt32>) {
+        self.databases = databases
+    }
+
+    mutating func visit(key: RawSpan, value: RawSpan, version: CommitVersion, report: inout StoreCheck.Report) {
+        guard key.byteCount > 1, let space = KeySpace(rawValue: key[byteAt: 0]) else {
+            return report.note("a key is of no known space: \(StoreWalk.hex(key))")
+        }
+        switch space {
+        case .meta: visitMeta(key, value, &report)
+        case .catalogue: visitCatalogue(key, value, &report)
+        case .sessions:
+            report.rememberedResults += 1
+            visitSession(key, value, &report)
+        case .documents: visitDocument(key, value, version, &report)
+        }
+    }
+
+    private func visitMeta(_ key: RawSpan, _ value: RawSpan, _ report: inout StoreCheck.Report) {
+        switch key[byteAt: 1] {
+        case UInt8(ascii: "d"):
+            if DatabaseDirectory.read(value: value) == nil { report.note("a database's entry is damaged") }
+        case UInt8(ascii: "n"):
+            var reader = WireReader(value)
+            if (try? reader.varint()) == nil { report.note("the counter of collections is damaged") }
+        default: report.note("a key of the store's books is not known: \(StoreWalk.hex(key))")
+        }
+    }
+
+    private func visitSession(_ key: RawSpan, _ value: RawSpan, _ report: inout StoreCheck.Report) {
+        var reader = WireReader(value)
+        guard SessionTable.SlotName(key: key) != nil, (try? reader.varint()) != nil,
+            EncodedResult.read(value.extracting(reader.position..<value.byteCount)) != nil
+        else { return report.note("a remembered result is damaged: \(StoreWalk.hex(key))") }
+    }
+
+    private mutating func visitCatalogue(_ key: RawSpan, _ value: RawSpan, _ report: inout StoreCheck.Report) {
+        report.collections += 1
+        guard key.byteCount > KeyLayout.pathOffset, let entry = CatalogueEntry(value) else {
+            return report.note("a catalogue entry is damaged: \(StoreWalk.hex(key))")
+        }
+        if !numbers.insert(entry.number).inserted || entry.number == 0 {
+            report.note("collection number \(entry.number) is not unique")
+        }
+        if !databases.contains(DocumentKey.database(of: key)) {
+            report.note("a catalogue entry is of an unknown database: \(StoreWalk.hex(key))")
+        }
+        catalogue.set(key.extracting(1..<key.byteCount), to: counts.count)
+        counts.append((catalogued: entry.count, found: 0, path: [UInt8](copying: key)))
+    }
+
+    private mutating func visitDocument(
+        _ key: RawSpan, _ value: RawSpan, _ version: CommitVersion, _ report: inout StoreCheck.Report
+    ) {
+        report.documents += 1
+        guard let parts = DocumentKey.parts(of: key),
+            let record = StoredRecordView(value, versionMicroseconds: version.microseconds)
+        else { return report.note("a document's entry is damaged: \(StoreWalk.hex(key))") }
+        report.documentBytes += record.fields.byteCount
+        let collection = key.extracting(1..<parts.collectionByteCount)
+        if let position = catalogue.value(of: collection) {
+            counts[position].found += 1
+        } else {
+            report.note("a document's collection is not in the catalogue: \(StoreWalk.hex(key))")
+        }
+        if record.createMicroseconds > record.updateMicroseconds {
+            report.note("a document was changed before it was created: \(StoreWalk.hex(key))")
+        }
+        if let problem = StoreWalk.problem(
+            key: key, parts: parts, record: record, path: &path, expected: &self.key, databases: databases)
+        {
+            report.note(problem)
+        }
+    }
+
+    /// What is wrong with a document's name or fields.
+    private static func problem(
+        key: RawSpan, parts: DocumentKey.Parts, record: borrowing StoredRecordView, path: inout WireWriter,
+        expected: inout WireWriter, databases: Set<UInt32>
+    ) -> String? {
+        let database = DocumentKey.database(of: key)
+        if !databases.contains(database) { return "a document is of an unknown database: \(hex(key))" }
+        if parts.isCut != (record.path.byteCount > 0) { return "a document's path is missing or superfluous: \(hex(key))" }
+        guard KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path) else {
+            return "a document's path cannot be read: \(hex(key))"
+        }
+        let name = String(repairingUTF8: path.bytes)
+        DocumentKey.write(path.bytes, database: database, into: &expected)
+        if !expected.bytes.equalsBytes(key) { return "document \(name) lies at another key: \(hex(key))" }
+        do throws(InvalidDocument) {
+            if try !DocumentValidator.validate(fields: record.fields).isCanonical {
+                return "document \(name) is not canonical"
+            }
+            return nil
+        } catch {
+            return "document \(name) is not valid: \(error.message)"
+        }
+    }
+
+    func finish(_ report: inout StoreCheck.Report) {
+        for count in counts where count.catalogued != count.found {
+            report.note(
+                "the catalogue counts \(count.catalogued) documents where there are \(count.found): "
+                    + StoreWalk.hex(count.path.byteSpan))
+        }
+    }
+
+    private static func hex(_ bytes: RawSpan) -> String {
+        var text = ""
+        for offset in 0..<min(bytes.byteCount, 300) {
+            let digits = String(bytes[byteAt: offset], radix: 16)
+            text += digits.count == 1 ? "0" + digits : digits
+        }
+        return text
+    }
+}

@@ -1,0 +1,31 @@
+// The one table from failures of the storage engine to what clients are told.
+
+internal import DocumentModel
+internal import KeyValueStore
+
+extension RequestError {
+    /// What a client is told when storage failed.
+    init(_ error: StorageError) {
+        switch error.code {
+        case .full:
+            self.init(.resourceExhausted, "The disk is full: writes are refused until there is space again.")
+        case .versionTooOld: self = .snapshotTooOld
+        case .tooManyReaders: self.init(.resourceExhausted, "Too many reads are going on at once.")
+        case .closed: self = .shuttingDown
+        case .failed:
+            self.init(.unavailable, "The storage has failed and the outcome is unknown: \(error.message)")
+        case .corrupt: self.init(.dataLoss, "Stored data is damaged: \(error)")
+        default: self.init(.internal, "The storage failed: \(error)")
+        }
+    }
+
+    /// The state asked for lies before the retention.
+    static let snapshotTooOld = RequestError(.failedPrecondition, "The requested snapshot version is too old.")
+
+    static let shuttingDown = RequestError(.unavailable, "The server is shutting down.")
+
+    /// A document's stored bytes are not a record.
+    static func damagedRecord(_ path: RawSpan) -> RequestError {
+        RequestError(.dataLoss, "The stored document \(String(repairingUTF8: path)) is damaged.")
+    }
+}

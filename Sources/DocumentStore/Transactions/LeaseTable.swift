@@ -1,0 +1,131 @@
+// Turns at contended documents.
+//
+// A transaction that was aborted and tries again takes a lease on the documents it conflicted on before it reads
+// anything. While it holds the lease, other commits to these documents wait, so it meets no new conflict there; when it
+// has ended, the next in the queue gets its turn. So of N clients that increment one document all finish, after two
+// attempts each.
+//
+// All leases of a request are granted at once, when it stands first in the queue of each of its keys. Queues are in age
+// order behind the present holder, so the oldest request waits for holders alone, nobody waits in a circle, and nobody is
+// overtaken for ever. A holder that falls silent loses its leases after a while; correctness never rests on a lease,
+// since every commit is validated all the same.
+//
+// Keys are hashes: two keys of one hash share a lease, which costs a wait and nothing else. A pure state machine: time
+// comes in as an argument, what happened goes out as a result.
+
+/// Leases and those who wait for them. Belongs to the commit thread.
+struct LeaseTable {
+    /// Names a request: the number of the transaction that it is for.
+    typealias Ticket = UInt64
+    typealias Key = UInt64
+
+    private struct Request {
+        var age: UInt64
+        var keys: [Key]
+        var isGranted = false
+        /// When the request was made or, if granted, granted; elapsed milliseconds.
+        var sinceMilliseconds: UInt64
+    }
+
+    /// What time did to the table.
+    struct Expiry: Equatable {
+        /// Holders whose leases ended.
+        var ended: [Ticket] = []
+        /// Requests that waited too long and go on without a lease.
+        var gaveUp: [Ticket] = []
+    }
+
+    private var requests: [Ticket: Request] = [:]
+    /// Who waits for a key, first the holder if there is one.
+    private var queues: [Key: [Ticket]] = [:]
+
+    let idleMilliseconds: UInt64
+    let waitMilliseconds: UInt64
+
+    init(idleMilliseconds: UInt64, waitMilliseconds: UInt64) {
+        self.idleMilliseconds = idleMilliseconds
+        self.waitMilliseconds = waitMilliseconds
+    }
+
+    var isEmpty: Bool { requests.isEmpty }
+
+    /// Who holds a key now.
+    func holder(of key: Key) -> Ticket? {
+        guard let first = queues[key]?.first, requests[first]?.isGranted == true else { return nil }
+        return first
+    }
+
+    func isHolder(_ ticket: Ticket) -> Bool { requests[ticket]?.isGranted == true }
+
+    /// Joins the queues of all the keys.
+    /// - Returns: whether the leases are granted at once; otherwise `grantNext` will name the ticket one day.
+    mutating func request(_ ticket: Ticket, age: UInt64, keys: [Key], nowMilliseconds: UInt64) -> Bool {
+        precondition(requests[ticket] == nil, "a transaction asks for its leases once")
+        var distinct: [Key] = []
+        for key in keys where !distinct.contains(key) { distinct.append(key) }
+        requests[ticket] = Request(age: age, keys: distinct, sinceMilliseconds: nowMilliseconds)
+        for key in distinct { enqueue(ticket, age: age, key: key) }
+        return grantIfFirst(ticket, nowMilliseconds: nowMilliseconds)
+    }
+
+    private mutating func enqueue(_ ticket: Ticket, age: UInt64, key: Key) {
+        var queue = queues[key] ?? []
+        var position = queue.count
+        while position > 0 {
+            guard let before = requests[queue[position - 1]], !before.isGranted, before.age > age else { break }
+            position -= 1
+        }
+        queue.insert(ticket, at: position)
+        queues[key] = queue
+    }
+
+    private mutating func grantIfFirst(_ ticket: Ticket, nowMilliseconds: UInt64) -> Bool {
+        guard let request = requests[ticket], !request.isGranted,
+            request.keys.allSatisfy({ queues[$0]?.first == ticket })
+        else { return false }
+        requests[ticket]?.isGranted = true
+        requests[ticket]?.sinceMilliseconds = nowMilliseconds
+        return true
+    }
+
+    /// Ends a request, granted or waiting.
+    /// - Returns: the keys it stood in the queues of; give them to `grantNext`. Empty for an unknown ticket.
+    mutating func release(_ ticket: Ticket) -> [Key] {
+        guard let request = requests.removeValue(forKey: ticket) else { return [] }
+        for key in request.keys {
+            guard var queue = queues.removeValue(forKey: key) else { continue }
+            queue.removeAll { $0 == ticket }
+            if !queue.isEmpty { queues[key] = queue }
+        }
+        return request.keys
+    }
+
+    /// Grants what has become possible at the given keys.
+    /// - Returns: the tickets granted.
+    mutating func grantNext(at keys: [Key], nowMilliseconds: UInt64) -> [Ticket] {
+        var granted: [Ticket] = []
+        for key in keys {
+            guard let first = queues[key]?.first else { continue }
+            if grantIfFirst(first, nowMilliseconds: nowMilliseconds) { granted.append(first) }
+        }
+        return granted
+    }
+
+    /// Finds the holders who have been silent too long and those who have waited too long. The caller releases them.
+    ///
+    /// - Parameter lastUsed: when a ticket's transaction was last heard of; nil if it has ended.
+    func expired(nowMilliseconds: UInt64, lastUsed: (Ticket) -> UInt64?) -> Expiry {
+        var expiry = Expiry()
+        for (ticket, request) in requests {
+            if request.isGranted {
+                let heard = max(request.sinceMilliseconds, lastUsed(ticket) ?? request.sinceMilliseconds)
+                if nowMilliseconds >= heard + idleMilliseconds { expiry.ended.append(ticket) }
+            } else if nowMilliseconds >= request.sinceMilliseconds + waitMilliseconds {
+                expiry.gaveUp.append(ticket)
+            }
+        }
+        expiry.ended.sort()
+        expiry.gaveUp.sort()
+        return expiry
+    }
+}

@@ -1,0 +1,76 @@
+// The documents changed by recent commits, newest last: what a transaction's ranges are judged by.
+//
+// A ring in two halves: the newer one is filled, then takes the older one's place, whose entries are forgotten all at
+// once. Between half of the maximum and all of it is always remembered.
+
+internal import DocumentModel
+
+/// Keys of changed documents with their versions. Belongs to the commit thread.
+struct RecentChanges: ~Copyable {
+    private struct Entry {
+        var version: UInt64
+        var keyOffset: Int
+        var keyCount: Int
+    }
+
+    private struct Half: ~Copyable {
+        var entries: [Entry] = []
+        var keys = WireWriter(capacity: 4096)
+    }
+
+    private var newer = Half()
+    private var older = Half()
+    private let halfMaximum: Int
+
+    /// Every change above this version is remembered.
+    private(set) var coverage: UInt64
+
+    /// Bytes of keys per half; with long names it is reached before the count is.
+    private static let halfBytesMaximum = 16 << 20
+
+    /// - Parameter since: the version of the store now: nothing later has been missed.
+    init(maximum: Int, since: UInt64) {
+        halfMaximum = max(maximum / 2, 1)
+        coverage = since
+    }
+
+    var count: Int { newer.entries.count + older.entries.count }
+
+    /// Makes room for a commit's changes. To be called before the first `append` of each commit.
+    mutating func beginCommit() {
+        if newer.entries.count < halfMaximum, newer.keys.count < RecentChanges.halfBytesMaximum { return }
+        if let last = older.entries.last { coverage = last.version }
+        swap(&newer, &older)
+        newer.entries.removeAll(keepingCapacity: true)
+        newer.keys.reset(keeping: RecentChanges.halfBytesMaximum)
+    }
+
+    mutating func append(key: RawSpan, version: UInt64) {
+        newer.entries.append(Entry(version: version, keyOffset: newer.keys.count, keyCount: key.byteCount))
+        newer.keys.append(key)
+    }
+
+    /// Forgets the changes of a commit that came to nothing.
+    mutating func rollBack(version: UInt64) {
+        while let last = newer.entries.last, last.version == version {
+            newer.keys.truncate(to: last.keyOffset)
+            newer.entries.removeLast()
+        }
+    }
+
+    /// Visits the keys changed above a version, newest first, until `body` returns false. A key may come repeatedly.
+    borrowing func forEachKey(
+        since version: UInt64, _ body: (RawSpan) throws(RequestError) -> Bool
+    ) throws(RequestError) {
+        for entry in newer.entries.reversed() {
+            if entry.version <= version { return }
+            let range = entry.keyOffset..<(entry.keyOffset + entry.keyCount)
+            if try !body(newer.keys.bytes.extracting(range)) { return }
+        }
+        for entry in older.entries.reversed() {
+            if entry.version <= version { return }
+            let range = entry.keyOffset..<(entry.keyOffset + entry.keyCount)
+            if try !body(older.keys.bytes.extracting(range)) { return }
+        }
+    }
+}

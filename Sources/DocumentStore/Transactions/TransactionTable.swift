@@ -1,0 +1,149 @@
+// All open transactions, and the attempts that were aborted a moment ago.
+
+internal import DocumentModel
+internal import KeyValueStore
+internal import Synchronization
+
+/// What is remembered of an aborted attempt, for the one that retries it.
+struct AbortedAttempt: Sendable {
+    var nonce: UInt64
+    /// The first attempt's number.
+    var age: UInt64
+    /// Hashes of the keys conflicted on, by this attempt and those before it.
+    var conflicts: [UInt64]
+    /// The commit that was told `ABORTED`, so that its repetition is told the same.
+    var request: RequestIdentifier?
+}
+
+/// Finds transactions by their identifiers. Thread-safe.
+final class TransactionTable: Sendable {
+    private struct State {
+        var open: [UInt64: Transaction] = [:]
+        var aborted: [UInt64: AbortedAttempt] = [:]
+        /// Keys of `aborted`, oldest first, from `abortedStart` on.
+        var abortedOrder: [UInt64] = []
+        var abortedStart = 0
+        var nextNumber: UInt64 = 1
+    }
+
+    private let state = Mutex(State())
+    private let configuration: StoreConfiguration
+
+    /// Aborted attempts remembered.
+    private static let abortedMaximum = 65_536
+
+    init(configuration: StoreConfiguration) {
+        self.configuration = configuration
+    }
+
+    var openCount: Int { state.withLock { $0.open.count } }
+
+    private var nowMilliseconds: UInt64 { configuration.clock.elapsedMilliseconds }
+
+    /// An identifier for a transaction that is about to begin.
+    func reserveIdentifier() -> TransactionIdentifier {
+        let nonce = UInt64.random(in: .min ... .max)
+        return state.withLock { state in
+            defer { state.nextNumber += 1 }
+            return TransactionIdentifier(number: state.nextNumber, nonce: nonce)
+        }
+    }
+
+    /// Opens a transaction.
+    /// - Parameter retried: the aborted attempt that this one follows, if any.
+    func begin(
+        _ identifier: TransactionIdentifier, in database: DatabaseName, isReadOnly: Bool, readMicroseconds: UInt64,
+        retried: AbortedAttempt?
+    ) throws(RequestError) {
+        let transaction = Transaction(
+            identifier: identifier, database: database, isReadOnly: isReadOnly,
+            version: CommitVersion(microseconds: readMicroseconds), readMicroseconds: readMicroseconds,
+            nowMilliseconds: nowMilliseconds, age: retried?.age ?? identifier.number,
+            earlierConflicts: retried?.conflicts ?? [], readsMaximum: configuration.transactionReadsMaximum)
+        let maximum = configuration.transactionsMaximum
+        let hasRoom = state.withLock { state in
+            if state.open.count >= maximum { return false }
+            state.open[identifier.number] = transaction
+            return true
+        }
+        if !hasRoom {
+            throw RequestError(.resourceExhausted, "Too many transactions are open: at most \(maximum).")
+        }
+    }
+
+    /// The open transaction of this name, which thereby counts as used.
+    /// - Throws: `INVALID_ARGUMENT` when it is unknown, has ended or expired, or is another database's.
+    func transaction(_ identifier: TransactionIdentifier) throws(RequestError) -> Transaction {
+        let now = nowMilliseconds
+        let found = state.withLock { $0.open[identifier.number] }
+        guard let found, found.identifier == identifier, !isExpired(found, nowMilliseconds: now) else {
+            throw .unknownTransaction
+        }
+        found.touch(nowMilliseconds: now)
+        return found
+    }
+
+    /// Takes a transaction out of the table, if it is open.
+    func end(_ identifier: TransactionIdentifier) -> Transaction? {
+        let now = nowMilliseconds
+        let found = state.withLock { state -> Transaction? in
+            guard let found = state.open[identifier.number], found.identifier == identifier else { return nil }
+            state.open[identifier.number] = nil
+            return found
+        }
+        guard let found, !isExpired(found, nowMilliseconds: now) else { return nil }
+        return found
+    }
+
+    /// When a transaction was last used, or nil if it is not open.
+    func lastUsedMilliseconds(number: UInt64) -> UInt64? {
+        state.withLock { $0.open[number] }?.lastUsedMilliseconds
+    }
+
+    // MARK: Aborted attempts
+
+    func noteAborted(_ transaction: Transaction, conflicts: [UInt64], request: RequestIdentifier?) {
+        let attempt = AbortedAttempt(
+            nonce: transaction.identifier.nonce, age: transaction.age, conflicts: conflicts, request: request)
+        state.withLock { state in
+            state.aborted[transaction.identifier.number] = attempt
+            state.abortedOrder.append(transaction.identifier.number)
+            while state.abortedOrder.count - state.abortedStart > TransactionTable.abortedMaximum {
+                state.aborted[state.abortedOrder[state.abortedStart]] = nil
+                state.abortedStart += 1
+            }
+            if state.abortedStart > TransactionTable.abortedMaximum {
+                state.abortedOrder.removeFirst(state.abortedStart)
+                state.abortedStart = 0
+            }
+        }
+    }
+
+    /// What is remembered of an attempt that was aborted.
+    func abortedAttempt(_ identifier: TransactionIdentifier) -> AbortedAttempt? {
+        guard let attempt = state.withLock({ $0.aborted[identifier.number] }), attempt.nonce == identifier.nonce else {
+            return nil
+        }
+        return attempt
+    }
+
+    // MARK: Time
+
+    private func isExpired(_ transaction: Transaction, nowMilliseconds now: UInt64) -> Bool {
+        now >= transaction.beganMilliseconds + configuration.transactionLifetimeMilliseconds
+            || now >= transaction.lastUsedMilliseconds + configuration.transactionIdleMilliseconds
+    }
+
+    /// Drops the transactions whose time is over.
+    func removeExpired() {
+        let now = nowMilliseconds
+        let all = state.withLock { Array($0.open.values) }
+        for transaction in all where isExpired(transaction, nowMilliseconds: now) {
+            state.withLock { state in
+                if state.open[transaction.identifier.number] === transaction {
+                    state.open[transaction.identifier.number] = nil
+                }
+            }
+        }
+    }
+}

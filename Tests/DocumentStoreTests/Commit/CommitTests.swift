@@ -1,0 +1,212 @@
+// Commits: what is stored, what is refused, what is told.
+
+import DocumentModel
+import KeyValueStore
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Commits")
+struct CommitTests {
+    @Test("A document is there after its commit, with both times, and gone after its deletion")
+    func roundTrip() async throws {
+        let harness = try StoreHarness()
+        let first = try await harness.commit([.set("c/a", fields(1))])
+        #expect(first.writeResults.map(\.updateMicroseconds) == [first.commitMicroseconds])
+        let created = try #require(try harness.get("c/a"))
+        #expect(created == SeenDocument(fields: fields(1), createMicroseconds: first.commitMicroseconds, updateMicroseconds: first.commitMicroseconds))
+        let second = try await harness.commit([.set("c/a", fields(2))])
+        #expect(second.commitMicroseconds > first.commitMicroseconds)
+        let updated = try #require(try harness.get("c/a"))
+        #expect(updated == SeenDocument(fields: fields(2), createMicroseconds: first.commitMicroseconds, updateMicroseconds: second.commitMicroseconds))
+        let third = try await harness.commit([.delete("c/a")])
+        #expect(third.writeResults.map(\.updateMicroseconds) == [nil])
+        #expect(try harness.get("c/a") == nil)
+        let fourth = try await harness.commit([.set("c/a", fields(3))])
+        #expect(try harness.get("c/a")?.createMicroseconds == fourth.commitMicroseconds)
+        try harness.finish()
+    }
+
+    @Test("Writes of one commit see those before them")
+    func orderWithin() async throws {
+        let harness = try StoreHarness()
+        let result = try await harness.commit([
+            .set("c/a", fields(1), .exists(false)),
+            .increment("c/a", field: "n", by: 5),
+            .merge("c/a", fields(7, "m"), mask: ["m"], .exists(true)),
+            .delete("c/b"),
+            .set("c/b", fields(1)),
+            .delete("c/b", .exists(true)),
+            .set("c/b", fields(2), .exists(false)),
+        ])
+        #expect(result.writeResults.count == 7)
+        #expect(result.writeResults[1].transformResults == [EncodedValue(.integer(6))])
+        #expect(try harness.get("c/a")?.fields == MapValue([("n", .integer(6)), ("m", .integer(7))]))
+        #expect(try harness.integer("c/b") == 2)
+        #expect(try harness.store.makeReader().count("c", harness) == 2)
+        try harness.finish()
+    }
+
+    @Test("One failing write fails all of its commit and none of its neighbours'")
+    func atomic() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1))])
+        async let bad = harness.failure([.set("c/x", fields(1)), .delete("c/a"), .set("c/a", fields(2), .exists(true))])
+        async let good: CommitResult = harness.commit([.set("d/y", fields(1))])
+        let error = try #require(try await bad)
+        _ = try await good
+        #expect(error.code == .notFound)
+        #expect(error.message.hasPrefix("No document to update: "))
+        #expect(try harness.get("c/x") == nil)
+        #expect(try harness.integer("c/a") == 1)
+        #expect(try harness.integer("d/y") == 1)
+        try harness.finish()
+    }
+
+    @Test("Preconditions: the code and the words that clients match")
+    func preconditions() async throws {
+        let harness = try StoreHarness()
+        let made = try await harness.commit([.set("c/a", fields(1))])
+        let time = TimestampValue(microseconds: Int64(made.commitMicroseconds))
+        let exists = try #require(try await harness.failure([.set("c/a", fields(2), .exists(false))]))
+        #expect(exists.code == .alreadyExists)
+        #expect(exists.message == "Document already exists: \(harness.name("c/a"))")
+        #expect(try await harness.failure([.set("c/a", fields(2), .updateTime(time))]) == nil)
+        #expect(try await harness.failure([.set("c/a", fields(3), .updateTime(time))])?.code == .failedPrecondition)
+        let future = TimestampValue(microseconds: Int64(made.commitMicroseconds) + 3_600_000_000)
+        #expect(try await harness.failure([.delete("c/a", .updateTime(future))])?.code == .invalidArgument)
+        #expect(try await harness.failure([.verify("c/b", .exists(true))])?.code == .notFound)
+        #expect(try await harness.failure([.verify("c/b", .exists(false))]) == nil)
+        try harness.finish()
+    }
+
+    @Test("A write that changes nothing keeps the update time, and its commit time still advances")
+    func noChange() async throws {
+        let harness = try StoreHarness()
+        let first = try await harness.commit([.set("c/a", fields(1))])
+        let second = try await harness.commit([.set("c/a", fields(1))])
+        #expect(second.writeResults.map(\.updateMicroseconds) == [first.commitMicroseconds])
+        #expect(second.commitMicroseconds > first.commitMicroseconds)
+        let third = try await harness.commit([.delete("c/none")])
+        let fourth = try await harness.commit([])
+        #expect(third.commitMicroseconds > second.commitMicroseconds)
+        #expect(fourth.commitMicroseconds > third.commitMicroseconds)
+        let fifth = try await harness.commit([.set("c/a", fields(2))])
+        #expect(fifth.commitMicroseconds > fourth.commitMicroseconds)
+        try harness.finish()
+    }
+
+    @Test("A batch of independent writes: each has its own outcome")
+    func batch() async throws {
+        let harness = try StoreHarness()
+        let result = try await harness.batch([
+            .set("c/a", fields(1)), .set("c/b", fields(1), .exists(true)), .delete("c/z"), .set("d/e", fields(2)),
+        ])
+        let codes = result.outcomes.map { outcome -> StatusCode in
+            if case .failure(let error) = outcome { error.code } else { .ok }
+        }
+        #expect(codes == [.ok, .notFound, .ok, .ok])
+        #expect(try harness.ids("c") == ["a"])
+        #expect(try harness.ids("d") == ["e"])
+        await #expect(throws: RequestError.self) { try await harness.batch([.delete("c/a"), .delete("c/a")]) }
+        try harness.finish()
+    }
+
+    @Test("Databases are kept apart")
+    func databases() async throws {
+        let harness = try StoreHarness()
+        let other = try DatabaseName(project: String(repeating: "o", count: 1_500), database: String(repeating: "d", count: 1_500))
+        try await harness.commit([.set("c/a", fields(1))])
+        _ = try await harness.outcome(CommitRequest(writes: try harness.list([.set("c/a", fields(2))], in: other))).get()
+        #expect(try harness.integer("c/a") == 1)
+        let again = try harness.reopened()
+        #expect(again.store.databases.all.count == 2)
+        let reader = again.store.makeReader()
+        let name = Array("\(other.documentsRoot)/c/a".utf8)
+        let found = try reader.withDocument(name.byteSpan, at: try reader.readPoint(.latest, in: other)) { $0 != nil }
+        #expect(found)
+        #expect(throws: RequestError.self) {
+            try reader.withDocument(name.byteSpan, at: try reader.readPoint(.latest, in: again.database)) { $0 != nil }
+        }
+        try again.finish()
+    }
+
+    @Test("Versions increase over clock steps and restarts, and stay above read times handed out")
+    func versions() async throws {
+        let harness = try StoreHarness()
+        let first = try await harness.commit([.set("c/a", fields(1))])
+        harness.clock.advance(milliseconds: 5_000)
+        let told = try harness.store.makeReader().readPoint(.latest, in: harness.database).readMicroseconds
+        #expect(told >= harness.clock.nowMicroseconds)
+        harness.clock.stepBack(milliseconds: 4_000_000)
+        let second = try await harness.commit([.set("c/a", fields(2))])
+        #expect(second.commitMicroseconds > told)
+        #expect(told > first.commitMicroseconds)
+        // What was told is still what is there.
+        #expect(try harness.integer("c/a", "n", .time(TimestampValue(microseconds: Int64(told)))) == 1)
+        let again = try harness.reopened()
+        let third = try await again.commit([.set("c/a", fields(3))])
+        #expect(third.commitMicroseconds > second.commitMicroseconds)
+        try again.finish()
+    }
+
+    @Test("A read time in the future or before the retention is refused")
+    func readTimes() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1))])
+        func code(_ microseconds: Int64) -> StatusCode? {
+            do {
+                _ = try harness.get("c/a", .time(TimestampValue(microseconds: microseconds)))
+                return nil
+            } catch {
+                return (error as? RequestError)?.code
+            }
+        }
+        let now = Int64(harness.clock.nowMicroseconds)
+        #expect(code(now + 10_000_000) == .invalidArgument)
+        #expect(code(now + 1) == nil || code(now + 1) == .invalidArgument)
+        #expect(code(-5) == .failedPrecondition)
+        #expect(code(now) == nil)
+        try harness.finish()
+    }
+
+    @Test("After closing, submissions are told so")
+    func closed() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1))])
+        try harness.finish()
+        #expect(try await harness.failure([.set("c/a", fields(1))])?.code == .unavailable)
+    }
+
+    @Test("A full queue refuses with a clear status, and what was taken is answered")
+    func backPressure() async throws {
+        let harness = try StoreHarness { $0.queuedRequestsMaximum = 2 }
+        let list = try harness.list([.set("c/a", fields(1))])
+        let outcomes = await withTaskGroup(of: StatusCode.self, returning: [StatusCode].self) { group in
+            for _ in 0..<200 {
+                group.addTask {
+                    switch await harness.outcome(CommitRequest(writes: list)) {
+                    case .success: .ok
+                    case .failure(let error): error.code
+                    }
+                }
+            }
+            var all: [StatusCode] = []
+            for await code in group { all.append(code) }
+            return all
+        }
+        #expect(outcomes.count == 200)
+        #expect(Set(outcomes).subtracting([.ok, .resourceExhausted]).isEmpty)
+        #expect(outcomes.contains(.ok))
+        try harness.finish()
+    }
+}
+
+extension StoreReader {
+    func count(_ collection: String, _ harness: StoreHarness) throws -> Int {
+        try documentCount(
+            of: CollectionPath("\(harness.database.documentsRoot)/\(collection)"),
+            at: readPoint(.latest, in: harness.database))
+    }
+}

@@ -1,0 +1,91 @@
+// Backup, and a check that finds what is wrong.
+
+import DocumentModel
+import KeyValueStore
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Maintenance")
+struct MaintenanceTests {
+    @Test("A backup taken while commits go on opens, is clean and is one moment")
+    func backup() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit((0..<100).map { .set("c/\($0)", fields(0)) })
+        let backups = TemporaryDirectory("hearth-backup")
+        let stop = Flag()
+        async let writing: Void = {
+            var round: Int64 = 0
+            while !stop.isSet {
+                round += 1
+                try await harness.commit((0..<100).map { .set("c/\($0)", fields(round)) })
+            }
+        }()
+        try harness.store.backup(to: backups.path(of: "data"))
+        stop.set()
+        try await writing
+        let copy = try StoreHarness(in: backups)
+        var values: Set<Int64> = []
+        for number in 0..<100 { values.insert(try #require(try copy.integer("c/\(number)"))) }
+        #expect(values.count == 1)
+        try await copy.commit([.set("c/new", fields(1))])
+        try copy.finish()
+        try harness.finish()
+    }
+
+    @Test("The check names what is wrong")
+    func damage() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(2))])
+        #expect(harness.store.close() == nil)
+
+        /// Changes keys behind the store's back, then checks.
+        func problems(_ change: (inout MutationBatch) -> Void) throws -> [String] {
+            let copy = TemporaryDirectory("hearth-damage")
+            var configuration = harness.configuration
+            try copyDirectory(harness.configuration.directory, to: copy.path(of: "data"))
+            configuration.directory = copy.path(of: "data")
+            let engine = try EmbeddedEngine.open(directory: configuration.directory, options: configuration.engine) { _, _, _, _ in }
+            let writer = try engine.makeWriter()
+            var batch = MutationBatch()
+            change(&batch)
+            let record = [LogRecord.clockKind]
+            try writer.stage(
+                version: CommitVersion(microseconds: writer.lastVersion.microseconds + 1), record: record.byteSpan, mutations: batch)
+            try writer.sealAndSync()
+            try engine.checkpointNow()
+            writer.finishReading()
+            try engine.close()
+            return try StoreCheck.run(configuration).problems
+        }
+        var key = WireWriter()
+        let path = Array("c/x".utf8)
+        DocumentKey.write(path.byteSpan, database: 1, into: &key)
+        let document = key.copyBytes()
+        #expect(try problems { _ in } == [])
+        let uncounted = try problems { batch in
+            let bytes: [UInt8] = [0]
+            batch.put(key: document.byteSpan, value: bytes.byteSpan)
+        }
+        #expect(uncounted.count == 1 && uncounted[0].contains("counts 2 documents where there are 3"))
+        let crooked = try problems { batch in
+            let bytes: [UInt8] = [0, 0x12, 0x7f]
+            batch.put(key: document.byteSpan, value: bytes.byteSpan)
+        }
+        #expect(crooked.contains { $0.contains("c/x is not valid") })
+        let strange = try problems { batch in
+            let (key, value): ([UInt8], [UInt8]) = ([0x77, 1], [1])
+            batch.put(key: key.byteSpan, value: value.byteSpan)
+        }
+        #expect(strange.count == 1 && strange[0].contains("no known space"))
+        DocumentKey.write(path.byteSpan, database: 9, into: &key)
+        let homeless = key.copyBytes()
+        let unknown = try problems { batch in
+            let bytes: [UInt8] = [0]
+            batch.put(key: homeless.byteSpan, value: bytes.byteSpan)
+        }
+        #expect(unknown.contains { $0.contains("unknown database") })
+        #expect(unknown.contains { $0.contains("not in the catalogue") })
+    }
+}

@@ -1,0 +1,115 @@
+// A commit that is sent again is applied once, also after a crash.
+
+import DocumentModel
+import KeyValueStore
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Repeated requests")
+struct RepeatedRequestTests {
+    private func request(_ sequence: UInt64, oldest: UInt64? = nil, session: UInt64 = 77) -> RequestIdentifier {
+        RequestIdentifier(
+            sessionHigh: session, sessionLow: 1, sequence: sequence, oldestPending: oldest ?? sequence)
+    }
+
+    @Test("The repetition gets the first answer and changes nothing")
+    func once() async throws {
+        let harness = try StoreHarness()
+        let first = try await harness.commit([.increment("c/a", field: "n", by: 1)], identifier: request(1))
+        let again = try await harness.commit([.increment("c/a", field: "n", by: 1)], identifier: request(1))
+        #expect(again == first)
+        #expect(try harness.integer("c/a") == 1)
+        #expect(harness.store.statistics.repeatsAnswered == 1)
+        try harness.finish()
+    }
+
+    @Test("Both in flight at once: applied once")
+    func together() async throws {
+        let harness = try StoreHarness()
+        async let one: CommitResult = harness.commit([.increment("c/a", field: "n", by: 1)], identifier: request(1))
+        async let two: CommitResult = harness.commit([.increment("c/a", field: "n", by: 1)], identifier: request(1))
+        #expect(try await one == two)
+        #expect(try harness.integer("c/a") == 1)
+        try harness.finish()
+    }
+
+    @Test("After a crash or a clean restart, with and without a checkpoint between", arguments: [
+        (false, false), (false, true), (true, false), (true, true),
+    ])
+    func restarts(isClean: Bool, hasCheckpoint: Bool) async throws {
+        let harness = try StoreHarness()
+        let first = try await harness.commit(
+            [.increment("c/a", field: "n", by: 1), .delete("c/none"), .set("c/b", fields(1))], identifier: request(1))
+        let second = try await harness.commit([.delete("c/gone")], identifier: request(2, oldest: 1))
+        let batch = try await harness.batch(
+            [.set("c/x", fields(1), .exists(true)), .set("c/y", fields(1))], identifier: request(3, oldest: 1))
+        if hasCheckpoint { try harness.store.checkpoint() }
+        // Others, so that there is something after the checkpoint.
+        try await harness.commit([.set("c/z", fields(1))])
+        let again = isClean ? try harness.reopened() : try harness.crashed()
+        #expect(
+            try await again.commit(
+                [.increment("c/a", field: "n", by: 1), .delete("c/none"), .set("c/b", fields(1))], identifier: request(1))
+                == first)
+        // Between the two somebody made the document that the first attempt found missing: still nothing happens.
+        try await again.commit([.set("c/gone", fields(5))])
+        #expect(try await again.commit([.delete("c/gone")], identifier: request(2, oldest: 1)) == second)
+        #expect(try again.integer("c/gone") == 5)
+        let repeated = try await again.batch(
+            [.set("c/x", fields(1), .exists(true)), .set("c/y", fields(1))], identifier: request(3, oldest: 1))
+        #expect(repeated.commitMicroseconds == batch.commitMicroseconds)
+        #expect(repeated.outcomes.count == 2)
+        #expect(try again.integer("c/a") == 1)
+        try again.finish()
+        if !isClean { try harness.finish() }
+    }
+
+    @Test("A failed commit is not remembered: its repetition is judged anew")
+    func failures() async throws {
+        let harness = try StoreHarness()
+        await #expect(throws: RequestError.self) {
+            try await harness.commit([.set("c/a", fields(1), .exists(true))], identifier: request(1))
+        }
+        try await harness.commit([.set("c/a", fields(1))])
+        try await harness.commit([.set("c/a", fields(2), .exists(true))], identifier: request(1))
+        #expect(try harness.integer("c/a") == 2)
+        try harness.finish()
+    }
+
+    @Test("A repeated commit of a transaction gets its first answer, be it a result or an abortion")
+    func transactions() async throws {
+        let harness = try StoreHarness()
+        let (one, two) = (try await harness.begin(), try await harness.begin())
+        for transaction in [one, two] { _ = try harness.get("c/a", .transaction(transaction)) }
+        let first = try await harness.commit([.set("c/a", fields(1))], transaction: one, identifier: request(1))
+        #expect(try await harness.commit([.set("c/a", fields(1))], transaction: one, identifier: request(1)) == first)
+        let list = try harness.list([.set("c/a", fields(2))])
+        for _ in 0..<2 {
+            let outcome = await harness.outcome(CommitRequest(writes: list, transaction: two, identifier: request(2)))
+            guard case .failure(let error) = outcome else {
+                Issue.record("should have been aborted")
+                continue
+            }
+            #expect(error.code == .aborted)
+        }
+        try harness.finish()
+    }
+
+    @Test("Sessions that are silent for ten minutes are forgotten, also on disk")
+    func forgotten() async throws {
+        let harness = try StoreHarness()
+        for session in UInt64(1)...20 {
+            try await harness.commit([.set("c/a", fields(Int64(session)))], identifier: request(1, session: session))
+        }
+        #expect(try StoreCheck.run(harness.store).rememberedResults == 20)
+        harness.clock.advance(milliseconds: 600_000)
+        try await harness.commit([.set("c/a", fields(0))], identifier: request(1, session: 99))
+        harness.clock.advance(milliseconds: 2_000)
+        try await harness.commit([.set("c/a", fields(1))])
+        try await harness.commit([.set("c/a", fields(2))])
+        #expect(try StoreCheck.run(harness.store).rememberedResults == 1)
+        try harness.finish()
+    }
+}

@@ -1,0 +1,118 @@
+// Repeated requests: what is kept, for how long, and where.
+
+import DocumentModel
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Session table")
+struct SessionTableTests {
+    private func table(sessions: Int = 100, results: Int = 8) -> SessionTable {
+        SessionTable(sessionsMaximum: sessions, resultsMaximum: results, idleMilliseconds: 1_000)
+    }
+
+    private func request(_ sequence: UInt64, oldest: UInt64, session: UInt64 = 1) -> RequestIdentifier {
+        RequestIdentifier(sessionHigh: session, sessionLow: 9, sequence: sequence, oldestPending: oldest)
+    }
+
+    private func result(_ table: SessionTable, _ request: RequestIdentifier) -> [UInt8]? {
+        if case .repeated(let bytes) = table.find(request) { bytes } else { nil }
+    }
+
+    private func refusal(_ table: SessionTable, _ request: RequestIdentifier) -> StatusCode? {
+        if case .refused(let error) = table.find(request) { error.code } else { nil }
+    }
+
+    @Test("A repetition finds the first result; another session of the same number does not")
+    func repetition() {
+        var table = table()
+        _ = table.keep(request(1, oldest: 1), result: [7], nowMilliseconds: 0)
+        #expect(result(table, request(1, oldest: 1)) == [7])
+        #expect(result(table, request(1, oldest: 1, session: 2)) == nil)
+        #expect(refusal(table, request(2, oldest: 1)) == nil)
+    }
+
+    @Test("A client that waits for each answer uses two slots at most")
+    func slots() {
+        var table = table()
+        var slots: Set<UInt32> = []
+        for sequence in UInt64(1)...1_000 {
+            slots.insert(
+                table.keep(request(sequence, oldest: sequence), result: [1], nowMilliseconds: 0))
+        }
+        #expect(slots.count <= 2)
+    }
+
+    @Test("Bad numbers are refused: acknowledged before, too far ahead, later than itself")
+    func refusals() {
+        var table = table()
+        _ = table.keep(request(5, oldest: 5), result: [1], nowMilliseconds: 0)
+        #expect(refusal(table, request(4, oldest: 4)) == .failedPrecondition)
+        #expect(refusal(table, request(13, oldest: 5)) == .resourceExhausted)
+        #expect(refusal(table, request(12, oldest: 5)) == nil)
+        #expect(refusal(table, request(6, oldest: 7)) == .invalidArgument)
+    }
+
+    @Test("What was taken back can be done again")
+    func takenBack() {
+        var table = table()
+        let slot = table.keep(request(1, oldest: 1), result: [1], nowMilliseconds: 0)
+        table.takeBack(request(1, oldest: 1))
+        #expect(result(table, request(1, oldest: 1)) == nil)
+        let again = table.keep(request(2, oldest: 1), result: [2], nowMilliseconds: 0)
+        #expect(again == slot)
+    }
+
+    @Test("Silent sessions go, and the longest silent ones when there are too many; their slots are named")
+    func idle() {
+        var table = table(sessions: 10)
+        _ = table.keep(request(1, oldest: 1, session: 100), result: [1], nowMilliseconds: 0)
+        _ = table.keep(request(2, oldest: 1, session: 100), result: [1], nowMilliseconds: 0)
+        let early = table.removeIdle(nowMilliseconds: 999)
+        #expect(early.isEmpty)
+        let removed = table.removeIdle(nowMilliseconds: 1_000)
+        #expect(removed.map(\.slot).sorted() == [0, 1])
+        for session in UInt64(1)...11 {
+            _ = table.keep(
+                request(1, oldest: 1, session: session), result: [1], nowMilliseconds: 2_000 + session)
+        }
+        #expect(table.hasTooMany)
+        let gone = table.removeIdle(nowMilliseconds: 2_100)
+        #expect(gone.map(\.session.high).sorted() == [1, 2])
+        #expect(!table.hasTooMany)
+    }
+
+    @Test("A table restored from its slots answers as the one that wrote them", arguments: [UInt64(41), 42])
+    func restored(seed: UInt64) throws {
+        print("seed \(seed)")
+        var generator = SeededGenerator(seed: seed)
+        var table = table(results: 64)
+        var stored: [[UInt8]: (sequence: UInt64, result: [UInt8])] = [:]
+        var pending: Set<UInt64> = []
+        var next: UInt64 = 1
+        for _ in 0..<300 {
+            let oldest = pending.min() ?? next
+            if next - oldest < 60 {
+                let request = request(next, oldest: oldest)
+                let bytes = [UInt8(truncatingIfNeeded: next), 3]
+                let slot = table.keep(request, result: bytes, nowMilliseconds: 0)
+                var key = WireWriter()
+                SessionTable.SlotName(session: SessionTable.SessionName(request), slot: slot).writeKey(into: &key)
+                stored[key.copyBytes()] = (next, bytes)
+                pending.insert(next)
+                next += 1
+            }
+            while generator.oneIn(2), let done = pending.randomElement(using: &generator) { pending.remove(done) }
+        }
+        var restored = self.table(results: 64)
+        for (key, entry) in stored {
+            let found = SessionTable.SlotName(key: key.byteSpan)
+            let name = try #require(found)
+            restored.restore(name, sequence: entry.sequence, encodedResult: entry.result.byteSpan, nowMilliseconds: 0)
+        }
+        for sequence in pending {
+            #expect(result(restored, request(sequence, oldest: sequence)) == [UInt8(truncatingIfNeeded: sequence), 3])
+        }
+    }
+}

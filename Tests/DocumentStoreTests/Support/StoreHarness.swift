@@ -1,0 +1,231 @@
+// A store in a temporary directory, with a clock that the test holds, and words for what tests do with it.
+
+import DocumentModel
+import Foundation
+import KeyValueStore
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+/// A clock that goes only when told to.
+final class SteppedClock: StoreClock {
+    private let wall = Atomic<UInt64>(1_700_000_000_000_000)
+    private let elapsed = Atomic<UInt64>(1_000_000)
+
+    var nowMicroseconds: UInt64 { wall.load(ordering: .sequentiallyConsistent) }
+    var elapsedMilliseconds: UInt64 { elapsed.load(ordering: .sequentiallyConsistent) }
+
+    /// Both clocks go forward.
+    func advance(milliseconds: UInt64) {
+        wall.add(milliseconds * 1_000, ordering: .sequentiallyConsistent)
+        elapsed.add(milliseconds, ordering: .sequentiallyConsistent)
+    }
+
+    /// The wall clock is set back; elapsed time is not.
+    func stepBack(milliseconds: UInt64) {
+        wall.subtract(milliseconds * 1_000, ordering: .sequentiallyConsistent)
+    }
+}
+
+/// One write, as a test says it.
+enum StepWrite {
+    case set(String, MapValue, Precondition? = nil)
+    case merge(String, MapValue, mask: [String], Precondition? = nil)
+    case increment(String, field: String, by: Int64)
+    case delete(String, Precondition? = nil)
+    case verify(String, Precondition)
+}
+
+/// A document as a test sees it.
+struct SeenDocument: Equatable {
+    var fields: MapValue
+    var createMicroseconds: UInt64
+    var updateMicroseconds: UInt64
+}
+
+final class StoreHarness: Sendable {
+    let directory: TemporaryDirectory
+    let configuration: StoreConfiguration
+    let store: DocumentStore
+    let clock: SteppedClock
+    let database: DatabaseName
+
+    /// - Parameters:
+    ///   - directory: an existing data directory, or nil for a new one.
+    ///   - configure: changes the settings, which suit small tests.
+    init(
+        in directory: TemporaryDirectory? = nil, clock: SteppedClock = SteppedClock(),
+        configure: (inout StoreConfiguration) -> Void = { _ in }
+    ) throws {
+        self.directory = directory ?? TemporaryDirectory("hearth-store")
+        self.clock = clock
+        database = try DatabaseName(project: "p")
+        var configuration = StoreConfiguration(directory: self.directory.path(of: "data"))
+        configuration.clock = clock
+        configuration.engine.overlayBytesMax = 1 << 20
+        configuration.engine.logSegmentBytes = 256 << 10
+        configuration.engine.idleCheckpointMicroseconds = 0
+        configure(&configuration)
+        self.configuration = configuration
+        store = try DocumentStore.open(configuration)
+    }
+
+    // MARK: Life
+
+    /// Checks the contents, closes, and checks the directory.
+    func finish(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let open = try StoreCheck.run(store)
+        #expect(open.problems == [], sourceLocation: sourceLocation)
+        let failure = store.close()
+        #expect(failure == nil, sourceLocation: sourceLocation)
+        let closed = try StoreCheck.run(configuration)
+        #expect(closed.problems == [], sourceLocation: sourceLocation)
+        #expect(closed.documents == open.documents, sourceLocation: sourceLocation)
+    }
+
+    /// Closes this store and opens its directory again.
+    func reopened() throws -> StoreHarness {
+        store.close()
+        let configuration = configuration
+        return try StoreHarness(in: directory, clock: clock) { $0 = configuration }
+    }
+
+    /// Opens a copy of the directory as it is now: what a crash at this moment would leave. To be called while nothing is
+    /// being committed.
+    func crashed() throws -> StoreHarness {
+        let copy = TemporaryDirectory("hearth-crash")
+        try FileManager.default.copyItem(atPath: configuration.directory, toPath: copy.path(of: "data"))
+        let configuration = configuration
+        return try StoreHarness(in: copy, clock: clock) {
+            let place = $0.directory
+            $0 = configuration
+            $0.directory = place
+        }
+    }
+
+    // MARK: Writing
+
+    func name(_ path: String) -> String { "\(database.documentsRoot)/\(path)" }
+
+    func list(_ writes: [StepWrite], in other: DatabaseName? = nil) throws(RequestError) -> WriteList {
+        let database = other ?? self.database
+        var list = WriteList(database: database)
+        for write in writes {
+            switch write {
+            case .set(let path, let fields, let precondition):
+                let name = Array("\(database.documentsRoot)/\(path)".utf8)
+                let bytes = fields.documentBytes
+                try list.update(name.byteSpan, fields: bytes.byteSpan, precondition: precondition)
+            case .merge(let path, let fields, let mask, let precondition):
+                let name = Array("\(database.documentsRoot)/\(path)".utf8)
+                let bytes = fields.documentBytes
+                var paths: [FieldPath] = []
+                for path in mask { paths.append(try FieldPath(path)) }
+                try list.update(
+                    name.byteSpan, fields: bytes.byteSpan, mask: DocumentMask(paths: paths), precondition: precondition)
+            case .increment(let path, let field, let amount):
+                let name = Array("\(database.documentsRoot)/\(path)".utf8)
+                let nothing: [UInt8] = []
+                try list.update(
+                    name.byteSpan, fields: nothing.byteSpan, mask: DocumentMask(paths: []),
+                    transforms: [FieldTransform(path: try FieldPath(field), operation: .increment(.integer(amount)))])
+            case .delete(let path, let precondition):
+                let name = Array("\(database.documentsRoot)/\(path)".utf8)
+                try list.delete(name.byteSpan, precondition: precondition)
+            case .verify(let path, let precondition):
+                let name = Array("\(database.documentsRoot)/\(path)".utf8)
+                try list.verify(name.byteSpan, precondition: precondition)
+            }
+        }
+        return list
+    }
+
+    @discardableResult
+    func commit(
+        _ writes: [StepWrite], transaction: TransactionIdentifier? = nil, identifier: RequestIdentifier? = nil
+    ) async throws -> CommitResult {
+        try await outcome(
+            CommitRequest(writes: try list(writes), transaction: transaction, identifier: identifier)
+        ).get()
+    }
+
+    func outcome(_ request: CommitRequest) async -> Result<CommitResult, RequestError> {
+        await withCheckedContinuation { continuation in
+            store.commit(request) { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// The status that a commit fails with, or nil when it succeeds.
+    func failure(_ writes: [StepWrite], transaction: TransactionIdentifier? = nil) async throws -> RequestError? {
+        switch await outcome(CommitRequest(writes: try list(writes), transaction: transaction)) {
+        case .success: nil
+        case .failure(let error): error
+        }
+    }
+
+    func batch(_ writes: [StepWrite], identifier: RequestIdentifier? = nil) async throws -> BatchWriteResult {
+        let request = CommitRequest(writes: try list(writes), identifier: identifier)
+        return try await withCheckedContinuation { continuation in
+            store.batchWrite(request) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    func begin(_ options: TransactionOptions = .readWrite) async throws -> TransactionIdentifier {
+        let database = database
+        return try await withCheckedContinuation { continuation in
+            store.beginTransaction(in: database, options: options) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    func retry(_ transaction: TransactionIdentifier) async throws -> TransactionIdentifier {
+        try await begin(.readWrite(retryTransaction: transaction.bytes, concurrency: .unspecified))
+    }
+
+    // MARK: Reading
+
+    func get(_ path: String, _ selector: ReadSelector = .latest) throws -> SeenDocument? {
+        let reader = store.makeReader()
+        let name = Array(name(path).utf8)
+        return try reader.withDocument(name.byteSpan, at: try reader.readPoint(selector, in: database)) {
+            (document) throws(RequestError) in
+            guard let document else { return nil }
+            guard let fields = try? MapValue(documentBytes: document.fields) else {
+                throw RequestError(.dataLoss, "unreadable fields")
+            }
+            return SeenDocument(
+                fields: fields, createMicroseconds: document.createMicroseconds,
+                updateMicroseconds: document.updateMicroseconds)
+        }
+    }
+
+    func integer(_ path: String, _ field: String = "n", _ selector: ReadSelector = .latest) throws -> Int64? {
+        guard case .integer(let number)? = try get(path, selector)?.fields[field] else { return nil }
+        return number
+    }
+
+    /// The ids of a collection, in the order of a scan.
+    func ids(
+        _ collection: String, _ range: DocumentIDRange = .all, direction: SortDirection = .ascending, limit: Int = .max,
+        _ selector: ReadSelector = .latest, matching filter: DocumentFilter? = nil
+    ) throws -> [String] {
+        let reader = store.makeReader()
+        var scanner = StoreScanner(
+            reader: reader, point: try reader.readPoint(selector, in: database), filter: filter)
+        var ids: [String] = []
+        let path = Array(collection.utf8)
+        try scanner.scanCollection(path.byteSpan, ids: range, direction: direction) { document in
+            ids.append(String(repairingUTF8: document.documentID))
+            return ids.count < limit ? .more : .stop
+        }
+        return ids
+    }
+}
+
+/// `a: 1` and so on.
+func fields(_ number: Int64, _ name: String = "n") -> MapValue { MapValue([(name, .integer(number))]) }
+
+func copyDirectory(_ from: String, to: String) throws {
+    try FileManager.default.copyItem(atPath: from, toPath: to)
+}
