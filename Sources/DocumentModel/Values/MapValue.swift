@@ -15,8 +15,23 @@ package struct MapValue: Sendable {
 
     /// Sorts the entries; of several with one key the last wins.
     package init(_ entries: some Sequence<Entry>) {
-        self.init()
-        for (key, value) in entries { self[key] = value }
+        let given = Array(entries)
+        let isSorted = zip(given, given.dropFirst()).allSatisfy { $0.key.compareUTF8($1.key) < 0 }
+        if isSorted {
+            self.entries = given
+            return
+        }
+        // Sorted in one go rather than inserted one by one: entries from the wire may be many and in any order.
+        let sorted = given.indices.sorted { left, right in
+            let order = given[left].key.compareUTF8(given[right].key)
+            return order != 0 ? order < 0 : left < right
+        }
+        self.entries = []
+        self.entries.reserveCapacity(given.count)
+        for index in sorted {
+            if let last = self.entries.last, last.key.hasSameUTF8(as: given[index].key) { self.entries.removeLast() }
+            self.entries.append(given[index])
+        }
     }
 
     package var count: Int { entries.count }
@@ -42,7 +57,7 @@ package struct MapValue: Sendable {
 
     /// Where the key stands or would stand.
     private func search(_ key: String) -> (index: Int, found: Bool) {
-        // Most maps are built in order: look at the end first.
+        // Maps are mostly built in order: look at the end first.
         if let last = entries.last, last.key.compareUTF8(key) < 0 { return (entries.count, false) }
         var low = 0
         var high = entries.count

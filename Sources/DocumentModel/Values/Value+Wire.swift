@@ -87,7 +87,7 @@ extension MapValue {
     }
 
     init(entries: RawSpan, field: Int, depth: Int) throws(InvalidDocument) {
-        self.init()
+        var list: [Entry] = []
         var reader = WireReader(entries)
         while let tag = try reader.nextTag() {
             guard tag.fieldNumber == field else {
@@ -99,8 +99,9 @@ extension MapValue {
             guard let key = String(validatingUTF8: entries.extracting(entry.key)) else {
                 throw InvalidDocument(.invalidUTF8, offset: entry.key.lowerBound)
             }
-            self[key] = try Value(wire: entries.extracting(entry.value), depth: depth)
+            list.append((key, try Value(wire: entries.extracting(entry.value), depth: depth)))
         }
+        self.init(list)
     }
 
     /// Appends the entries as field `field` of a message: 2 for a document, 1 for a map value.

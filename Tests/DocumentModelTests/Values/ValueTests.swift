@@ -72,6 +72,25 @@ import Testing
         #expect(changed.count == 3)
     }
 
+    @Test("A large map in the worst order, every key twice, is read all the same")
+    func largeMap() throws {
+        let count = 50_000
+        let keys = (0..<count).map { "\(2_000_000 - $0)" }
+        var writer = WireWriter()
+        for round in 0..<2 {
+            for key in keys {
+                writer.withLengthPrefix(field: 2) { writer in
+                    writer.appendField(1, string: key)
+                    writer.withLengthPrefix(field: 2) { $0.appendField(2, int64: Int64(round)) }
+                }
+            }
+        }
+        let map = try MapValue(documentBytes: writer.bytes)
+        #expect(map.count == count)
+        #expect(map.entries.first?.key == keys.last)
+        #expect(map.entries.allSatisfy { $0.value == 1 })
+    }
+
     @Test("Nesting beyond any document's is refused, not followed")
     func deepNesting() {
         var bytes: [UInt8] = [0x58, 0x00]
