@@ -4,20 +4,21 @@ import DocumentModel
 
 /// A comparison of a field with an operand, or a test of the field alone.
 ///
-/// A document without the field never passes.
+/// A document without the field never passes. The parts lie side by side and not in the payload of an enumeration, so
+/// that judging a document copies none of them.
 struct FieldTest: Sendable {
-    /// What is asked of the value; operands are canonical `Value` messages.
+    /// What is asked of the value.
     enum Condition: Sendable {
-        case equal(EncodedValue)
-        case notEqual(EncodedValue)
+        case equal
+        case notEqual
         /// In the operand's type class, no NaN, and ordered so.
-        case inRange(EncodedValue, TypeClass, FieldOperator)
-        /// Equal to one of these.
-        case isIn([EncodedValue])
-        /// Not null, and equal to none of these.
-        case notIn([EncodedValue])
-        /// An array with an element equal to one of these.
-        case containsAny([EncodedValue])
+        case less, lessOrEqual, greater, greaterOrEqual
+        /// Equal to a member of the list.
+        case isIn
+        /// Not null, and equal to no member of the list.
+        case notIn
+        /// An array with an element equal to a member of the list.
+        case containsAny
         case isNull
         case isNaN
         case isNotNull
@@ -29,12 +30,19 @@ struct FieldTest: Sendable {
 
     let path: FieldPath
     let condition: Condition
+    /// A canonical `Value` message; null where the condition has no operand or a list of them.
+    private let operand: EncodedValue
+    private let operandClass: TypeClass
+    private let list: [EncodedValue]
     /// The condition as the plan shows it.
     let description: String
 
     init(_ path: FieldPath, _ operation: UnaryOperator) {
         self.path = path
         description = "\(path) \(operation.name)"
+        operand = .null
+        operandClass = .null
+        list = []
         condition =
             switch operation {
             case .isNull: .isNull
@@ -46,47 +54,63 @@ struct FieldTest: Sendable {
 
     init(_ path: FieldPath, _ operation: FieldOperator, _ operand: EncodedValue) throws(RequestError) {
         self.path = path
+        self.operand = operand
         description = "\(path) \(operation.symbol) \(operand.text)"
+        guard let value = WireValue(operand.span) else {
+            throw .invalidArgument("The operand of \(operation.name) on field \(path) has no type.")
+        }
+        operandClass = value.typeClass
+        if operation.isRange, value.isNull || value.isNaN {
+            throw .invalidArgument("\(operation.name) on field \(path) cannot be compared with null or NaN.")
+        }
+        let members = operation.takesList ? try operand.nonEmptyList(of: operation, path) : [operand]
         switch operation {
-        case .equal: condition = .equal(operand)
-        case .notEqual: condition = .notEqual(operand)
-        case .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual:
-            guard let value = WireValue(operand.span), !value.isNull, !value.isNaN else {
-                throw .invalidArgument("\(operation.name) on field \(path) cannot be compared with null or NaN.")
-            }
-            condition = .inRange(operand, value.typeClass, operation)
-        case .isIn: condition = .isIn(try FieldTest.alternatives(path, operation, operand))
-        case .arrayContainsAny: condition = .containsAny(try FieldTest.alternatives(path, operation, operand))
-        case .arrayContains:
-            condition = .containsAny(operand.isNullOrNaN ? [] : [operand])
+        case .isIn, .arrayContains, .arrayContainsAny:
+            // Null and NaN match nothing here.
+            list = members.filter { !$0.isNullOrNaN }
         case .notIn:
-            let list = try operand.nonEmptyList(of: operation, path)
-            if list.count > Limits.notInValues {
+            if members.count > Limits.notInValues {
                 throw .invalidArgument("NOT_IN supports up to \(Limits.notInValues) comparison values.")
             }
-            condition = list.contains(where: \.isNull) ? .never : .notIn(list)
+            list = members
+        default: list = []
         }
-    }
-
-    /// The members of an IN or ARRAY_CONTAINS_ANY list that can match: null and NaN match nothing there.
-    private static func alternatives(
-        _ path: FieldPath, _ operation: FieldOperator, _ operand: EncodedValue
-    ) throws(RequestError) -> [EncodedValue] {
-        try operand.nonEmptyList(of: operation, path).filter { !$0.isNullOrNaN }
+        condition =
+            switch operation {
+            case .equal: .equal
+            case .notEqual: .notEqual
+            case .lessThan: .less
+            case .lessThanOrEqual: .lessOrEqual
+            case .greaterThan: .greater
+            case .greaterThanOrEqual: .greaterOrEqual
+            case .isIn: .isIn
+            case .notIn: members.contains(where: \.isNull) ? .never : .notIn
+            case .arrayContains, .arrayContainsAny: .containsAny
+            }
     }
 
     /// Whether the field exists and meets the condition.
     func matches(fields: RawSpan) -> Bool {
         guard let value = DocumentBytes.value(at: path, in: fields) else { return false }
         switch condition {
-        case .equal(let operand): return ValueOrder.equal(wireA: value, wireB: operand.span)
-        case .notEqual(let operand):
-            return !EncodedValue.isNull(value) && !ValueOrder.equal(wireA: value, wireB: operand.span)
-        case .inRange(let operand, let typeClass, let operation):
-            return FieldTest.isInRange(value, operand, typeClass, operation)
-        case .isIn(let list): return FieldTest.isEqual(value, toAnyOf: list)
-        case .notIn(let list): return !EncodedValue.isNull(value) && !FieldTest.isEqual(value, toAnyOf: list)
-        case .containsAny(let list): return FieldTest.contains(value, anyOf: list)
+        case .equal: return isEqual(value)
+        case .notEqual: return !EncodedValue.isNull(value) && !isEqual(value)
+        case .less: return order(ofRange: value) == .less
+        case .lessOrEqual:
+            let order = order(ofRange: value)
+            return order == .less || order == .equal
+        case .greater: return order(ofRange: value) == .greater
+        case .greaterOrEqual:
+            let order = order(ofRange: value)
+            return order == .greater || order == .equal
+        case .isIn: return isInList(value)
+        case .notIn: return !EncodedValue.isNull(value) && !isInList(value)
+        case .containsAny:
+            guard var elements = WireValue(value)?.elements else { return false }
+            while let element = elements.next() {
+                if isInList(element) { return true }
+            }
+            return false
         case .isNull: return EncodedValue.isNull(value)
         case .isNaN: return EncodedValue.isNaN(value)
         case .isNotNull: return !EncodedValue.isNull(value)
@@ -95,29 +119,20 @@ struct FieldTest: Sendable {
         }
     }
 
-    private static func isInRange(
-        _ value: RawSpan, _ operand: EncodedValue, _ typeClass: TypeClass, _ operation: FieldOperator
-    ) -> Bool {
-        guard let wire = WireValue(value), wire.typeClass == typeClass, !wire.isNaN else { return false }
-        let order = ValueOrder.compare(wireA: value, wireB: operand.span)
-        return switch operation {
-        case .lessThan: order == .less
-        case .lessThanOrEqual: order != .greater
-        case .greaterThan: order == .greater
-        default: order != .less
-        }
+    private func isEqual(_ value: RawSpan) -> Bool {
+        let operand = operand.span
+        // Canonical bytes: the same bytes are the same value.
+        return value.equalsBytes(operand) || ValueOrder.equal(wireA: value, wireB: operand)
     }
 
-    private static func isEqual(_ value: RawSpan, toAnyOf list: [EncodedValue]) -> Bool {
+    /// How a value stands to the operand; nil if it is outside the operand's type class, or NaN.
+    private func order(ofRange value: RawSpan) -> Ordering? {
+        guard let wire = WireValue(value), wire.typeClass == operandClass, !wire.isNaN else { return nil }
+        return ValueOrder.compare(wireA: value, wireB: operand.span)
+    }
+
+    private func isInList(_ value: RawSpan) -> Bool {
         for operand in list where ValueOrder.equal(wireA: value, wireB: operand.span) { return true }
-        return false
-    }
-
-    private static func contains(_ value: RawSpan, anyOf list: [EncodedValue]) -> Bool {
-        guard var elements = WireValue(value)?.elements else { return false }
-        while let element = elements.next() {
-            if isEqual(element, toAnyOf: list) { return true }
-        }
         return false
     }
 }

@@ -4,8 +4,9 @@ import DocumentModel
 
 /// The condition that makes a document a result of a query: scope, filter, fields that the order needs, cursors.
 ///
-/// Offset and limit are no part of it. Immutable; may be used from any thread.
-package struct QueryMatcher: Sendable {
+/// Offset and limit are no part of it. Immutable; may be used from any thread. A class, so that runs, transactions and
+/// listeners share one and pass it on for a reference count.
+package final class QueryMatcher: Sendable {
     package let scope: QueryScope
     let filter: CompiledFilter
     let order: EffectiveOrder

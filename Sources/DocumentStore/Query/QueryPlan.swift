@@ -20,6 +20,7 @@ package struct QueryOptions: Sendable {
     package var sortBufferBytes = 32 << 20
 
     /// Candidates looked at before `QueryRun.next` returns, results or not: lets a connection's loop serve others.
+    /// One of more than two kilobytes counts as several.
     package var candidatesPerStep = 4096
 
     package init() {}

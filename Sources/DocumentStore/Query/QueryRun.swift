@@ -87,16 +87,19 @@ package struct QueryRun: ~Copyable, Sendable {
         _ scanner: inout Scanner, _ emit: (borrowing QueryResult) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Progress {
         var budget = plan.options.candidatesPerStep
+        // Taken out of the plan once: a copy for each candidate would count references for each.
         let comparesCursors = plan.comparesCursors
+        let matcher = plan.matcher
+        let selection = plan.selection
         try walk.visit(&scanner) { (path, document) throws(RequestError) in
             scannedDocuments += 1
-            budget -= 1
+            budget -= document.stepCost
             let isMatch =
                 comparesCursors
-                ? plan.matcher.matches(path: path, fields: document.fields)
-                : plan.matcher.matchesInScope(path: path, fields: document.fields)
+                ? matcher.matches(path: path, fields: document.fields)
+                : matcher.matchesInScope(path: path, fields: document.fields)
             if isMatch, window.admit() {
-                let control = try QueryRun.emit(path, document, plan.selection, &projected, emit)
+                let control = try QueryRun.emit(path, document, selection, &projected, emit)
                 if control == .full || window.isClosed { return .stop }
             }
             return budget > 0 ? .more : .stop
@@ -142,7 +145,7 @@ package struct QueryRun: ~Copyable, Sendable {
             var budget = plan.options.candidatesPerStep
             try walk.visit(&scanner) { (path, document) throws(RequestError) in
                 scannedDocuments += 1
-                budget -= 1
+                budget -= document.stepCost
                 sorter.offer(path, document)
                 return budget > 0 ? .more : .stop
             }
@@ -150,6 +153,11 @@ package struct QueryRun: ~Copyable, Sendable {
             sorter.endPass()
         }
     }
+}
+
+extension CandidateDocument {
+    /// What looking at the document takes off a step's budget.
+    fileprivate var stepCost: Int { 1 + fields.byteCount >> 11 }
 }
 
 /// Offset and limit: which of the results in their order are given out.

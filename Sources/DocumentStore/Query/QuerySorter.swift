@@ -11,7 +11,10 @@ struct QuerySorter: ~Copyable, Sendable {
         case collecting
     }
 
-    private let plan: QueryPlan
+    private let matcher: QueryMatcher
+    private let selection: FieldSelection?
+    private let comparesCursors: Bool
+    private let bytesMax: Int
     private let orders: [Order]
     private var phase = Phase.giving
     private var rows: SortedRows
@@ -26,7 +29,10 @@ struct QuerySorter: ~Copyable, Sendable {
     private var payload = WireWriter()
 
     init(_ plan: QueryPlan) {
-        self.plan = plan
+        matcher = plan.matcher
+        selection = plan.selection
+        comparesCursors = plan.comparesCursors
+        bytesMax = plan.options.sortBufferBytes
         if case .sort(let orders) = plan.strategy { self.orders = orders } else { orders = [] }
         rows = SortedRows(rowsMax: 1, bytesMax: 0)
     }
@@ -48,17 +54,17 @@ struct QuerySorter: ~Copyable, Sendable {
     mutating func beginPass(rowsMax: Int) {
         if case .collecting = phase { return }
         phase = .collecting
-        rows = SortedRows(rowsMax: rowsMax, bytesMax: plan.options.sortBufferBytes)
+        rows = SortedRows(rowsMax: rowsMax, bytesMax: bytesMax)
     }
 
     /// Considers one candidate.
     mutating func offer(_ path: RawSpan, _ document: borrowing CandidateDocument) {
-        guard plan.matcher.matchesInScope(path: path, fields: document.fields) else { return }
-        if plan.comparesCursors {
+        guard matcher.matchesInScope(path: path, fields: document.fields) else { return }
+        if comparesCursors {
             key.reset(keeping: 1 << 16)
             guard
-                SortKey.append(path: path, fields: document.fields, order: plan.order.components, into: &key),
-                plan.matcher.cursors.contains(key: key.bytes)
+                SortKey.append(path: path, fields: document.fields, order: matcher.order.components, into: &key),
+                matcher.cursors.contains(key: key.bytes)
             else { return }
         }
         key.reset(keeping: 1 << 16)
@@ -67,7 +73,7 @@ struct QuerySorter: ~Copyable, Sendable {
         guard rows.wants(key: key.bytes) else { return }
         payload.reset(keeping: 1 << 20)
         payload.append(path)
-        if let selection = plan.selection {
+        if let selection {
             selection.append(document.fields, into: &payload)
         } else {
             payload.append(document.fields)

@@ -24,9 +24,12 @@ struct SortedRow: Sendable {
     func follows(_ other: RawSpan) -> Bool { key.byteSpan.compareBytes(other) > 0 }
 }
 
-/// The rows with the smallest keys, in a heap with the largest on top.
+/// The rows with the smallest keys.
+///
+/// A plain list until something must be given up; from then on a heap with the largest on top.
 struct SortedRows: Sendable {
-    private var heap: [SortedRow] = []
+    private var rows: [SortedRow] = []
+    private var isHeap = false
     private let rowsMax: Int
     private let bytesMax: Int
     private var bytes = 0
@@ -42,43 +45,49 @@ struct SortedRows: Sendable {
         self.bytesMax = bytesMax
     }
 
-    var count: Int { heap.count }
-
     /// Whether a row with this key would be kept. Ask before building the row.
     func wants(key: RawSpan) -> Bool {
         if let cut, key.compareBytes(cut.byteSpan) >= 0 { return false }
-        if heap.count < rowsMax { return true }
-        return heap[0].follows(key)
+        return rows.count < rowsMax || rows[0].follows(key)
     }
 
     /// Takes a row that is wanted, and gives up the largest ones until the rest fits.
     mutating func insert(_ row: SortedRow) {
         bytes += row.byteCount
-        heap.append(row)
-        siftUp(heap.count - 1)
-        if heap.count > rowsMax { _ = removeLargest() }
-        while bytes > bytesMax, heap.count > 1 { cut = removeLargest().key }
+        rows.append(row)
+        if isHeap { siftUp(rows.count - 1) }
+        // `wants` looks at the largest row once there are as many as wanted.
+        if rows.count >= rowsMax || bytes > bytesMax { makeHeap() }
+        if rows.count > rowsMax { _ = removeLargest() }
+        while bytes > bytesMax, rows.count > 1 { cut = removeLargest().key }
     }
 
     /// The rows in order; afterwards there are none.
     mutating func takeSorted() -> [SortedRow] {
-        var rows: [SortedRow] = []
-        swap(&rows, &heap)
+        var sorted: [SortedRow] = []
+        swap(&sorted, &rows)
         bytes = 0
-        rows.sort { $0.precedes($1) }
-        return rows
+        isHeap = false
+        sorted.sort { $0.precedes($1) }
+        return sorted
+    }
+
+    private mutating func makeHeap() {
+        if isHeap { return }
+        isHeap = true
+        for index in stride(from: rows.count / 2 - 1, through: 0, by: -1) { siftDown(index) }
     }
 
     private mutating func removeLargest() -> SortedRow {
-        heap.swapAt(0, heap.count - 1)
-        let largest = heap.removeLast()
+        rows.swapAt(0, rows.count - 1)
+        let largest = rows.removeLast()
         siftDown(0)
         bytes -= largest.byteCount
         return largest
     }
 
     private func isLess(_ left: Int, _ right: Int) -> Bool {
-        heap[left].precedes(heap[right])
+        rows[left].precedes(rows[right])
     }
 
     private mutating func siftUp(_ start: Int) {
@@ -86,7 +95,7 @@ struct SortedRows: Sendable {
         while index > 0 {
             let parent = (index - 1) / 2
             guard isLess(parent, index) else { return }
-            heap.swapAt(parent, index)
+            rows.swapAt(parent, index)
             index = parent
         }
     }
@@ -95,11 +104,11 @@ struct SortedRows: Sendable {
         var index = start
         while true {
             var largest = index
-            for child in 2 * index + 1...2 * index + 2 where child < heap.count && isLess(largest, child) {
+            for child in 2 * index + 1...2 * index + 2 where child < rows.count && isLess(largest, child) {
                 largest = child
             }
             if largest == index { return }
-            heap.swapAt(index, largest)
+            rows.swapAt(index, largest)
             index = largest
         }
     }
