@@ -1,7 +1,7 @@
 // Field tags of protobuf messages, and those of Firestore's values.
 
 /// How a field's payload is laid out. Source: protobuf "Encoding", message structure.
-package enum WireType: UInt8, Sendable {
+@usableFromInline package enum WireType: UInt8, Sendable {
     case varint = 0
     case fixed64 = 1
     case lengthDelimited = 2
@@ -11,9 +11,9 @@ package enum WireType: UInt8, Sendable {
 }
 
 /// A field's tag: number and wire type in one integer, as it stands on the wire.
-package struct WireTag: Sendable, Hashable {
+@usableFromInline package struct WireTag: Sendable, Hashable {
     /// `fieldNumber << 3 | wireType`.
-    package let rawValue: UInt32
+    @usableFromInline package let rawValue: UInt32
 
     @inlinable
     package init(rawValue: UInt32) {

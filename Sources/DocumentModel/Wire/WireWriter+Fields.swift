@@ -78,7 +78,6 @@ extension WireWriter {
     }
 
     /// A `google.protobuf.Timestamp` message; it is written even when it is all zero, because its presence counts.
-    @inlinable
     package mutating func appendField(_ field: Int, timestamp value: TimestampValue) {
         withLengthPrefix(field: field) { writer in
             writer.writeIfSet(1, int64: value.seconds)

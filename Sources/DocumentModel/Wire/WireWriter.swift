@@ -5,11 +5,11 @@
 /// Made to be kept and reused: ``reset()`` forgets the bytes and keeps the room. Nested messages are written in place
 /// by ``withLengthPrefix(field:_:)``, which leaves one byte for the length and moves the contents up only when they
 /// turn out to need more. Noncopyable, so that there is one owner; it frees the memory when it goes.
-@safe package struct WireWriter: ~Copyable {
+@safe @usableFromInline package struct WireWriter: ~Copyable {
     // Owner: this value. Bounds: `capacity` bytes, of which `count` are initialised. Lifetime: until deinit.
     @usableFromInline var base: UnsafeMutableRawPointer
     /// Bytes that fit without growing.
-    package private(set) var capacity: Int
+    @usableFromInline package private(set) var capacity: Int
     /// Bytes written.
     @usableFromInline package internal(set) var count: Int
 
@@ -98,7 +98,7 @@
     }
 
     /// Appends the integer's bytes, least significant first.
-    @inlinable
+    @inlinable @inline(__always)
     package mutating func append<Number: FixedWidthInteger & BitwiseCopyable>(littleEndian value: Number) {
         reserve(MemoryLayout<Number>.size)
         unsafe base.storeBytes(of: value.littleEndian, toByteOffset: count, as: Number.self)
@@ -126,7 +126,7 @@
     }
 
     /// Replaces bytes already written, starting at `offset`.
-    @inlinable
+    @inlinable @inline(__always)
     package mutating func overwrite<Number: FixedWidthInteger & BitwiseCopyable>(
         at offset: Int, littleEndian value: Number
     ) {
