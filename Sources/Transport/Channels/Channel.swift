@@ -79,8 +79,9 @@ package struct ChannelLimits: Sendable {
     }
 }
 
-@safe package final class Channel: TCPHandle, Settleable, TimerTarget, @unchecked Sendable {
+@safe package final class Channel: TCPHandle, TimerTarget, @unchecked Sendable {
     // Sendable: as TCPHandle says.
+
 
     /// Output that is written before more is made, so that a buffer stays in the cache.
     private static let flushBytes = 64 << 10
@@ -90,32 +91,45 @@ package struct ChannelLimits: Sendable {
     private static let lingerMilliseconds: UInt64 = 2_000
 
     let limits: ChannelLimits
-    /// The protocol spoken; replaced when the first bytes have told which.
-    package var driver: (any ChannelDriver)?
-
-    // Reading.
-    private var carry: [UInt8] = []
-    private var large: LargeFrame?
-    private var isReading = false
-    private var readsToEnd = false
-
-    // Writing.
-    private var output: WireWriter?
-    /// Bytes in `output`, when it is not lent.
-    private var outputBytes = 0
-    private var inFlight: WireWriter?
-    private var isWriting = false
-    private var isOutputLent = false
+    private let hot = Confined(Hot())
     // Owner: this object; used by one write at a time, and freed in `deinit`, when libuv has let go of it.
     private let writeRequest: UnsafeMutablePointer<uv_write_t>
     private var stallTimer: EventLoop.Timer?
+    /// Bytes in flight when the stall timer was set.
     private var stalledAt = 0
-    private var isUnsettled = false
-    private var closesAfterFlush: CloseReason?
+
+    /// What every read and every message touches.
+    private struct Hot: ~Copyable {
+        var driver: (any ChannelDriver)?
+        /// Bytes that the driver could not use yet, but for those in `large`.
+        var carry: [UInt8] = []
+        var large: LargeFrame?
+        var isReading = false
+        /// Everything is said: what still comes is thrown away until the other side closes.
+        var readsToEnd = false
+
+        var output: WireWriter?
+        /// Bytes in `output`, when it is not lent.
+        var outputBytes = 0
+        var isOutputLent = false
+        var inFlight: WireWriter?
+        var isWriting = false
+        var isUnsettled = false
+        var closesAfterFlush: CloseReason?
+
+        var bytesReceived: UInt64 = 0
+        var bytesSent: UInt64 = 0
+    }
+
+    /// The protocol spoken; replaced when the first bytes have told which.
+    package var driver: (any ChannelDriver)? {
+        get { hot.state.driver }
+        set { hot.state.driver = newValue }
+    }
 
     /// Total bytes, for statistics.
-    package private(set) var bytesReceived: UInt64 = 0
-    package private(set) var bytesSent: UInt64 = 0
+    package var bytesReceived: UInt64 { hot.state.bytesReceived }
+    package var bytesSent: UInt64 { hot.state.bytesSent }
 
     init(loop: EventLoop, limits: ChannelLimits) {
         self.limits = limits
@@ -128,8 +142,8 @@ package struct ChannelLimits: Sendable {
     // MARK: Reading
 
     func startReading() {
-        guard !isReading, !isClosing else { return }
-        isReading = true
+        guard !hot.state.isReading, !isClosing else { return }
+        hot.state.isReading = true
         let error = unsafe uv_read_start(
             stream,
             { handle, _, buffer in
@@ -145,8 +159,8 @@ package struct ChannelLimits: Sendable {
     }
 
     private func stopReading() {
-        guard isReading else { return }
-        isReading = false
+        guard hot.state.isReading else { return }
+        hot.state.isReading = false
         unsafe uv_read_stop(stream)
     }
 
@@ -157,11 +171,13 @@ package struct ChannelLimits: Sendable {
     /// Where the next read goes: after the carried bytes in the loop's buffer, or into the large frame.
     private func roomForRead() -> uv_buf_t {
         let room: UnsafeMutableRawBufferPointer
-        if let large {
+        if let large = hot.state.large {
             unsafe room = large.room()
+        } else if hot.state.carry.isEmpty {
+            unsafe room = loop.readBuffer
         } else {
-            unsafe carry.withUnsafeBytes { unsafe loop.readBuffer.copyMemory(from: $0) }
-            unsafe room = UnsafeMutableRawBufferPointer(rebasing: loop.readBuffer[carry.count...])
+            unsafe hot.state.carry.withUnsafeBytes { unsafe loop.readBuffer.copyMemory(from: $0) }
+            unsafe room = UnsafeMutableRawBufferPointer(rebasing: loop.readBuffer[hot.state.carry.count...])
         }
         return unsafe uv_buf_init(room.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(room.count))
     }
@@ -171,15 +187,15 @@ package struct ChannelLimits: Sendable {
         guard count > 0 else {
             return close(count == Int(UV_EOF.rawValue) ? .closedByPeer : .broken(describeError(Int32(count))))
         }
-        bytesReceived &+= UInt64(count)
-        if readsToEnd { return }
-        if let large {
+        hot.state.bytesReceived &+= UInt64(count)
+        if hot.state.readsToEnd { return }
+        if let large = hot.state.large {
             large.filled(count)
             guard large.isWhole else { return }
-            self.large = nil
+            hot.state.large = nil
             return large.withBytes(process)
         }
-        let total = carry.count + count
+        let total = hot.state.carry.count + count
         // The loop's buffer is ours until this turn ends: nothing else reads on this thread meanwhile.
         process(unsafe RawSpan(_unsafeStart: loop.readBuffer.baseAddress!, byteCount: total))
     }
@@ -188,7 +204,7 @@ package struct ChannelLimits: Sendable {
     private func process(_ bytes: RawSpan) {
         var consumed = 0
         var needed = 1
-        while !isClosing, closesAfterFlush == nil, consumed < bytes.byteCount, let driver {
+        while !isClosing, hot.state.closesAfterFlush == nil, consumed < bytes.byteCount, let driver {
             let progress = driver.received(bytes.extracting(consumed..<bytes.byteCount))
             consumed += progress.consumed
             needed = progress.bytesNeeded
@@ -198,69 +214,69 @@ package struct ChannelLimits: Sendable {
                 break
             }
             // Nothing consumed and no other driver to try: the rest must wait for more.
-            if progress.consumed == 0, self.driver === driver { break }
+            if progress.consumed == 0, hot.state.driver === driver { break }
         }
-        guard !isClosing, closesAfterFlush == nil else { return dropInput() }
+        guard !isClosing, hot.state.closesAfterFlush == nil else { return dropInput() }
         keep(bytes.extracting(consumed..<bytes.byteCount), needed)
         if isCongested { stopReading() }
     }
 
     private func keep(_ rest: RawSpan, _ needed: Int) {
         if rest.byteCount > 0, needed > loop.readBufferBytes / 2 {
-            carry = []
-            large = LargeFrame(beginningWith: rest, needed: needed)
-        } else if rest.byteCount > 0 || !carry.isEmpty {
-            carry = [UInt8](copying: rest)
+            hot.state.carry = []
+            hot.state.large = LargeFrame(beginningWith: rest, needed: needed)
+        } else if rest.byteCount > 0 || !hot.state.carry.isEmpty {
+            hot.state.carry = [UInt8](copying: rest)
         }
     }
 
     private func dropInput() {
-        carry = []
-        large = nil
+        hot.state.carry = []
+        hot.state.large = nil
     }
 
     /// Whether part of a frame has arrived and the rest has not.
-    package var isInsideFrame: Bool { large != nil || !carry.isEmpty }
+    package var isInsideFrame: Bool { hot.state.large != nil || !hot.state.carry.isEmpty }
 
     /// Goes on where congestion stopped.
     private func resumeReading() {
-        guard !isReading, !isCongested, !readsToEnd else { return }
-        if !carry.isEmpty {
-            let kept = carry
-            carry = []
+        guard !hot.state.isReading, !isCongested, !hot.state.readsToEnd else { return }
+        if !hot.state.carry.isEmpty {
+            let kept = hot.state.carry
+            hot.state.carry = []
             process(unsafe kept.span.bytes)
         }
-        if !isCongested, !isClosing, closesAfterFlush == nil { startReading() }
+        if !isCongested, !isClosing, hot.state.closesAfterFlush == nil { startReading() }
     }
 
     // MARK: Writing
 
     /// Bytes that wait to be sent.
-    package var pendingBytes: Int { outputBytes + inFlightBytes }
+    package var pendingBytes: Int { hot.state.outputBytes + inFlightBytes }
 
-    private var inFlightBytes: Int { isWriting ? unsafe Int(stream.pointee.write_queue_size) : 0 }
+    private var inFlightBytes: Int { hot.state.isWriting ? unsafe Int(stream.pointee.write_queue_size) : 0 }
 
     /// Whether so much waits that no more should be made.
-    package var isCongested: Bool { isWriting && pendingBytes > limits.highWaterBytes }
+    package var isCongested: Bool { hot.state.isWriting && pendingBytes > limits.highWaterBytes }
 
     /// Whether the output is worth a write before the turn ends.
-    package var outputIsDue: Bool { !isWriting && outputBytes >= Self.flushBytes }
+    package var outputIsDue: Bool { !hot.state.isWriting && hot.state.outputBytes >= Self.flushBytes }
 
     /// Takes the output to append to it; must be followed by `putOutput`.
     func takeOutput() -> WireWriter {
-        precondition(!isOutputLent, "one message is written at a time")
-        isOutputLent = true
-        switch output.take() {
+        precondition(!hot.state.isOutputLent, "one message is written at a time")
+        hot.state.isOutputLent = true
+        switch hot.state.output.take() {
         case .some(let writer): return writer
-        case .none: return loop.writers.take()
+        case .none: return loop.takeWriter()
         }
     }
 
     /// Puts the output back with what was appended, to be sent when the turn ends.
     func putOutput(_ writer: consuming WireWriter) {
-        isOutputLent = false
-        outputBytes = writer.count
-        output = consume writer
+        hot.state.isOutputLent = false
+        hot.state.outputBytes = writer.count
+        hot.state.output = consume writer
         needsSettling()
     }
 
@@ -274,20 +290,20 @@ package struct ChannelLimits: Sendable {
 
     /// Has `produce` and `flush` called when the turn ends.
     func needsSettling() {
-        guard !isUnsettled else { return }
-        isUnsettled = true
+        guard !hot.state.isUnsettled else { return }
+        hot.state.isUnsettled = true
         loop.needsSettling(self)
     }
 
     /// The same, but not before other connections have had their turn.
     func settleLater() {
-        guard !isUnsettled else { return }
-        isUnsettled = true
+        guard !hot.state.isUnsettled else { return }
+        hot.state.isUnsettled = true
         loop.settleLater(self)
     }
 
     func settle() {
-        isUnsettled = false
+        hot.state.isUnsettled = false
         guard !isClosing else { return }
         driver?.produce()
         flush()
@@ -297,15 +313,15 @@ package struct ChannelLimits: Sendable {
     func flush() {
         guard !isClosing else { return }
         if pendingBytes > limits.outputBytesMax { return close(.outputOverflow) }
-        guard !isWriting, outputBytes > 0, var writer = output.take() else { return closeIfFlushed() }
-        let count = outputBytes
-        outputBytes = 0
+        guard !hot.state.isWriting, hot.state.outputBytes > 0, var writer = hot.state.output.take() else { return closeIfFlushed() }
+        let count = hot.state.outputBytes
+        hot.state.outputBytes = 0
         let sent = tryWrite(writer.bytes)
         guard sent >= 0 else { return close(.broken(describeError(Int32(sent)))) }
-        bytesSent &+= UInt64(sent)
+        hot.state.bytesSent &+= UInt64(sent)
         if sent == count {
             writer.reset()
-            loop.writers.give(writer)
+            loop.giveBack(writer)
             closeIfFlushed()
         } else {
             writeRest(writer, from: sent)
@@ -335,18 +351,18 @@ package struct ChannelLimits: Sendable {
             }
         }
         // The bytes stay where they are while the writer moves: its memory is on the heap, and `inFlight` is not appended to.
-        inFlight = consume writer
-        isWriting = true
+        hot.state.inFlight = consume writer
+        hot.state.isWriting = true
         if error < 0 { return close(.broken(describeError(error))) }
         stalledAt = inFlightBytes
         armStallTimer()
     }
 
     private func writeEnded(_ status: Int32) {
-        isWriting = false
-        if let written = inFlight.take() {
-            bytesSent &+= UInt64(status == 0 ? stalledAt : 0)
-            loop.writers.give(written)
+        hot.state.isWriting = false
+        if let written = hot.state.inFlight.take() {
+            hot.state.bytesSent &+= UInt64(status == 0 ? stalledAt : 0)
+            loop.giveBack(written)
         }
         if let timer = stallTimer.take() { loop.cancel(timer) }
         guard !isClosing else { return }
@@ -364,12 +380,12 @@ package struct ChannelLimits: Sendable {
 
     package func timerFired(_ token: UInt64) {
         guard !isClosing else { return }
-        if readsToEnd { return close(closesAfterFlush ?? .finished) }
+        if hot.state.readsToEnd { return close(hot.state.closesAfterFlush ?? .finished) }
         stallTimer = nil
         let left = inFlightBytes
         guard left > 0 else { return }
         guard stalledAt - left >= Self.progressBytesMin else { return close(.tooSlowToRead) }
-        bytesSent &+= UInt64(stalledAt - left)
+        hot.state.bytesSent &+= UInt64(stalledAt - left)
         stalledAt = left
         armStallTimer()
     }
@@ -383,13 +399,13 @@ package struct ChannelLimits: Sendable {
         dropInput()
         if let timer = stallTimer.take() { loop.cancel(timer) }
         closeHandle()
-        if let driver = driver.take() { driver.channelClosed(reason) }
+        if let driver = hot.state.driver.take() { driver.channelClosed(reason) }
     }
 
     /// Ends the connection when everything written so far has been sent and the other side had time to read it.
     package func closeAfterFlush(_ reason: CloseReason) {
-        guard !isClosing, closesAfterFlush == nil else { return }
-        closesAfterFlush = reason
+        guard !isClosing, hot.state.closesAfterFlush == nil else { return }
+        hot.state.closesAfterFlush = reason
         dropInput()
         needsSettling()
     }
@@ -397,8 +413,8 @@ package struct ChannelLimits: Sendable {
     /// Last words are out: say so to the other side, and read on until it closes, since closing with unread input would make
     /// its kernel throw our words away.
     private func closeIfFlushed() {
-        guard closesAfterFlush != nil, !readsToEnd, !isWriting else { return }
-        readsToEnd = true
+        guard hot.state.closesAfterFlush != nil, !hot.state.readsToEnd, !hot.state.isWriting else { return }
+        hot.state.readsToEnd = true
         var descriptor: uv_os_fd_t = -1
         if unsafe uv_fileno(handle, &descriptor) == 0 { _ = shutdown(descriptor, Int32(SHUT_WR)) }
         if let timer = stallTimer.take() { loop.cancel(timer) }
@@ -409,7 +425,7 @@ package struct ChannelLimits: Sendable {
     override func cutOff() { close(.stopped) }
 
     override func handleClosed() {
-        output = nil
-        inFlight = nil
+        hot.state.output = nil
+        hot.state.inFlight = nil
     }
 }

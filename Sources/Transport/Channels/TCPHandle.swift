@@ -11,7 +11,9 @@ import CUV
     package let loop: EventLoop
     // Owner: this object, freed in `deinit`, which cannot run before the close callback gives up its reference.
     let tcp: UnsafeMutablePointer<uv_tcp_t>
-    private(set) var isClosing = false
+    private let closing = Confined(false)
+
+    var isClosing: Bool { closing.state }
 
     init(loop: EventLoop) {
         self.loop = loop
@@ -33,7 +35,7 @@ import CUV
     /// Closes the handle; the second call does nothing.
     func closeHandle() {
         guard !isClosing else { return }
-        isClosing = true
+        closing.state = true
         unsafe uv_close(handle) { handle in
             let this = unsafe Unmanaged<TCPHandle>.fromOpaque(handle!.pointee.data).takeRetainedValue()
             this.handleClosed()

@@ -34,8 +34,8 @@ extension ClientConnection: ChannelDriver {
         case .pong(let opaque): channel?.write { $0.appendPing(.pong, opaque) }
         case .pongReceived(let opaque): pings.removeValue(forKey: opaque)?(true)
         case .goAway(let code, let last): goAway(code, String(repairingUTF8: payload), last)
-        case .refuse(let stream, let code, let text):
-            if let call = call(on: stream) { cancel(call, CallOutcome(code, text)) }
+        case .refuse(let stream, let refusal):
+            if let call = call(on: stream) { cancel(call, CallOutcome(refusal.code, "from \(remote): \(refusal)")) }
         case .fail(let violation): fail(violation)
         }
     }

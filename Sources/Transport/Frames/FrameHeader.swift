@@ -46,6 +46,9 @@ package struct FrameFlags: OptionSet, Sendable, Hashable {
     package static let deadline = FrameFlags(rawValue: 1 << 2)
     /// On REQUEST: 32 bytes of request id stand before the message, after the deadline if there is one.
     package static let requestID = FrameFlags(rawValue: 1 << 3)
+
+    /// All that REQUEST may have.
+    static let ofRequest: FrameFlags = [.endStream, .more, .deadline, .requestID]
 }
 
 /// A frame's header, as read or as to be written.

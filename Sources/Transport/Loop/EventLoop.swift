@@ -6,17 +6,13 @@
 // of one read, and all completions of one commit group, leave in one write.
 
 import CUV
+import DocumentModel
 import Glibc
 import Synchronization
 
 /// Something that wants to be told when its time has come; called on the loop's thread.
 package protocol TimerTarget: AnyObject {
     func timerFired(_ token: UInt64)
-}
-
-/// Something that collects changes during a turn and acts on them once, at its end.
-protocol Settleable: AnyObject {
-    func settle()
 }
 
 /// A libuv loop on a thread of its own.
@@ -38,19 +34,24 @@ protocol Settleable: AnyObject {
     private let wakeUp: UnsafeMutablePointer<uv_async_t>
     private let ticker: UnsafeMutablePointer<uv_timer_t>
     private let handedOver = Mutex(HandedOver())
-    private let thread = Mutex<pthread_t?>(nil)
+    private let life = Mutex(Life.notStarted)
     /// The thread that runs the loop, zero before it does.
     private let runningThread = Atomic<UInt>(0)
 
-    var writers = WriterPool()
+    private let pool = Confined(WriterPool())
     private var wheel: TimerWheel<DueTimer>
     private var tickerDue: UInt64 = .max
-    private var unsettled: [any Settleable] = []
-    private var settling: [any Settleable] = []
-    private var postponed: [any Settleable] = []
+    private let unsettled = Confined<[Channel]>([])
+    private var postponed: [Channel] = []
     private var spareJobs: [@Sendable () -> Void] = []
     /// Whether `uv_run` is to end at the next chance.
     private var isStopping = false
+
+    private enum Life {
+        case notStarted
+        case running(pthread_t)
+        case stopped
+    }
 
     private struct HandedOver {
         var jobs: [@Sendable () -> Void] = []
@@ -78,7 +79,7 @@ protocol Settleable: AnyObject {
 
     deinit {
         // The thread holds a reference while it runs, so it has ended or was never started.
-        if thread.withLock({ $0 == nil }) { closeHandles() }
+        if case .notStarted = life.withLock({ $0 }) { closeHandles() }
         unsafe uv.deallocate()
         unsafe wakeUp.deallocate()
         unsafe ticker.deallocate()
@@ -94,8 +95,8 @@ protocol Settleable: AnyObject {
     /// Starts the loop's thread.
     package func start() {
         _ = signal(SIGPIPE, SIG_IGN)
-        thread.withLock { thread in
-            precondition(thread == nil, "a loop is started once")
+        life.withLock { life in
+            guard case .notStarted = life else { preconditionFailure("a loop is started once") }
             var started = pthread_t()
             let this = unsafe Unmanaged.passRetained(self).toOpaque()
             let error = unsafe pthread_create(&started, nil, { argument in
@@ -104,19 +105,25 @@ protocol Settleable: AnyObject {
                 return nil
             }, this)
             precondition(error == 0, "cannot start a thread: \(error)")
-            thread = started
+            life = .running(started)
         }
     }
 
-    /// Ends the loop and waits for its thread. Connections still open are cut. Work handed over later is dropped.
+    /// Ends the loop and waits for its thread. Connections still open are cut. Work handed over later is dropped, and
+    /// stopping again does nothing.
     package func stop() {
         precondition(!isCurrent, "a loop cannot wait for its own end")
-        guard let thread = thread.withLock({ $0 }) else { return }
+        let running = life.withLock { life -> pthread_t? in
+            guard case .running(let thread) = life else { return nil }
+            life = .stopped
+            return thread
+        }
+        guard let running else { return }
         execute { [unowned self] in
             isStopping = true
             unsafe uv_stop(uv)
         }
-        pthread_join(thread, nil)
+        pthread_join(running, nil)
     }
 
     /// Whether the caller is on the loop's thread.
@@ -182,30 +189,40 @@ protocol Settleable: AnyObject {
 
     // MARK: Turns
 
-    /// Has `item.settle()` called once at the end of this turn. The caller sees to it that it is not in the list yet.
-    func needsSettling(_ item: any Settleable) { unsettled.append(item) }
+    /// Has the channel settled once at the end of this turn. The caller sees to it that it is not in the list yet.
+    func needsSettling(_ channel: Channel) { unsettled.state.append(channel) }
 
-    /// Has `item.settle()` called in a turn of its own, after other sockets have had theirs.
-    func settleLater(_ item: any Settleable) {
-        postponed.append(item)
+    /// Has the channel settled in a turn of its own, after other sockets have had theirs.
+    func settleLater(_ channel: Channel) {
+        postponed.append(channel)
         if postponed.count == 1 { unsafe uv_async_send(wakeUp) }
     }
 
     /// Every callback from libuv ends with this.
     func endTurn() {
-        while !unsettled.isEmpty {
-            swap(&unsettled, &settling)
-            for item in settling { item.settle() }
-            settling.removeAll(keepingCapacity: true)
+        var index = 0
+        while index < unsettled.state.count {
+            let channel = unsettled.state[index]
+            index += 1
+            channel.settle()
         }
+        if index > 0 { unsettled.state.removeAll(keepingCapacity: true) }
     }
 
     private func takePostponed() {
         guard !postponed.isEmpty else { return }
-        let items = postponed
+        let channels = postponed
         postponed.removeAll(keepingCapacity: true)
-        for item in items { item.settle() }
+        for channel in channels { channel.settle() }
     }
+
+    // MARK: Buffers
+
+    /// An empty buffer to write output into.
+    func takeWriter() -> WireWriter { pool.state.take() }
+
+    /// Takes a buffer back whose bytes have been sent.
+    func giveBack(_ writer: consuming WireWriter) { pool.state.give(writer) }
 
     // MARK: Time
 

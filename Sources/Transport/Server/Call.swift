@@ -13,7 +13,6 @@ package struct Call: Sendable {
     /// Its number on that connection; (carrier, stream) names the call for ever.
     package let stream: UInt32
 
-    @inlinable
     package init(carrier: CallCarrier, stream: UInt32) {
         self.carrier = carrier
         self.stream = stream
@@ -25,9 +24,15 @@ package struct Call: Sendable {
     package var isOpen: Bool { carrier.isOpen(stream) }
 
     /// Answers with one message, which `write` appends to the connection's output, and status OK.
+    package func respond(_ write: (inout WireWriter) -> Void) {
+        guard var output = carrier.beginMessage(stream) else { return }
+        write(&output)
+        carrier.endMessage(stream, output, isLast: true)
+    }
+
+    /// Answers with one message, which `write` appends to the connection's output, and status OK.
     ///
     /// When `write` throws, what it appended is dropped and the call stays open.
-    @inlinable
     package func respond<Failure: Error>(_ write: (inout WireWriter) throws(Failure) -> Void) throws(Failure) {
         guard var output = carrier.beginMessage(stream) else { return }
         do {
@@ -41,7 +46,6 @@ package struct Call: Sendable {
 
     /// Sends one message of a streaming reply now, whatever the client's window says; for few and small ones. Long
     /// replies go through ``stream(_:)``.
-    @inlinable
     package func send<Failure: Error>(_ write: (inout WireWriter) throws(Failure) -> Void) throws(Failure) {
         guard var output = carrier.beginMessage(stream) else { return }
         do {

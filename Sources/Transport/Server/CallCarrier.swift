@@ -1,6 +1,6 @@
 // What a connection must do for the calls on it, whichever protocol it speaks: the seam between the service and the wire.
 
-package import DocumentModel
+internal import DocumentModel
 
 /// A connection that carries calls. The native protocol has one subclass, the gRPC front will have another; services know
 /// neither.
@@ -18,15 +18,12 @@ package class CallCarrier: @unchecked Sendable {
 
     /// Lends the connection's output, prepared for a message; nil when the call is over. Must be followed by one of
     /// the next two.
-    @usableFromInline
     func beginMessage(_ stream: UInt32) -> WireWriter? { mustOverride() }
 
     /// Takes the output back with the message appended.
-    @usableFromInline
     func endMessage(_ stream: UInt32, _ output: consuming WireWriter, isLast: Bool) { mustOverride() }
 
     /// Takes the output back and drops what was appended.
-    @usableFromInline
     func abandonMessage(_ output: consuming WireWriter) { mustOverride() }
 
     func isOpen(_ stream: UInt32) -> Bool { mustOverride() }

@@ -7,7 +7,7 @@ import DocumentModel
 final class OpeningConnection: ChannelDriver, TimerTarget {
     let channel: Channel
     private let peerAddress: String
-    private weak var server: ServerLoop?
+    private let server: ServerLoop
     private let openedAt: UInt64
     private var timer: EventLoop.Timer?
 
@@ -24,7 +24,7 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         stopTimer()
         switch tongue {
         case .hearth:
-            server?.speakHearth(channel, peerAddress: peerAddress, openedAt: openedAt, opening: self)
+            server.speakHearth(channel, peerAddress: peerAddress, openedAt: openedAt, opening: self)
             return ReceiveProgress(consumed: Preface.hearth.count)
         case .http1: channel.write { $0.append(utf8: Self.notHereHTTP1) }
         case .http2: channel.write { $0.append(Self.notHereHTTP2) }
@@ -43,7 +43,7 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
 
     func channelClosed(_ reason: CloseReason) {
         stopTimer()
-        server?.openingEnded(self, peerAddress: peerAddress, reason)
+        server.openingEnded(self, peerAddress: peerAddress, reason)
     }
 
     /// The server is leaving: whoever has said nothing yet need not.

@@ -1,7 +1,5 @@
 // Every limit of a server, with its default and its reason.
 
-package import DocumentModel
-
 /// How a server listens and what it puts up with.
 package struct ServerConfiguration: Sendable {
     /// Name or address to listen on.
@@ -86,5 +84,5 @@ package enum ServerEvent: Sendable {
     /// The system could not accept a connection, for example for want of file descriptors.
     case acceptFailed(String)
     /// A call was refused by the transport itself.
-    case callRefused(peer: String, StatusCode, String)
+    case callRefused(peer: String, Refusal)
 }

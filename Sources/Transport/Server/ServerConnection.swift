@@ -19,39 +19,55 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
     let channel: Channel
     private let handler: any ServiceHandler
     private let configuration: ServerConfiguration
-    private weak var server: ServerLoop?
-    private var session: ServerSession
+    private let server: ServerLoop
+    private let hot: Confined<Hot>
     private let frameBytesMax: Int
 
-    /// Where the message being written has its header.
-    private var messageStart = 0
-    /// Streams whose sources are to be asked.
-    private var ready: [UInt32] = []
     private let openedAt: UInt64
-    private var lastFrameAt: UInt64
-    /// When the frame that is still incomplete began.
-    private var partialSince: UInt64?
     private var housekeepingTimer: EventLoop.Timer?
-    private var isOver = false
 
     init(channel: Channel, handler: any ServiceHandler, server: ServerLoop, peerAddress: String, openedAt: UInt64) {
         self.channel = channel
         self.handler = handler
         self.server = server
         configuration = server.configuration
-        session = ServerSession(limits: server.configuration.session)
-        frameBytesMax = Int(session.limits.settings.frameBytesMax)
+        let limits = server.configuration.session
+        frameBytesMax = Int(limits.settings.frameBytesMax)
         self.openedAt = openedAt
-        lastFrameAt = openedAt
+        hot = Confined(Hot(session: ServerSession(limits: limits), lastFrameAt: openedAt))
         super.init(loop: channel.loop, peerAddress: peerAddress)
-        channel.write { session.limits.settings.appendHello(to: &$0) }
+        channel.write { limits.settings.appendHello(to: &$0) }
         keepHouse()
     }
+
+    /// What every call touches.
+    private struct Hot {
+        var session: ServerSession
+        /// Where the message being written has its header.
+        var messageStart = 0
+        var lastFrameAt: UInt64
+        /// When the frame that is still incomplete began.
+        var partialSince: UInt64?
+        var isOver = false
+        /// Streams whose sources are to be asked.
+        var ready: [UInt32] = []
+        var callsBegun: UInt64 = 0
+    }
+
+    private var session: ServerSession {
+        _read { yield hot.state.session }
+        _modify { yield &hot.state.session }
+    }
+
+    private var isOver: Bool { hot.state.isOver }
+
+    /// Calls that came over this connection.
+    var callsBegun: UInt64 { hot.state.callsBegun }
 
     // MARK: Frames in
 
     func received(_ bytes: RawSpan) -> ReceiveProgress {
-        lastFrameAt = loop.nowMilliseconds
+        hot.state.lastFrameAt = loop.nowMilliseconds
         var offset = 0
         while !isOver {
             switch FrameDecoder.scan(bytes, at: offset, payloadBytesMax: frameBytesMax) {
@@ -61,18 +77,22 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
                 take(header, bytes.extracting(start..<offset))
                 // Full enough to write, or too full to go on: the channel decides, and comes back with the rest.
                 if channel.outputIsDue || channel.isCongested {
-                    partialSince = nil
+                    hot.state.partialSince = nil
                     return ReceiveProgress(consumed: offset)
                 }
             case .incomplete(let needed):
-                let isPartial = offset < bytes.byteCount
-                partialSince = !isPartial ? nil : offset == 0 ? partialSince ?? lastFrameAt : lastFrameAt
+                notePartialFrame(isPresent: offset < bytes.byteCount, isNew: offset > 0)
                 return ReceiveProgress(consumed: offset, bytesNeeded: needed)
             case .tooLarge(let header):
                 fail(.frameTooLarge(length: header.length, max: frameBytesMax))
             }
         }
         return ReceiveProgress(consumed: bytes.byteCount)
+    }
+
+    private func notePartialFrame(isPresent: Bool, isNew: Bool) {
+        guard isPresent else { return hot.state.partialSince = nil }
+        if isNew || hot.state.partialSince == nil { hot.state.partialSince = hot.state.lastFrameAt }
     }
 
     @inline(__always)
@@ -85,14 +105,14 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
         case .cancelled(let stream): cancel(stream, .client)
         case .windowOpened(let stream): makeReady(stream)
         case .pong(let opaque): channel.write { $0.appendPing(.pong, opaque) }
-        case .refuse(let stream, let code, let text): refuse(stream, code, text)
+        case .refuse(let stream, let refusal): refuse(stream, refusal)
         case .clientLeaves: channel.needsSettling()
         case .fail(let violation): fail(violation)
         }
     }
 
     private func begin(_ stream: UInt32, _ head: RequestHead, _ place: MessageBytes, _ payload: RawSpan) {
-        server?.statistics.calls &+= 1
+        hot.state.callsBegun &+= 1
         let call = Call(carrier: self, stream: stream)
         switch place {
         case .inFrame(let offset):
@@ -162,17 +182,16 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
         if session.drainsAfter != nil { channel.needsSettling() }
     }
 
-    private func refuse(_ stream: UInt32, _ code: StatusCode, _ text: String) {
-        configuration.onEvent(.callRefused(peer: peerAddress, code, text))
-        cancel(stream, .refused(code))
-        channel.write { $0.appendStatus(code, text, stream: stream) }
+    private func refuse(_ stream: UInt32, _ refusal: Refusal) {
+        configuration.onEvent(.callRefused(peer: peerAddress, refusal))
+        cancel(stream, .refused(refusal))
+        channel.write { $0.appendStatus(refusal.code, refusal.description, stream: stream) }
     }
 
     // MARK: CallCarrier
 
     override func isOpen(_ stream: UInt32) -> Bool { !isOver && session.isOpen(stream) }
 
-    @usableFromInline
     override func beginMessage(_ stream: UInt32) -> WireWriter? {
         guard isOpen(stream) else { return nil }
         return openMessage()
@@ -180,14 +199,13 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
 
     private func openMessage() -> WireWriter {
         var output = channel.takeOutput()
-        messageStart = output.count
+        hot.state.messageStart = output.count
         output.append(FrameHeader(length: 0, kind: .message))
         return output
     }
 
-    @usableFromInline
     override func endMessage(_ stream: UInt32, _ output: consuming WireWriter, isLast: Bool) {
-        let length = output.count - messageStart - FrameHeader.byteCount
+        let length = output.count - hot.state.messageStart - FrameHeader.byteCount
         precondition(length >= 0, "a message's writer only appends")
         guard length <= Int(session.peer.messageBytesMax) else {
             abandonMessage(output)
@@ -196,19 +214,18 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
                 "the reply of \(length) bytes exceeds the client's limit of \(session.peer.messageBytesMax)")
         }
         output.finishMessage(
-            at: messageStart, FrameHeader(length: length, kind: .message, flags: isLast ? .endStream : [], stream: stream),
+            at: hot.state.messageStart, FrameHeader(length: length, kind: .message, flags: isLast ? .endStream : [], stream: stream),
             frameBytesMax: Int(session.peer.frameBytesMax))
         channel.putOutput(output)
         if isLast {
-            _ = release(stream)
+            if !session.finishCurrent(stream) { _ = release(stream) }
         } else if let slot = park(stream) {
             session.streams[slot: slot].sendWindow.consume(length)
         }
     }
 
-    @usableFromInline
     override func abandonMessage(_ output: consuming WireWriter) {
-        output.truncate(to: messageStart)
+        output.truncate(to: hot.state.messageStart)
         channel.putOutput(output)
     }
 
@@ -263,26 +280,26 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
             !session.streams[slot: slot].attachment.isReady, !session.streams[slot: slot].attachment.isWaiting
         else { return }
         session.streams[slot: slot].attachment.isReady = true
-        ready.append(stream)
+        hot.state.ready.append(stream)
         channel.needsSettling()
     }
 
     /// Asks the ready sources, one message each in turn.
     func produce() {
         var budget = Self.bytesPerTurn
-        while !isOver, !ready.isEmpty, budget > 0, !channel.isCongested {
-            let round = ready
-            ready = []
+        while !isOver, !hot.state.ready.isEmpty, budget > 0, !channel.isCongested {
+            let round = hot.state.ready
+            hot.state.ready = []
             for (index, stream) in round.enumerated() {
                 guard budget > 0, !channel.isCongested, !isOver else {
-                    ready.append(contentsOf: round[index...])
+                    hot.state.ready.append(contentsOf: round[index...])
                     break
                 }
                 budget -= ask(stream)
                 if channel.outputIsDue { channel.flush() }
             }
         }
-        if !ready.isEmpty, budget <= 0, !channel.isCongested { channel.settleLater() }
+        if !hot.state.ready.isEmpty, budget <= 0, !channel.isCongested { channel.settleLater() }
         endIfDone()
     }
 
@@ -297,7 +314,7 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
         guard session.streams[slot: slot].sendWindow.isOpen else { return 1 }
         var output = openMessage()
         let step = source.next(into: &output)
-        let size = output.count - messageStart
+        let size = output.count - hot.state.messageStart
         // The source may have ended its own call.
         guard isOpen(stream) else {
             abandonMessage(output)
@@ -349,7 +366,7 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
 
     private func deadlinePassed(_ stream: UInt32) {
         guard session.streams.contains(stream) else { return }
-        server?.statistics.deadlinesExceeded &+= 1
+        server.statistics.deadlinesExceeded &+= 1
         cancel(stream, .deadlineExceeded)
         channel.write { $0.appendStatus(.deadlineExceeded, "the deadline of the call has passed", stream: stream) }
     }
@@ -361,11 +378,11 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
         if !session.isOpen, now - openedAt >= limit {
             return end(.tooSlowToSpeak, .deadlineExceeded, "no HELLO within \(limit) ms")
         }
-        if let partialSince, now - partialSince >= limit {
+        if let partialSince = hot.state.partialSince, now - partialSince >= limit {
             return end(.tooSlowToSpeak, .deadlineExceeded, "a frame did not end within \(limit) ms")
         }
         let idle = configuration.idleMilliseconds
-        if idle > 0, session.openCalls == 0, now - lastFrameAt >= idle {
+        if idle > 0, session.openCalls == 0, now - hot.state.lastFrameAt >= idle {
             return end(.idle, .ok, "idle for \(idle) ms")
         }
         let pause = idle > 0 ? min(limit, idle) : limit
@@ -397,7 +414,7 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
     }
 
     private func fail(_ violation: ProtocolViolation) {
-        server?.statistics.protocolErrors &+= 1
+        server.statistics.protocolErrors &+= 1
         end(.violation(violation), violation.code, violation.description)
     }
 
@@ -413,13 +430,13 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
 
     func channelClosed(_ reason: CloseReason) {
         over()
-        server?.connectionEnded(self, reason)
+        server.connectionEnded(self, reason)
     }
 
     /// No call survives its connection.
     private func over() {
         guard !isOver else { return }
-        isOver = true
+        hot.state.isOver = true
         if let timer = housekeepingTimer { loop.cancel(timer) }
         for stream in session.streams.streams { cancel(stream, .connectionClosed) }
     }

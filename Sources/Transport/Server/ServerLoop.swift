@@ -94,6 +94,7 @@ final class ServerLoop: @unchecked Sendable {
 
     func connectionEnded(_ connection: ServerConnection, _ reason: CloseReason) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        statistics.calls &+= connection.callsBegun
         ended(connection.channel, connection.peerAddress, reason)
     }
 
@@ -114,6 +115,7 @@ final class ServerLoop: @unchecked Sendable {
     func snapshot() -> ServerStatistics {
         var all = statistics
         all.connectionsOpen = UInt64(connections.count + opening.count)
+        for connection in connections.values { all.calls &+= connection.callsBegun }
         for channel in connections.values.map(\.channel) + opening.values.map(\.channel) {
             all.bytesReceived &+= channel.bytesReceived
             all.bytesSent &+= channel.bytesSent

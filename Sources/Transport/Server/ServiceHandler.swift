@@ -1,7 +1,5 @@
 // What a service implements to be reached over the transport.
 
-package import DocumentModel
-
 /// A service: it is given calls and answers them. One handler serves one loop; every method runs on that loop's thread.
 ///
 /// A call is answered through its ``Call``, at once or later. Until it is, the transport keeps it, watches its deadline and its
@@ -43,7 +41,7 @@ package enum CancellationReason: Equatable, Sendable {
     /// Its deadline has passed; the client was told DEADLINE_EXCEEDED.
     case deadlineExceeded
     /// The client broke a rule of the call and was told so.
-    case refused(StatusCode)
+    case refused(Refusal)
     /// The connection is gone, or is being closed at the end of a drain.
     case connectionClosed
 }

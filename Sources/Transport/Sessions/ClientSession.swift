@@ -35,7 +35,7 @@ enum ClientAction: Equatable {
     /// No call beyond this stream will be served; the text is the frame's payload.
     case goAway(StatusCode, lastStream: UInt32)
     /// The server broke a limit of ours on one call: end it with this, and cancel it there.
-    case refuse(UInt32, StatusCode, String)
+    case refuse(UInt32, Refusal)
     /// The connection is beyond repair.
     case fail(ProtocolViolation)
 }
@@ -128,8 +128,7 @@ struct ClientSession<Attachment> {
         let isPart = streams[slot: slot].assembly.isActive
         let size = streams[slot: slot].assembly.bytes.count + payload.byteCount
         guard size <= Int(settings.messageBytesMax) else {
-            return .refuse(
-                stream, .resourceExhausted, "the reply exceeds the limit of \(settings.messageBytesMax) bytes")
+            return .refuse(stream, .messageTooLarge(max: settings.messageBytesMax))
         }
         streams[slot: slot].receiveWindow.consume(payload.byteCount)
         streams[slot: slot].uncredited += payload.byteCount
@@ -153,7 +152,7 @@ struct ClientSession<Attachment> {
         guard let slot = streams.slot(of: header.stream) else { return .nothing }
         let increment = UInt32(littleEndian: payload.loadInteger(at: 0))
         guard streams[slot: slot].sendWindow.permit(increment) else {
-            return .refuse(header.stream, .internal, "the server's window exceeds \(FlowWindow.max) bytes")
+            return .refuse(header.stream, .windowTooLarge)
         }
         return .windowOpened(header.stream)
     }

@@ -19,7 +19,7 @@ enum FrameRules {
 
     private static func allowedFlags(_ kind: FrameKind) -> FrameFlags {
         switch kind {
-        case .request: [.endStream, .more, .deadline, .requestID]
+        case .request: .ofRequest
         case .message: [.endStream, .more]
         default: []
         }

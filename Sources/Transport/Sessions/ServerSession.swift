@@ -9,8 +9,6 @@
 //                   ▼
 //                 parked ──status sent, CANCEL, deadline──▶ gone
 
-internal import DocumentModel
-
 /// What a server session is allowed to take in.
 package struct ServerSessionLimits: Sendable {
     /// What this side announces.
@@ -62,7 +60,7 @@ enum ServerAction: Equatable {
     case pong(UInt64)
     case pongReceived(UInt64)
     /// The call cannot be: answer with this status. A parked stream is still in the table.
-    case refuse(UInt32, StatusCode, String)
+    case refuse(UInt32, Refusal)
     /// The client will open no more streams.
     case clientLeaves
     /// The connection is beyond repair: GOAWAY and close.
@@ -108,12 +106,16 @@ struct ServerSession {
         stream == current && current != 0 || streams.contains(stream)
     }
 
+    /// The call whose REQUEST is being handled is over; false when `stream` is another one.
+    mutating func finishCurrent(_ stream: UInt32) -> Bool {
+        guard stream == current, current != 0 else { return false }
+        current = 0
+        return true
+    }
+
     /// The call is over, by our answer or for another reason; false when it was over already.
     mutating func finish(_ stream: UInt32) -> FinishedCall? {
-        if stream == current, current != 0 {
-            current = 0
-            return FinishedCall(attachment: nil)
-        }
+        if finishCurrent(stream) { return FinishedCall(attachment: nil) }
         guard let gone = streams.remove(stream) else { return nil }
         assemblyBytes -= gone.assembly.bytes.count
         return FinishedCall(attachment: gone.attachment)
@@ -152,6 +154,14 @@ struct ServerSession {
 
     /// Takes one frame, header and payload, whole.
     mutating func receive(_ header: FrameHeader, _ payload: RawSpan) -> ServerAction {
+        // Nearly every frame is a whole REQUEST; it passes without the general rules.
+        if header.kind == FrameKind.request.rawValue, isOpen, header.stream != 0, FrameFlags.ofRequest.isSuperset(of: header.flags) {
+            return receiveRequest(header, payload)
+        }
+        return receiveAny(header, payload)
+    }
+
+    private mutating func receiveAny(_ header: FrameHeader, _ payload: RawSpan) -> ServerAction {
         guard let kind = FrameKind(rawValue: header.kind) else {
             return FrameRules.mayBeIgnored(header.kind) && isOpen ? .nothing : .fail(.unknownKind(header.kind))
         }
@@ -189,18 +199,17 @@ struct ServerSession {
         let extensions = RequestHead.extensionBytes(of: header.flags)
         guard payload.byteCount >= extensions else { return .fail(.wrongLength(.request, header.length)) }
         guard let method = Method(rawValue: header.code) else {
-            return .refuse(header.stream, .unimplemented, "method \(header.code) is not known here")
+            return .refuse(header.stream, .unknownMethod(header.code))
         }
         let head = readHead(method, header, payload)
         guard head.isComplete || header.flags.contains(.more) || method.shape == .bidirectional else {
-            return .refuse(header.stream, .invalidArgument, "\(method.name) takes exactly one message")
+            return .refuse(header.stream, .takesOneMessage(method))
         }
         guard streams.count < Int(limits.settings.streamsMax) else {
-            return .refuse(
-                header.stream, .resourceExhausted, "more than \(limits.settings.streamsMax) calls are open on this connection")
+            return .refuse(header.stream, .tooManyStreams(max: limits.settings.streamsMax))
         }
         guard payload.byteCount - extensions <= Int(limits.settings.messageBytesMax) else {
-            return .refuse(header.stream, .resourceExhausted, tooLargeText)
+            return .refuse(header.stream, tooLarge)
         }
         current = header.stream
         currentHead = head
@@ -228,11 +237,9 @@ struct ServerSession {
 
     private mutating func extendAssembly(_ slot: Int, _ stream: UInt32, _ part: RawSpan) -> ServerAction? {
         let size = streams[slot: slot].assembly.bytes.count + part.byteCount
-        guard size <= Int(limits.settings.messageBytesMax) else { return .refuse(stream, .resourceExhausted, tooLargeText) }
+        guard size <= Int(limits.settings.messageBytesMax) else { return .refuse(stream, tooLarge) }
         guard assemblyBytes + part.byteCount <= limits.assemblyBytesMax else {
-            return .refuse(
-                stream, .resourceExhausted,
-                "the connection's incomplete messages exceed \(limits.assemblyBytesMax) bytes")
+            return .refuse(stream, .incompleteMessagesTooLarge(max: limits.assemblyBytesMax))
         }
         assemblyBytes += part.byteCount
         streams[slot: slot].assembly.append(part)
@@ -249,7 +256,7 @@ struct ServerSession {
         let isPart = streams[slot: slot].assembly.isActive
         if !isFirstMessage {
             if !isPart, !streams[slot: slot].receiveWindow.isOpen {
-                return .refuse(stream, .resourceExhausted, "a message was sent without window")
+                return .refuse(stream, .noWindow)
             }
             streams[slot: slot].receiveWindow.consume(payload.byteCount)
             streams[slot: slot].uncredited += payload.byteCount
@@ -260,7 +267,7 @@ struct ServerSession {
             assemblyBytes -= streams[slot: slot].assembly.bytes.count
             assembled = streams[slot: slot].assembly.take()
         } else if payload.byteCount > Int(limits.settings.messageBytesMax) {
-            return .refuse(stream, .resourceExhausted, tooLargeText)
+            return .refuse(stream, tooLarge)
         }
         return deliver(slot, stream, isPart ? .assembled : .inFrame(from: 0), header.flags.contains(.endStream))
     }
@@ -272,7 +279,7 @@ struct ServerSession {
         streams[slot: slot].head.isComplete = isLast
         let head = streams[slot: slot].head
         guard isLast || head.method.shape == .bidirectional else {
-            return .refuse(stream, .invalidArgument, "\(head.method.name) takes exactly one message")
+            return .refuse(stream, .takesOneMessage(head.method))
         }
         return .begin(stream, head, bytes)
     }
@@ -283,7 +290,7 @@ struct ServerSession {
         guard !streams[slot: slot].clientEnded else { return .fail(.messageAfterEnd(header.stream)) }
         streams[slot: slot].clientEnded = true
         guard streams[slot: slot].hasBegun, !streams[slot: slot].assembly.isActive else {
-            return .refuse(header.stream, .invalidArgument, "the client ended inside a message")
+            return .refuse(header.stream, .endedInsideMessage)
         }
         return .halfClosed(header.stream)
     }
@@ -298,12 +305,12 @@ struct ServerSession {
         guard let slot = streams.slot(of: header.stream) else { return .nothing }
         let increment = UInt32(littleEndian: payload.loadInteger(at: 0))
         guard streams[slot: slot].sendWindow.permit(increment) else {
-            return .refuse(header.stream, .invalidArgument, "the window exceeds \(FlowWindow.max) bytes")
+            return .refuse(header.stream, .windowTooLarge)
         }
         return .windowOpened(header.stream)
     }
 
-    private var tooLargeText: String { "a message exceeds the limit of \(limits.settings.messageBytesMax) bytes" }
+    private var tooLarge: Refusal { .messageTooLarge(max: limits.settings.messageBytesMax) }
 }
 
 /// A call that has just ended.

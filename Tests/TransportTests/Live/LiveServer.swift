@@ -45,6 +45,11 @@ final class LiveServer {
 
     func stop() {
         drain()
+        stopAtOnce()
+    }
+
+    /// Cuts every connection.
+    func stopAtOnce() {
         clientLoops.stop()
         group.stop()
     }

@@ -1,0 +1,26 @@
+// State that one thread owns, without Swift's run-time check for exclusive access.
+
+/// A box for the properties that every read or every call touches.
+///
+/// Swift checks each access to a class's `var` while the program runs; at twenty accesses a call that is a third of the price of
+/// a small call. The state in this box is not checked, so whoever keeps one promises what the check would have found: one
+/// thread uses it, and nothing that is called during a change of a part of it comes back to the same part.
+@safe struct Confined<State: ~Copyable>: ~Copyable {
+    // Owner: this box, which frees it in `deinit`. One initialised `State`, always.
+    private let pointer: UnsafeMutablePointer<State>
+
+    init(_ state: consuming State) {
+        unsafe pointer = .allocate(capacity: 1)
+        unsafe pointer.initialize(to: state)
+    }
+
+    deinit {
+        unsafe pointer.deinitialize(count: 1)
+        unsafe pointer.deallocate()
+    }
+
+    var state: State {
+        @inline(__always) _read { yield unsafe pointer.pointee }
+        @inline(__always) nonmutating _modify { yield unsafe &pointer.pointee }
+    }
+}

@@ -1,0 +1,148 @@
+// Every limit of a server, over real sockets: a clear word, and the others go on.
+
+import DocumentModel
+import Testing
+
+@testable import Transport
+
+@Suite struct LimitTests {
+    @Test func `A connection beyond the limit is told so and the others go on`() throws {
+        let live = try LiveServer { $0.connectionsMax = 1 }
+        defer { live.stop() }
+        let first = live.connect()
+        #expect(first.callAndWait(.getDocument, [1])?.outcome == .ok)
+        let second = live.connect().callAndWait(.getDocument, [1])
+        #expect(second?.outcome.code == .unavailable)
+        #expect(second?.outcome.isUnprocessed == true)
+        #expect(second?.outcome.message.contains("more than 1 connections") == true)
+        #expect(first.callAndWait(.getDocument, [2])?.bytes == [2])
+    }
+
+    @Test func `A call beyond the limit waits in the client, and is refused when a client does not wait`() throws {
+        let live = try LiveServer { $0.streamsPerConnectionMax = 2 }
+        defer { live.stop() }
+        let raw = RawClient(port: live.server.port)
+        raw.send(Preface.hearth)
+        raw.send(.hello, .request(.commit, stream: 1), .request(.commit, stream: 2), .request(.commit, stream: 3), TestFrame(.goAway))
+        live.record.changed.wait { live.record.state.withLock { $0.pending.count == 2 } }
+        for call in live.record.state.withLock({ $0.pending }) { call.loop.execute { call.respond { _ in } } }
+        let frames = raw.receiveFrames()
+        let refusal = frames.first { $0.isKind(.status) }
+        #expect(refusal?.stream == 3)
+        #expect(refusal?.code == UInt16(StatusCode.resourceExhausted.rawValue))
+        #expect(refusal?.text.contains("more than 2 calls") == true)
+        #expect(frames.filter { $0.isKind(.message) }.map(\.stream).sorted() == [1, 2])
+    }
+
+    @Test func `A message above the limit is refused and the connection goes on`() throws {
+        let live = try LiveServer { $0.messageBytesMax = 100_000 }
+        defer { live.stop() }
+        let connection = live.connect()
+        #expect(connection.callAndWait(.getDocument, [1])?.outcome == .ok)
+        let large = connection.callAndWait(.getDocument, [UInt8](repeating: 0, count: 100_001))
+        #expect(large?.outcome.code == .resourceExhausted)
+        let fitting = [UInt8](repeating: 3, count: 100_000)
+        #expect(connection.callAndWait(.getDocument, fitting)?.bytes == fitting)
+    }
+
+    @Test func `A reply above the client's limit ends its call and no other`() throws {
+        let live = try LiveServer()
+        defer { live.stop() }
+        var configuration = ClientConfiguration()
+        configuration.messageBytesMax = 50_000
+        let connection = live.connect(configuration)
+        let reply = connection.callAndWait(.deleteDocument, littleEndianBytes(50_001))
+        #expect(reply?.outcome.code == .resourceExhausted)
+        #expect(connection.callAndWait(.deleteDocument, littleEndianBytes(50_000))?.bytes.count == 50_000)
+    }
+
+    @Test func `A client that says nothing is dropped`() throws {
+        let live = try LiveServer { $0.headerMilliseconds = 50 }
+        defer { live.stop() }
+        #expect(RawClient(port: live.server.port).receiveAll() == [])
+        let greeting = RawClient(port: live.server.port)
+        greeting.send(Preface.hearth)
+        let frames = greeting.receiveFrames()
+        #expect(frames.last?.isKind(.goAway) == true)
+        #expect(frames.last?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
+    }
+
+    @Test func `A frame that does not end is not waited for`() throws {
+        let live = try LiveServer { $0.headerMilliseconds = 50 }
+        defer { live.stop() }
+        let raw = RawClient(port: live.server.port)
+        raw.send(Preface.hearth)
+        raw.send(.hello)
+        raw.send(Array(TestFrame.request(.getDocument, stream: 1, [1, 2, 3]).bytes.dropLast()))
+        let last = raw.receiveFrames().last
+        #expect(last?.isKind(.goAway) == true)
+        #expect(last?.text.contains("did not end") == true)
+    }
+
+    @Test func `An idle connection is closed in good order, one with an open call is not`() throws {
+        let live = try LiveServer { $0.idleMilliseconds = 50 }
+        defer { live.stop() }
+        let waiting = live.connect()
+        let promise = Promise<Reply>()
+        waiting.unary(.commit, []) { promise.fulfil(Reply(outcome: $0, bytes: [UInt8](copying: $1))) }
+        live.record.changed.wait { live.record.state.withLock { $0.pending.count == 1 } }
+        let closed = Promise<Bool>()
+        let idle = live.connect { event in
+            if case .closed = event { closed.fulfil(true) }
+        }
+        #expect(idle.callAndWait(.getDocument, [1])?.outcome == .ok)
+        #expect(closed.wait() == true)
+        let call = live.record.state.withLock { $0.pending[0] }
+        call.loop.execute { call.respond { $0.append([9]) } }
+        #expect(promise.wait()?.bytes == [9])
+    }
+
+    @Test func `A deadline ends a call on both sides`() throws {
+        let live = try LiveServer()
+        defer { live.stop() }
+        let reply = live.connect().callAndWait(.commit, [], CallOptions(deadlineMilliseconds: 30))
+        #expect(reply?.outcome.code == .deadlineExceeded)
+        live.record.changed.wait { live.record.state.withLock { !$0.cancelled.isEmpty } }
+        #expect(live.record.state.withLock { $0.pending.isEmpty })
+
+        // A client that does not watch its deadline is told by the server.
+        let raw = RawClient(port: live.server.port)
+        raw.send(Preface.hearth)
+        raw.send(.hello, .request(.commit, [.endStream, .deadline], stream: 1, littleEndianBytes(20)), TestFrame(.goAway))
+        let status = raw.receiveFrames().first { $0.isKind(.status) }
+        #expect(status?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
+    }
+
+    @Test func `A reader that does not read is paused, then dropped`() throws {
+        let live = try LiveServer {
+            $0.outputPauseBytes = 100_000
+            $0.slowReaderMilliseconds = 50
+        }
+        defer { live.stop() }
+        let raw = RawClient(port: live.server.port)
+        raw.shrinkReceiveBuffer()
+        raw.send(Preface.hearth)
+        var hello = TestFrame.hello
+        hello.payload = [4, 0, 0xFF, 0xFF, 0xFF, 0x7F]
+        raw.send(hello, .request(.runQuery, stream: 1, littleEndianBytes(1_000_000, 10_000)))
+        live.record.changed.wait { live.record.state.withLock { $0.sourcesCancelled == 1 } }
+        // Only what the pause mark, a turn and the kernel's buffers hold was ever produced, of 10 GB.
+        #expect(live.record.state.withLock { $0.messagesProduced } < 2_000)
+    }
+
+    @Test func `A reader that does not read its replies stops being read`() throws {
+        let live = try LiveServer {
+            $0.outputPauseBytes = 100_000
+            $0.slowReaderMilliseconds = 0
+        }
+        defer { live.stop() }
+        let raw = RawClient(port: live.server.port)
+        raw.send(Preface.hearth)
+        raw.send(.hello)
+        // Two hundred replies of a megabyte; far more than may gather, and than the kernel holds.
+        let requests = (1...200).flatMap { TestFrame.request(.deleteDocument, stream: UInt32($0), littleEndianBytes(1_000_000)).bytes }
+        raw.send(requests + TestFrame(.goAway).bytes)
+        let replies = raw.receiveFrames().filter { $0.isKind(.message) }
+        #expect(replies.reduce(0) { $0 + $1.payload.count } == 200_000_000)
+    }
+}

@@ -1,0 +1,93 @@
+// A client without manners: sends any bytes over a blocking socket and reads what comes back.
+
+import DocumentModel
+import Glibc
+
+@testable import Transport
+
+final class RawClient {
+    private let descriptor: Int32
+
+    init(port: UInt16) {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        // A server that is silent for a minute is a failure, not a hang.
+        var patience = timeval(tv_sec: 60, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        let connected = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        precondition(connected == 0, "cannot connect: \(errno)")
+    }
+
+    deinit { close(descriptor) }
+
+    /// Makes the kernel keep few bytes for us, so that a server notices soon that we do not read.
+    func shrinkReceiveBuffer() {
+        var size: Int32 = 4_096
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    /// Sends all, as far as the server takes it.
+    @discardableResult
+    func send(_ bytes: [UInt8]) -> Bool {
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { return false }
+            sent += count
+        }
+        return true
+    }
+
+    func send(_ frames: TestFrame...) { send(frames.flatMap(\.bytes)) }
+
+    func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// At most `count` bytes; empty at the end or when the connection was reset.
+    func receive(_ count: Int = 65_536) -> [UInt8] {
+        var buffer = [UInt8](repeating: 0, count: count)
+        let got = recv(descriptor, &buffer, count, 0)
+        return got > 0 ? Array(buffer[..<got]) : []
+    }
+
+    /// Everything until the server closes.
+    func receiveAll() -> [UInt8] {
+        var all: [UInt8] = []
+        while true {
+            let part = receive()
+            if part.isEmpty { return all }
+            all += part
+        }
+    }
+
+    /// The frames that the server sends until it closes.
+    func receiveFrames() -> [TestFrame] { TestFrame.all(in: receiveAll()) }
+}
+
+extension TestFrame {
+    /// The whole frames that `bytes` begin with.
+    static func all(in bytes: [UInt8]) -> [TestFrame] {
+        var frames: [TestFrame] = []
+        var offset = 0
+        while case .frame(let header) = FrameDecoder.scan(bytes.span.bytes, at: offset, payloadBytesMax: .max - 12) {
+            let start = offset + FrameHeader.byteCount
+            offset = start + Int(header.length)
+            var frame = TestFrame(.hello, header.flags, code: header.code, stream: header.stream, Array(bytes[start..<offset]))
+            frame.kind = header.kind
+            frames.append(frame)
+        }
+        return frames
+    }
+
+    func isKind(_ kind: FrameKind) -> Bool { self.kind == kind.rawValue }
+
+    var text: String { String(decoding: payload, as: UTF8.self) }
+}

@@ -1,0 +1,48 @@
+// The table of streams against a dictionary.
+
+import Testing
+
+@testable import Transport
+
+@Suite struct StreamTableTests {
+    @Test(arguments: [1, 2, 3, 0x5EED] as [UInt64])
+    func `The table holds what a dictionary holds`(seed: UInt64) {
+        var random = SplitMix(seed)
+        var table = StreamTable<Int>()
+        var model: [UInt32: Int] = [:]
+        var next: UInt32 = 0
+        for step in 0..<20_000 {
+            if random.next() % 100 < 52 {
+                // Mostly the next number, sometimes one far away, so that runs of neighbours and collisions both happen.
+                next += random.next() % 10 == 0 ? UInt32(random.next() % 64) + 1 : 1
+                table.insert(next, step)
+                model[next] = step
+            } else if let victim = model.keys.randomElement(using: &random) {
+                let removed = model.removeValue(forKey: victim)
+                #expect(table.remove(victim) == removed, "seed \(seed), step \(step)")
+            }
+            #expect(table.count == model.count)
+        }
+        #expect(Set(table.streams) == Set(model.keys))
+        for (stream, value) in model {
+            let found = table.slot(of: stream).map { table[slot: $0] }
+            #expect(found == value)
+        }
+        #expect(table.remove(next + 1) == nil)
+        #expect(!table.contains(0))
+    }
+}
+
+/// A small generator with a seed that can be printed.
+struct SplitMix: RandomNumberGenerator {
+    private var state: UInt64
+    init(_ seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
