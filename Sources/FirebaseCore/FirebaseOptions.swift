@@ -1,0 +1,79 @@
+// What an application tells the SDK about its project. Only the project id matters to Hearth; the other fields are
+// kept so that code written for the Apple SDK compiles and reads back what it set.
+
+public import Foundation
+
+/// The options an app is configured with.
+///
+/// Values are copied when an app is configured: later changes of the object do not reach the app.
+/// Not thread-safe while being changed.
+public final class FirebaseOptions: NSObject, NSCopying {
+    /// The identifier of the app, such as `1:1234567890:ios:321abc456def7890`. Not used by Hearth.
+    public var googleAppID: String
+    /// The sender id of the project. Not used by Hearth.
+    public var gcmSenderID: String
+    /// The project that holds the databases: the `p` of `projects/p/databases/d`. `nil` means the default project of
+    /// the environment (see `FirebaseOptions.default`).
+    public var projectID: String?
+    /// The API key. Not used by Hearth.
+    public var apiKey: String?
+    /// The client id. Not used by Hearth.
+    public var clientID: String?
+    /// The bundle id. Not used by Hearth.
+    public var bundleID: String = ""
+    /// The storage bucket. Not used by Hearth.
+    public var storageBucket: String?
+    /// The database URL. Not used by Hearth.
+    public var databaseURL: String?
+
+    public init(googleAppID: String, gcmSenderID: String) {
+        self.googleAppID = googleAppID
+        self.gcmSenderID = gcmSenderID
+    }
+
+    /// Options from a `GoogleService-Info.plist` file.
+    ///
+    /// - Returns: `nil` if the file cannot be read or is not a property list with a dictionary on top.
+    public convenience init?(contentsOfFile path: String) {
+        guard
+            let data = try? Data(contentsOf: URL(fileURLWithPath: path)),
+            let list = try? PropertyListSerialization.propertyList(from: data, options: [], format: nil),
+            let values = list as? [String: Any]
+        else { return nil }
+        self.init(
+            googleAppID: values["GOOGLE_APP_ID"] as? String ?? "",
+            gcmSenderID: values["GCM_SENDER_ID"] as? String ?? "")
+        projectID = values["PROJECT_ID"] as? String
+        apiKey = values["API_KEY"] as? String
+        clientID = values["CLIENT_ID"] as? String
+        bundleID = values["BUNDLE_ID"] as? String ?? ""
+        storageBucket = values["STORAGE_BUCKET"] as? String
+        databaseURL = values["DATABASE_URL"] as? String
+    }
+
+    public func copy(with zone: NSZone? = nil) -> Any {
+        let copy = FirebaseOptions(googleAppID: googleAppID, gcmSenderID: gcmSenderID)
+        copy.projectID = projectID
+        copy.apiKey = apiKey
+        copy.clientID = clientID
+        copy.bundleID = bundleID
+        copy.storageBucket = storageBucket
+        copy.databaseURL = databaseURL
+        return copy
+    }
+
+    public override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? FirebaseOptions else { return false }
+        return googleAppID == other.googleAppID && gcmSenderID == other.gcmSenderID && projectID == other.projectID
+            && apiKey == other.apiKey && clientID == other.clientID && bundleID == other.bundleID
+            && storageBucket == other.storageBucket && databaseURL == other.databaseURL
+    }
+
+    public override var hash: Int {
+        var hasher = Hasher()
+        hasher.combine(googleAppID)
+        hasher.combine(gcmSenderID)
+        hasher.combine(projectID)
+        return hasher.finalize()
+    }
+}
