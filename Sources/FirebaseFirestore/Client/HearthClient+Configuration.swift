@@ -1,0 +1,55 @@
+// What a `HearthClient` is told: where the server is, and how hard to try.
+
+package import DocumentModel
+
+extension HearthClient {
+    /// The configuration of a client. Every value has a default that suits a service on the same network.
+    package struct Configuration: Sendable {
+        /// The server's host name or address, without brackets.
+        package var host: String
+        package var port: UInt16
+        /// Event loops, each a thread with connections of its own. One is enough for about 200,000 calls a second.
+        package var eventLoops = 1
+        /// Connections for each loop; a further one is opened when those there are busy.
+        package var connectionsPerLoop = 2
+        /// Calls in flight on one connection that justify a further one.
+        package var callsPerConnection = 64
+        /// Calls that may wait for a connection, for each loop.
+        package var maximumWaitingCalls = 100_000
+        /// How long a dial may take.
+        package var connectTimeout: Duration = .seconds(5)
+        /// The deadline of unary calls that do not say otherwise.
+        package var callTimeout: Duration = .seconds(60)
+        /// The deadline of streams that do not say otherwise.
+        package var streamTimeout: Duration = .seconds(300)
+        /// The largest message that is accepted from the server, in bytes.
+        package var maximumMessageBytes = 16 << 20
+
+        package init(host: String, port: UInt16) {
+            self.host = host
+            self.port = port
+        }
+
+        /// - Parameter address: `HOST:PORT`, `HOST` (port 8080), or `[IPV6]:PORT`.
+        package init(address: String) throws(RequestError) {
+            let invalid = RequestError.invalidArgument("\"\(address)\" is not an address: write HOST:PORT.")
+            var host = address[...]
+            var port: UInt16 = 8080
+            if address.hasPrefix("[") {
+                guard let close = address.firstIndex(of: "]") else { throw invalid }
+                host = address[address.index(after: address.startIndex)..<close]
+                let rest = address[address.index(after: close)...]
+                if !rest.isEmpty {
+                    guard rest.hasPrefix(":"), let number = UInt16(rest.dropFirst()) else { throw invalid }
+                    port = number
+                }
+            } else if let colon = address.lastIndex(of: ":") {
+                guard let number = UInt16(address[address.index(after: colon)...]) else { throw invalid }
+                host = address[..<colon]
+                port = number
+            }
+            guard !host.isEmpty, port != 0, !host.contains("/") else { throw invalid }
+            self.init(host: String(host), port: port)
+        }
+    }
+}

@@ -1,0 +1,105 @@
+// Queries: as one result, or as a stream that is read as fast as its consumer takes it.
+
+package import DocumentModel
+package import FirestoreMessages
+import Transport
+
+extension HearthClient {
+    /// Runs a query and gathers its documents.
+    ///
+    /// - Parameter completion: called on the loop's thread.
+    func collectQuery(
+        _ request: RunQueryRequest, options: HearthClient.CallOptions,
+        completion: @escaping @Sendable (Result<[NamedDocument], RequestError>) -> Void
+    ) {
+        collect(
+            .runQuery, request.encodedBytes(), options: options, into: [],
+            add: { documents, message in
+                let view = try RunQueryResponseView(message)
+                if view.hasDocument { documents.append(try NamedDocument(message: view.document)) }
+            }, completion: completion)
+    }
+
+    /// Computes totals; the result holds the bytes of a `Value` message for each alias.
+    func collectAggregation(
+        _ request: RunAggregationQueryRequest, options: CallOptions,
+        completion: @escaping @Sendable (Result<[String: [UInt8]], RequestError>) -> Void
+    ) {
+        collect(
+            .runAggregationQuery, request.encodedBytes(), options: options, into: [:],
+            add: { totals, message in
+                for total in try RunAggregationQueryResponse(wire: message).totals {
+                    totals[total.alias] = total.value.bytes
+                }
+            }, completion: completion)
+    }
+
+    /// Runs a query and gathers its documents in memory; for results that may be large use `queryStream`.
+    nonisolated(nonsending) package func runQuery(
+        _ request: RunQueryRequest, options: HearthClient.CallOptions = .standard
+    ) async throws(RequestError) -> [NamedDocument] {
+        try await withUnsafeContinuation { continuation in
+            collectQuery(request, options: options) { continuation.resume(returning: $0) }
+        }.get()
+    }
+}
+
+// MARK: - Streams
+
+/// The documents of a query as they arrive. Reading slowly slows the server down; memory stays bounded.
+///
+/// One iteration only. Ending the iteration early, or letting go of the stream, cancels the query.
+package struct QueryStream: AsyncSequence, Sendable {
+    package typealias Element = NamedDocument
+    package typealias Failure = RequestError
+
+    fileprivate let messages: MessageStream
+
+    package func makeAsyncIterator() -> Iterator { Iterator(messages: messages) }
+
+    package struct Iterator: AsyncIteratorProtocol {
+        fileprivate let messages: MessageStream
+
+        package mutating func next() async throws(RequestError) -> NamedDocument? {
+            try await nextDocument()
+        }
+
+        package mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async throws(RequestError) -> NamedDocument? {
+            try await nextDocument()
+        }
+
+        nonisolated(nonsending) private func nextDocument() async throws(RequestError) -> NamedDocument? {
+            // Messages without a document tell progress only.
+            while let message = try await messages.next() {
+                let document = try HearthClient.decode { () -> NamedDocument? in
+                    let view = try RunQueryResponseView(message.span.bytes)
+                    return view.hasDocument ? try NamedDocument(message: view.document) : nil
+                }.get()
+                if let document { return document }
+            }
+            return nil
+        }
+    }
+}
+
+extension HearthClient {
+    /// Unread bytes of a stream past which the server is asked to pause.
+    private static var streamBufferBytes: Int { 1 << 20 }
+
+    /// Runs a query whose documents are read one by one.
+    package func queryStream(_ request: RunQueryRequest, options: CallOptions = .standard) -> QueryStream {
+        QueryStream(messages: stream(.runQuery, request.encodedBytes(), options: options))
+    }
+
+    /// Makes a call whose answer is a stream.
+    func stream(_ method: Method, _ request: [UInt8], options: CallOptions) -> MessageStream {
+        let call = StreamingCall(
+            method, request: request, options: options,
+            timeoutMilliseconds: milliseconds(options.timeout ?? configuration.streamTimeout),
+            maximumBytes: Self.streamBufferBytes)
+        start(call)
+        return MessageStream(call: call)
+    }
+}

@@ -1,0 +1,95 @@
+// Commits, batches of independent writes, and transactions as the server knows them.
+
+package import DocumentModel
+package import FirestoreMessages
+import Transport
+
+extension HearthClient {
+    /// Commits; the request is what `CommitWrites.request` gives.
+    ///
+    /// - Parameter completion: called on the loop's thread with the bytes of the `CommitResponse`.
+    func commit(
+        _ request: [UInt8], options: HearthClient.CallOptions,
+        completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
+    ) {
+        call(.commit, request, kind: .commit, options: options, completion: completion)
+    }
+
+    /// Commits after all earlier ordered commits of this client, however long the server cannot be reached.
+    func commitInOrder(
+        _ request: [UInt8], completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
+    ) {
+        call(
+            .commit, request, kind: .queuedWrite, isOrdered: true, options: .standard, completion: completion)
+    }
+
+    /// Commits all writes or none. A commit whose answer is lost is sent again and applied once.
+    ///
+    /// - Parameter transaction: the transaction that the commit ends; empty for none.
+    /// - Throws: DEADLINE_EXCEEDED and CANCELLED leave open whether the commit was applied; other codes mean that it
+    ///   was not.
+    @discardableResult
+    nonisolated(nonsending) package func commit(
+        _ writes: CommitWrites, transaction: [UInt8] = [], options: HearthClient.CallOptions = .standard
+    ) async throws(RequestError) -> CommitResponse {
+        let bytes = try await call(
+            .commit, writes.request(transaction: transaction), kind: .commit, options: options)
+        return try Self.decode { try CommitResponse(wire: bytes.span.bytes) }.get()
+    }
+
+    /// Applies writes that succeed or fail each on its own. Not sent again when its answer is lost.
+    nonisolated(nonsending) package func batchWrite(
+        _ writes: CommitWrites, options: HearthClient.CallOptions = .standard
+    ) async throws(RequestError) -> BatchWriteResponse {
+        let bytes = try await call(.batchWrite, writes.request(), kind: .once, options: options)
+        return try Self.decode { try BatchWriteResponse(wire: bytes.span.bytes) }.get()
+    }
+
+    /// Begins a read-write transaction.
+    ///
+    /// - Parameters:
+    ///   - retrying: the id of the attempt before, which gives this one priority; empty for none.
+    ///   - completion: called on the loop's thread with the new transaction's id.
+    func beginTransaction(
+        database: DatabaseName, retrying: [UInt8], options: HearthClient.CallOptions,
+        completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
+    ) {
+        let request = BeginTransactionRequest(
+            database: database.description,
+            options: .readWrite(retryTransaction: retrying, concurrency: .unspecified))
+        call(.beginTransaction, request.encodedBytes(), kind: .repeatable, options: options) { result in
+            completion(
+                result.flatMap { bytes in
+                    Self.decode { try BeginTransactionResponse(wire: bytes.span.bytes).transaction }
+                })
+        }
+    }
+
+    /// Begins a transaction.
+    nonisolated(nonsending) package func beginTransaction(
+        database: DatabaseName, options transaction: DocumentModel.TransactionOptions = .readWrite,
+        options: HearthClient.CallOptions = .standard
+    ) async throws(RequestError) -> [UInt8] {
+        let request = BeginTransactionRequest(database: database.description, options: transaction)
+        let bytes = try await call(
+            .beginTransaction, request.encodedBytes(), kind: .repeatable, options: options)
+        return try Self.decode { try BeginTransactionResponse(wire: bytes.span.bytes).transaction }.get()
+    }
+
+    /// Ends a transaction without writing.
+    func rollback(
+        database: DatabaseName, transaction: [UInt8], options: HearthClient.CallOptions,
+        completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
+    ) {
+        let request = RollbackRequest(database: database.description, transaction: transaction)
+        call(.rollback, request.encodedBytes(), kind: .repeatable, options: options, completion: completion)
+    }
+
+    /// Ends a transaction without writing.
+    nonisolated(nonsending) package func rollback(
+        database: DatabaseName, transaction: [UInt8], options: HearthClient.CallOptions = .standard
+    ) async throws(RequestError) {
+        let request = RollbackRequest(database: database.description, transaction: transaction)
+        _ = try await call(.rollback, request.encodedBytes(), kind: .repeatable, options: options)
+    }
+}

@@ -1,0 +1,162 @@
+// The lower-level client of the native protocol: calls in, answers out, with connections, retries, deadlines and request
+// ids taken care of. The SDK's surface stands on it; the loader, the tests and the benchmarks use it directly.
+//
+//   any thread                        the thread of an event loop
+//   ----------                        ---------------------------
+//   encode the request
+//   loop.execute ------------------>  ConnectionPool: place the call on a connection, keep its deadline
+//                                     PooledConnection: one write for all calls of a turn
+//                                     ... answer: one read for many answers
+//   continuation resumes  <---------  PooledCall.finished
+//   decode the answer
+//
+// A call costs its caller one hop in each direction and a handful of allocations; answers are decoded by whoever asked.
+// Documents are handed through as the bytes of their fields.
+//
+// Retries: see `RetryPolicy`. Commits carry a request id, so a commit whose answer was lost is sent again and applied
+// once. What is over its deadline ends with DEADLINE_EXCEEDED; such a commit may still have been applied.
+
+package import DocumentModel
+import Synchronization
+import Transport
+
+/// A client of one Hearth server. Thread-safe. Must be closed, or its threads stay until the process ends.
+package final class HearthClient: Sendable {
+    package let configuration: HearthClient.Configuration
+    private let loops: EventLoopGroup
+    private let pools: [ConnectionPool]
+    private let turn = Atomic<Int>(0)
+    private let isClosed = Atomic<Bool>(false)
+
+    /// Makes a client; connections are dialled when calls need them.
+    ///
+    /// - Throws: `.invalidArgument` for a configuration without loops or connections.
+    package init(_ configuration: HearthClient.Configuration) throws(RequestError) {
+        guard configuration.eventLoops > 0, configuration.connectionsPerLoop > 0 else {
+            throw .invalidArgument("A client needs at least one event loop and one connection.")
+        }
+        self.configuration = configuration
+        loops = EventLoopGroup(count: configuration.eventLoops, name: "hearth-client")
+        pools = loops.loops.map { ConnectionPool(loop: $0, configuration: configuration) }
+    }
+
+    /// Ends all calls with CANCELLED, closes all connections and ends the threads. Calling it again does nothing.
+    package func close() async {
+        guard !isClosed.exchange(true, ordering: .relaxed) else { return }
+        for pool in pools {
+            await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+                pool.shutDownFromAnywhere { continuation.resume() }
+            }
+        }
+        let loops = loops
+        await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+            // Waiting for threads blocks; a thread of its own may.
+            BlockingWork.run {
+                loops.stop()
+                continuation.resume()
+            }
+        }
+    }
+
+    /// Closes the connections and lets calls wait or fail, or allows connections again.
+    package func setNetworkEnabled(_ isEnabled: Bool) async {
+        for pool in pools {
+            await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+                pool.loop.execute {
+                    pool.setNetworkEnabled(isEnabled)
+                    continuation.resume()
+                }
+            }
+        }
+    }
+
+    // MARK: Calls of any method
+
+    /// Makes a call with one answer.
+    ///
+    /// - Parameter completion: called once, on the loop's thread: it must not block.
+    @discardableResult
+    func call(
+        _ method: Method, _ request: [UInt8], kind: CallKind, isOrdered: Bool = false, options: HearthClient.CallOptions,
+        completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
+    ) -> PooledCall {
+        let timeout = kind == .queuedWrite ? nil : milliseconds(options.timeout ?? configuration.callTimeout)
+        let call = UnaryCall(
+            method, request: request, kind: kind, isOrdered: isOrdered, options: options,
+            timeoutMilliseconds: timeout, completion: completion)
+        start(call)
+        return call
+    }
+
+    /// Makes a call with one answer and waits for it. A cancelled task cancels the call.
+    nonisolated(nonsending) func call(
+        _ method: Method, _ request: [UInt8], kind: CallKind, options: HearthClient.CallOptions
+    ) async throws(RequestError) -> [UInt8] {
+        let handle = CancellableCall()
+        let result = await withTaskCancellationHandler {
+            await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<[UInt8], RequestError>, Never>) in
+                let call = call(method, request, kind: kind, options: options) { continuation.resume(returning: $0) }
+                handle.started(call)
+            }
+        } onCancel: {
+            handle.cancel()
+        }
+        return try result.get()
+    }
+
+    /// Makes a call with a stream as its answer, folded into one result.
+    func collect<Collected: Sendable>(
+        _ method: Method, _ request: [UInt8], options: HearthClient.CallOptions, into initial: Collected,
+        add: @escaping @Sendable (inout Collected, RawSpan) throws -> Void,
+        completion: @escaping @Sendable (Result<Collected, RequestError>) -> Void
+    ) {
+        start(
+            CollectingCall(
+                method, request: request, options: options,
+                timeoutMilliseconds: milliseconds(options.timeout ?? configuration.streamTimeout), into: initial,
+                add: add, completion: completion))
+    }
+
+    /// Hands a call to a loop: ordered ones always to the first, others in turn.
+    func start(_ call: PooledCall) {
+        let pool: ConnectionPool
+        if pools.count == 1 || call.isOrdered {
+            pool = pools[0]
+        } else {
+            let place = turn.wrappingAdd(1, ordering: .relaxed).oldValue
+            pool = pools[Int(UInt(bitPattern: place) % UInt(pools.count))]
+        }
+        call.home = pool
+        if !pool.enqueue(call) { call.finished(RequestError(.cancelled, "The client is closed.")) }
+    }
+
+    func milliseconds(_ timeout: Duration) -> UInt64 { max(1, timeout.nanoseconds / 1_000_000) }
+}
+
+/// Joins a call with the cancellation of the task that waits for it, whichever comes first.
+final class CancellableCall: Sendable {
+    private enum State {
+        case waiting
+        case started(PooledCall)
+        case cancelled
+    }
+    private let state = Mutex(State.waiting)
+
+    func started(_ call: PooledCall) {
+        let isCancelled = state.withLock { state in
+            if case .cancelled = state { return true }
+            state = .started(call)
+            return false
+        }
+        if isCancelled { call.home?.cancelFromAnywhere(call) }
+    }
+
+    func cancel() {
+        let call = state.withLock { state -> PooledCall? in
+            defer { state = .cancelled }
+            if case .started(let call) = state { return call }
+            return nil
+        }
+        if let call { call.home?.cancelFromAnywhere(call) }
+    }
+}

@@ -1,0 +1,127 @@
+// A streaming reply, read at the consumer's pace: the server is asked to pause while more than a bound of unread bytes
+// waits here.
+
+import DocumentModel
+import Synchronization
+import Transport
+
+/// The messages of one streaming call, in order. One consumer at a time; may be handed from task to task.
+///
+/// Letting go of the stream cancels the call.
+final class MessageStream: Sendable {
+    private let call: StreamingCall
+
+    init(call: StreamingCall) { self.call = call }
+
+    deinit { call.home?.cancelFromAnywhere(call) }
+
+    /// The next message; `nil` after the last. A cancelled task cancels the call.
+    nonisolated(nonsending) func next() async throws(RequestError) -> [UInt8]? {
+        if let step = call.inbox.takeNow() { return try step.get() }
+        let call = call
+        let step = await withTaskCancellationHandler {
+            await withUnsafeContinuation { call.inbox.take($0) }
+        } onCancel: {
+            call.home?.cancelFromAnywhere(call)
+        }
+        return try step.get()
+    }
+}
+
+/// What has arrived on a stream and is not read.
+final class StreamInbox: Sendable {
+    typealias Step = Result<[UInt8]?, RequestError>
+
+    private struct State {
+        var messages = FIFOQueue<[UInt8]>()
+        var byteCount = 0
+        /// The transport's call while the server is asked to pause.
+        var held: ClientCall?
+        /// `.success(nil)` after the last message.
+        var end: Step?
+        var waiter: UnsafeContinuation<Step, Never>?
+    }
+    private let state = Mutex(State())
+    /// Unread bytes past which the server is asked to pause.
+    let maximumBytes: Int
+
+    init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
+
+    /// Adds a message; asks `source` to pause if there are too many.
+    func add(_ message: [UInt8], from source: ClientCall?) {
+        let waiter = state.withLock { state -> UnsafeContinuation<Step, Never>? in
+            if let waiter = state.waiter.take() { return waiter }
+            state.messages.append(message)
+            state.byteCount += message.count
+            if state.byteCount > maximumBytes, state.held == nil, let source {
+                source.holdMessages()
+                state.held = source
+            }
+            return nil
+        }
+        waiter?.resume(returning: .success(message))
+    }
+
+    /// The call is over.
+    func finish(_ error: RequestError?) {
+        let end: Step = error.map { .failure($0) } ?? .success(nil)
+        let waiter = state.withLock { state in
+            state.end = end
+            state.held = nil
+            return state.waiter.take()
+        }
+        waiter?.resume(returning: end)
+    }
+
+    /// The next step if there is one already.
+    func takeNow() -> Step? {
+        state.withLock { state in
+            guard let message = state.messages.popFirst() else { return state.end }
+            state.byteCount -= message.count
+            if state.byteCount * 2 < maximumBytes, let held = state.held.take() { held.releaseMessages() }
+            return .success(message)
+        }
+    }
+
+    /// Resumes with the next step, now or when there is one.
+    func take(_ continuation: UnsafeContinuation<Step, Never>) {
+        let step = state.withLock { state -> Step? in
+            if let message = state.messages.popFirst() {
+                state.byteCount -= message.count
+                return .success(message)
+            }
+            if let end = state.end { return end }
+            precondition(state.waiter == nil, "a stream has one consumer at a time")
+            state.waiter = continuation
+            return nil
+        }
+        if let step { continuation.resume(returning: step) }
+    }
+}
+
+/// A call whose messages are read one by one. Once the first has arrived it is not repeated.
+final class StreamingCall: PooledCall, @unchecked Sendable {
+    let inbox: StreamInbox
+    private var hasDelivered = false
+
+    init(
+        _ method: Method, request: [UInt8], options: HearthClient.CallOptions, timeoutMilliseconds: UInt64?,
+        maximumBytes: Int
+    ) {
+        inbox = StreamInbox(maximumBytes: maximumBytes)
+        super.init(
+            method, request: request, kind: .repeatable, options: options, timeoutMilliseconds: timeoutMilliseconds)
+    }
+
+    override var isStreaming: Bool { true }
+    override var isRepeatable: Bool { !hasDelivered }
+
+    override func received(_ message: RawSpan) {
+        hasDelivered = true
+        var source: ClientCall?
+        if case .inFlight(_, let started) = phase { source = started }
+        inbox.add([UInt8](copying: message), from: source)
+    }
+
+    override func finished(_ error: RequestError?) { inbox.finish(error) }
+}

@@ -1,0 +1,64 @@
+// Which failures of a call are worth another try, in one table. Retry is a property of the code and of the kind of call.
+
+import DocumentModel
+
+/// How a call may be repeated.
+enum CallKind: Sendable, Equatable {
+    /// Reads, begin and rollback: repeating them changes nothing.
+    case repeatable
+    /// A commit with a request id: the server applies it once however often it arrives.
+    case commit
+    /// A write of the SDK: like `commit`, and it is not given up while the server cannot be reached.
+    case queuedWrite
+    /// Anything that must not be sent twice.
+    case once
+}
+
+/// Why a try of a call ended without success.
+enum CallFailure: Sendable, Equatable {
+    /// The server answered with a status.
+    case status(StatusCode)
+    /// The connection ended; the server may or may not have worked on the call.
+    case connectionLost
+    /// The server certainly did nothing for the call, which may have failed for want of a connection.
+    case notProcessed
+}
+
+/// Decides about another try.
+enum RetryPolicy {
+    enum Decision: Sendable, Equatable {
+        case giveUp
+        /// At once, on whatever connection there is next.
+        case now
+        /// After the backoff of this many tries.
+        case afterBackoff
+    }
+
+    /// - Parameter answeredTries: tries that ended with a status, this one included; a lost connection does not count.
+    static func decide(_ kind: CallKind, _ failure: CallFailure, answeredTries: Int) -> Decision {
+        switch failure {
+        case .notProcessed:
+            return .now
+        case .connectionLost:
+            return kind == .once ? .giveUp : .now
+        case .status(let code):
+            return answeredTries < triesMaximum(kind, code) ? .afterBackoff : .giveUp
+        }
+    }
+
+    /// How often a call is tried in all while it is answered with `code`; 1 = never again.
+    static func triesMaximum(_ kind: CallKind, _ code: StatusCode) -> Int {
+        switch (code, kind) {
+        // The server goes away, and says that it did not work on the call.
+        case (.unavailable, .queuedWrite): .max
+        case (.unavailable, _): 5
+        // Full for the moment, or for longer: a few tries tell.
+        case (.resourceExhausted, .queuedWrite): 10
+        case (.resourceExhausted, _): 5
+        case (.internal, .repeatable): 5
+        // Failures that a program does not expect of a write outside a transaction, and that pass.
+        case (.aborted, .queuedWrite), (.cancelled, .queuedWrite), (.deadlineExceeded, .queuedWrite): 10
+        default: 1
+        }
+    }
+}

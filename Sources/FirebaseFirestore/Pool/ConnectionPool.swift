@@ -1,0 +1,324 @@
+// The connections of one event loop, and the calls on them: carries out what `PoolStateMachine` decides, keeps
+// deadlines, and tries calls again as `RetryPolicy` says.
+
+import DocumentModel
+import Synchronization
+import Transport
+
+/// The pool of one loop. Everything but the part "From other threads" and the initializer is for the loop's thread.
+final class ConnectionPool: @unchecked Sendable {
+    // Unchecked: the variables are confined to the loop's thread.
+
+    typealias Machine = PoolStateMachine<PooledCall>
+    typealias ConnectionID = Machine.ConnectionID
+
+    let loop: EventLoop
+    private let isOpen = Mutex(true)
+    private let configuration: HearthClient.Configuration
+    private var machine: Machine
+    private var connections: [ConnectionID: PooledConnection] = [:]
+    private var sequence = CommitSequence()
+    private var nextOrderNumber: UInt64 = 1
+    /// Calls that ended as unavailable in this turn; the next one tells whether their connection did, too.
+    private var orphans: [ObjectIdentifier: PooledCall] = [:]
+    /// Calls whose backoff runs, so that the end of the pool finds them.
+    private var backingOff: [ObjectIdentifier: PooledCall] = [:]
+    /// Calls in the machine's queue that are over; they are swept out when they are many.
+    private var deadWaiting = 0
+    private var onShutDown: (() -> Void)?
+    private var random = JitterGenerator(seed: .random(in: 0 ... .max))
+    /// Why the last dial failed, for people.
+    private var lastDialError = "the server has not been reached yet"
+
+    init(loop: EventLoop, configuration: HearthClient.Configuration) {
+        self.loop = loop
+        self.configuration = configuration
+        var pool = Machine.Configuration()
+        pool.maximumConnections = configuration.connectionsPerLoop
+        pool.growthThreshold = configuration.callsPerConnection
+        pool.maximumWaiting = configuration.maximumWaitingCalls
+        machine = Machine(configuration: pool, jitterSeed: .random(in: 0 ... .max))
+    }
+
+    private var nowNanoseconds: UInt64 { loop.nowMilliseconds &* 1_000_000 }
+
+    // MARK: From other threads
+
+    /// Hands a call over, unless the pool was told to shut down. Calls of one thread arrive in its order.
+    ///
+    /// - Returns: whether the call was taken; only then will it be finished.
+    func enqueue(_ call: PooledCall) -> Bool {
+        // Under the lock, so that no call comes after the job that shuts down.
+        isOpen.withLock { isOpen in
+            if isOpen { loop.execute { self.submit(call) } }
+            return isOpen
+        }
+    }
+
+    /// Ends every call and closes every connection, then calls `completion` on the loop's thread. Once.
+    func shutDownFromAnywhere(_ completion: @escaping @Sendable () -> Void) {
+        isOpen.withLock { isOpen in
+            isOpen = false
+            loop.execute { self.shutDown(completion) }
+        }
+    }
+
+    /// Ends a call with CANCELLED, if it is not over.
+    func cancelFromAnywhere(_ call: PooledCall) {
+        loop.execute { self.end(call, RequestError(.cancelled, "The call was cancelled.")) }
+    }
+
+    // MARK: Calls
+
+    private func submit(_ call: PooledCall) {
+        if call.isOrdered {
+            call.orderNumber = nextOrderNumber
+            nextOrderNumber += 1
+        }
+        switch call.kind {
+        case .commit, .queuedWrite: call.ticket = sequence.begin()
+        case .repeatable, .once: break
+        }
+        call.deadlineMilliseconds = call.timeoutMilliseconds.map { loop.nowMilliseconds + $0 }
+        place(call)
+    }
+
+    /// Finds a connection for a new try.
+    private func place(_ call: PooledCall) {
+        let lane = call.isOrdered ? Machine.Lane.ordered(call.orderNumber) : .any
+        switch machine.submit(call, lane: lane, mayWait: call.waitsForConnection, now: nowNanoseconds) {
+        case .send(let connection): send(call, on: connection)
+        case .waiting:
+            call.phase = .waiting
+            startDeadline(call)
+        case .rejected(let reason): end(call, error(for: reason))
+        }
+        carryOutActions()
+    }
+
+    private func send(_ call: PooledCall, on id: ConnectionID) {
+        if call.isOver {
+            deadWaiting = max(0, deadWaiting - 1)
+            return machine.finished(on: id, answered: false)
+        }
+        guard let connection = connections[id] else {
+            preconditionFailure("the pool chose a connection that does not exist")
+        }
+        stopDeadline(call)
+        let deadline = call.deadlineMilliseconds.map {
+            UInt32(clamping: max(1, Int64($0) - Int64(loop.nowMilliseconds)))
+        }
+        let requestID = call.ticket.map {
+            RequestID(
+                sessionHigh: $0.session.high, sessionLow: $0.session.low, sequence: $0.sequence,
+                oldestPending: sequence.oldestPending(of: $0))
+        }
+        // A connection on its way down ends the call before `start` returns.
+        call.phase = .inFlight(id, nil)
+        let started = connection.start(call, deadlineMilliseconds: deadline, requestID: requestID)
+        if case .inFlight(id, nil) = call.phase { call.phase = .inFlight(id, started) }
+    }
+
+    /// A try ended.
+    ///
+    /// - Parameter isClosing: whether this side is closing the connection, which ends all calls on it.
+    func ended(_ call: PooledCall, on id: ConnectionID, _ outcome: CallOutcome, isClosing: Bool) {
+        guard case .inFlight(id, _) = call.phase else { return }
+        call.phase = .idle
+        if outcome.code == .ok {
+            machine.finished(on: id, answered: true)
+            end(call, nil)
+            return carryOutActions()
+        }
+        guard isClosing || outcome.code == .unavailable else {
+            machine.finished(on: id, answered: true)
+            carryOutActions()
+            return answered(call, outcome)
+        }
+        // Either the server is not available or the connection is gone, which `closed` will have told by the next turn.
+        startDeadline(call)
+        orphans[ObjectIdentifier(call)] = call
+        loop.execute { self.settleOrphan(call, on: id, outcome) }
+    }
+
+    private func settleOrphan(_ call: PooledCall, on id: ConnectionID, _ outcome: CallOutcome) {
+        orphans[ObjectIdentifier(call)] = nil
+        if connections[id] == nil {
+            let failure = outcome.isUnprocessed ? CallFailure.notProcessed : .connectionLost
+            tryAgain(
+                call, failure,
+                RequestError(.unavailable, "The connection to the server was lost: \(outcome.message)"))
+        } else {
+            machine.finished(on: id, answered: true)
+            carryOutActions()
+            answered(call, outcome)
+        }
+    }
+
+    private func answered(_ call: PooledCall, _ outcome: CallOutcome) {
+        call.answeredTries += 1
+        let error = RequestError(outcome.code, outcome.message)
+        // A server that goes away hands back what it did not look at.
+        let isHandedBack = outcome.isUnprocessed && outcome.code == .unavailable
+        tryAgain(call, isHandedBack ? .notProcessed : .status(outcome.code), error)
+    }
+
+    private func tryAgain(_ call: PooledCall, _ failure: CallFailure, _ error: RequestError) {
+        guard !call.isOver else { return }
+        guard call.isRepeatable else { return end(call, error) }
+        switch RetryPolicy.decide(call.kind, failure, answeredTries: call.answeredTries) {
+        case .giveUp:
+            end(call, error)
+        case .now:
+            call.restart()
+            place(call)
+        case .afterBackoff:
+            call.restart()
+            startDeadline(call)
+            let wait = BackoffPolicy.reconnect.delayNanoseconds(
+                attempt: call.answeredTries - 1, unit: random.nextUnit())
+            let timer = loop.schedule(afterMilliseconds: wait / 1_000_000) { [unowned self] in
+                backingOff[ObjectIdentifier(call)] = nil
+                call.phase = .idle
+                place(call)
+            }
+            call.phase = .backingOff(timer)
+            backingOff[ObjectIdentifier(call)] = call
+        }
+    }
+
+    private func startDeadline(_ call: PooledCall) {
+        guard call.deadlineTimer == nil, let deadline = call.deadlineMilliseconds else { return }
+        let now = loop.nowMilliseconds
+        call.deadlineTimer = loop.schedule(afterMilliseconds: deadline > now ? deadline - now : 0, call)
+    }
+
+    private func stopDeadline(_ call: PooledCall) {
+        guard let timer = call.deadlineTimer else { return }
+        loop.cancel(timer)
+        call.deadlineTimer = nil
+    }
+
+    func deadlinePassed(_ call: PooledCall) {
+        call.deadlineTimer = nil
+        let detail: String
+        if case .waiting = call.phase { detail = " while waiting for a connection (\(lastDialError))" } else { detail = "" }
+        end(call, RequestError(.deadlineExceeded, "The deadline passed\(detail)."))
+    }
+
+    /// Ends a call, wherever it is; `nil` after success. Harmless when it is over.
+    private func end(_ call: PooledCall, _ error: RequestError?) {
+        guard !call.isOver else { return }
+        call.isOver = true
+        stopDeadline(call)
+        if let ticket = call.ticket { sequence.finish(ticket) }
+        switch call.phase {
+        case .idle: break
+        case .waiting: sweepDeadWaiting()
+        case .backingOff(let timer):
+            loop.cancel(timer)
+            backingOff[ObjectIdentifier(call)] = nil
+        case .inFlight(let id, let started):
+            call.phase = .idle
+            started?.cancel()
+            machine.finished(on: id, answered: false)
+            carryOutActions()
+        }
+        call.phase = .idle
+        call.finished(error)
+    }
+
+    /// One more call in the queue is over. Sweeping when half of them are keeps the cost of each constant.
+    private func sweepDeadWaiting() {
+        deadWaiting += 1
+        guard deadWaiting * 2 > machine.waitingCount else { return }
+        _ = machine.removeWaiting(where: \.isOver)
+        deadWaiting = 0
+    }
+
+    private func error(for rejection: Machine.Rejection) -> RequestError {
+        switch rejection {
+        case .notConnected:
+            RequestError(
+                .unavailable,
+                machine.isNetworkEnabled
+                    ? "The server \(configuration.host):\(configuration.port) cannot be reached: \(lastDialError)."
+                    : "The network is disabled.")
+        case .queueFull:
+            RequestError(.resourceExhausted, "\(configuration.maximumWaitingCalls) calls wait for the server already.")
+        case .shutDown:
+            RequestError(.cancelled, "The client is closed.")
+        }
+    }
+
+    // MARK: Connections
+
+    private func carryOutActions() {
+        while !machine.actions.isEmpty {
+            let actions = machine.actions
+            machine.actions.removeAll(keepingCapacity: true)
+            for action in actions { carryOut(action) }
+        }
+    }
+
+    private func carryOut(_ action: Machine.Action) {
+        switch action {
+        case .connect(let id):
+            let connection = PooledConnection(id, pool: self)
+            connections[id] = connection
+            connection.dial(configuration)
+        case .close(let id):
+            connections[id]?.close()
+        case .send(let call, let id):
+            send(call, on: id)
+        case .fail(let call, let reason):
+            call.phase = .idle
+            end(call, error(for: reason))
+        case .wake(let time):
+            let now = nowNanoseconds
+            let wait = time > now ? (time - now + 999_999) / 1_000_000 : 0
+            loop.schedule(afterMilliseconds: wait) { [unowned self] in
+                machine.timerFired(now: nowNanoseconds)
+                carryOutActions()
+            }
+        }
+    }
+
+    func connected(_ id: ConnectionID) {
+        machine.connected(id, streamLimit: nil)
+        carryOutActions()
+    }
+
+    func goingAway(_ id: ConnectionID) {
+        machine.goingAway(id, now: nowNanoseconds)
+        carryOutActions()
+    }
+
+    /// A dial failed or a connection ended, for whatever reason; comes once for each connection.
+    func closed(_ id: ConnectionID, _ reason: CloseReason) {
+        lastDialError = "\(reason)"
+        connections[id] = nil
+        machine.lost(id, now: nowNanoseconds)
+        carryOutActions()
+        reportShutDown()
+    }
+
+    func setNetworkEnabled(_ isEnabled: Bool) {
+        machine.setNetworkEnabled(isEnabled, now: nowNanoseconds)
+        carryOutActions()
+    }
+
+    private func shutDown(_ completion: @escaping () -> Void) {
+        onShutDown = completion
+        machine.shutDown()
+        carryOutActions()
+        for call in Array(backingOff.values) + Array(orphans.values) { end(call, error(for: .shutDown)) }
+        reportShutDown()
+    }
+
+    private func reportShutDown() {
+        guard machine.isShutDown, connections.isEmpty, let completion = onShutDown else { return }
+        onShutDown = nil
+        completion()
+    }
+}

@@ -1,0 +1,327 @@
+// The connection pool without connections: which call goes where, when to dial, when to wait. A struct without I/O
+// and without a clock; `ConnectionPool` feeds it events with the time and carries out what it answers.
+//
+//          connect            connected
+//   idle ----------> connecting ------> ready ----+--> (go-away) draining, the slot is idle again
+//     ^                  | failed         | lost   |
+//     +------------------+----------------+--------+     after a failure, nothing dials before `retryAt`
+//
+// A slot is a place for one connection. Slots open on demand: the first call dials slot 0, and another slot is dialled
+// when every ready connection has `growthThreshold` calls in flight. Calls of the ordered lane always travel on slot 0
+// in the order of their numbers, so a server that keeps a connection's order keeps the order of a client's writes.
+// While nothing is connected calls wait; those that must not wait fail with the first failed dial.
+
+/// Chooses connections for calls, for one event loop. Generic over the call, which it never looks into.
+struct PoolStateMachine<Call> {
+    struct Configuration: Sendable {
+        /// Slots; at least 1.
+        var maximumConnections = 2
+        /// Calls in flight on the least busy connection that justify one more connection.
+        var growthThreshold = 64
+        /// Calls in flight on one connection, unless the server announces fewer.
+        var streamsPerConnection = 4096
+        /// Calls that may wait for a connection; past it calls are refused.
+        var maximumWaiting = 100_000
+        var backoff = BackoffPolicy.reconnect
+    }
+
+    /// Names one connection: its slot, and which of the connections that the slot had over time.
+    struct ConnectionID: Hashable, Sendable {
+        var slot: Int
+        var generation: UInt32
+    }
+
+    /// How a call wants to travel.
+    enum Lane: Equatable, Sendable {
+        /// On any connection.
+        case any
+        /// In the order of these numbers, which are unique and start anywhere.
+        case ordered(UInt64)
+    }
+
+    /// What becomes of a submitted call.
+    enum Placement: Equatable, Sendable {
+        case send(ConnectionID)
+        /// The machine keeps the call; a later action sends or fails it.
+        case waiting
+        case rejected(Rejection)
+    }
+
+    enum Rejection: Equatable, Sendable {
+        /// No connection, and the call must not wait; or the network is switched off.
+        case notConnected
+        case queueFull
+        case shutDown
+    }
+
+    /// What the driver must do after an event. Rare; calls on a healthy pool take `Placement` alone.
+    enum Action {
+        case connect(ConnectionID)
+        case close(ConnectionID)
+        case send(Call, ConnectionID)
+        case fail(Call, Rejection)
+        /// Call `timerFired(now:)` at this time.
+        case wake(atNanoseconds: UInt64)
+    }
+
+    private enum State: Equatable {
+        case idle
+        case connecting
+        case ready
+    }
+
+    private struct Slot {
+        var state = State.idle
+        var generation: UInt32 = 0
+        var inFlight = 0
+        var streamLimit: Int
+        var isReady: Bool { state == .ready }
+        var hasRoom: Bool { state == .ready && inFlight < streamLimit }
+    }
+
+    private struct WaitingCall {
+        var call: Call
+        var mayWait: Bool
+    }
+
+    let configuration: Configuration
+    private var slots: [Slot]
+    /// Calls in flight on connections that were told to go away.
+    private var draining: [ConnectionID: Int] = [:]
+    private var waiting = FIFOQueue<WaitingCall>()
+    /// Sorted by number; all smaller numbers were sent on the present connection or are finished.
+    private var orderedWaiting: [(number: UInt64, waiting: WaitingCall)] = []
+    /// Failed dials, and connections lost before they answered anything, in a row.
+    private(set) var consecutiveFailures = 0
+    /// Nothing dials before this time.
+    private var retryAtNanoseconds: UInt64 = 0
+    private var jitter: JitterGenerator
+    private(set) var isNetworkEnabled = true
+    private(set) var isShutDown = false
+
+    /// The actions that the last event led to, in order. The driver empties it after each event.
+    var actions: [Action] = []
+
+    init(configuration: Configuration, jitterSeed: UInt64) {
+        self.configuration = configuration
+        slots = Array(
+            repeating: Slot(streamLimit: configuration.streamsPerConnection),
+            count: max(1, configuration.maximumConnections))
+        jitter = JitterGenerator(seed: jitterSeed)
+    }
+
+    /// Calls that wait for a connection.
+    var waitingCount: Int { waiting.count + orderedWaiting.count }
+    /// Calls in flight on all connections.
+    var inFlightCount: Int { slots.reduce(0) { $0 + $1.inFlight } + draining.values.reduce(0, +) }
+    var readyCount: Int { slots.count { $0.isReady } }
+}
+
+// MARK: - Calls
+
+extension PoolStateMachine {
+    /// A new call, or one that is tried again.
+    ///
+    /// - Parameter mayWait: `false` if the call prefers failing to waiting for a server that cannot be reached.
+    mutating func submit(_ call: Call, lane: Lane, mayWait: Bool, now: UInt64) -> Placement {
+        guard !isShutDown else { return .rejected(.shutDown) }
+        guard isNetworkEnabled || mayWait else { return .rejected(.notConnected) }
+        let target = lane == .any ? leastBusySlot() : orderedSlot()
+        if let target {
+            slots[target].inFlight += 1
+            if lane == .any, slots[target].inFlight > configuration.growthThreshold { dialOneMore(now: now) }
+            return .send(id(of: target))
+        }
+        guard waitingCount < configuration.maximumWaiting else { return .rejected(.queueFull) }
+        if !mayWait, isBackingOff(now: now) { return .rejected(.notConnected) }
+        enqueue(WaitingCall(call: call, mayWait: mayWait), lane: lane)
+        dialForWaiting(now: now)
+        return .waiting
+    }
+
+    /// A call is over on its connection, answered or cancelled; not for calls lost with their connection.
+    ///
+    /// - Parameter answered: whether the server answered, which shows that the connection works.
+    mutating func finished(on connection: ConnectionID, answered: Bool) {
+        if slots[connection.slot].generation == connection.generation {
+            if answered { consecutiveFailures = 0 }
+            slots[connection.slot].inFlight -= 1
+            if !waiting.isEmpty { sendWaiting() }
+        } else if let left = draining[connection] {
+            draining[connection] = left == 1 ? nil : left - 1
+            if left == 1 { actions.append(.close(connection)) }
+        }
+    }
+
+    /// Takes waiting calls back out, for example those past their deadline. O(waiting).
+    mutating func removeWaiting(where shouldRemove: (Call) -> Bool) -> [Call] {
+        var removed = waiting.removeAll { shouldRemove($0.call) }.map(\.call)
+        removed += orderedWaiting.filter { shouldRemove($0.waiting.call) }.map(\.waiting.call)
+        orderedWaiting.removeAll { shouldRemove($0.waiting.call) }
+        return removed
+    }
+
+    private func id(of slot: Int) -> ConnectionID { ConnectionID(slot: slot, generation: slots[slot].generation) }
+
+    private func leastBusySlot() -> Int? {
+        var best: Int?
+        for index in slots.indices where slots[index].hasRoom {
+            if best == nil || slots[index].inFlight < slots[best!].inFlight { best = index }
+        }
+        return best
+    }
+
+    /// Slot 0 if a new call of the ordered lane may go out at once.
+    private func orderedSlot() -> Int? { orderedWaiting.isEmpty && slots[0].hasRoom ? 0 : nil }
+
+    private mutating func enqueue(_ call: WaitingCall, lane: Lane) {
+        switch lane {
+        case .any:
+            waiting.append(call)
+        case .ordered(let number):
+            // Nearly always at the end; a call that lost its connection goes back to its place.
+            let place = orderedWaiting.lastIndex { $0.number < number }.map { $0 + 1 } ?? 0
+            orderedWaiting.insert((number, call), at: place)
+        }
+    }
+
+    private mutating func sendWaiting() {
+        var sentOrdered = 0
+        while sentOrdered < orderedWaiting.count, slots[0].hasRoom {
+            slots[0].inFlight += 1
+            actions.append(.send(orderedWaiting[sentOrdered].waiting.call, id(of: 0)))
+            sentOrdered += 1
+        }
+        orderedWaiting.removeFirst(sentOrdered)
+        while !waiting.isEmpty, let target = leastBusySlot(), let next = waiting.popFirst() {
+            slots[target].inFlight += 1
+            actions.append(.send(next.call, id(of: target)))
+        }
+    }
+}
+
+// MARK: - Connections
+
+extension PoolStateMachine {
+    /// A dial succeeded.
+    ///
+    /// - Parameter streamLimit: the calls that the server allows on the connection, if it told.
+    mutating func connected(_ connection: ConnectionID, streamLimit: Int?) {
+        guard isCurrent(connection), slots[connection.slot].state == .connecting else {
+            return actions.append(.close(connection))
+        }
+        slots[connection.slot].state = .ready
+        slots[connection.slot].streamLimit = min(
+            configuration.streamsPerConnection, max(1, streamLimit ?? .max))
+        sendWaiting()
+    }
+
+    /// A dial failed, or a connection ended; its calls are lost, and come back through `submit` if they are to be
+    /// tried again.
+    mutating func lost(_ connection: ConnectionID, now: UInt64) {
+        guard isCurrent(connection) else {
+            draining[connection] = nil
+            return
+        }
+        let wasReady = slots[connection.slot].isReady
+        vacate(connection.slot)
+        consecutiveFailures += 1
+        // A connection that worked is dialled again at once; only what keeps failing waits.
+        if !wasReady || consecutiveFailures > 1 {
+            let wait = configuration.backoff.delayNanoseconds(
+                attempt: consecutiveFailures - 1, unit: jitter.nextUnit())
+            retryAtNanoseconds = now + wait
+        }
+        if readyCount == 0, !wasReady { failImpatientCalls() }
+        dialForWaiting(now: now)
+    }
+
+    /// The server takes no new calls on the connection; those in flight will still be answered.
+    mutating func goingAway(_ connection: ConnectionID, now: UInt64) {
+        guard isCurrent(connection), slots[connection.slot].isReady else { return }
+        let inFlight = slots[connection.slot].inFlight
+        vacate(connection.slot)
+        if inFlight == 0 { actions.append(.close(connection)) } else { draining[connection] = inFlight }
+        dialForWaiting(now: now)
+    }
+
+    /// The time asked for by a `wake` action has come.
+    mutating func timerFired(now: UInt64) { dialForWaiting(now: now) }
+
+    /// Switches the network off (connections close, calls wait or fail) or on again.
+    mutating func setNetworkEnabled(_ isEnabled: Bool, now: UInt64) {
+        guard isEnabled != isNetworkEnabled, !isShutDown else { return }
+        isNetworkEnabled = isEnabled
+        if isEnabled {
+            consecutiveFailures = 0
+            retryAtNanoseconds = 0
+            dialForWaiting(now: now)
+        } else {
+            closeAll()
+            failImpatientCalls()
+        }
+    }
+
+    /// Ends the pool: every waiting call fails, every connection closes. The calls in flight are lost with them.
+    mutating func shutDown() {
+        guard !isShutDown else { return }
+        isShutDown = true
+        for call in removeWaiting(where: { _ in true }) { actions.append(.fail(call, .shutDown)) }
+        closeAll()
+    }
+
+    private func isCurrent(_ connection: ConnectionID) -> Bool {
+        slots[connection.slot].generation == connection.generation && slots[connection.slot].state != .idle
+    }
+
+    private func isBackingOff(now: UInt64) -> Bool {
+        readyCount == 0 && consecutiveFailures > 0 && now < retryAtNanoseconds
+    }
+
+    private mutating func vacate(_ slot: Int) {
+        slots[slot].state = .idle
+        slots[slot].inFlight = 0
+        slots[slot].generation &+= 1
+    }
+
+    private mutating func closeAll() {
+        for slot in slots.indices where slots[slot].state != .idle {
+            actions.append(.close(id(of: slot)))
+            vacate(slot)
+        }
+        for connection in draining.keys { actions.append(.close(connection)) }
+        draining = [:]
+    }
+
+    private mutating func failImpatientCalls() {
+        for call in waiting.removeAll(where: { !$0.mayWait }) { actions.append(.fail(call.call, .notConnected)) }
+        for entry in orderedWaiting where !entry.waiting.mayWait {
+            actions.append(.fail(entry.waiting.call, .notConnected))
+        }
+        orderedWaiting.removeAll { !$0.waiting.mayWait }
+    }
+
+    /// Dials what the waiting calls need, now or when the backoff ends.
+    private mutating func dialForWaiting(now: UInt64) {
+        guard isNetworkEnabled, !isShutDown else { return }
+        let needsOrdered = !orderedWaiting.isEmpty && slots[0].state == .idle
+        let needsAny = !waiting.isEmpty && slots.allSatisfy { $0.state == .idle }
+        guard needsOrdered || needsAny else { return }
+        guard now >= retryAtNanoseconds else {
+            return actions.append(.wake(atNanoseconds: retryAtNanoseconds))
+        }
+        dial(0)
+    }
+
+    private mutating func dialOneMore(now: UInt64) {
+        guard now >= retryAtNanoseconds, !slots.contains(where: { $0.state == .connecting }),
+            let slot = slots.firstIndex(where: { $0.state == .idle })
+        else { return }
+        dial(slot)
+    }
+
+    private mutating func dial(_ slot: Int) {
+        slots[slot].state = .connecting
+        actions.append(.connect(id(of: slot)))
+    }
+}

@@ -1,0 +1,83 @@
+// One connection of a pool: translates between the pool's calls and the transport's.
+
+import DocumentModel
+import Transport
+
+/// A connection on its way up, up, or on its way down. For the thread of the pool's loop.
+final class PooledConnection: @unchecked Sendable {
+    // Unchecked: everything runs on the thread of the pool's loop, where the transport calls back, too.
+
+    typealias ID = ConnectionPool.ConnectionID
+
+    private let id: ID
+    private unowned let pool: ConnectionPool
+    private var connection: ClientConnection?
+    /// Whether this side closes it: what ends now ends because of that.
+    private var isClosing = false
+
+    init(_ id: ID, pool: ConnectionPool) {
+        self.id = id
+        self.pool = pool
+    }
+
+    /// Begins to dial.
+    func dial(_ configuration: HearthClient.Configuration) {
+        var transport = ClientConfiguration()
+        transport.connectMilliseconds = max(1, configuration.connectTimeout.nanoseconds / 1_000_000)
+        transport.messageBytesMax = UInt32(clamping: configuration.maximumMessageBytes)
+        connection = ClientConnection.connect(
+            to: configuration.host, port: configuration.port, on: pool.loop, transport
+        ) { event in
+            switch event {
+            case .ready: self.pool.connected(self.id)
+            case .goingAway: self.pool.goingAway(self.id)
+            case .closed(let reason):
+                self.connection = nil
+                self.pool.closed(self.id, reason)
+            }
+        }
+    }
+
+    /// Sends a call.
+    ///
+    /// - Returns: what cancels it; `nil` if it is over already.
+    func start(_ call: PooledCall, deadlineMilliseconds: UInt32?, requestID: RequestID?) -> ClientCall? {
+        guard let connection else {
+            ended(call, CallOutcome(.unavailable, "the connection is closed", isUnprocessed: true))
+            return nil
+        }
+        let options = Transport.CallOptions(deadlineMilliseconds: deadlineMilliseconds, requestID: requestID)
+        if call.isStreaming {
+            return connection.stream(
+                call.method, call.request, options, handler: MessageReceiver(call: call, connection: self))
+        }
+        return connection.unary(call.method, call.request, options) { outcome, reply in
+            if outcome.code == .ok { call.received(reply) }
+            self.ended(call, outcome)
+        }
+    }
+
+    fileprivate func ended(_ call: PooledCall, _ outcome: CallOutcome) {
+        pool.ended(call, on: id, outcome, isClosing: isClosing)
+    }
+
+    /// Closes at once; the calls on it are lost, and tried again if they may be.
+    func close() {
+        isClosing = true
+        connection?.close()
+    }
+}
+
+/// Takes the messages of a streaming call.
+private final class MessageReceiver: ClientCallHandler, Sendable {
+    private let call: PooledCall
+    private let connection: PooledConnection
+
+    init(call: PooledCall, connection: PooledConnection) {
+        self.call = call
+        self.connection = connection
+    }
+
+    func received(_ message: RawSpan, on transportCall: ClientCall) { call.received(message) }
+    func finished(_ outcome: CallOutcome, on transportCall: ClientCall) { connection.ended(call, outcome) }
+}

@@ -1,0 +1,168 @@
+// A server in the test's process: real sockets and frames, and a script that says how each call is answered.
+
+import DocumentModel
+import Synchronization
+import Transport
+
+/// What the script does with a call.
+enum Reaction: Sendable {
+    case respond([UInt8])
+    case fail(StatusCode, String)
+    /// The call stays open until the server is cut or drained.
+    case hold
+    /// A stream of messages, ended with OK.
+    case stream([[UInt8]])
+    /// A stream of `count` messages of `byteCount` bytes, produced as fast as the client takes them.
+    case longStream(count: Int, byteCount: Int)
+}
+
+/// One call as the script sees it.
+struct ScriptedCall: Sendable {
+    var method: Method
+    var requestID: RequestID?
+    var deadlineMilliseconds: UInt32?
+    var payload: [UInt8]
+}
+
+/// Serves a script on 127.0.0.1.
+final class FakeServer: Sendable {
+    typealias Script = @Sendable (ScriptedCall) -> Reaction
+
+    let port: UInt16
+    var address: String { "127.0.0.1:\(port)" }
+    private let group: EventLoopGroup
+    private let server: Server
+    private let record: Record
+    private let isRunning = Atomic<Bool>(true)
+
+    private final class Record: Sendable {
+        struct State {
+            var calls: [ScriptedCall] = []
+            var cancelled = 0
+            var produced = 0
+            var watchers: [(condition: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+        }
+        private let state = Mutex(State())
+
+        func read<Result: Sendable>(_ body: (State) -> Result) -> Result { state.withLock { body($0) } }
+
+        func change(_ body: (inout State) -> Void) {
+            let met = state.withLock { state in
+                body(&state)
+                let met = state.watchers.filter { $0.condition(state) }.map(\.continuation)
+                let now = state
+                state.watchers.removeAll { $0.condition(now) }
+                return met
+            }
+            for continuation in met { continuation.resume() }
+        }
+
+        func wait(_ condition: @escaping @Sendable (State) -> Bool) async {
+            await withCheckedContinuation { continuation in
+                let isMet = state.withLock { state in
+                    if condition(state) { return true }
+                    state.watchers.append((condition, continuation))
+                    return false
+                }
+                if isMet { continuation.resume() }
+            }
+        }
+    }
+
+    init(port: UInt16 = 0, loops: Int = 1, script: @escaping Script) throws {
+        group = EventLoopGroup(count: loops, name: "fake")
+        let record = Record()
+        self.record = record
+        var configuration = ServerConfiguration()
+        configuration.port = port
+        do {
+            server = try Server.start(configuration, on: group) { _ in Handler(script: script, record: record) }
+        } catch {
+            group.stop()
+            throw error
+        }
+        self.port = server.port
+    }
+
+    deinit { cut() }
+
+    /// The calls so far, in the order of their arrival.
+    var calls: [ScriptedCall] { record.read { $0.calls } }
+    /// Calls that the client gave up.
+    var cancelledCount: Int { record.read { $0.cancelled } }
+    /// Messages of long streams produced so far.
+    var producedCount: Int { record.read { $0.produced } }
+
+    /// Waits until so many calls have arrived.
+    func waitForCalls(_ count: Int) async { await record.wait { $0.calls.count >= count } }
+
+    /// Waits until the client has given up so many calls.
+    func waitForCancellations(_ count: Int) async { await record.wait { $0.cancelled >= count } }
+
+    /// Cuts every connection at once and stops listening; open calls are never answered.
+    func cut() {
+        if isRunning.exchange(false, ordering: .relaxed) { group.stop() }
+    }
+
+    /// Says go-away to every client, finishes what was accepted, then closes.
+    func drain(graceMilliseconds: UInt64 = 10_000) async {
+        await withCheckedContinuation { continuation in
+            server.drain(graceMilliseconds: graceMilliseconds) { continuation.resume() }
+        }
+    }
+
+    private final class Handler: ServiceHandler {
+        private let script: Script
+        private let record: Record
+
+        init(script: @escaping Script, record: Record) {
+            self.script = script
+            self.record = record
+        }
+
+        func begin(_ call: Call, _ head: RequestHead, payload: RawSpan) {
+            let scripted = ScriptedCall(
+                method: head.method, requestID: head.requestID, deadlineMilliseconds: head.deadlineMilliseconds,
+                payload: [UInt8](copying: payload))
+            let reaction = script(scripted)
+            record.change { $0.calls.append(scripted) }
+            switch reaction {
+            case .respond(let bytes): call.respond { $0.append(bytes) }
+            case .fail(let code, let message): call.fail(code, message)
+            case .hold: break
+            case .stream(let messages):
+                for message in messages { call.send { $0.append(message) } }
+                call.finish(.ok)
+            case .longStream(let count, let byteCount):
+                call.stream(LongStream(count: count, byteCount: byteCount, record: record))
+            }
+        }
+
+        func cancelled(_ call: Call, _ reason: CancellationReason, context: AnyObject?) {
+            guard reason == .client else { return }
+            record.change { $0.cancelled += 1 }
+        }
+    }
+
+    private final class LongStream: ResponseSource {
+        private var left: Int
+        private let byteCount: Int
+        private let record: Record
+
+        init(count: Int, byteCount: Int, record: Record) {
+            left = count
+            self.byteCount = byteCount
+            self.record = record
+        }
+
+        func next(into output: inout WireWriter) -> SourceStep {
+            guard left > 0 else { return .finished }
+            left -= 1
+            output.append([UInt8](repeating: UInt8(truncatingIfNeeded: left), count: byteCount))
+            record.change { $0.produced += 1 }
+            return .message
+        }
+
+        func cancelled() { record.change { $0.cancelled += 1 } }
+    }
+}

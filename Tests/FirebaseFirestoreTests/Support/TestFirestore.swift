@@ -1,0 +1,26 @@
+// Firestore objects for tests, each with an app and a project of its own.
+
+import FirebaseCore
+import Foundation
+
+@testable import FirebaseFirestore
+
+enum TestFirestore {
+    /// An object that no server stands behind.
+    static func detached() -> Firestore { make(host: "127.0.0.1:1") }
+
+    /// An object that talks to a server at `HOST:PORT`; callbacks run on a queue of their own, because tests have no
+    /// main loop.
+    static func make(host: String, project: String = "test-\(UUID().uuidString.prefix(8))") -> Firestore {
+        let options = FirebaseOptions(googleAppID: "", gcmSenderID: "")
+        options.projectID = project
+        let name = "test-\(UUID().uuidString)"
+        FirebaseApp.configure(name: name, options: options)
+        let firestore = Firestore.firestore(app: FirebaseApp.app(name: name)!)
+        let settings = firestore.settings
+        settings.host = host
+        settings.dispatchQueue = DispatchQueue(label: "test.callbacks")
+        firestore.settings = settings
+        return firestore
+    }
+}
