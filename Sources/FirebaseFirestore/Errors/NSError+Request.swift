@@ -1,0 +1,21 @@
+// The one place where failures of requests become the errors that users see.
+
+import DocumentModel
+import Foundation
+
+extension RequestError {
+    /// The error as the SDK delivers it: domain `FirestoreErrorDomain`, gRPC's code, the text as localised description.
+    var asNSError: NSError { NSError.firestore(code, message) }
+}
+
+extension NSError {
+    static func firestore(_ code: StatusCode, _ message: String) -> NSError {
+        NSError(
+            domain: FirestoreErrorDomain, code: Int(code.rawValue), userInfo: [NSLocalizedDescriptionKey: message])
+    }
+
+    /// The status code of an error of this library, or `nil` for other errors.
+    var firestoreStatus: StatusCode? {
+        domain == FirestoreErrorDomain ? UInt8(exactly: code).flatMap(StatusCode.init(rawValue:)) : nil
+    }
+}

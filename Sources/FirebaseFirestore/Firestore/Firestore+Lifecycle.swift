@@ -1,0 +1,98 @@
+// The network switch, waiting for writes, and the end of an instance; in forms with completion and in async forms.
+
+import DocumentCoding
+import DocumentModel
+import Foundation
+
+extension Firestore {
+    /// Allows connections again after `disableNetwork`.
+    public func enableNetwork(completion: (((any Error)?) -> Void)? = nil) {
+        inBackground(completion) { try await self.setNetworkEnabled(true) }
+    }
+
+    /// Allows connections again after `disableNetwork`.
+    nonisolated(nonsending) public func enableNetwork() async throws {
+        try await rethrowing { try await self.setNetworkEnabled(true) }
+    }
+
+    /// Closes all connections: reads fail with `.unavailable`, writes wait.
+    public func disableNetwork(completion: (((any Error)?) -> Void)? = nil) {
+        inBackground(completion) { try await self.setNetworkEnabled(false) }
+    }
+
+    /// Closes all connections: reads fail with `.unavailable`, writes wait.
+    nonisolated(nonsending) public func disableNetwork() async throws {
+        try await rethrowing { try await self.setNetworkEnabled(false) }
+    }
+
+    /// Waits until every write issued before the call is acknowledged or rejected.
+    public func waitForPendingWrites(completion: @escaping ((any Error)?) -> Void) {
+        checkUsable()
+        let box = UncheckedBox(completion)
+        pendingWrites.whenAllSettled { self.callBack { box.value(nil) } }
+    }
+
+    /// Waits until every write issued before the call is acknowledged or rejected.
+    nonisolated(nonsending) public func waitForPendingWrites() async throws {
+        checkUsable()
+        await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+            pendingWrites.whenAllSettled { continuation.resume() }
+        }
+    }
+
+    /// Closes all connections for good. Writes that are not acknowledged are lost with the process's memory of them;
+    /// their completions report `.cancelled`. Later calls are programming errors, except `clearPersistence`.
+    public func terminate(completion: (((any Error)?) -> Void)? = nil) {
+        inBackground(completion) { await self.shutDown() }
+    }
+
+    /// Closes all connections for good.
+    nonisolated(nonsending) public func terminate() async throws { await shutDown() }
+
+    /// Removes the persistent cache, of which there is none in this version; `.failedPrecondition` while the instance
+    /// is in use.
+    public func clearPersistence(completion: (((any Error)?) -> Void)? = nil) {
+        let error = clearPersistenceError
+        guard let completion else { return }
+        let box = UncheckedBox(completion)
+        callBack { box.value(error) }
+    }
+
+    /// Removes the persistent cache, of which there is none in this version.
+    nonisolated(nonsending) public func clearPersistence() async throws {
+        if let error = clearPersistenceError { throw error }
+    }
+
+    /// Switches the library's log output, of which this version has none.
+    public static func enableLogging(_ loggingEnabled: Bool) {}
+
+    private var clearPersistenceError: NSError? {
+        isInUse
+            ? .firestore(.failedPrecondition, "Persistence cannot be cleared while the client is running.") : nil
+    }
+
+    /// Runs `body` in a task, then the user's completion on the user's queue.
+    private func inBackground(
+        _ completion: (((any Error)?) -> Void)?, _ body: @escaping @Sendable () async throws -> Void
+    ) {
+        let box = UncheckedBox(completion)
+        Task {
+            var failure: NSError?
+            do { try await self.rethrowing(body) } catch { failure = error as NSError }
+            guard let completion = box.value else { return }
+            let call = UncheckedBox(completion)
+            self.callBack { [failure] in call.value(failure) }
+        }
+    }
+
+    /// Turns errors of requests into those of the SDK.
+    nonisolated(nonsending) private func rethrowing(
+        _ body: nonisolated(nonsending) () async throws -> Void
+    ) async throws {
+        do {
+            try await body()
+        } catch let error as RequestError {
+            throw error.asNSError
+        }
+    }
+}

@@ -1,0 +1,147 @@
+// The entry point of the SDK: one object for each app and database.
+//
+//   Firestore ── FirestoreSettings      where the server is, on which queue callbacks run
+//      │
+//      ├── HearthClient                 made at first use: connections, retries, request ids
+//      ├── PendingWrites                what is written and not acknowledged
+//      └── CollectionReference, DocumentReference, Query, WriteBatch, Transaction: values that point back here
+//
+// Objects are found by app and database: equal arguments give the same object until `terminate`.
+
+import DocumentCoding
+import DocumentModel
+public import FirebaseCore
+public import Foundation
+import Synchronization
+
+/// A database of a Hearth server.
+///
+/// Thread-safe. The callbacks of its methods run on `settings.dispatchQueue`; the async forms do not need that queue.
+public final class Firestore: NSObject, @unchecked Sendable {
+    // Unchecked: `NSObject` hides it; the constants are Sendable and the rest is in `state`.
+
+    public typealias Encoder = FirestoreEncoder
+    public typealias Decoder = FirestoreDecoder
+
+    /// The app that this object belongs to.
+    public let app: FirebaseApp
+    let databaseName: DatabaseName
+    /// `projects/P/databases/D/documents`.
+    let documentsRoot: String
+    let pendingWrites = PendingWrites()
+
+    private struct State: @unchecked Sendable {
+        // Unchecked: the settings object is a private copy.
+        var settings: FirestoreSettings
+        var client: HearthClient?
+        var isTerminated = false
+        var isNetworkEnabled = true
+
+        func makeClient() throws(RequestError) -> HearthClient {
+            if isTerminated { throw RequestError(.failedPrecondition, "The client has already been terminated.") }
+            if settings.explicitSSL == true {
+                throw RequestError(
+                    .unimplemented,
+                    "TLS is not supported by this version: leave isSSLEnabled alone or set it to false.")
+            }
+            return try HearthClient(HearthClient.Configuration(address: settings.host))
+        }
+    }
+    private let state: Mutex<State>
+
+    init(app: FirebaseApp, databaseName: DatabaseName, settings: FirestoreSettings = FirestoreSettings()) {
+        self.app = app
+        self.databaseName = databaseName
+        documentsRoot = databaseName.documentsRoot
+        state = Mutex(State(settings: settings))
+    }
+
+    /// The settings. The getter returns a copy: assign a changed object back. Settings that differ from those in use
+    /// after the first call are a programming error.
+    public var settings: FirestoreSettings {
+        get { state.withLock { UncheckedBox($0.settings.copy() as! FirestoreSettings) }.value }
+        set {
+            if let violation = newValue.violation { programmingError(violation) }
+            let box = UncheckedBox(newValue.copy() as! FirestoreSettings)
+            let isRefused = state.withLock { state in
+                if state.client != nil { return !state.settings.isEqual(box.value) }
+                state.settings = box.value
+                return false
+            }
+            if isRefused { programmingError(Self.startedMessage) }
+        }
+    }
+
+    /// Points the instance at a server and makes sure that the connection is a plain one. Only before first use.
+    public func useEmulator(withHost host: String, port: Int) {
+        if host.isEmpty { programmingError("Cannot pass nil or empty host when configuring the emulator") }
+        let changed = settings
+        changed.host = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        changed.isSSLEnabled = false
+        settings = changed
+    }
+
+    private static let startedMessage = """
+        Firestore instance has already been started and its settings can no longer be changed. You can only set \
+        settings before calling any other methods on a Firestore instance.
+        """
+
+    // MARK: What calls need
+
+    /// The client, made now if this is the first use.
+    ///
+    /// - Throws: `RequestError` with `.failedPrecondition` after `terminate`, `.unimplemented` if the settings insist
+    ///   on TLS, `.invalidArgument` if the host cannot be read.
+    func client() throws(RequestError) -> HearthClient {
+        let result = state.withLock { state -> Result<HearthClient, RequestError> in
+            if let client = state.client { return .success(client) }
+            do throws(RequestError) {
+                let client = try state.makeClient()
+                state.client = client
+                return .success(client)
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    /// Traps after `terminate`: later calls are programming errors.
+    func checkUsable() {
+        if state.withLock({ $0.isTerminated }) { programmingError("The client has already been terminated.") }
+    }
+
+    /// Runs a callback of the user on the queue of the settings.
+    func callBack(_ body: @escaping @Sendable () -> Void) {
+        state.withLock { UncheckedBox($0.settings.dispatchQueue) }.value.async(execute: body)
+    }
+
+    // MARK: The network, and the end
+
+    func setNetworkEnabled(_ isEnabled: Bool) async throws(RequestError) {
+        checkUsable()
+        state.withLock { $0.isNetworkEnabled = isEnabled }
+        await (try client()).setNetworkEnabled(isEnabled)
+    }
+
+    /// Ends the client and frees the instance's place, so that `firestore()` makes a new one.
+    func shutDown() async {
+        let client = state.withLock { state -> HearthClient? in
+            state.isTerminated = true
+            defer { state.client = nil }
+            return state.client
+        }
+        FirestoreInstances.shared.remove(self)
+        await client?.close()
+    }
+
+    var isInUse: Bool { state.withLock { $0.client != nil && !$0.isTerminated } }
+}
+
+/// Carries a value that the compiler cannot see to be safe across one boundary; every use says why it is.
+struct UncheckedBox<Value>: @unchecked Sendable {
+    // Unchecked by design: used for private copies handed to one owner, and for callbacks that the API takes as plain
+    // closures and calls on the user's queue.
+    let value: Value
+    init(_ value: Value) { self.value = value }
+}

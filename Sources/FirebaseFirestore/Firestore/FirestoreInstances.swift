@@ -1,0 +1,63 @@
+// The Firestore objects of the process, by app and database.
+
+import DocumentCoding
+import DocumentModel
+public import FirebaseCore
+import Synchronization
+
+/// The registry behind `Firestore.firestore()`. Thread-safe.
+final class FirestoreInstances: Sendable {
+    static let shared = FirestoreInstances()
+
+    private struct Key: Hashable {
+        var app: ObjectIdentifier
+        var database: String
+    }
+    private let instances = Mutex<[Key: Firestore]>([:])
+
+    func instance(app: FirebaseApp, database: String) -> Firestore {
+        let key = Key(app: ObjectIdentifier(app), database: database)
+        if let existing = instances.withLock({ $0[key] }) { return existing }
+        let name: DatabaseName
+        do {
+            name = try DatabaseName(project: app.projectID, database: database)
+        } catch {
+            programmingError(error.message)
+        }
+        return instances.withLock { instances in
+            if let existing = instances[key] { return existing }
+            let made = Firestore(app: app, databaseName: name)
+            instances[key] = made
+            app.onDeletion { [weak made] in await made?.shutDown() }
+            return made
+        }
+    }
+
+    func remove(_ firestore: Firestore) {
+        instances.withLock { instances in
+            for (key, value) in instances where value === firestore { instances[key] = nil }
+        }
+    }
+}
+
+extension Firestore {
+    /// The `(default)` database of the default app. If no app was configured, one is made from the environment.
+    public static func firestore() -> Firestore {
+        FirestoreInstances.shared.instance(app: .defaultOrImplicit(), database: "(default)")
+    }
+
+    /// The `(default)` database of an app.
+    public static func firestore(app: FirebaseApp) -> Firestore {
+        FirestoreInstances.shared.instance(app: app, database: "(default)")
+    }
+
+    /// A database of the default app.
+    public static func firestore(database: String) -> Firestore {
+        FirestoreInstances.shared.instance(app: .defaultOrImplicit(), database: database)
+    }
+
+    /// A database of an app.
+    public static func firestore(app: FirebaseApp, database: String) -> Firestore {
+        FirestoreInstances.shared.instance(app: app, database: database)
+    }
+}

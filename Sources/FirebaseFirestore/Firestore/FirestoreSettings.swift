@@ -1,0 +1,103 @@
+// The settings of a Firestore instance: where the server is, on which queue callbacks run, and what the SDK's cache
+// settings say. An instance keeps a copy, and its getter returns a copy: change one and assign it back.
+
+public import Dispatch
+import DocumentCoding
+public import Foundation
+
+/// Settings of a `Firestore` instance. Not thread-safe while being changed.
+public final class FirestoreSettings: NSObject, NSCopying {
+    /// The environment variables that name the server as `HOST:PORT`, the first that is set and not empty wins.
+    static let hostVariables = ["HEARTH_ADDRESS", "FIRESTORE_EMULATOR_HOST"]
+    /// The server when nothing names one.
+    static let fallbackHost = "127.0.0.1:8080"
+
+    /// The server as `HOST:PORT`; IPv6 addresses in brackets. Starts as the environment says (`HEARTH_ADDRESS`,
+    /// `FIRESTORE_EMULATOR_HOST`), else `127.0.0.1:8080`. Empty is a programming error.
+    public var host: String {
+        didSet { if host.isEmpty { programmingError("Host setting may not be null or empty.") } }
+    }
+
+    /// Whether the connection must be encrypted.
+    ///
+    /// The default reads as `true`, as in the Apple SDK, but is not enforced: this version speaks plain TCP. Setting it
+    /// to `true` explicitly makes every call fail with `.unimplemented` rather than send data in the clear.
+    public var isSSLEnabled: Bool {
+        get { explicitSSL ?? true }
+        set { explicitSSL = newValue }
+    }
+    private(set) var explicitSSL: Bool?
+
+    /// The queue of all callbacks; the main queue unless set.
+    public var dispatchQueue: DispatchQueue = .main
+
+    /// The kind of cache. Cannot be mixed with the two older properties below (a programming error).
+    public var cacheSettings: any LocalCacheSettings & NSObjectProtocol {
+        get { explicitCacheSettings ?? legacyCacheSettings }
+        set { explicitCacheSettings = newValue }
+    }
+    private var explicitCacheSettings: (any LocalCacheSettings & NSObjectProtocol)?
+
+    /// Whether the cache is kept on disk. Older form of `cacheSettings`.
+    public var isPersistenceEnabled: Bool {
+        get { legacyPersistence ?? true }
+        set { legacyPersistence = newValue }
+    }
+    private var legacyPersistence: Bool?
+
+    /// The target size of the cache in bytes, at least 1 MiB or `FirestoreCacheSizeUnlimited`; anything else is a
+    /// programming error. Older form of `cacheSettings`.
+    public var cacheSizeBytes: Int64 {
+        get { legacyCacheSize ?? CacheSize.standard }
+        set {
+            if let violation = CacheSize.violation(of: newValue) { programmingError(violation) }
+            legacyCacheSize = newValue
+        }
+    }
+    private var legacyCacheSize: Int64?
+
+    public override convenience init() { self.init(environment: ProcessInfo.processInfo.environment) }
+
+    init(environment: [String: String]) {
+        host = Self.hostVariables.lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? Self.fallbackHost
+    }
+
+    private var legacyCacheSettings: any LocalCacheSettings & NSObjectProtocol {
+        isPersistenceEnabled ? PersistentCacheSettings(size: cacheSizeBytes) : MemoryCacheSettings()
+    }
+
+    /// The broken rule that keeps these settings from being assigned to an instance, or `nil`.
+    var violation: String? {
+        explicitCacheSettings != nil && (legacyPersistence != nil || legacyCacheSize != nil)
+            ? "Cannot use both cacheSettings and the deprecated isPersistenceEnabled or cacheSizeBytes." : nil
+    }
+
+    public func copy(with zone: NSZone? = nil) -> Any {
+        let copy = FirestoreSettings(environment: [:])
+        copy.host = host
+        copy.explicitSSL = explicitSSL
+        copy.dispatchQueue = dispatchQueue
+        copy.explicitCacheSettings = explicitCacheSettings
+        copy.legacyPersistence = legacyPersistence
+        copy.legacyCacheSize = legacyCacheSize
+        return copy
+    }
+
+    public override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? FirestoreSettings else { return false }
+        return host == other.host && isSSLEnabled == other.isSSLEnabled
+            && Self.areSame(dispatchQueue, other.dispatchQueue) && cacheSettings.isEqual(other.cacheSettings)
+    }
+
+    /// `DispatchQueue.main` is another object each time on Linux.
+    private static func areSame(_ left: DispatchQueue, _ right: DispatchQueue) -> Bool {
+        left === right || (left.label == right.label && left.label == DispatchQueue.main.label)
+    }
+
+    public override var hash: Int {
+        var hasher = Hasher()
+        hasher.combine(host)
+        hasher.combine(isSSLEnabled)
+        return hasher.finalize()
+    }
+}

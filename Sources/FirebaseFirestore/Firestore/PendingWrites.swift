@@ -1,0 +1,144 @@
+// Which writes of a Firestore instance are not acknowledged yet, and who waits for them.
+//
+// There is no local cache yet, so a read after a write that nobody awaited would race with it. Instead such a read waits
+// until the writes to the same document (or to collections of the same id) that were issued before it are settled. That
+// gives programs the local visibility that they are used to, as long as the server can be reached. Writes of the async
+// forms are awaited by their callers and delay nobody's reads.
+
+import Synchronization
+
+/// The unacknowledged writes of one instance, numbered in the order in which they were issued. Thread-safe.
+final class PendingWrites: Sendable {
+    /// Names one write; numbers grow in the order of issue.
+    struct Number: Hashable, Comparable, Sendable {
+        var rawValue: UInt64
+        static func < (left: Number, right: Number) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// What is told apart: a document by its name, collections by their id.
+    enum Place: Hashable, Sendable {
+        case document(String)
+        case collection(String)
+    }
+
+    private struct State {
+        var next: UInt64 = 1
+        /// Unsettled numbers below `next`; the smallest is found by scanning up from `lowWater`.
+        var unsettled: Set<UInt64> = []
+        var lowWater: UInt64 = 1
+        /// The last unsettled write that touches a place; only of writes that reads must wait for.
+        var lastWrite: [Place: UInt64] = [:]
+        var waiters: [(below: UInt64, id: UInt64, resume: @Sendable () -> Void)] = []
+        var nextWaiter: UInt64 = 1
+        var bytes = 0
+
+        mutating func advance() {
+            while lowWater < next, !unsettled.contains(lowWater) { lowWater += 1 }
+        }
+
+        mutating func takeReady() -> [@Sendable () -> Void] {
+            guard !waiters.isEmpty else { return [] }
+            let limit = lowWater
+            let ready = waiters.filter { $0.below <= limit }.map(\.resume)
+            waiters.removeAll { $0.below <= limit }
+            return ready
+        }
+    }
+
+    private let state = Mutex(State())
+    /// Bytes of unacknowledged writes past which new ones are refused.
+    let maximumBytes: Int
+
+    init(maximumBytes: Int = 256 << 20) { self.maximumBytes = maximumBytes }
+
+    /// Registers a write.
+    ///
+    /// - Parameters:
+    ///   - documents: the names of the written documents if reads must wait for the write, else empty.
+    ///   - byteCount: the size of the request.
+    /// - Returns: `nil` if too much is waiting already.
+    func begin(documents: [String], byteCount: Int) -> Number? {
+        state.withLock { state in
+            guard state.bytes == 0 || state.bytes + byteCount <= maximumBytes else { return nil }
+            let number = state.next
+            state.next += 1
+            state.bytes += byteCount
+            state.unsettled.insert(number)
+            for name in documents {
+                for place in Self.places(of: name) { state.lastWrite[place] = number }
+            }
+            return Number(rawValue: number)
+        }
+    }
+
+    /// The write was acknowledged or rejected. The arguments are those of `begin`.
+    func finish(_ number: Number, documents: [String], byteCount: Int) {
+        let ready = state.withLock { state in
+            state.unsettled.remove(number.rawValue)
+            state.bytes -= byteCount
+            for name in documents {
+                for place in Self.places(of: name) where state.lastWrite[place] == number.rawValue {
+                    state.lastWrite[place] = nil
+                }
+            }
+            state.advance()
+            return state.takeReady()
+        }
+        for resume in ready { resume() }
+    }
+
+    /// Whether a read of the place has to wait now.
+    func mustWait(for place: Place) -> Bool {
+        state.withLock { !$0.lastWrite.isEmpty && $0.lastWrite[place] != nil }
+    }
+
+    /// Calls `body` once every write issued so far that touches the place is settled; at once, on the calling thread, if
+    /// there is none.
+    ///
+    /// - Returns: a waiter for `stopWaiting(_:)`, or `nil` if `body` was called.
+    @discardableResult
+    func whenSettled(_ place: Place, _ body: @escaping @Sendable () -> Void) -> Waiter? {
+        wait(for: { $0.lastWrite[place].map { $0 + 1 } }, body)
+    }
+
+    /// Calls `body` once every write issued so far is settled; at once, on the calling thread, if there is none.
+    @discardableResult
+    func whenAllSettled(_ body: @escaping @Sendable () -> Void) -> Waiter? {
+        wait(for: { $0.lowWater < $0.next ? $0.next : nil }, body)
+    }
+
+    /// Names a registered wait.
+    struct Waiter: Sendable {
+        fileprivate var id: UInt64
+    }
+
+    /// Gives up waiting: calls the waiter's body now unless it was called already.
+    func stopWaiting(_ waiter: Waiter) {
+        let resume = state.withLock { state -> (@Sendable () -> Void)? in
+            guard let index = state.waiters.firstIndex(where: { $0.id == waiter.id }) else { return nil }
+            return state.waiters.remove(at: index).resume
+        }
+        resume?()
+    }
+
+    private func wait(for limit: (State) -> UInt64?, _ body: @escaping @Sendable () -> Void) -> Waiter? {
+        let waiter = state.withLock { state -> Waiter? in
+            guard let below = limit(state), below > state.lowWater else { return nil }
+            let id = state.nextWaiter
+            state.nextWaiter += 1
+            state.waiters.append((below, id, body))
+            return Waiter(id: id)
+        }
+        if waiter == nil { body() }
+        return waiter
+    }
+
+    /// The document itself and the collections that carry its parent's id.
+    private static func places(of name: String) -> [Place] {
+        let utf8 = name.utf8
+        guard let idSlash = utf8.lastIndex(of: UInt8(ascii: "/")) else { return [.document(name)] }
+        let parent = name[..<idSlash]
+        let start = parent.utf8.lastIndex(of: UInt8(ascii: "/")).map { parent.utf8.index(after: $0) }
+        return [.document(name), .collection(String(parent[(start ?? parent.startIndex)...]))]
+    }
+}

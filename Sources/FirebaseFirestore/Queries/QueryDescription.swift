@@ -1,0 +1,104 @@
+// What a `Query` object stands for, as a value: where it looks, what it filters by, how it sorts and where it stops.
+// `Query`'s methods return changed copies; `QueryRules` judges each change; `structuredQuery()` is what the server gets.
+
+import DocumentModel
+
+/// A query of the client API. Equal descriptions ask for the same documents in the same order.
+struct QueryDescription: Equatable, Sendable {
+    /// Which end of the order a limit keeps.
+    enum LimitSide: Equatable, Sendable { case first, last }
+
+    struct Limit: Equatable, Sendable {
+        var count: Int32
+        var side: LimitSide
+    }
+
+    /// The document above the collection, as segments from the root; empty for collections at the root.
+    var parent: [String]
+    var collectionID: String
+    /// Whether every collection of the id below `parent` takes part: a collection group.
+    var isGroup: Bool
+    /// All of these hold.
+    var filters: [DocumentModel.Filter] = []
+    /// The orders the program asked for.
+    var orders: [DocumentModel.Order] = []
+    var limit: Limit?
+    var startAt: DocumentModel.Cursor?
+    var endAt: DocumentModel.Cursor?
+
+    init(collection segments: [String]) {
+        parent = segments.dropLast()
+        collectionID = segments[segments.count - 1]
+        isGroup = false
+    }
+
+    init(group id: String) {
+        parent = []
+        collectionID = id
+        isGroup = true
+    }
+
+    /// The path of the collection, from the root.
+    var collectionSegments: [String] { parent + [collectionID] }
+
+    /// The orders that decide: the explicit ones, then inequality fields without an order by name, then the document's
+    /// name, each appended one in the direction of the last explicit one.
+    var effectiveOrders: [DocumentModel.Order] {
+        var result = orders
+        let direction = orders.last?.direction ?? .ascending
+        let inequalities = Set(filters.flatMap(\.inequalityFields))
+        for field in inequalities.sorted() where !field.isDocumentName && !result.contains(where: { $0.field == field }) {
+            result.append(Order(field: field, direction: direction))
+        }
+        if !result.contains(where: \.field.isDocumentName) {
+            result.append(Order(field: .documentName, direction: direction))
+        }
+        return result
+    }
+
+    /// Whether results arrive in reverse and are to be turned round: `limit(toLast:)` asks for the first ones of the
+    /// reversed order.
+    var isReversed: Bool { limit?.side == .last }
+
+    /// The message for the server.
+    func structuredQuery() -> StructuredQuery {
+        var query = StructuredQuery(
+            from: [CollectionSelector(collectionID: collectionID, allDescendants: isGroup)],
+            filter: filters.count > 1 ? .and(filters) : filters.first,
+            orderBy: orders, startAt: startAt, endAt: endAt, limit: limit?.count)
+        // Cursors of documents reach into the implied orders, so those are spelled out.
+        if isReversed || (startAt?.values.count ?? 0) > orders.count || (endAt?.values.count ?? 0) > orders.count {
+            query.orderBy = effectiveOrders
+        }
+        if isReversed {
+            query.orderBy = query.orderBy.map {
+                Order(field: $0.field, direction: $0.direction == .ascending ? .descending : .ascending)
+            }
+            // The end of the order is the start of the reversed one; what was just before is now just after.
+            query.startAt = endAt.map { Cursor(values: $0.values, before: !$0.before) }
+            query.endAt = startAt.map { Cursor(values: $0.values, before: !$0.before) }
+        }
+        return query
+    }
+}
+
+extension DocumentModel.Filter {
+    /// The conditions on single fields, in order.
+    var leaves: [DocumentModel.Filter] {
+        switch self {
+        case .and(let parts), .or(let parts): parts.flatMap(\.leaves)
+        case .field, .unary: [self]
+        }
+    }
+
+    /// Fields that the condition compares other than for equality; they are ordered by implicitly.
+    var inequalityFields: [DocumentModel.FieldPath] {
+        leaves.compactMap { leaf in
+            switch leaf {
+            case .field(let path, let relation, _) where relation.isRange || relation.isExclusion: path
+            case .unary(let path, let test) where test.isExclusion: path
+            default: nil
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+// Operands of queries as wire bytes.
+
+import DocumentCoding
+import DocumentModel
+
+enum QueryValues {
+    /// Operands that are tested for by a filter on the field alone.
+    enum Special: Equatable {
+        case null
+        case notANumber
+    }
+
+    /// A value of a program; sentinels, other databases' references and the like are programming errors.
+    static func encode(_ value: Any, firestore: Firestore) throws(RuleViolation) -> EncodedValue {
+        do {
+            return EncodedValue(
+                canonical: try DocumentFields.value(value, database: firestore.databaseName.description))
+        } catch {
+            throw RuleViolation(error.message)
+        }
+    }
+
+    /// Whether the value is null or NaN.
+    static func special(_ value: EncodedValue) -> Special? {
+        guard let parsed = WireValue(value.bytes.span.bytes) else { return nil }
+        switch parsed.tag {
+        case ValueTag.null: return .null
+        case ValueTag.double: return Double(bitPattern: parsed.bits).isNaN ? .notANumber : nil
+        default: return nil
+        }
+    }
+
+    /// A reference to a document by its resource name.
+    static func reference(_ name: String) -> EncodedValue {
+        var writer = WireWriter(capacity: name.utf8.count + 16)
+        writer.appendField(5, string: name)
+        return EncodedValue(canonical: writer.copyBytes())
+    }
+
+    /// An array of values.
+    static func array(_ elements: [EncodedValue]) -> EncodedValue {
+        var writer = WireWriter()
+        writer.withLengthPrefix(field: 9) { writer in
+            for element in elements { writer.appendField(1, bytes: element.bytes) }
+        }
+        return EncodedValue(canonical: writer.copyBytes())
+    }
+}

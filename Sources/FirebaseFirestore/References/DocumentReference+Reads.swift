@@ -1,0 +1,70 @@
+// Reads of one document.
+
+public import DocumentCoding
+import Foundation
+
+extension DocumentReference {
+    /// Reads the document. One that does not exist is no error: its snapshot says so.
+    ///
+    /// - Parameter completion: called on the queue of the settings with a snapshot or an error.
+    public func getDocument(completion: @escaping (DocumentSnapshot?, (any Error)?) -> Void) {
+        getDocument(source: .default, completion: completion)
+    }
+
+    /// Reads the document from the given source. Reads from the cache fail with `.unavailable`: there is none yet.
+    public func getDocument(
+        source: FirestoreSource, completion: @escaping (DocumentSnapshot?, (any Error)?) -> Void
+    ) {
+        let firestore = firestore
+        let box = UncheckedBox(completion)
+        firestore.read(self, source: source) { result in
+            firestore.callBack {
+                switch result {
+                case .success(let snapshot): box.value(snapshot, nil)
+                case .failure(let error): box.value(nil, error.asNSError)
+                }
+            }
+        }
+    }
+
+    /// Reads the document. One that does not exist is no error: its snapshot says so.
+    @discardableResult
+    nonisolated(nonsending) public func getDocument() async throws -> DocumentSnapshot {
+        try await getDocument(source: .default)
+    }
+
+    /// Reads the document from the given source.
+    @discardableResult
+    nonisolated(nonsending) public func getDocument(source: FirestoreSource) async throws -> DocumentSnapshot {
+        try await firestore.awaitRead { self.firestore.read(self, source: source, completion: $0) }
+    }
+
+    /// Reads the document and makes a value of it.
+    ///
+    /// - Parameter completion: called on the queue of the settings. Its error is a `DecodingError` where the document
+    ///   does not have the form of the type, `valueNotFound` where it does not exist, else an `NSError`.
+    public func getDocument<T: Decodable>(
+        as type: T.Type, with serverTimestampBehavior: ServerTimestampBehavior = .none,
+        decoder: Firestore.Decoder = .init(), source: FirestoreSource = .default,
+        completion: @escaping (Result<T, any Error>) -> Void
+    ) {
+        getDocument(source: source) { snapshot, error in
+            guard let snapshot else {
+                return completion(.failure(error ?? NSError.firestore(.internal, "The read gave neither result nor error.")))
+            }
+            completion(Result { try snapshot.data(as: type, with: serverTimestampBehavior, decoder: decoder) })
+        }
+    }
+
+    /// Reads the document and makes a value of it.
+    ///
+    /// - Throws: `DecodingError` where the document does not have the form of the type, `valueNotFound` where it does
+    ///   not exist (unless the type is optional), else an `NSError`.
+    @discardableResult
+    nonisolated(nonsending) public func getDocument<T: Decodable>(
+        as type: T.Type, with serverTimestampBehavior: ServerTimestampBehavior = .none,
+        decoder: Firestore.Decoder = .init(), source: FirestoreSource = .default
+    ) async throws -> T {
+        try await getDocument(source: source).data(as: type, with: serverTimestampBehavior, decoder: decoder)
+    }
+}

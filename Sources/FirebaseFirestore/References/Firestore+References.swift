@@ -1,0 +1,90 @@
+// From paths to references and queries.
+
+public import DocumentCoding
+import DocumentModel
+
+extension Firestore {
+    /// The collection at a path, an odd number of segments.
+    @discardableResult
+    public func collection(_ collectionPath: String) -> CollectionReference {
+        checkUsable()
+        return CollectionReference(
+            firestore: self,
+            segments: enforcing { () throws(RuleViolation) in try PathRules.collection(collectionPath) })
+    }
+
+    /// The document at a path, an even number of segments.
+    @discardableResult
+    public func document(_ documentPath: String) -> DocumentReference {
+        checkUsable()
+        return reference(enforcing { () throws(RuleViolation) in try PathRules.document(documentPath) })
+    }
+
+    /// All collections of an id, wherever they stand.
+    @discardableResult
+    public func collectionGroup(_ collectionID: String) -> Query {
+        checkUsable()
+        let id = enforcing { () throws(RuleViolation) in try PathRules.collectionGroup(collectionID) }
+        return Query(firestore: self, definition: QueryDescription(group: id))
+    }
+
+    /// The document at checked segments from the root.
+    func reference(_ segments: [String]) -> DocumentReference { reference(name: resourceName(segments)) }
+
+    /// The document of a resource name that the server or this library made.
+    func reference(name: String) -> DocumentReference {
+        guard let reference = DocumentReference(name: name, owner: self) else {
+            preconditionFailure("not a document's resource name: \(name)")
+        }
+        return reference
+    }
+
+    /// The resource name of a path from the root.
+    func resourceName(_ segments: [String]) -> String {
+        var name = documentsRoot
+        for segment in segments {
+            name += "/"
+            name += segment
+        }
+        return name
+    }
+
+    /// Refuses references that were made by another database object.
+    func checkOwns(_ reference: DocumentReference) throws(RuleViolation) {
+        guard reference.owner !== self else { return }
+        guard let other = reference.owner as? Firestore, other.databaseName != databaseName else {
+            throw RuleViolation("Provided document reference is from a different Firestore instance.")
+        }
+        throw RuleViolation(
+            "Document reference is for database \(other.databaseName) but should be for database \(databaseName)")
+    }
+}
+
+extension DocumentReference {
+    /// The database object that the reference was made by. A reference without one is a programming error.
+    public var firestore: Firestore {
+        guard let firestore = owner as? Firestore else {
+            programmingError("This document reference was not made by a Firestore instance.")
+        }
+        return firestore
+    }
+
+    /// The collection that holds the document.
+    public var parent: CollectionReference {
+        CollectionReference(firestore: firestore, segments: Array(pathSegments.dropLast()))
+    }
+
+    /// A collection below the document.
+    @discardableResult
+    public func collection(_ collectionPath: String) -> CollectionReference {
+        CollectionReference(
+            firestore: firestore,
+            segments: enforcing { () throws(RuleViolation) in
+                try PathRules.collection(collectionPath, below: pathSegments)
+            })
+    }
+
+    var pathSegments: [String] {
+        path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
+    }
+}

@@ -1,0 +1,100 @@
+// A document at one moment, or the fact that there was none. Fields are decoded when they are asked for, from the bytes
+// that came from the server.
+
+public import DocumentCoding
+public import Foundation
+
+/// The content of a document when it was read. Immutable and thread-safe.
+public class DocumentSnapshot: NSObject, @unchecked Sendable {
+    // Unchecked: `NSObject` hides it; the properties are constants of Sendable types.
+
+    /// The document that was read.
+    public let reference: DocumentReference
+    /// `nil` if the document did not exist.
+    let stored: StoredDocument?
+
+    init(reference: DocumentReference, stored: StoredDocument?) {
+        self.reference = reference
+        self.stored = stored
+    }
+
+    /// Whether the document existed.
+    public final var exists: Bool { stored != nil }
+
+    /// The id of the document.
+    public final var documentID: String { reference.documentID }
+
+    /// Where the content comes from.
+    public final var metadata: SnapshotMetadata { .fromServer }
+
+    /// All fields, or `nil` if the document did not exist. Numbers are `NSNumber`, times `Timestamp`, null `NSNull`.
+    public func data() -> [String: Any]? { data(with: .none) }
+
+    /// All fields, or `nil` if the document did not exist.
+    ///
+    /// - Parameter serverTimestampBehavior: what pending server timestamps read as; snapshots of this version have none.
+    public func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any]? {
+        stored.map { SnapshotValues.dictionary($0, of: reference) }
+    }
+
+    /// The value of a field, or `nil` if there is no such field or no document.
+    ///
+    /// - Parameter field: a dotted `String` or a `FieldPath`; anything else is a programming error.
+    @discardableResult
+    public final func get(_ field: Any) -> Any? { get(field, serverTimestampBehavior: .none) }
+
+    /// The value of a field, or `nil` if there is no such field or no document.
+    @discardableResult
+    public final func get(_ field: Any, serverTimestampBehavior: ServerTimestampBehavior) -> Any? {
+        let path = SnapshotValues.fieldPath(field)
+        return stored.flatMap { SnapshotValues.value($0, at: path, of: reference) }
+    }
+
+    /// The value of a field, or `nil` if there is no such field or no document.
+    public final subscript(field: Any) -> Any? { self.get(field) }
+
+    /// Two snapshots are equal if they show the same document with the same content.
+    public override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? DocumentSnapshot else { return false }
+        return reference == other.reference && stored?.fields == other.stored?.fields
+            && (stored == nil) == (other.stored == nil)
+    }
+
+    public override var hash: Int {
+        var hasher = Hasher()
+        hasher.combine(reference)
+        hasher.combine(stored?.updateTime.seconds)
+        hasher.combine(stored?.updateTime.nanoseconds)
+        return hasher.finalize()
+    }
+
+    public override var description: String { "<\(type(of: self)): \(reference.path) exists=\(exists)>" }
+}
+
+extension DocumentSnapshot {
+    /// Makes a value of the document.
+    ///
+    /// - Throws: `DecodingError` where the document does not have the form of the type; for a document that does not
+    ///   exist `DecodingError.valueNotFound`, unless the type is optional.
+    public func data<T: Decodable>(
+        as type: T.Type, with serverTimestampBehavior: ServerTimestampBehavior = .none,
+        decoder: Firestore.Decoder = .init()
+    ) throws -> T {
+        try SnapshotValues.decode(type, stored, of: reference, with: serverTimestampBehavior, decoder: decoder)
+    }
+}
+
+/// A document that a query found: it exists, so its data is never `nil`.
+public final class QueryDocumentSnapshot: DocumentSnapshot, @unchecked Sendable {
+    init(reference: DocumentReference, found stored: StoredDocument) {
+        super.init(reference: reference, stored: stored)
+    }
+
+    /// All fields.
+    public override func data() -> [String: Any] { data(with: .none) }
+
+    /// All fields.
+    public override func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any] {
+        super.data(with: serverTimestampBehavior) ?? [:]
+    }
+}

@@ -1,0 +1,25 @@
+// Where reads and listeners look for their data.
+
+/// Where a read looks.
+public enum FirestoreSource: Int, Sendable {
+    /// The server if it can be reached, else the cache.
+    case `default`
+    /// The server only.
+    case server
+    /// The cache only.
+    case cache
+}
+
+/// Where a listener looks.
+public enum ListenSource: Int, Sendable {
+    /// The cache and the server.
+    case `default`
+    /// The cache only.
+    case cache
+}
+
+/// Where an aggregation is computed.
+public enum AggregateSource: UInt, Sendable {
+    /// On the server.
+    case server
+}

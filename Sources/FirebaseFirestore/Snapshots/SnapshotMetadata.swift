@@ -1,0 +1,29 @@
+// Where a snapshot's content comes from.
+
+public import Foundation
+
+/// Whether a snapshot comes from the cache or contains writes that are not acknowledged.
+///
+/// Without a local cache, as in this version, both are always `false`.
+public final class SnapshotMetadata: NSObject, @unchecked Sendable {
+    // Unchecked: `NSObject` hides it; both properties are constants.
+
+    /// Whether the snapshot contains writes of this client that the server has not acknowledged.
+    public let hasPendingWrites: Bool
+    /// Whether the snapshot was made from cached data.
+    public let isFromCache: Bool
+
+    static let fromServer = SnapshotMetadata(hasPendingWrites: false, isFromCache: false)
+
+    init(hasPendingWrites: Bool, isFromCache: Bool) {
+        self.hasPendingWrites = hasPendingWrites
+        self.isFromCache = isFromCache
+    }
+
+    public override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? SnapshotMetadata else { return false }
+        return hasPendingWrites == other.hasPendingWrites && isFromCache == other.isFromCache
+    }
+
+    public override var hash: Int { (hasPendingWrites ? 2 : 0) | (isFromCache ? 1 : 0) }
+}

@@ -1,0 +1,60 @@
+// How writes leave: in the order in which the program issued them, on one connection, with request ids, and for as long
+// as it takes. A write is only given up when the server rejects it.
+
+import DocumentModel
+import Foundation
+
+extension Firestore {
+    /// Sends the writes of a call that the program does not await: reads of this instance that touch the same
+    /// documents will wait for them.
+    ///
+    /// - Parameter completion: called on a thread of the library with `nil` after the acknowledgement.
+    func enqueue(_ recorder: WriteRecorder, completion: (@Sendable (RequestError?) -> Void)?) {
+        submit(recorder, tracking: recorder.documents) { completion?($0) }
+    }
+
+    /// Sends the writes of a call that the program awaits.
+    nonisolated(nonsending) func perform(_ recorder: WriteRecorder) async throws {
+        let error = await withUnsafeContinuation { (continuation: UnsafeContinuation<RequestError?, Never>) in
+            submit(recorder, tracking: []) { continuation.resume(returning: $0) }
+        }
+        if let error { throw error.asNSError }
+    }
+
+    /// Sends the writes of a call with a completion of the user, which runs on the user's queue.
+    func enqueue(_ recorder: WriteRecorder, userCompletion: (((any Error)?) -> Void)?) {
+        guard let userCompletion else { return enqueue(recorder, completion: nil) }
+        let box = UncheckedBox(userCompletion)
+        enqueue(recorder) { error in
+            self.callBack { box.value(error?.asNSError) }
+        }
+    }
+
+    private func submit(
+        _ recorder: WriteRecorder, tracking documents: [String],
+        completion: @escaping @Sendable (RequestError?) -> Void
+    ) {
+        checkUsable()
+        if let failure = recorder.failure { return completion(failure) }
+        let client: HearthClient
+        do throws(RequestError) {
+            client = try self.client()
+        } catch {
+            return completion(error)
+        }
+        let request = recorder.writes.request()
+        guard let number = pendingWrites.begin(documents: documents, byteCount: request.count) else {
+            return completion(
+                RequestError(
+                    .resourceExhausted, "More than \(pendingWrites.maximumBytes) bytes of writes wait for the server."))
+        }
+        client.commitInOrder(request) { [pendingWrites] result in
+            // First the ledger: who is told of the acknowledgement may read at once.
+            pendingWrites.finish(number, documents: documents, byteCount: request.count)
+            switch result {
+            case .success: completion(nil)
+            case .failure(let error): completion(error)
+            }
+        }
+    }
+}

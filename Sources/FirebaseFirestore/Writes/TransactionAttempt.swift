@@ -1,0 +1,79 @@
+// The server's side of one attempt: the transaction that its first read begins, its reads, its end.
+//
+//   attempt 1:   first read begins the transaction (BatchGetDocuments, new_transaction) -- reads -- Commit
+//                                                                                                     | ABORTED
+//   attempt 2:   BeginTransaction(retry_transaction = the first id), which waits its turn -- reads -- Commit
+
+import Dispatch
+import DocumentModel
+import FirestoreMessages
+import Synchronization
+
+/// One attempt. Reads block their caller and may come from any thread, one at a time.
+final class TransactionAttempt: Sendable {
+    private let client: HearthClient
+    private let database: DatabaseName
+    private let transaction: Mutex<[UInt8]>
+
+    /// - Parameter transaction: the id of a transaction that was begun already, or empty.
+    init(client: HearthClient, database: DatabaseName, transaction: [UInt8]) {
+        self.client = client
+        self.database = database
+        self.transaction = Mutex(transaction)
+    }
+
+    /// The id of the transaction; empty if nothing was read.
+    var transactionID: [UInt8] { transaction.withLock { $0 } }
+
+    /// Reads a document in the transaction, which begins now if this is the first read.
+    func readBlocking(_ name: String) -> Result<StoredDocument?, RequestError> {
+        let answer = Mutex<Result<StoredDocument?, RequestError>?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        read(name) { result in
+            answer.withLock { $0 = result }
+            done.signal()
+        }
+        done.wait()
+        return answer.withLock { $0 } ?? .failure(RequestError(.internal, "A read ended without an answer."))
+    }
+
+    private func read(_ name: String, completion: @escaping @Sendable (Result<StoredDocument?, RequestError>) -> Void) {
+        let id = transactionID
+        if !id.isEmpty {
+            return client.getDocument(
+                name, consistency: .transaction(id), options: .impatientRead, completion: completion)
+        }
+        let request = BatchGetDocumentsRequest(
+            database: database.description, documents: [name], consistency: .newTransaction(.readWrite))
+        client.collectBatchGet(request, options: .impatientRead) { [self] result in
+            switch result {
+            case .success(let answer):
+                transaction.withLock { $0 = answer.transaction }
+                completion(.success(answer.results.first?.content))
+            case .failure(let error):
+                completion(.failure(error))
+            }
+        }
+    }
+
+    /// Commits the writes, in the transaction if there was a read.
+    func commit(_ recorder: WriteRecorder, completion: @escaping @Sendable (RequestError?) -> Void) {
+        if let failure = recorder.failure {
+            abandon()
+            return completion(failure)
+        }
+        client.commit(recorder.writes.request(transaction: transactionID), options: .standard) { result in
+            switch result {
+            case .success: completion(nil)
+            case .failure(let error): completion(error)
+            }
+        }
+    }
+
+    /// Gives the transaction up; the server is told, and nobody waits for its answer.
+    func abandon() {
+        let id = transactionID
+        guard !id.isEmpty else { return }
+        client.rollback(database: database, transaction: id, options: .standard) { _ in }
+    }
+}

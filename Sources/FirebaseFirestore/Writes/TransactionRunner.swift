@@ -1,0 +1,80 @@
+// Runs the block of a transaction as often as it takes: attempt, commit, and on a conflict once more.
+
+import Dispatch
+import DocumentModel
+import Foundation
+
+/// One transaction from its first attempt to its result. Runs on the transaction queue; one step at a time.
+final class TransactionRunner: @unchecked Sendable {
+    // Unchecked: the block and the result are plain values of the user, touched by one step at a time, and each step
+    // is handed to the next through a queue.
+
+    typealias Block = (Transaction, NSErrorPointer) -> Any?
+    typealias Completion = (Any?, NSError?) -> Void
+
+    /// Where blocks run: concurrently, because they block while they read.
+    private static let queue = DispatchQueue(label: "hearth.transactions", attributes: .concurrent)
+
+    private let firestore: Firestore
+    private let block: Block
+    private let completion: Completion
+    private var retry: TransactionRetry
+    /// The id of the last attempt that the server knows of; the next attempt names it to get its turn.
+    private var lastTransaction: [UInt8] = []
+
+    init(firestore: Firestore, maximumAttempts: Int, block: @escaping Block, completion: @escaping Completion) {
+        self.firestore = firestore
+        self.block = block
+        self.completion = completion
+        retry = TransactionRetry(maximumAttempts: maximumAttempts, jitterSeed: .random(in: 0 ... .max))
+    }
+
+    func start() { Self.queue.async { self.beginAttempt() } }
+
+    private func beginAttempt() {
+        let client: HearthClient
+        do throws(RequestError) {
+            client = try firestore.client()
+        } catch {
+            return completion(nil, error.asNSError)
+        }
+        guard !lastTransaction.isEmpty else { return runBlock(client, transaction: []) }
+        // A retried attempt asks for its transaction first: the answer comes when it is its turn.
+        client.beginTransaction(
+            database: firestore.databaseName, retrying: lastTransaction, options: .impatientRead
+        ) { result in
+            Self.queue.async {
+                switch result {
+                case .success(let transaction): self.runBlock(client, transaction: transaction)
+                case .failure(let error): self.attemptFailed(error.asNSError)
+                }
+            }
+        }
+    }
+
+    private func runBlock(_ client: HearthClient, transaction id: [UInt8]) {
+        let attempt = TransactionAttempt(client: client, database: firestore.databaseName, transaction: id)
+        let transaction = Transaction(firestore: firestore, attempt: attempt)
+        var abandonment: NSError?
+        let result = UncheckedBox(block(transaction, &abandonment))
+        let recorder = transaction.finish()
+        if !attempt.transactionID.isEmpty { lastTransaction = attempt.transactionID }
+        if let abandonment {
+            attempt.abandon()
+            return attemptFailed(abandonment)
+        }
+        attempt.commit(recorder) { error in
+            guard let error else { return self.completion(result.value, nil) }
+            Self.queue.async { self.attemptFailed(error.asNSError) }
+        }
+    }
+
+    /// Tries again, or delivers the very error.
+    private func attemptFailed(_ error: NSError) {
+        guard let code = error.firestoreStatus,
+            case .retry(let wait) = retry.failed(code, error.localizedDescription)
+        else { return completion(nil, error) }
+        guard wait > 0 else { return beginAttempt() }
+        Self.queue.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: wait))) { self.beginAttempt() }
+    }
+}

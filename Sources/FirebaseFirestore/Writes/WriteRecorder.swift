@@ -1,0 +1,55 @@
+// The writes of a batch or a transaction, recorded in order, with the rules that concern several of them.
+
+import DocumentCoding
+import DocumentModel
+
+/// Collects the writes of one commit.
+struct WriteRecorder {
+    private(set) var writes: CommitWrites
+    /// The names of the written documents, once for each write.
+    private(set) var documents: [String] = []
+    /// A failure that the commit will end in without being sent, found while recording.
+    private(set) var failure: RequestError?
+    /// Documents whose last recorded write deletes them.
+    private var deleted: Set<String> = []
+
+    init(database: DatabaseName) { writes = CommitWrites(database: database) }
+
+    /// Replaces a document, or merges into it where the data has a mask.
+    mutating func set(_ name: String, _ data: DocumentWriteData, precondition: Precondition? = nil) {
+        documents.append(name)
+        deleted.remove(name)
+        writes.set(
+            name, fields: data.fields, mask: data.mask, precondition: precondition,
+            transforms: data.transforms.map(EncodedTransform.init))
+    }
+
+    /// Changes fields of a document that must exist.
+    mutating func update(_ name: String, _ data: DocumentWriteData) {
+        if deleted.contains(name) {
+            fail(.invalidArgument("Cannot update a document after it was deleted in the same commit: \(name)"))
+        }
+        documents.append(name)
+        writes.set(
+            name, fields: data.fields, mask: data.mask ?? [], precondition: .exists(true),
+            transforms: data.transforms.map(EncodedTransform.init))
+    }
+
+    /// Deletes a document.
+    mutating func delete(_ name: String) {
+        documents.append(name)
+        deleted.insert(name)
+        writes.delete(name)
+    }
+
+    /// Lets the commit end in `error`; the first one counts.
+    mutating func fail(_ error: RequestError) {
+        if failure == nil { failure = error }
+    }
+}
+
+extension EncodedTransform {
+    init(_ data: FieldTransformData) {
+        self.init(path: DocumentCoding.FieldPath.serverFormat(data.path), operation: data.operation)
+    }
+}

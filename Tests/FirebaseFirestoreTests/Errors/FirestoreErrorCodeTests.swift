@@ -1,0 +1,50 @@
+// The spellings in which programs meet the error codes.
+
+import DocumentModel
+import FirebaseFirestore
+import Foundation
+import Testing
+
+@Suite struct FirestoreErrorCodeTests {
+    private func error(_ code: Int, domain: String = FirestoreErrorDomain) -> any Error {
+        NSError(domain: domain, code: code, userInfo: [NSLocalizedDescriptionKey: "text"])
+    }
+
+    @Test("Codes are gRPC's numbers", arguments: StatusCode.allCases)
+    func numbers(status: StatusCode) {
+        let code = FirestoreErrorCode.Code(rawValue: Int(status.rawValue))
+        #expect(code != nil)
+        #expect(FirestoreErrorCode.Code.allCases.count == StatusCode.allCases.count)
+    }
+
+    @Test("catch and case match domain and code")
+    func patterns() {
+        do {
+            throw error(5)
+        } catch FirestoreErrorCode.notFound {
+        } catch {
+            Issue.record("not caught by code")
+        }
+        switch error(14) {
+        case FirestoreErrorCode.notFound: Issue.record("wrong code matched")
+        case FirestoreErrorCode.unavailable: break
+        default: Issue.record("no code matched")
+        }
+        if case FirestoreErrorCode.notFound = error(5, domain: "other") { Issue.record("the domain was ignored") }
+    }
+
+    @Test("Codes are found through NSError")
+    func throughNSError() {
+        let found = error(14) as NSError
+        #expect(FirestoreErrorCode.Code(rawValue: found.code) == .unavailable)
+        #expect(found.code == FirestoreErrorCode.unavailable.rawValue)
+        #expect(found.localizedDescription == "text")
+    }
+
+    @Test("The struct bridges to an NSError of the domain")
+    func bridging() {
+        let bridged = FirestoreErrorCode(.aborted) as NSError
+        #expect(bridged.domain == FirestoreErrorDomain)
+        #expect(bridged.code == 10)
+    }
+}

@@ -1,0 +1,75 @@
+// Apps, their options, and the instances that belong to them.
+
+import FirebaseCore
+import FirebaseFirestore
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct FirebaseAppTests {
+    private func options(_ project: String?) -> FirebaseOptions {
+        let options = FirebaseOptions(googleAppID: "1:1:ios:1", gcmSenderID: "1")
+        options.projectID = project
+        return options
+    }
+
+    @Test("An app is found by its name until it is deleted")
+    func registry() async {
+        let name = "app-\(UUID().uuidString)"
+        #expect(FirebaseApp.app(name: name) == nil)
+        FirebaseApp.configure(name: name, options: options("p"))
+        #expect(FirebaseApp.app(name: name)?.options.projectID == "p")
+        #expect(FirebaseApp.allApps?[name] != nil)
+        #expect(FirebaseApp.register(name: name, options: options("p")) == "App named \(name) has already been configured.")
+        let app = FirebaseApp.app(name: name)!
+        #expect(await app.delete())
+        #expect(FirebaseApp.app(name: name) == nil)
+        #expect(await !app.delete())
+    }
+
+    @Test("An app keeps its own copy of the options")
+    func optionsAreCopied() {
+        let name = "app-\(UUID().uuidString)"
+        let given = options("before")
+        FirebaseApp.configure(name: name, options: given)
+        given.projectID = "after"
+        FirebaseApp.app(name: name)!.options.projectID = "changed"
+        #expect(FirebaseApp.app(name: name)?.options.projectID == "before")
+    }
+
+    @Test("An empty name is refused")
+    func emptyName() {
+        #expect(FirebaseApp.register(name: "", options: options("p")) == "App name cannot be empty")
+    }
+
+    @Test("The environment names the project before the property list, and there is always one")
+    func defaultOptions() throws {
+        let directory = TemporaryDirectory()
+        let path = directory.path(of: "GoogleService-Info.plist")
+        let list: [String: Any] = ["PROJECT_ID": "listed", "API_KEY": "k", "GOOGLE_APP_ID": "g", "GCM_SENDER_ID": "s"]
+        try PropertyListSerialization.data(fromPropertyList: list, format: .xml, options: 0)
+            .write(to: URL(fileURLWithPath: path))
+        func project(_ environment: [String: String], _ paths: [String]) -> String? {
+            DefaultOptions(environment: environment, propertyListPaths: paths).resolve().projectID
+        }
+        #expect(project([:], [path]) == "listed")
+        #expect(project(["GCLOUD_PROJECT": "e"], [path]) == "e")
+        #expect(project(["GCLOUD_PROJECT": "e", "HEARTH_PROJECT": "h"], []) == "h")
+        #expect(project(["HEARTH_PROJECT": ""], ["/nowhere"]) == DefaultOptions.fallbackProjectID)
+        #expect(FirebaseOptions(contentsOfFile: path)?.apiKey == "k")
+    }
+
+    @Test("Equal arguments give the same Firestore object, until the app goes")
+    func instances() async {
+        let name = "app-\(UUID().uuidString)"
+        FirebaseApp.configure(name: name, options: options("p"))
+        let app = FirebaseApp.app(name: name)!
+        let firestore = Firestore.firestore(app: app)
+        #expect(firestore === Firestore.firestore(app: app))
+        #expect(firestore === Firestore.firestore(app: app, database: "(default)"))
+        #expect(firestore !== Firestore.firestore(app: app, database: "other"))
+        #expect(firestore.app === app)
+        await app.delete()
+        #expect(firestore !== Firestore.firestore(app: app))
+    }
+}

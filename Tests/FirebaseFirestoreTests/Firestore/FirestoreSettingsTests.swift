@@ -1,0 +1,72 @@
+// Settings: defaults, copies, equality and rules.
+
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite struct FirestoreSettingsTests {
+    @Test("The defaults are the SDK's, the host comes from the environment")
+    func defaults() {
+        let settings = FirestoreSettings(environment: [:])
+        #expect(settings.host == "127.0.0.1:8080")
+        #expect(settings.isSSLEnabled)
+        #expect(settings.isPersistenceEnabled)
+        #expect(settings.cacheSizeBytes == 104_857_600)
+        #expect(settings.dispatchQueue.label == DispatchQueue.main.label)
+        #expect(settings == FirestoreSettings(environment: [:]))
+        #expect(FirestoreSettings(environment: ["FIRESTORE_EMULATOR_HOST": "h:1"]).host == "h:1")
+        #expect(
+            FirestoreSettings(environment: ["FIRESTORE_EMULATOR_HOST": "h:1", "HEARTH_ADDRESS": "g:2"]).host == "g:2")
+    }
+
+    @Test("Copies are equal and independent")
+    func copies() {
+        let settings = FirestoreSettings(environment: [:])
+        settings.host = "h:1"
+        settings.cacheSizeBytes = FirestoreCacheSizeUnlimited
+        let copy = settings.copy() as! FirestoreSettings
+        #expect(copy == settings)
+        copy.host = "g:1"
+        #expect(copy != settings)
+        #expect(settings.host == "h:1")
+    }
+
+    @Test("Cache settings compare by value")
+    func cacheSettings() {
+        #expect(PersistentCacheSettings() == PersistentCacheSettings(sizeBytes: 104_857_600))
+        #expect(PersistentCacheSettings(sizeBytes: 1_048_576) != PersistentCacheSettings())
+        #expect(MemoryCacheSettings() == MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting()))
+        #expect(MemoryCacheSettings() != MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings()))
+    }
+
+    @Test("The two ways to describe the cache cannot be mixed")
+    func mixedCacheSettings() {
+        let settings = FirestoreSettings(environment: [:])
+        settings.cacheSettings = MemoryCacheSettings()
+        #expect(settings.violation == nil)
+        settings.isPersistenceEnabled = true
+        #expect(settings.violation != nil)
+    }
+
+    @Test("A cache holds at least 1 MiB or is unlimited", arguments: [
+        (Int64(1_048_576), true), (-1, true), (1_048_575, false), (0, false), (-2, false),
+    ])
+    func cacheSize(size: Int64, isAllowed: Bool) {
+        #expect((CacheSize.violation(of: size) == nil) == isAllowed)
+    }
+
+    @Test("An instance gives out copies of its settings")
+    func instanceGivesCopies() {
+        let firestore = TestFirestore.detached()
+        let settings = firestore.settings
+        settings.host = "h:1"
+        #expect(firestore.settings.host != "h:1")
+        firestore.settings = settings
+        settings.host = "later:1"
+        #expect(firestore.settings.host == "h:1")
+        firestore.useEmulator(withHost: "::1", port: 9)
+        #expect(firestore.settings.host == "[::1]:9")
+        #expect(!firestore.settings.isSSLEnabled)
+    }
+}

@@ -1,0 +1,91 @@
+// The ledger of unacknowledged writes.
+
+import Synchronization
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite struct PendingWritesTests {
+    private let root = "projects/p/databases/d/documents"
+
+    /// Counts how often a wait ended.
+    private final class Counter: Sendable {
+        private let count = Mutex(0)
+        var value: Int { count.withLock { $0 } }
+        func bump() { count.withLock { $0 += 1 } }
+    }
+
+    @Test("Reads wait for writes to the same document and for queries over the same collection id, not for others")
+    func places() throws {
+        let writes = PendingWrites()
+        let name = "\(root)/users/u1/tasks/t1"
+        let number = try #require(writes.begin(documents: [name], byteCount: 10))
+        #expect(writes.mustWait(for: .document(name)))
+        #expect(writes.mustWait(for: .collection("tasks")))
+        #expect(!writes.mustWait(for: .collection("users")))
+        #expect(!writes.mustWait(for: .document("\(root)/users/u1")))
+        writes.finish(number, documents: [name], byteCount: 10)
+        #expect(!writes.mustWait(for: .document(name)))
+        #expect(!writes.mustWait(for: .collection("tasks")))
+    }
+
+    @Test("A waiter goes on when the last write before it is settled, whatever is written later")
+    func waiting() throws {
+        let writes = PendingWrites()
+        let name = "\(root)/a/b"
+        let first = try #require(writes.begin(documents: [name], byteCount: 1))
+        let second = try #require(writes.begin(documents: [name], byteCount: 1))
+        let counter = Counter()
+        writes.whenSettled(.document(name)) { counter.bump() }
+        let third = try #require(writes.begin(documents: [name], byteCount: 1))
+        writes.finish(second, documents: [name], byteCount: 1)
+        #expect(counter.value == 0, "the first write is not settled")
+        writes.finish(first, documents: [name], byteCount: 1)
+        #expect(counter.value == 1)
+        #expect(writes.mustWait(for: .document(name)), "the third write came later")
+        writes.finish(third, documents: [name], byteCount: 1)
+        #expect(counter.value == 1)
+    }
+
+    @Test("Without writes a wait ends at once")
+    func nothingPending() {
+        let writes = PendingWrites()
+        let counter = Counter()
+        #expect(writes.whenAllSettled { counter.bump() } == nil)
+        #expect(writes.whenSettled(.collection("a")) { counter.bump() } == nil)
+        #expect(counter.value == 2)
+    }
+
+    @Test("Waiting for all covers writes that reads need not wait for")
+    func all() throws {
+        let writes = PendingWrites()
+        let number = try #require(writes.begin(documents: [], byteCount: 1))
+        let counter = Counter()
+        writes.whenAllSettled { counter.bump() }
+        #expect(counter.value == 0)
+        writes.finish(number, documents: [], byteCount: 1)
+        #expect(counter.value == 1)
+    }
+
+    @Test("Who stops waiting goes on once")
+    func stopWaiting() throws {
+        let writes = PendingWrites()
+        let number = try #require(writes.begin(documents: [], byteCount: 1))
+        let counter = Counter()
+        let waiter = try #require(writes.whenAllSettled { counter.bump() })
+        writes.stopWaiting(waiter)
+        writes.stopWaiting(waiter)
+        writes.finish(number, documents: [], byteCount: 1)
+        #expect(counter.value == 1)
+    }
+
+    @Test("The bytes of unacknowledged writes are bounded, but one write always fits")
+    func bound() throws {
+        let writes = PendingWrites(maximumBytes: 100)
+        let large = try #require(writes.begin(documents: [], byteCount: 1000))
+        #expect(writes.begin(documents: [], byteCount: 1) == nil)
+        writes.finish(large, documents: [], byteCount: 1000)
+        #expect(writes.begin(documents: [], byteCount: 60) != nil)
+        #expect(writes.begin(documents: [], byteCount: 60) == nil)
+    }
+}
