@@ -1,1 +1,10 @@
-print("hearth: not built yet")
+// `hearth`: the server and its tools. Each command is a file under `Commands/`; what they share is under `CommandLine/`.
+
+import Glibc
+
+let router = CommandRouter(subcommands: [
+    ServeCommand.self, CheckCommand.self, BackupCommand.self, RestoreCommand.self,
+])
+let arguments = Array(CommandLine.arguments.dropFirst())
+if let status = router.runOnMainThread(arguments) { exit(status) }
+exit(await router.run(arguments))

@@ -1,0 +1,79 @@
+// Counters of what the gateway did: one set per event loop, written by that loop alone, read by anyone.
+
+import Synchronization
+
+/// A count that one thread raises and any thread reads; a raise is a plain load and store, no locked instruction.
+package struct Counter: ~Copyable {
+    private let cell = Atomic<UInt64>(0)
+
+    package init() {}
+
+    /// The count now.
+    package var value: UInt64 { cell.load(ordering: .relaxed) }
+
+    /// Raises the count; only ever called on the owning loop's thread.
+    @inline(__always)
+    package func add(_ amount: UInt64 = 1) {
+        cell.store(cell.load(ordering: .relaxed) &+ amount, ordering: .relaxed)
+    }
+
+    /// Lowers a count that is a gauge; only ever called on the owning loop's thread.
+    @inline(__always)
+    package func subtract(_ amount: UInt64 = 1) {
+        cell.store(cell.load(ordering: .relaxed) &- amount, ordering: .relaxed)
+    }
+}
+
+/// What one loop's service counted since it started.
+package final class ServiceCounters: Sendable {
+    /// Calls begun.
+    package let callsStarted = Counter()
+    /// Calls that ended with OK.
+    package let callsSucceeded = Counter()
+    /// Calls that ended with a status that is the caller's to handle.
+    package let callsFailed = Counter()
+    /// Calls that ended with INTERNAL, DATA_LOSS or UNKNOWN: our fault, each is logged.
+    package let callsBroken = Counter()
+    /// Calls the peer gave up, or whose deadline passed, before their answer.
+    package let callsAbandoned = Counter()
+    /// Documents sent in answers.
+    package let documentsRead = Counter()
+    /// Documents looked for and not found.
+    package let documentsMissing = Counter()
+    /// Writes handed to the store.
+    package let writesSubmitted = Counter()
+    /// Commits and batch writes whose answer has not come back yet: a gauge.
+    package let commitsInFlight = Counter()
+    /// Streaming answers under way: a gauge.
+    package let streamsOpen = Counter()
+
+    package init() {}
+}
+
+/// The counters of all loops added up at one moment.
+package struct CounterTotals: Equatable, Sendable {
+    package private(set) var values: [(name: String, value: UInt64)] = []
+
+    package init(_ loops: [ServiceCounters]) {
+        func total(_ name: String, _ counter: (ServiceCounters) -> UInt64) {
+            values.append((name, loops.reduce(0) { $0 &+ counter($1) }))
+        }
+        total("calls_started") { $0.callsStarted.value }
+        total("calls_succeeded") { $0.callsSucceeded.value }
+        total("calls_failed") { $0.callsFailed.value }
+        total("calls_broken") { $0.callsBroken.value }
+        total("calls_abandoned") { $0.callsAbandoned.value }
+        total("documents_read") { $0.documentsRead.value }
+        total("documents_missing") { $0.documentsMissing.value }
+        total("writes_submitted") { $0.writesSubmitted.value }
+        total("commits_in_flight") { $0.commitsInFlight.value }
+        total("streams_open") { $0.streamsOpen.value }
+    }
+
+    /// The total of a name as it stands in logs.
+    package subscript(name: String) -> UInt64? { values.first { $0.name == name }?.value }
+
+    package static func == (left: CounterTotals, right: CounterTotals) -> Bool {
+        left.values.elementsEqual(right.values) { $0 == $1 }
+    }
+}

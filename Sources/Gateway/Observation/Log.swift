@@ -1,0 +1,105 @@
+// Structured logs: one line an event, `key=value` pairs separated by spaces, on stderr.
+//
+//   time=2031-05-02T08:15:30.123Z level=info event=listening address=127.0.0.1:8080 loops=2
+//
+// `time` (UTC), `level` and `event` come first in this order; `event` is a fixed word that scripts can match. A value is
+// quoted like a Swift or JSON string where it holds a space, a quote, `=`, a control character, or nothing at all.
+
+internal import Glibc
+
+/// How much an event matters, in rising order.
+package enum LogLevel: UInt8, Sendable, Comparable, CaseIterable {
+    case debug, info, warning, error
+
+    package var name: String {
+        switch self {
+        case .debug: "debug"
+        case .info: "info"
+        case .warning: "warning"
+        case .error: "error"
+        }
+    }
+
+    /// The level of a name, or nil.
+    package init?(name: String) {
+        guard let level = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = level
+    }
+
+    package static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// Writes events from any thread; a line goes out in one write, so lines never mix.
+package struct Log: Sendable {
+    /// Events below this level are dropped.
+    package let level: LogLevel
+    private let sink: @Sendable (String) -> Void
+
+    /// A log that hands each whole line, its newline included, to `sink`, which any thread may call.
+    package init(level: LogLevel, sink: @escaping @Sendable (String) -> Void) {
+        self.level = level
+        self.sink = sink
+    }
+
+    /// A log on stderr.
+    package static func standardError(level: LogLevel) -> Log {
+        Log(level: level) { line in
+            var line = line
+            // A log that cannot be written has nobody to tell; the server goes on.
+            line.withUTF8 { _ = Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+        }
+    }
+
+    /// Writes one event. Values are taken only where the level is enabled.
+    package func callAsFunction(
+        _ level: LogLevel, _ event: StaticString, _ pairs: @autoclosure () -> KeyValuePairs<String, String> = [:]
+    ) {
+        guard level >= self.level else { return }
+        write(level, event, pairs().map { ($0, $1) })
+    }
+
+    /// The same for pairs that are put together.
+    package func write(_ level: LogLevel, _ event: StaticString, _ pairs: [(String, String)]) {
+        guard level >= self.level else { return }
+        var line = "time=\(Self.timestamp()) level=\(level.name) event=\(event)"
+        for (key, value) in pairs { line += " \(key)=\(Self.quoteIfNeeded(value))" }
+        sink(line + "\n")
+    }
+
+    /// Now in UTC with milliseconds, RFC 3339.
+    private static func timestamp() -> String {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        var parts = tm()
+        gmtime_r(&now.tv_sec, &parts)
+        func padded(_ number: Int, _ width: Int) -> String {
+            let digits = String(number)
+            return String(repeating: "0", count: max(width - digits.count, 0)) + digits
+        }
+        let date = [Int(parts.tm_year) + 1900, Int(parts.tm_mon) + 1, Int(parts.tm_mday)].map { padded($0, 2) }
+        let time = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { padded(Int($0), 2) }
+        return date.joined(separator: "-") + "T" + time.joined(separator: ":")
+            + "." + padded(now.tv_nsec / 1_000_000, 3) + "Z"
+    }
+
+    /// The value as it is, or in quotes with escapes.
+    static func quoteIfNeeded(_ value: String) -> String {
+        let isPlain = !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x3D && $0 != 0x7F }
+        if isPlain { return value }
+        var quoted = "\""
+        for scalar in value.unicodeScalars {
+            switch scalar {
+            case "\"": quoted += "\\\""
+            case "\\": quoted += "\\\\"
+            case "\n": quoted += "\\n"
+            case "\r": quoted += "\\r"
+            case "\t": quoted += "\\t"
+            case _ where scalar.value < 0x20 || scalar.value == 0x7F:
+                let hex = String(scalar.value, radix: 16)
+                quoted += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
+            default: quoted.unicodeScalars.append(scalar)
+            }
+        }
+        return quoted + "\""
+    }
+}

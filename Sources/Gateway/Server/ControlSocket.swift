@@ -1,0 +1,178 @@
+// A local socket in the data directory by which the tools of the same machine ask a running server for favours.
+//
+// `DIR/control.sock` takes one line and answers one line:
+//
+//     backup /absolute/path\n   ->   ok\n   or   error TEXT\n
+//
+// Whoever may open the socket may ask: the directory's permissions decide, as they do about the data itself.
+
+internal import Glibc
+internal import DocumentStore
+internal import Synchronization
+
+/// The server's side. A thread of its own waits for connections and serves them one after the other.
+final class ControlSocket: Sendable {
+    private let descriptor: Int32
+    private let path: String
+    private let store: DocumentStore
+    private let log: Log
+
+    private init(descriptor: Int32, path: String, store: DocumentStore, log: Log) {
+        self.descriptor = descriptor
+        self.path = path
+        self.store = store
+        self.log = log
+    }
+
+    /// Opens the socket; a server that cannot have one says so in its log and goes on without.
+    static func open(in directory: String, store: DocumentStore, log: Log) -> ControlSocket? {
+        let path = ControlAddress.path(in: directory)
+        unlink(path)
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        // Nobody but the owner gets in between bind and chmod either.
+        let mask = umask(0o177)
+        let bound = ControlAddress.with(directory: directory) { bind(descriptor, $0, $1) }
+        umask(mask)
+        guard bound == 0, listen(descriptor, 8) == 0 else {
+            log(.warning, "control_socket_failed", ["path": path, "message": String(cString: strerror(errno))])
+            Glibc.close(descriptor)
+            return nil
+        }
+        let control = ControlSocket(descriptor: descriptor, path: path, store: store, log: log)
+        control.startThread()
+        return control
+    }
+
+    /// Stops taking requests and removes the socket.
+    func close() {
+        // Wakes the thread out of `accept`, which then lets go of the descriptor.
+        shutdown(descriptor, Int32(SHUT_RDWR))
+        unlink(path)
+    }
+
+    private func startThread() {
+        var thread = pthread_t()
+        let this = Unmanaged.passRetained(self).toOpaque()
+        let error = pthread_create(&thread, nil, { argument in
+            guard let argument else { return nil }
+            Unmanaged<ControlSocket>.fromOpaque(argument).takeRetainedValue().serve()
+            return nil
+        }, this)
+        guard error == 0 else {
+            Unmanaged<ControlSocket>.fromOpaque(this).release()
+            return log(.warning, "control_socket_failed", ["message": String(cString: strerror(error))])
+        }
+        pthread_detach(thread)
+    }
+
+    private func serve() {
+        while true {
+            let connection = accept(descriptor, nil, nil)
+            if connection < 0 {
+                if errno == EINTR || errno == ECONNABORTED { continue }
+                break
+            }
+            // One who sends nothing does not hold up the next.
+            var patience = timeval(tv_sec: 5, tv_usec: 0)
+            setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+            if let line = LineIO.readLine(connection) { LineIO.write(answer(line) + "\n", to: connection) }
+            Glibc.close(connection)
+        }
+        Glibc.close(descriptor)
+    }
+
+    private func answer(_ line: String) -> String {
+        guard line.hasPrefix("backup /") else { return "error unknown request" }
+        let target = String(line.dropFirst("backup ".count))
+        do {
+            try store.backup(to: target)
+            log(.info, "backup_written", ["directory": target])
+            return "ok"
+        } catch {
+            log(.error, "backup_failed", ["directory": target, "message": "\(error)"])
+            return "error " + "\(error)".split(separator: "\n").joined(separator: " ")
+        }
+    }
+}
+
+/// The tools' side.
+package enum ControlClient {
+    /// Why a running server did not do what it was asked.
+    package enum Failure: Error, CustomStringConvertible {
+        /// No server runs on the directory, or it is not ours to ask.
+        case noServer
+        /// The server's own words.
+        case refused(String)
+        /// The server went away before it answered.
+        case noAnswer
+
+        package var description: String {
+            switch self {
+            case .noServer: "no server is running on this data directory"
+            case .refused(let text): text
+            case .noAnswer: "the server went away before it answered"
+            }
+        }
+    }
+
+    /// Has the server that runs on `directory` write a backup to `target`, an absolute path.
+    package static func backup(directory: String, to target: String) throws(Failure) {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { throw .noServer }
+        defer { close(descriptor) }
+        guard ControlAddress.with(directory: directory, { connect(descriptor, $0, $1) }) == 0 else { throw .noServer }
+        LineIO.write("backup \(target)\n", to: descriptor)
+        guard let line = LineIO.readLine(descriptor) else { throw .noAnswer }
+        if line != "ok" { throw .refused(String(line.drop { $0 != " " }.dropFirst())) }
+    }
+}
+
+/// The address of a directory's control socket.
+private enum ControlAddress {
+    static func path(in directory: String) -> String { "\(directory)/control.sock" }
+
+    /// Lends the socket address. A path too long for one (107 bytes) is reached through the directory's descriptor.
+    static func with(directory: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+        let direct = path(in: directory)
+        if direct.utf8.count < 108 { return call(direct, body) }
+        let descriptor = Glibc.open(directory, O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return -1 }
+        defer { close(descriptor) }
+        return call(path(in: "/proc/self/fd/\(descriptor)"), body)
+    }
+
+    private static func call(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(107)) }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+}
+
+/// Lines over a blocking descriptor.
+private enum LineIO {
+    /// The first line, without its newline, of at most 8 KiB; nil when there is none.
+    static func readLine(_ descriptor: Int32) -> String? {
+        var line: [UInt8] = []
+        var byte: UInt8 = 0
+        while line.count < 8_192, read(descriptor, &byte, 1) == 1 {
+            if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
+            line.append(byte)
+        }
+        return nil
+    }
+
+    static func write(_ text: String, to descriptor: Int32) {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let sent = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard sent > 0 else { return }
+            rest = rest.dropFirst(sent)
+        }
+    }
+}

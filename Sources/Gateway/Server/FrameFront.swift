@@ -1,0 +1,56 @@
+// The front for calls that come over the transport's connections: hands them to the loop's service.
+
+package import DocumentModel
+package import DocumentStore
+package import Transport
+
+/// A call of the transport, whatever protocol its connection speaks.
+package struct CarriedCall: ServiceCall {
+    private let call: Call
+    private let requestID: RequestID?
+
+    @inline(__always)
+    init(_ call: Call, _ head: RequestHead) {
+        self.call = call
+        requestID = head.requestID
+    }
+
+    package var requestIdentifier: RequestIdentifier? {
+        requestID.map {
+            RequestIdentifier(
+                sessionHigh: $0.sessionHigh, sessionLow: $0.sessionLow, sequence: $0.sequence,
+                oldestPending: $0.oldestPending)
+        }
+    }
+
+    package var principal: Principal { .trusted }
+
+    @inline(__always)
+    package func respond<Failure: Error>(
+        _ write: (inout WireWriter) throws(Failure) -> Void
+    ) throws(Failure) {
+        try call.respond(write)
+    }
+
+    package func fail(_ error: RequestError) { call.fail(error) }
+    package func stream(_ source: any ResponseSource) { call.stream(source) }
+    package func resume() { call.resume() }
+    package func onLoop(_ body: @escaping @Sendable () -> Void) { call.loop.execute(body) }
+}
+
+/// The handler of one loop.
+package final class FrameFront: ServiceHandler {
+    private let service: FirestoreService<CarriedCall>
+
+    package init(_ service: FirestoreService<CarriedCall>) {
+        self.service = service
+    }
+
+    package func begin(_ call: Call, _ head: RequestHead, payload: RawSpan) {
+        service.begin(CarriedCall(call, head), head.method, payload)
+    }
+
+    package func cancelled(_ call: Call, _ reason: CancellationReason, context: AnyObject?) {
+        service.counters.callsAbandoned.add()
+    }
+}

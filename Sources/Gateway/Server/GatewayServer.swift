@@ -1,0 +1,143 @@
+// A running gateway: the store, the event loops, the listeners, and their orderly end.
+
+internal import Dispatch
+package import DocumentStore
+package import Transport
+
+/// All that can be chosen about a gateway.
+package struct GatewayConfiguration: Sendable {
+    package var store: StoreConfiguration
+    package var transport = ServerConfiguration()
+    package var service = ServiceLimits()
+    /// Event loops, each a thread.
+    package var loops = 1
+    /// How long a drain waits for calls under way before it ends them.
+    package var drainMilliseconds = 10_000
+    /// Time between two lines of figures in the log; 0 writes none.
+    package var figuresMilliseconds = 60_000
+    /// Asked before every call; nil allows everything.
+    package var policy: (any AccessPolicy)?
+    package var log: Log
+
+    package init(store: StoreConfiguration, log: Log) {
+        self.store = store
+        self.log = log
+    }
+}
+
+/// A gateway that serves until it is told to stop.
+///
+/// Thread-safe. The order of its end is the promise of SIGTERM: nothing new is accepted, what was accepted is answered, the
+/// loops end, and then the store writes everything to its tree and frees the directory.
+package final class GatewayServer: Sendable {
+    /// Where it listens; the port that the system picked where the configuration said 0.
+    package var host: String { server.host }
+    package var port: UInt16 { server.port }
+    package let store: DocumentStore
+
+    private let configuration: GatewayConfiguration
+    private let log: Log
+    private let group: EventLoopGroup
+    private let server: Server
+    private let counters: [ServiceCounters]
+    private let control: ControlSocket?
+
+    private init(
+        _ configuration: GatewayConfiguration, store: DocumentStore, group: EventLoopGroup, server: Server,
+        counters: [ServiceCounters], control: ControlSocket?
+    ) {
+        self.configuration = configuration
+        self.log = configuration.log
+        self.store = store
+        self.group = group
+        self.server = server
+        self.counters = counters
+        self.control = control
+    }
+
+    /// Opens the store, recovering it if need be, and serves from when this returns.
+    ///
+    /// - Throws: `StorageError` and others of the store when the directory cannot be opened, `SocketError` when the port
+    ///   cannot be had.
+    package static func start(_ configuration: GatewayConfiguration) throws -> GatewayServer {
+        let log = configuration.log
+        let store = try DocumentStore.open(configuration.store)
+        let group = EventLoopGroup(count: configuration.loops)
+        var transport = configuration.transport
+        transport.onEvent = { event in Self.write(event, to: log) }
+        let counters = group.loops.map { _ in ServiceCounters() }
+        do {
+            var nextLoop = 0
+            let server = try Server.start(transport, on: group) { _ in
+                defer { nextLoop += 1 }
+                return FrameFront(
+                    FirestoreService<CarriedCall>(
+                        store: store, limits: configuration.service, policy: configuration.policy,
+                        counters: counters[nextLoop], log: log))
+            }
+            let control = ControlSocket.open(in: configuration.store.directory, store: store, log: log)
+            let gateway = GatewayServer(
+                configuration, store: store, group: group, server: server, counters: counters, control: control)
+            gateway.scheduleFigures()
+            return gateway
+        } catch {
+            group.stop()
+            store.close()
+            throw error
+        }
+    }
+
+    /// Stops accepting, answers what was accepted, closes the store. Returns when all of that is done.
+    ///
+    /// Blocks; not for the thread of a loop.
+    package func stop() {
+        let drained = DispatchSemaphore(value: 0)
+        server.drain(graceMilliseconds: UInt64(configuration.drainMilliseconds)) { drained.signal() }
+        drained.wait()
+        control?.close()
+        group.stop()
+        logFigures()
+        store.close()
+    }
+
+    /// What the service counted so far, on all loops.
+    package var totals: CounterTotals { CounterTotals(counters) }
+
+    // MARK: Figures
+
+    private func scheduleFigures() {
+        guard configuration.figuresMilliseconds > 0, let loop = group.loops.first else { return }
+        let interval = UInt64(configuration.figuresMilliseconds)
+        loop.execute { [weak self] in
+            loop.schedule(afterMilliseconds: interval) {
+                self?.logFigures()
+                self?.scheduleFigures()
+            }
+        }
+    }
+
+    private func logFigures() {
+        guard log.level <= .info else { return }
+        var pairs = totals.values.map { ($0.name, String($0.value)) }
+        let store = store.statistics
+        pairs.append(("commits", String(store.commits)))
+        pairs.append(("documents_written", String(store.documentsWritten)))
+        pairs.append(("commit_groups", String(store.groups)))
+        pairs.append(("transactions_open", String(store.transactionsOpen)))
+        pairs.append(("transactions_aborted", String(store.transactionsAborted)))
+        pairs.append(("requests_queued", String(store.requestsQueued)))
+        log.write(.info, "figures", pairs)
+    }
+
+    private static func write(_ event: ServerEvent, to log: Log) {
+        switch event {
+        case .connectionOpened(let peer): log(.debug, "connection_opened", ["peer": peer])
+        case .connectionClosed(let peer, let reason):
+            log(.debug, "connection_closed", ["peer": peer, "reason": "\(reason)"])
+        case .connectionRefused(let peer): log(.warning, "connection_refused", ["peer": peer])
+        case .acceptFailed(let text): log(.error, "accept_failed", ["message": text])
+        case .callRefused(let peer, let code, let text):
+            log(.debug, "call_refused", ["peer": peer, "code": "\(code)", "message": text])
+        }
+    }
+}

@@ -1,0 +1,14 @@
+// Where authorisation plugs in: one question before every method touches the store.
+
+package import DocumentModel
+package import Transport
+
+/// Decides what callers may do. Security rules and token checks are policies; without one everything is allowed.
+///
+/// Asked on the loop's thread, so it must not block.
+package protocol AccessPolicy: Sendable {
+    /// Judges one call by its method and the resource it is about: a document, a parent, or a database.
+    ///
+    /// - Throws: `PERMISSION_DENIED` or `UNAUTHENTICATED`, which become the call's answer.
+    func check(_ method: Method, on resource: RawSpan, by principal: Principal) throws(RequestError)
+}

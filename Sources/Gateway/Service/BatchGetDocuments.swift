@@ -1,0 +1,182 @@
+// BatchGetDocuments: one message for each distinct name, all found ones before the missing ones.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Transport
+
+extension FirestoreService {
+    func batchGetDocuments(_ call: Call, _ request: RawSpan) throws {
+        let view = try BatchGetDocumentsRequestView(request)
+        guard view.documentCount <= limits.batchGetDocuments else {
+            throw RequestError.invalidArgument(
+                "A batch get may name at most \(limits.batchGetDocuments) documents, not \(view.documentCount).")
+        }
+        let database = try database(view.database)
+        try authorize(call, .batchGetDocuments, view.database)
+        let source = spareBatchGets.popLast() ?? BatchGetSource(service: self)
+        do {
+            try source.take(view, in: database)
+            if case .newTransaction(let options) = view.consistency {
+                return beginTransaction(call, .batchGetDocuments, options, in: database) { service, transaction in
+                    source.newTransaction = transaction.bytes
+                    try service.start(source, call, .transaction(transaction), in: database)
+                }
+            }
+            try start(source, call, view.consistency.selector(), in: database)
+        } catch {
+            source.recycle()
+            throw error
+        }
+    }
+
+    private func start(
+        _ source: BatchGetSource<Call>, _ call: Call, _ selector: ReadSelector, in database: DatabaseName
+    ) throws {
+        source.point = try reader.readPoint(selector, in: database)
+        stream(call, source)
+    }
+}
+
+/// The answers to one BatchGetDocuments. Used again for later calls, so that one for a few names allocates nothing.
+final class BatchGetSource<Call: ServiceCall>: ResponseSource {
+    private unowned let service: FirestoreService<Call>
+    /// The state that is read; set before the source is streamed.
+    var point: ReadPoint?
+    /// The id that the first message carries; empty unless the request began a transaction.
+    var newTransaction: [UInt8] = []
+    private var selection: FieldSelection?
+    /// The names, back to back, each once.
+    private var nameBytes: [UInt8] = []
+    private var names: [Range<Int>] = []
+    private var missing: [Range<Int>] = []
+    /// How many of `names`, then of `missing`, are dealt with.
+    private var position = 0
+    private var missingPosition = 0
+    private var hasSent = false
+
+    /// Above this many names doubles are found by hashing.
+    private static var comparedNamesMax: Int { 16 }
+
+    init(service: FirestoreService<Call>) {
+        self.service = service
+    }
+
+    /// Copies what is needed of the request and checks every name, so that a bad one fails the call as a whole.
+    func take(_ view: borrowing BatchGetDocumentsRequestView, in database: DatabaseName) throws(RequestError) {
+        selection = view.mask?.selection
+        var seen: Set<[UInt8]> = []
+        let hashes = view.documentCount > Self.comparedNamesMax
+        try view.forEachDocument { (name) throws(RequestError) in
+            let checked = try service.documentName(name)
+            guard checked.databaseBytes.equalsBytes(database.utf8.span.bytes) else {
+                throw .invalidArgument(
+                    "Document \"\(String(repairingUTF8: name))\" is not in the request's database \(database).")
+            }
+            if hashes {
+                guard seen.insert([UInt8](copying: name)).inserted else { return }
+            } else if holds(name) {
+                return
+            }
+            let start = nameBytes.count
+            name.withUnsafeBytes { nameBytes.append(contentsOf: $0) }
+            names.append(start..<nameBytes.count)
+        }
+    }
+
+    private func holds(_ name: RawSpan) -> Bool {
+        let bytes = nameBytes
+        for held in names where bytes.byteSpan.extracting(held).equalsBytes(name) { return true }
+        return false
+    }
+
+    func next(into writer: inout WireWriter) -> SourceStep {
+        guard let point else { preconditionFailure("a batch get is streamed after its read point is set") }
+        do throws(RequestError) {
+            while position < names.count {
+                let name = names[position]
+                position += 1
+                if try appendFound(name, at: point, to: &writer) { return sent() }
+                missing.append(name)
+            }
+        } catch {
+            let status = service.requestError(error, .batchGetDocuments)
+            finish()
+            return .failed(status.code, status.message)
+        }
+        if missingPosition < missing.count {
+            append(missing: missing[missingPosition], at: point, to: &writer)
+            missingPosition += 1
+            return sent()
+        }
+        if !hasSent {
+            // No names: the read time, and the transaction if one was begun, still have to be told.
+            appendTail(at: point, to: &writer)
+            return sent()
+        }
+        service.counters.callsSucceeded.add()
+        finish()
+        return .finished
+    }
+
+    func cancelled() {
+        finish()
+    }
+
+    private func sent() -> SourceStep {
+        hasSent = true
+        newTransaction.removeAll()
+        return .message
+    }
+
+    /// Appends the message of a document that exists; false if it does not.
+    private func appendFound(_ name: Range<Int>, at point: ReadPoint, to writer: inout WireWriter) throws(RequestError) -> Bool {
+        let bytes = nameBytes
+        let name = bytes.byteSpan.extracting(name)
+        return try service.reader.withDocument(name, at: point) { (document) throws(RequestError) in
+            guard let document else { return false }
+            try service.withSelectedFields(document.fields, selection) { fields in
+                writer.appendDocumentField(
+                    tag: 0x0A, name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
+                    updateMicroseconds: document.updateMicroseconds)
+                appendTail(at: point, to: &writer)
+            }
+            service.counters.documentsRead.add()
+            return true
+        }
+    }
+
+    private func append(missing name: Range<Int>, at point: ReadPoint, to writer: inout WireWriter) {
+        writer.appendField(2, bytes: nameBytes.span.bytes.extracting(name))
+        appendTail(at: point, to: &writer)
+        service.counters.documentsMissing.add()
+    }
+
+    /// The transaction, on the first message alone, and the read time.
+    private func appendTail(at point: ReadPoint, to writer: inout WireWriter) {
+        writer.writeIfSet(3, bytes: newTransaction)
+        writer.appendTimestamp(tag: 0x22, WireTimestamp(point.readMicroseconds))
+    }
+
+    /// The stream is over: the source is free for another call.
+    private func finish() {
+        service.counters.streamsOpen.subtract()
+        recycle()
+    }
+
+    /// Forgets the call and waits for the next one.
+    func recycle() {
+        point = nil
+        selection = nil
+        newTransaction = []
+        position = 0
+        missingPosition = 0
+        hasSent = false
+        // What a large request needed is given back.
+        guard nameBytes.capacity <= 64 << 10 else { return }
+        nameBytes.removeAll(keepingCapacity: true)
+        names.removeAll(keepingCapacity: true)
+        missing.removeAll(keepingCapacity: true)
+        if service.spareBatchGets.count < 64 { service.spareBatchGets.append(self) }
+    }
+}

@@ -1,0 +1,73 @@
+// Commit and BatchWrite: writes are read and checked here, applied by the store's commit thread.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Transport
+
+extension FirestoreService {
+    func commit(_ call: Call, _ request: RawSpan) throws {
+        let view = try CommitRequestView(request)
+        try authorize(call, .commit, view.database)
+        var writes = WriteList(database: try database(view.database))
+        // The writes make up nearly all of the request, and canonical documents are no longer than they came.
+        writes.reserveCapacity(byteCount: request.byteCount)
+        try view.forEachWrite { try writes.append(wire: $0) }
+        try writes.checkTransformLimit()
+        let transaction =
+            view.transaction.isEmpty ? nil : try TransactionIdentifier(bytes: view.transaction)
+        commit(call, .commit, writes, transaction) { service, result in
+            service.succeed(call) { writer in
+                for write in result.writeResults { writer.withLengthPrefix(field: 1) { write.encode(into: &$0) } }
+                writer.appendTimestamp(tag: 0x12, WireTimestamp(result.commitMicroseconds))
+            }
+        }
+    }
+
+    /// Hands writes to the store and goes on on the loop's thread once they are durable.
+    func commit(
+        _ call: Call, _ method: Method, _ writes: WriteList, _ transaction: TransactionIdentifier? = nil,
+        _ body: @escaping (FirestoreService<Call>, CommitResult) throws -> Void
+    ) {
+        counters.writesSubmitted.add(UInt64(writes.count))
+        let request = CommitRequest(writes: writes, transaction: transaction, identifier: call.requestIdentifier)
+        store.commit(request, completion: continuation(call, method, body))
+    }
+
+    func batchWrite(_ call: Call, _ request: RawSpan) throws {
+        let view = try BatchWriteRequestView(request)
+        try authorize(call, .batchWrite, view.database)
+        guard view.writeCount <= limits.batchWriteWrites else {
+            throw RequestError.invalidArgument(
+                "A batch write may have at most \(limits.batchWriteWrites) writes, not \(view.writeCount).")
+        }
+        var writes = WriteList(database: try database(view.database))
+        writes.reserveCapacity(byteCount: request.byteCount)
+        try view.forEachWrite { try writes.append(wire: $0) }
+        if let name = writes.firstRepeatedName() {
+            throw RequestError.invalidArgument("A batch write may write each document once; it writes \"\(name)\" again.")
+        }
+        counters.writesSubmitted.add(UInt64(writes.count))
+        let request = CommitRequest(writes: writes, identifier: call.requestIdentifier)
+        store.batchWrite(
+            request,
+            completion: continuation(call, .batchWrite) { service, result in
+                service.succeed(call) { Self.encode(result, into: &$0) }
+            })
+    }
+
+    private static func encode(_ result: BatchWriteResult, into writer: inout WireWriter) {
+        for outcome in result.outcomes {
+            writer.withLengthPrefix(field: 1) { writer in
+                if case .success(let write) = outcome { write.encode(into: &writer) }
+            }
+        }
+        for outcome in result.outcomes {
+            writer.withLengthPrefix(field: 2) { writer in
+                if case .failure(let error) = outcome {
+                    StatusMessage(code: error.code, message: error.message).encode(into: &writer)
+                }
+            }
+        }
+    }
+}

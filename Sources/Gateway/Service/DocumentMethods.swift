@@ -1,0 +1,84 @@
+// CreateDocument, UpdateDocument and DeleteDocument: one write each, answered with the document as the write left it.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Transport
+
+extension FirestoreService {
+    func createDocument(_ call: Call, _ request: RawSpan) throws {
+        let message = try CreateDocumentRequest(wire: request)
+        guard message.document.name.isEmpty else {
+            throw RequestError.invalidArgument("The document's name must be empty: it follows from the id.")
+        }
+        guard !message.collectionID.isEmpty else {
+            throw RequestError.invalidArgument("A new document needs a collection id.")
+        }
+        let id = message.documentID.isEmpty ? DocumentID.random() : message.documentID
+        guard !id.utf8.contains(UInt8(ascii: "/")), !message.collectionID.utf8.contains(UInt8(ascii: "/")) else {
+            throw RequestError.invalidArgument("An id cannot contain a slash.")
+        }
+        let name = "\(message.parent)/\(message.collectionID)/\(id)"
+        try write(call, .createDocument, name, mask: message.mask) { (writes, name) throws(RequestError) in
+            try writes.update(name, fields: message.document.fields.span.bytes, precondition: .exists(false))
+        }
+    }
+
+    func updateDocument(_ call: Call, _ request: RawSpan) throws {
+        let message = try UpdateDocumentRequest(wire: request)
+        try write(call, .updateDocument, message.document.name, mask: message.mask) { (writes, name) throws(RequestError) in
+            try writes.update(
+                name, fields: message.document.fields.span.bytes, mask: message.updateMask,
+                precondition: message.precondition)
+        }
+    }
+
+    func deleteDocument(_ call: Call, _ request: RawSpan) throws {
+        let message = try DeleteDocumentRequest(wire: request)
+        let writes = try writeList(call, .deleteDocument, message.name) { (writes, name) throws(RequestError) in
+            try writes.delete(name, precondition: message.precondition)
+        }
+        commit(call, .deleteDocument, writes) { service, _ in service.succeed(call) { _ in } }
+    }
+
+    /// Commits one write and answers with the document as of that commit, whatever came after it.
+    private func write(
+        _ call: Call, _ method: Method, _ name: String, mask: DocumentMask?,
+        _ build: (inout WriteList, RawSpan) throws(RequestError) -> Void
+    ) throws(RequestError) {
+        let writes = try writeList(call, method, name, build)
+        let database = writes.database
+        let selection = mask?.selection
+        commit(call, method, writes) { service, result in
+            let commitTime = TimestampValue(microseconds: Int64(clamping: result.commitMicroseconds))
+            let point = try service.reader.readPoint(.time(commitTime), in: database)
+            try name.withUTF8Span { (name) throws(RequestError) in
+                try service.sendDocument(call, service.documentName(name), at: point, selection: selection)
+            }
+        }
+    }
+
+    /// A list of the one write that `build` appends for the document of this name.
+    private func writeList(
+        _ call: Call, _ method: Method, _ name: String,
+        _ build: (inout WriteList, RawSpan) throws(RequestError) -> Void
+    ) throws(RequestError) -> WriteList {
+        try name.withUTF8Span { (name) throws(RequestError) in
+            let view = try documentName(name)
+            try authorize(call, method, name)
+            var writes = WriteList(database: try database(view.databaseBytes))
+            try build(&writes, name)
+            return writes
+        }
+    }
+}
+
+/// Ids that the server makes up.
+enum DocumentID {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+
+    /// Twenty random letters and digits: 119 bits.
+    static func random() -> String {
+        String((0..<20).map { _ in alphabet[Int.random(in: 0..<alphabet.count)] })
+    }
+}

@@ -1,0 +1,54 @@
+// GetDocument: one document, copied from the storage's page into the reply.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Transport
+
+extension FirestoreService {
+    func getDocument(_ call: Call, _ request: RawSpan) throws {
+        let view = try GetDocumentRequestView(request)
+        let name = try documentName(view.name)
+        try authorize(call, .getDocument, view.name)
+        let point = try reader.readPoint(view.consistency.selector(), inDatabase: name.databaseBytes)
+        try sendDocument(call, name, at: point, selection: view.mask?.selection)
+    }
+
+    /// Answers with the document of this name as it stands at a point.
+    func sendDocument(
+        _ call: Call, _ name: borrowing ResourceNameView, at point: ReadPoint, selection: FieldSelection?
+    ) throws(RequestError) {
+        try reader.withDocument(name, at: point) { (document) throws(RequestError) in
+            guard let document else {
+                counters.documentsMissing.add()
+                throw RequestError(
+                    .notFound, "Document \"\(String(repairingUTF8: name.bytes))\" not found.",
+                    documentName: String(repairingUTF8: name.bytes))
+            }
+            counters.documentsRead.add()
+            try withSelectedFields(document.fields, selection) { fields in
+                succeed(call) { writer in
+                    writer.appendDocument(
+                        name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
+                        updateMicroseconds: document.updateMicroseconds)
+                }
+            }
+        }
+    }
+
+    /// Lends a document's fields, or those that a mask selects.
+    @inline(__always)
+    func withSelectedFields(
+        _ fields: RawSpan, _ selection: FieldSelection?, _ body: (RawSpan) throws(RequestError) -> Void
+    ) throws(RequestError) {
+        guard let selection else { return try body(fields) }
+        var selected = WireWriter()
+        selection.append(fields, into: &selected)
+        try body(selected.bytes)
+    }
+}
+
+extension DocumentMask {
+    /// The fields that a read mask lets through; none for an empty one.
+    var selection: FieldSelection { FieldSelection(paths) }
+}

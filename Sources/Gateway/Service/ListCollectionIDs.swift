@@ -1,0 +1,37 @@
+// ListCollectionIds: the collections below a document or the root that hold a document or any descendant.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Transport
+
+extension FirestoreService {
+    func listCollectionIDs(_ call: Call, _ request: RawSpan) throws {
+        let message = try ListCollectionIdsRequest(wire: request)
+        guard message.pageSize >= 0 else { throw RequestError.invalidArgument("A page size cannot be negative.") }
+        let database = try withParent(call, .listCollectionIds, message.parent) { (parent) throws(RequestError) in
+            try self.database(parent.databaseBytes)
+        }
+        let point = try reader.readPoint(message.consistency.selector(), in: database)
+        let after = message.pageToken.isEmpty ? nil : try position(message.pageToken)
+        let size = Int(message.pageSize)
+        let limit = size == 0 ? limits.collectionIDPageEntries : min(size, limits.collectionIDPageEntries)
+        // One more than fits tells whether there is another page.
+        var ids = try reader.collectionIDs(
+            below: try parentDocument(message.parent), after: after, limit: limit + 1, at: point)
+        var response = ListCollectionIdsResponse()
+        if ids.count > limit {
+            ids.removeLast(ids.count - limit)
+            response.nextPageToken = ids.last.map { PageToken.collection(Array($0.utf8)).text } ?? ""
+        }
+        response.collectionIDs = ids
+        succeed(call) { response.encode(into: &$0) }
+    }
+
+    private func position(_ token: String) throws(RequestError) -> String {
+        guard case .collection(let id) = try PageToken(token) else {
+            throw .invalidArgument("The page token belongs to another listing.")
+        }
+        return String(decoding: id, as: UTF8.self)
+    }
+}

@@ -1,0 +1,130 @@
+// ListDocuments: pages of a collection, or of all collections below a parent, by name or by an order given as text.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Transport
+
+extension FirestoreService {
+    func listDocuments(_ call: Call, _ request: RawSpan) throws {
+        let message = try ListDocumentsRequest(wire: request)
+        guard message.pageSize >= 0 else { throw RequestError.invalidArgument("A page size cannot be negative.") }
+        guard !message.collectionID.utf8.contains(UInt8(ascii: "/")) else {
+            throw RequestError.invalidArgument("A collection id cannot contain a slash.")
+        }
+        if message.showMissing, !message.orderBy.isEmpty {
+            throw RequestError.invalidArgument("Missing documents can only be listed by name, without order_by.")
+        }
+        let database = try withParent(call, .listDocuments, message.parent) { (parent) throws(RequestError) in
+            try self.database(parent.databaseBytes)
+        }
+        let point = try reader.readPoint(message.consistency.selector(), in: database)
+        let token = message.pageToken.isEmpty ? nil : try PageToken(message.pageToken)
+        let size = Int(message.pageSize)
+        let limit = size == 0 ? limits.listPageDocuments : min(size, limits.listPageDocuments)
+        try succeed(call) { writer in
+            var page = ListingPage(limit: limit, byteLimit: limits.listPageBytes, start: writer.count)
+            if message.orderBy.isEmpty {
+                try listByName(message, after: token, at: point, &page, &writer)
+            } else {
+                try listInOrder(message, after: token, at: point, &page, &writer)
+            }
+            if let next = page.nextToken { writer.appendField(2, string: next.text) }
+        }
+    }
+
+    // MARK: By name
+
+    private func listByName(
+        _ message: ListDocumentsRequest, after token: PageToken?, at point: ReadPoint, _ page: inout ListingPage,
+        _ writer: inout WireWriter
+    ) throws {
+        var position: (collectionID: [UInt8], documentID: [UInt8])?
+        if let token {
+            guard case .document(let collectionID, let documentID) = token else {
+                throw RequestError.invalidArgument("The page token belongs to another listing.")
+            }
+            position = (collectionID, documentID)
+        }
+        guard message.collectionID.isEmpty else {
+            return try listCollection(message, message.collectionID, after: position?.documentID, at: point, &page, &writer)
+        }
+        let parent = try parentDocument(message.parent)
+        // Finish the collection of the last page, then go on with those after it.
+        var current = position.map { String(decoding: $0.collectionID, as: UTF8.self) }
+        if let current, let position {
+            try listCollection(message, current, after: position.documentID, at: point, &page, &writer)
+        }
+        while page.nextToken == nil {
+            guard let next = try reader.collectionIDs(below: parent, after: current, limit: 1, at: point).first else { return }
+            try listCollection(message, next, after: nil, at: point, &page, &writer)
+            current = next
+        }
+    }
+
+    private func listCollection(
+        _ message: ListDocumentsRequest, _ collectionID: String, after documentID: [UInt8]?, at point: ReadPoint,
+        _ page: inout ListingPage, _ writer: inout WireWriter
+    ) throws {
+        let collection = try CollectionPath("\(message.parent)/\(collectionID)")
+        let lower = documentID.map { DocumentIDBound(id: $0, isInclusive: false) }
+        let namePrefix = Array("\(collection)/".utf8)
+        let collectionIDBytes = Array(collectionID.utf8)
+        let selection = message.mask?.selection
+        try reader.listDocuments(
+            in: collection, ids: DocumentIDRange(lower: lower), showMissing: message.showMissing, at: point
+        ) { (documentID, document) throws(RequestError) in
+            guard page.hasRoom(writer.count) else {
+                page.nextToken = .document(collectionID: page.lastCollectionID, documentID: page.lastDocumentID)
+                return .stop
+            }
+            page.count += 1
+            page.lastCollectionID = collectionIDBytes
+            page.lastDocumentID = [UInt8](copying: documentID)
+            guard let document else {
+                writer.withLengthPrefix(field: 1) { $0.appendField(1, bytes: namePrefix + page.lastDocumentID) }
+                return .more
+            }
+            try withSelectedFields(document.fields, selection) { fields in
+                writer.appendDocumentField(
+                    tag: 0x0A, name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
+                    updateMicroseconds: document.updateMicroseconds)
+            }
+            counters.documentsRead.add()
+            return .more
+        }
+    }
+
+    /// The document that a parent names, nil for the documents root.
+    func parentDocument(_ parent: String) throws(RequestError) -> DocumentPath? {
+        try parent.withUTF8Span { (bytes) throws(RequestError) in
+            let view = try ResourceNameView(resource: bytes)
+            return view.isRoot ? nil : DocumentPath(view)
+        }
+    }
+}
+
+/// What is known of a page while it is written.
+struct ListingPage {
+    let limit: Int
+    let byteLimit: Int
+    /// Where the page begins in the output.
+    let start: Int
+    var count = 0
+    /// Of the last entry, after which the next page begins.
+    var lastCollectionID: [UInt8] = []
+    var lastDocumentID: [UInt8] = []
+    /// Set when there is more than the page holds.
+    var nextToken: PageToken?
+
+    init(limit: Int, byteLimit: Int, start: Int) {
+        self.limit = limit
+        self.byteLimit = byteLimit
+        self.start = start
+    }
+
+    /// Whether another entry may follow what has been written up to `end`. A page holds at least one.
+    func hasRoom(_ end: Int) -> Bool {
+        count == 0 || (count < limit && end - start < byteLimit)
+    }
+}

@@ -1,0 +1,107 @@
+// ListDocuments with `order_by`: a query in disguise, whose page tokens are its cursors.
+
+package import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Transport
+
+extension FirestoreService {
+    func listInOrder(
+        _ message: ListDocumentsRequest, after token: PageToken?, at point: ReadPoint, _ page: inout ListingPage,
+        _ writer: inout WireWriter
+    ) throws {
+        let orders = try OrderText.parse(message.orderBy)
+        var query = StructuredQuery(from: [CollectionSelector(collectionID: message.collectionID)], orderBy: orders)
+        if let token {
+            guard case .cursor(let cursor) = token else {
+                throw RequestError.invalidArgument("The page token belongs to another listing.")
+            }
+            query.startAt = Cursor(values: cursor.values, before: false)
+        }
+        // One more than fits tells whether there is another page.
+        query.limit = Int32(clamping: page.limit + 1)
+        let plan = try message.parent.withUTF8Span { (parent) throws(RequestError) in
+            try QueryPlan(query, parent: parent)
+        }
+        let namePrefix = "\(plan.database.documentsRoot)/"
+        var run = QueryRun(plan)
+        let selection = message.mask?.selection
+        var lastValues: [EncodedValue] = []
+        while true {
+            var scanner = reader.scanner(at: point, matching: plan.matcher)
+            let progress = try run.next(&scanner) { (result) throws(RequestError) in
+                guard page.hasRoom(writer.count) else {
+                    page.nextToken = .cursor(Cursor(values: lastValues, before: false))
+                    return .full
+                }
+                page.count += 1
+                let name = Array(namePrefix.utf8) + [UInt8](copying: result.path)
+                lastValues = OrderText.values(of: orders, name: name, fields: result.fields)
+                try withSelectedFields(result.fields, selection) { fields in
+                    writer.appendDocumentField(
+                        tag: 0x0A, name: name.span.bytes, fields: fields, createMicroseconds: result.createMicroseconds,
+                        updateMicroseconds: result.updateMicroseconds)
+                }
+                counters.documentsRead.add()
+                return .more
+            }
+            if page.nextToken != nil { return }
+            if case .finished = progress { return }
+        }
+    }
+}
+
+/// The `order_by` text of listings: `a desc, b.c, __name__`.
+package enum OrderText {
+    /// Reads the text; the order always ends with the name, in the direction of the last field before it.
+    package static func parse(_ text: String) throws(RequestError) -> [Order] {
+        var orders: [Order] = []
+        for part in split(text) {
+            var words = part.split(separator: " ", omittingEmptySubsequences: true)
+            var direction = SortDirection.ascending
+            if words.count > 1, let last = words.last?.lowercased(), last == "asc" || last == "desc" {
+                direction = last == "asc" ? .ascending : .descending
+                words.removeLast()
+            }
+            guard !words.isEmpty else { throw .invalidArgument("An order in order_by is empty.") }
+            orders.append(Order(field: try FieldPath(words.joined(separator: " ")), direction: direction))
+        }
+        if !orders.contains(where: { $0.field.isDocumentName }) {
+            orders.append(Order(field: .documentName, direction: orders.last?.direction ?? .ascending))
+        }
+        return orders
+    }
+
+    /// The parts between commas that are not within backticks.
+    package static func split(_ text: String) -> [String] {
+        var parts = [""]
+        var isQuoted = false
+        var isEscaped = false
+        for character in text {
+            if isEscaped {
+                isEscaped = false
+            } else if character == "\\", isQuoted {
+                isEscaped = true
+            } else if character == "`" {
+                isQuoted.toggle()
+            } else if character == ",", !isQuoted {
+                parts.append("")
+                continue
+            }
+            parts[parts.count - 1].append(character)
+        }
+        return parts
+    }
+
+    /// The values by which a document is ordered: the cursor that stands at it.
+    static func values(of orders: [Order], name: [UInt8], fields: RawSpan) -> [EncodedValue] {
+        orders.map { order in
+            if order.field.isDocumentName {
+                return EncodedValue(.reference(String(decoding: name, as: UTF8.self)))
+            }
+            // A result has every field it is ordered by.
+            guard let value = DocumentBytes.value(at: order.field, in: fields) else { return EncodedValue(.null) }
+            return EncodedValue(canonical: [UInt8](copying: value))
+        }
+    }
+}

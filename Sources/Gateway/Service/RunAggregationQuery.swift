@@ -1,0 +1,68 @@
+// RunAggregationQuery: totals over a query, computed step by step between other calls and sent in one message.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Transport
+
+extension FirestoreService {
+    func runAggregationQuery(_ call: Call, _ request: RawSpan) throws {
+        let message = try RunAggregationQueryRequest(wire: request)
+        guard let query = message.query else { throw RequestError.invalidArgument("An aggregation query is missing.") }
+        if message.wantsExplanation { throw RequestError(.unimplemented, "Explaining a query is not implemented yet.") }
+        let database = try withParent(call, .runAggregationQuery, message.parent) { (parent) throws(RequestError) in
+            try self.database(parent.databaseBytes)
+        }
+        let source = try message.parent.withUTF8Span { (parent) throws(RequestError) in
+            AggregationSource(service: self, call: call, try AggregationRun(query, parent: parent))
+        }
+        try withReadPoint(call, .runAggregationQuery, message.consistency, in: database) { service, point, transaction in
+            source.point = point
+            source.newTransaction = transaction
+            service.stream(call, source)
+        }
+    }
+}
+
+/// The one message of an aggregation.
+final class AggregationSource<Call: ServiceCall>: ResponseSource {
+    private unowned let service: FirestoreService<Call>
+    private let call: Call
+    private var run: AggregationRun
+    /// The state that is read; set before the source is streamed.
+    var point: ReadPoint?
+    /// Empty unless the request began a transaction.
+    var newTransaction: [UInt8] = []
+
+    init(service: FirestoreService<Call>, call: Call, _ run: consuming AggregationRun) {
+        self.service = service
+        self.call = call
+        self.run = run
+    }
+
+    func next(into writer: inout WireWriter) -> SourceStep {
+        guard let point else { preconditionFailure("an aggregation is streamed after its read point is set") }
+        do throws(RequestError) {
+            var scanner = service.reader.scanner(at: point)
+            if case .paused = try run.next(&scanner) {
+                let call = self.call
+                call.onLoop { call.resume() }
+                return .waiting
+            }
+        } catch {
+            let status = service.requestError(error, .runAggregationQuery)
+            service.counters.streamsOpen.subtract()
+            return .failed(status.code, status.message)
+        }
+        let totals = run.result.map { RunAggregationQueryResponse.Total(alias: $0.alias, value: $0.value) }
+        RunAggregationQueryResponse(totals: totals, transaction: newTransaction, readTime: point.readTime)
+            .encode(into: &writer)
+        service.counters.callsSucceeded.add()
+        service.counters.streamsOpen.subtract()
+        return .lastMessage
+    }
+
+    func cancelled() {
+        service.counters.streamsOpen.subtract()
+    }
+}

@@ -1,0 +1,184 @@
+// RunQuery: the store's query execution, drained page by page into a stream.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Transport
+
+extension FirestoreService {
+    func runQuery(_ call: Call, _ request: RawSpan) throws {
+        let message = try RunQueryRequest(wire: request)
+        guard let query = message.query else { throw RequestError.invalidArgument("A query is missing.") }
+        if message.wantsExplanation { throw RequestError(.unimplemented, "Explaining a query is not implemented yet.") }
+        let plan = try withParent(call, .runQuery, message.parent) { (parent) throws(RequestError) in
+            try QueryPlan(query, parent: parent.bytes)
+        }
+        let source = QuerySource(service: self, call: call, plan)
+        try withReadPoint(call, .runQuery, message.consistency, in: plan.database) { service, point, transaction in
+            source.point = point
+            source.newTransaction = transaction
+            service.stream(call, source)
+        }
+    }
+
+    /// Checks the parent of a query or listing and lends it.
+    func withParent<Answer>(
+        _ call: Call, _ method: Method, _ parent: String,
+        _ body: (borrowing ResourceNameView) throws(RequestError) -> Answer
+    ) throws(RequestError) -> Answer {
+        try parent.withUTF8Span { (bytes) throws(RequestError) in
+            let view = try ResourceNameView(resource: bytes)
+            guard view.isRoot || view.isDocument else {
+                throw .invalidArgument("The parent \"\(parent)\" must be a document or a database's documents root.")
+            }
+            try authorize(call, method, bytes)
+            return try body(view)
+        }
+    }
+
+    /// Fixes what a streaming read sees, beginning a transaction first where the request asks for one.
+    func withReadPoint(
+        _ call: Call, _ method: Method, _ consistency: ReadConsistency, in database: DatabaseName,
+        _ body: @escaping (FirestoreService<Call>, ReadPoint, _ newTransaction: [UInt8]) throws -> Void
+    ) throws {
+        guard case .newTransaction(let options) = consistency else {
+            return try body(self, reader.readPoint(consistency.selector(), in: database), [])
+        }
+        beginTransaction(call, method, options, in: database) { service, transaction in
+            let point = try service.reader.readPoint(.transaction(transaction), in: database)
+            try body(service, point, transaction.bytes)
+        }
+    }
+
+    func stream(_ call: Call, _ source: any ResponseSource) {
+        counters.streamsOpen.add()
+        call.stream(source)
+    }
+}
+
+/// The results of one query.
+///
+///     QueryRun --page--> buffer (messages, back to back) --one by one--> connection
+///
+/// A page is filled when the one before has been sent, so that a stream holds one page however large its result is, and
+/// the scan is taken up again once a page and not once a document.
+final class QuerySource<Call: ServiceCall>: ResponseSource {
+    private unowned let service: FirestoreService<Call>
+    private let call: Call
+    private var run: QueryRun
+    /// The state that is read; set before the source is streamed.
+    var point: ReadPoint?
+    /// Sent alone in the first message, then empty.
+    var newTransaction: [UInt8] = []
+    /// `projects/…/documents/`, before every path.
+    private let namePrefix: [UInt8]
+    private var page = WireWriter(capacity: 4_096)
+    /// Where the messages of the page end.
+    private var messageEnds: [Int] = []
+    /// The next message of the page to be sent.
+    private var position = 0
+    private var isExhausted = false
+    private var hasSent = false
+    /// Skipped results that a message has told of.
+    private var skipsTold = 0
+
+    /// Bytes after which a page is sent.
+    private static var pageBytes: Int { 64 << 10 }
+
+    init(service: FirestoreService<Call>, call: Call, _ plan: QueryPlan) {
+        self.service = service
+        self.call = call
+        run = QueryRun(plan)
+        namePrefix = plan.database.utf8 + Array("/documents/".utf8)
+    }
+
+    func next(into writer: inout WireWriter) -> SourceStep {
+        guard let point else { preconditionFailure("a query is streamed after its read point is set") }
+        if !newTransaction.isEmpty {
+            // By the schema the id comes in a message of its own, before any result.
+            writer.appendField(2, bytes: newTransaction)
+            newTransaction = []
+            return .message
+        }
+        if position == messageEnds.count {
+            guard !isExhausted else { return end(at: point, into: &writer) }
+            do throws(RequestError) {
+                try fillPage(at: point)
+            } catch {
+                let status = service.requestError(error, .runQuery)
+                service.counters.streamsOpen.subtract()
+                return .failed(status.code, status.message)
+            }
+            if messageEnds.isEmpty { return isExhausted ? end(at: point, into: &writer) : yieldLoop() }
+        }
+        let start = position == 0 ? 0 : messageEnds[position - 1]
+        writer.append(page.bytes.extracting(start..<messageEnds[position]))
+        position += 1
+        hasSent = true
+        return .message
+    }
+
+    func cancelled() {
+        service.counters.streamsOpen.subtract()
+    }
+
+    /// Every result is sent: what the offset skipped may still have to be told, and the read time if nothing else was.
+    private func end(at point: ReadPoint, into writer: inout WireWriter) -> SourceStep {
+        service.counters.callsSucceeded.add()
+        service.counters.streamsOpen.subtract()
+        if hasSent, skipsTold == run.skippedResults { return .finished }
+        writer.appendTimestamp(tag: 0x1A, WireTimestamp(point.readMicroseconds))
+        tellSkips(&writer)
+        return .lastMessage
+    }
+
+    /// Much was looked at and nothing found yet: others on this loop have their turn first.
+    private func yieldLoop() -> SourceStep {
+        let call = self.call
+        call.onLoop { call.resume() }
+        return .waiting
+    }
+
+    private func fillPage(at point: ReadPoint) throws(RequestError) {
+        page.reset(keeping: 2 * Self.pageBytes)
+        messageEnds.removeAll(keepingCapacity: true)
+        position = 0
+        var scanner = service.reader.scanner(at: point, matching: run.plan.matcher)
+        let progress = try run.next(&scanner) { (result) throws(RequestError) in
+            append(result, at: point)
+            return page.count >= Self.pageBytes ? .full : .more
+        }
+        if case .finished = progress { isExhausted = true }
+        // What the offset skipped is known only now: the last message of the page tells it.
+        if let last = messageEnds.indices.last {
+            tellSkips(&page)
+            messageEnds[last] = page.count
+        }
+    }
+
+    private func append(_ result: borrowing QueryResult, at point: ReadPoint) {
+        let nameBytes = namePrefix.count + result.path.byteCount
+        let sizes = DocumentSizes(
+            nameBytes: nameBytes, fieldBytes: result.fields.byteCount, createMicroseconds: result.createMicroseconds,
+            updateMicroseconds: result.updateMicroseconds)
+        page.reserve(sizes.document + 64)
+        page.append(byte: 0x0A)
+        page.appendVarint(UInt64(sizes.document))
+        page.append(byte: DocumentTag.name)
+        page.appendVarint(UInt64(nameBytes))
+        page.append(namePrefix)
+        page.append(result.path)
+        page.append(result.fields)
+        page.appendTimestamp(tag: DocumentTag.createTime, WireTimestamp(result.createMicroseconds))
+        page.appendTimestamp(tag: DocumentTag.updateTime, WireTimestamp(result.updateMicroseconds))
+        page.appendTimestamp(tag: 0x1A, WireTimestamp(point.readMicroseconds))
+        messageEnds.append(page.count)
+        service.counters.documentsRead.add()
+    }
+
+    /// Appends the number of results skipped since it was told last.
+    private func tellSkips(_ writer: inout WireWriter) {
+        writer.writeIfSet(4, int64: Int64(run.skippedResults - skipsTold))
+        skipsTold = run.skippedResults
+    }
+}

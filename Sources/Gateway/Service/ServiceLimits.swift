@@ -1,0 +1,17 @@
+// How much the service does for one call. Limits of connections and frames are the transport's, those of the store its own.
+
+/// Bounds of single answers; each has a flag of `hearth serve`.
+package struct ServiceLimits: Sendable {
+    /// Documents on a page of ListDocuments, also where the client asks for more or for none in particular.
+    package var listPageDocuments = 300
+    /// Bytes after which a page of a listing ends, however many entries it has.
+    package var listPageBytes = 4 << 20
+    /// Ids on a page of ListCollectionIds, also where the client asks for more or for none in particular.
+    package var collectionIDPageEntries = 1_000
+    /// Names in one BatchGetDocuments.
+    package var batchGetDocuments = 100_000
+    /// Writes in one BatchWrite.
+    package var batchWriteWrites = 10_000
+
+    package init() {}
+}

@@ -1,0 +1,41 @@
+// BeginTransaction, Rollback, and transactions that begin with a read.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Transport
+
+extension FirestoreService {
+    func beginTransaction(_ call: Call, _ request: RawSpan) throws {
+        let message = try BeginTransactionRequest(wire: request)
+        let database = try message.database.withUTF8Span { (name) throws(RequestError) in
+            try authorize(call, .beginTransaction, name)
+            return try self.database(name)
+        }
+        beginTransaction(call, .beginTransaction, message.options ?? .readWrite, in: database) { service, transaction in
+            service.succeed(call) { BeginTransactionResponse(transaction: transaction.bytes).encode(into: &$0) }
+        }
+    }
+
+    /// Begins a transaction and goes on on the loop's thread; a begin that retries may have to wait for its turn.
+    func beginTransaction(
+        _ call: Call, _ method: Method, _ options: TransactionOptions, in database: DatabaseName,
+        _ body: @escaping (FirestoreService<Call>, TransactionIdentifier) throws -> Void
+    ) {
+        store.beginTransaction(in: database, options: options, completion: continuation(call, method, body))
+    }
+
+    func rollback(_ call: Call, _ request: RawSpan) throws {
+        let message = try RollbackRequest(wire: request)
+        try message.database.withUTF8Span { (name) throws(RequestError) in
+            try authorize(call, .rollback, name)
+            _ = try database(name)
+        }
+        guard !message.transaction.isEmpty else {
+            throw RequestError.invalidArgument("A rollback must name a transaction.")
+        }
+        // Clients roll back after every failure, and an error here would hide the first one: ids that name nothing are fine.
+        if let id = try? TransactionIdentifier(bytes: message.transaction.span.bytes) { store.rollback(id) }
+        succeed(call) { _ in }
+    }
+}

@@ -1,0 +1,131 @@
+// Transactions through the service: begin, read, commit, roll back, conflict.
+
+import DocumentModel
+import FirestoreMessages
+import Gateway
+import Testing
+import Transport
+
+@Suite("Transactions")
+struct TransactionTests {
+    private let one = Harness.fields(["a": .integer(1)])
+    private let two = Harness.fields(["a": .integer(2)])
+
+    private func writes(_ harness: Harness, _ path: String, _ fields: [UInt8]) throws -> WriteList {
+        var writes = try harness.emptyWrites()
+        try Harness.name(path).withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
+        return writes
+    }
+
+    @Test("A transaction reads its snapshot and commits")
+    func readAndCommit() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let transaction = try harness.begin()
+        #expect(!transaction.isEmpty)
+        #expect(try harness.get("c/x", .transaction(transaction))?.fields == one)
+        try harness.commit(try writes(harness, "c/y", two), transaction: transaction)
+        #expect(try harness.get("c/y")?.fields == two)
+    }
+
+    @Test("A change of a document that was read aborts the commit")
+    func conflict() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let transaction = try harness.begin()
+        _ = try harness.get("c/x", .transaction(transaction))
+        try harness.set(["c/x": two])
+        let answer = harness.tryCommit(try writes(harness, "c/y", one), transaction: transaction)
+        #expect(answer.status == .aborted)
+        #expect(try harness.get("c/y") == nil)
+    }
+
+    @Test("A document that comes into being after it was missed aborts the commit")
+    func phantom() throws {
+        let harness = try Harness()
+        let transaction = try harness.begin()
+        #expect(try harness.get("c/x", .transaction(transaction)) == nil)
+        try harness.set(["c/x": two])
+        #expect(harness.tryCommit(try writes(harness, "c/y", one), transaction: transaction).status == .aborted)
+    }
+
+    @Test("A batch get begins a transaction and tells its id first")
+    func newTransaction() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one, "c/y": two])
+        let answers = try harness.messages(
+            .batchGetDocuments,
+            BatchGetDocumentsRequest(
+                database: Harness.database, documents: ["c/x", "c/y"].map(Harness.name),
+                consistency: .newTransaction(.readWrite)),
+            as: BatchGetDocumentsResponse.self)
+        #expect(answers.count == 2)
+        #expect(!answers[0].transaction.isEmpty)
+        #expect(answers[1].transaction.isEmpty)
+        try harness.set(["c/y": one])
+        let answer = harness.tryCommit(try writes(harness, "c/z", one), transaction: answers[0].transaction)
+        #expect(answer.status == .aborted)
+    }
+
+    @Test("A query begins a transaction with a message of its own")
+    func newTransactionByQuery() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        let answers = try harness.messages(
+            .runQuery,
+            RunQueryRequest(parent: Harness.root, query: query, consistency: .newTransaction(.readWrite)),
+            as: RunQueryResponse.self)
+        #expect(answers.map { $0.document == nil } == [true, false])
+        #expect(!answers[0].transaction.isEmpty)
+        try harness.set(["c/new": one])
+        let answer = harness.tryCommit(try writes(harness, "d/z", one), transaction: answers[0].transaction)
+        #expect(answer.status == .aborted)
+    }
+
+    @Test("A finished transaction is no longer valid, but rolling it back is fine")
+    func finished() throws {
+        let harness = try Harness()
+        let transaction = try harness.begin()
+        try harness.commit(try writes(harness, "c/x", one), transaction: transaction)
+        let again = harness.tryCommit(try writes(harness, "c/x", two), transaction: transaction)
+        #expect(again.status == .invalidArgument)
+        #expect(again.text.contains("transaction has expired"))
+        #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: transaction)).isOK)
+        #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: [1, 2, 3])).isOK)
+        #expect(
+            harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: [])).status
+                == .invalidArgument)
+    }
+
+    @Test("A rolled back transaction does not commit")
+    func rollback() throws {
+        let harness = try Harness()
+        let transaction = try harness.begin()
+        #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: transaction)).isOK)
+        #expect(harness.tryCommit(try writes(harness, "c/x", one), transaction: transaction).status == .invalidArgument)
+    }
+
+    @Test("A read-only transaction reads one state and writes nothing")
+    func readOnly() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let transaction = try harness.begin(.readOnly(readTime: nil))
+        try harness.set(["c/x": two])
+        #expect(try harness.get("c/x", .transaction(transaction))?.fields == one)
+        let answer = harness.tryCommit(try writes(harness, "c/y", one), transaction: transaction)
+        #expect(answer.status == .invalidArgument)
+        #expect(answer.text.contains("Cannot modify entities in a read-only transaction"))
+    }
+
+    @Test("An id that never was one is refused")
+    func unknownTransaction() throws {
+        let harness = try Harness()
+        for id in [[UInt8](repeating: 7, count: 16), [1]] {
+            let answer = harness.call(
+                .getDocument, GetDocumentRequest(name: Harness.name("c/x"), consistency: .transaction(id)))
+            #expect(answer.status == .invalidArgument)
+            #expect(answer.text.contains("transaction has expired"))
+        }
+    }
+}

@@ -1,0 +1,143 @@
+// Reads the words after a subcommand's name: flags, their environment variables, and the words that are no flags.
+
+import Glibc
+
+/// What the user asked for wrongly; printed with a pointer to `--help`, exit status 2.
+struct UsageError: Error {
+    let message: String
+}
+
+/// The outcome of parsing: typed values by flag, and the words that are no flags.
+struct ParsedArguments {
+    /// The words that are no flags, in order; everything after `--` is here.
+    fileprivate(set) var words: [String] = []
+    private var texts: [String: String] = [:]
+
+    /// The value of a flag that has a default or is required.
+    subscript<Value>(flag: Flag<Value>) -> Value {
+        guard let value = value(of: flag) else {
+            preconditionFailure("--\(flag.name) has no default: ask with value(of:), or declare it required")
+        }
+        return value
+    }
+
+    /// The value of a flag, or nil where it was not given and has no default.
+    func value<Value>(of flag: Flag<Value>) -> Value? {
+        guard let text = texts[flag.name] else { return flag.defaultValue }
+        // Every text was checked when it was stored.
+        return try? flag.parse(text)
+    }
+
+    fileprivate mutating func store(_ text: String, for flag: any FlagDeclaration, from origin: String) throws {
+        do {
+            try flag.check(text)
+        } catch let error {
+            throw UsageError(message: "\(origin) must be \(error.expected), not \"\(text)\"")
+        }
+        texts[flag.name] = text
+    }
+
+    fileprivate func has(_ flag: any FlagDeclaration) -> Bool { texts[flag.name] != nil }
+}
+
+/// The parser of one subcommand's words.
+struct ArgumentParser {
+    let flags: [any FlagDeclaration]
+    /// The words the subcommand takes beside flags, for example `["NAME"]`. A last one in brackets may be left out, one
+    /// with `...` may be repeated.
+    let words: [String]
+    /// Looks an environment variable up.
+    var environment: (String) -> String? = { name in getenv(name).map { String(cString: $0) } }
+
+    /// Parses; `--help` and `-h` are the caller's to look for first.
+    func parse(_ arguments: [String]) throws -> ParsedArguments {
+        var parsed = ParsedArguments()
+        for flag in flags {
+            if let text = environment(flag.environmentVariable) {
+                try parsed.store(text, for: flag, from: flag.environmentVariable)
+            }
+        }
+        try readWords(arguments, into: &parsed)
+        for flag in flags where flag.isRequired && !parsed.has(flag) {
+            throw UsageError(message: "--\(flag.name) \(flag.placeholder) is needed: \(flag.help)")
+        }
+        try checkWordCount(parsed.words)
+        return parsed
+    }
+
+    private func readWords(_ arguments: [String], into parsed: inout ParsedArguments) throws {
+        var index = 0
+        var given: Set<String> = []
+        while index < arguments.count {
+            let argument = arguments[index]
+            index += 1
+            if argument == "--" {
+                parsed.words.append(contentsOf: arguments[index...])
+                return
+            }
+            // A lone dash stands for standard input or output and is a word.
+            guard argument.hasPrefix("-"), argument != "-" else {
+                parsed.words.append(argument)
+                continue
+            }
+            let (flag, attached) = try flag(of: argument)
+            if !given.insert(flag.name).inserted { throw UsageError(message: "--\(flag.name) is given twice") }
+            if let attached {
+                try parsed.store(attached, for: flag, from: "--\(flag.name)")
+            } else if flag.isSwitch {
+                try parsed.store("true", for: flag, from: "--\(flag.name)")
+            } else if index < arguments.count {
+                try parsed.store(arguments[index], for: flag, from: "--\(flag.name)")
+                index += 1
+            } else {
+                throw UsageError(message: "--\(flag.name) needs a value: --\(flag.name) \(flag.placeholder)")
+            }
+        }
+    }
+
+    /// The flag that a word names, and the value attached with `=`.
+    private func flag(of argument: String) throws -> (any FlagDeclaration, String?) {
+        let body = argument.drop { $0 == "-" }
+        let name = String(body.prefix { $0 != "=" })
+        let attached = body.firstIndex(of: "=").map { String(body[body.index(after: $0)...]) }
+        if argument.hasPrefix("--"), let flag = flags.first(where: { $0.name == name }) { return (flag, attached) }
+        let nearest = Spelling.nearest(to: name, among: flags.map(\.name))
+        throw UsageError(message: "there is no flag \(argument)" + (nearest.map { "; did you mean --\($0)?" } ?? ""))
+    }
+
+    private func checkWordCount(_ given: [String]) throws {
+        let repeats = words.last?.contains("...") ?? false
+        let isOptional = words.last?.hasPrefix("[") ?? false
+        if given.count < words.count - (isOptional ? 1 : 0) {
+            throw UsageError(message: "\(words[given.count]) is missing")
+        }
+        if given.count > words.count, !repeats {
+            throw UsageError(message: "\"\(given[words.count])\" is one word too many")
+        }
+    }
+}
+
+/// Finds what a mistyped name probably meant.
+enum Spelling {
+    /// The candidate within two edits of the word (one for short words), the nearest first; nil if none is.
+    static func nearest(to word: String, among candidates: [String]) -> String? {
+        let scored = candidates.map { (distance(Array(word), Array($0)), $0) }
+        guard let best = scored.min(by: { $0.0 < $1.0 }), best.0 <= (word.count <= 4 ? 1 : 2) else { return nil }
+        return best.1
+    }
+
+    /// Levenshtein's edit distance.
+    private static func distance(_ left: [Character], _ right: [Character]) -> Int {
+        var row = Array(0...right.count)
+        for (rowIndex, leftCharacter) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = rowIndex + 1
+            for (column, rightCharacter) in right.enumerated() {
+                let substitution = diagonal + (leftCharacter == rightCharacter ? 0 : 1)
+                diagonal = row[column + 1]
+                row[column + 1] = min(substitution, row[column] + 1, diagonal + 1)
+            }
+        }
+        return row[right.count]
+    }
+}

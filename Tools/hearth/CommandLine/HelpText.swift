@@ -1,0 +1,71 @@
+// Lays out `hearth --help` and `hearth VERB --help`.
+
+/// Help texts, 80 columns wide.
+enum HelpText {
+    private static let width = 80
+
+    /// The list of verbs.
+    static func overview(of subcommands: [any Subcommand.Type]) -> String {
+        let column = (subcommands.map { $0.name.count }.max() ?? 0) + 4
+        var lines = [
+            "hearth: a durable document database that speaks Firestore.",
+            "",
+            "usage: hearth COMMAND [FLAGS] [WORDS]",
+            "",
+        ]
+        for subcommand in subcommands {
+            let name = "  " + subcommand.name
+            lines.append(name + String(repeating: " ", count: column - name.count + 2) + subcommand.summary)
+        }
+        lines += [
+            "",
+            "Start a server on 127.0.0.1:8080 with its data in ./hearth-data:",
+            "",
+            "  hearth serve",
+            "",
+            "Run hearth COMMAND --help for what a command takes.",
+        ]
+        return lines.joined(separator: "\n")
+    }
+
+    /// The page of one verb.
+    static func page(of subcommand: any Subcommand.Type) -> String {
+        let hasFlags = subcommand.flagGroups.contains { !$0.flags.isEmpty }
+        let usage = (["usage: hearth", subcommand.name] + (hasFlags ? ["[FLAGS]"] : []) + subcommand.words)
+        var lines = [usage.joined(separator: " "), "", subcommand.summary]
+        if !subcommand.discussion.isEmpty { lines += ["", subcommand.discussion] }
+        for group in subcommand.flagGroups where !group.flags.isEmpty {
+            lines += ["", "\(group.heading):"]
+            for flag in group.flags { lines += describe(flag) }
+        }
+        if hasFlags {
+            lines += [""] + wrap(
+                "Every flag has an environment variable, HEARTH_ and its name in capitals (--data is HEARTH_DATA); "
+                    + "the command line wins over it.", indent: 0)
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func describe(_ flag: any FlagDeclaration) -> [String] {
+        var text = flag.help
+        if let value = flag.defaultText { text += " Default \(value)." }
+        if flag.isRequired { text += " Required." }
+        let head = "  --\(flag.name)" + (flag.isSwitch ? "" : " \(flag.placeholder)")
+        return [head] + wrap(text, indent: 6)
+    }
+
+    /// Breaks a text into lines of at most 80 columns.
+    private static func wrap(_ text: String, indent: Int) -> [String] {
+        var lines: [String] = []
+        var line = ""
+        for word in text.split(separator: " ") {
+            if !line.isEmpty, indent + line.count + 1 + word.count > width {
+                lines.append(line)
+                line = ""
+            }
+            line += (line.isEmpty ? "" : " ") + word
+        }
+        if !line.isEmpty { lines.append(line) }
+        return lines.map { String(repeating: " ", count: indent) + $0 }
+    }
+}

@@ -1,0 +1,121 @@
+// What a subcommand is, and how a command line finds its way to one.
+
+import Glibc
+
+/// One verb of `hearth`, in a file of its own under `Commands/`.
+protocol Subcommand {
+    /// The verb: `serve`.
+    static var name: String { get }
+    /// One line for the list of verbs.
+    static var summary: String { get }
+    /// The paragraphs of `hearth VERB --help` between the usage line and the flags.
+    static var discussion: String { get }
+    /// The words it takes beside flags.
+    static var words: [String] { get }
+    /// Its flags in the order of the help text, by heading.
+    static var flagGroups: [FlagGroup] { get }
+    /// Does the work; a thrown error is printed to stderr and ends with status 1.
+    static func run(_ arguments: ParsedArguments) async throws
+}
+
+/// A verb that does its work on the main thread, before Swift's concurrency has started any other.
+protocol MainThreadSubcommand: Subcommand {
+    /// Does the work; a thrown error is printed to stderr and ends with status 1.
+    static func runOnMainThread(_ arguments: ParsedArguments) throws
+}
+
+extension MainThreadSubcommand {
+    static func run(_ arguments: ParsedArguments) async throws { try runOnMainThread(arguments) }
+}
+
+/// Flags under one heading of the help text.
+struct FlagGroup: Sendable {
+    let heading: String
+    let flags: [any FlagDeclaration]
+}
+
+/// An error whose text is all that the user needs.
+struct CommandFailure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// Finds the subcommand, parses, runs, and turns errors into exit statuses: 0 done, 1 failed, 2 not understood.
+struct CommandRouter {
+    let subcommands: [any Subcommand.Type]
+
+    /// Runs a verb of the main thread, or help or an error about it; nil when the rest is for ``run(_:)``.
+    func runOnMainThread(_ arguments: [String]) -> Int32? {
+        guard let verb = arguments.first,
+            let subcommand = subcommands.first(where: { $0.name == verb }) as? any MainThreadSubcommand.Type
+        else { return nil }
+        let words = Array(arguments.dropFirst())
+        if Self.asksForHelp(words) { return nil }
+        do {
+            try subcommand.runOnMainThread(Self.parse(words, for: subcommand))
+            return 0
+        } catch {
+            return Self.report(error, of: subcommand)
+        }
+    }
+
+    func run(_ arguments: [String]) async -> Int32 {
+        guard let verb = arguments.first, !["--help", "-h"].contains(verb) else {
+            print(HelpText.overview(of: subcommands))
+            return arguments.isEmpty ? 2 : 0
+        }
+        if verb == "help" { return help(arguments.dropFirst().first) }
+        guard let subcommand = subcommands.first(where: { $0.name == verb }) else {
+            let nearest = Spelling.nearest(to: verb, among: subcommands.map { $0.name })
+            let hint = nearest.map { "; did you mean \($0)?" } ?? ""
+            Self.complain("there is no command \"\(verb)\"\(hint)\n\nRun hearth --help for the list.")
+            return 2
+        }
+        let words = Array(arguments.dropFirst())
+        if Self.asksForHelp(words) {
+            print(HelpText.page(of: subcommand))
+            return 0
+        }
+        do {
+            try await subcommand.run(Self.parse(words, for: subcommand))
+            return 0
+        } catch {
+            return Self.report(error, of: subcommand)
+        }
+    }
+
+    /// A `--help` anywhere before `--` asks for help.
+    private static func asksForHelp(_ words: [String]) -> Bool {
+        words.prefix { $0 != "--" }.contains { $0 == "--help" || $0 == "-h" }
+    }
+
+    private static func parse(_ words: [String], for subcommand: any Subcommand.Type) throws -> ParsedArguments {
+        try ArgumentParser(flags: subcommand.flagGroups.flatMap(\.flags), words: subcommand.words).parse(words)
+    }
+
+    /// Tells of an error and returns the exit status.
+    private static func report(_ error: any Error, of subcommand: any Subcommand.Type) -> Int32 {
+        if let error = error as? UsageError {
+            complain("\(error.message)\n\nRun hearth \(subcommand.name) --help for what it takes.")
+            return 2
+        }
+        complain("\(error)")
+        return 1
+    }
+
+    private func help(_ verb: String?) -> Int32 {
+        guard let verb, let subcommand = subcommands.first(where: { $0.name == verb }) else {
+            print(HelpText.overview(of: subcommands))
+            return 0
+        }
+        print(HelpText.page(of: subcommand))
+        return 0
+    }
+
+    /// Writes a message to stderr.
+    static func complain(_ message: String) {
+        var line = "hearth: \(message)\n"
+        line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    }
+}

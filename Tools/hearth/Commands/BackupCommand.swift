@@ -1,0 +1,49 @@
+// `hearth backup`: a consistent copy of a data directory, while it is served or not.
+
+import DocumentStore
+import Gateway
+import Glibc
+
+/// Copies a data directory as of one moment.
+enum BackupCommand: Subcommand {
+    static let name = "backup"
+    static let summary = "Copies a data directory as of one moment, also while it is being served."
+    static let words = ["TARGET"]
+    static let discussion = """
+        TARGET must not exist, or be an empty directory. It becomes a data directory of its
+        own: serve it as it is, or put it in place of another one with hearth restore.
+
+        If a server runs on the directory it writes the copy itself and goes on serving;
+        commits answered before the copy began are in it, and no part of a later one.
+
+        Example:
+
+          hearth backup --data /var/lib/hearth /backups/hearth-monday
+        """
+
+    static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory to copy.")
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data])]
+
+    static func run(_ arguments: ParsedArguments) async throws {
+        let target = absolutePath(arguments.words[0])
+        guard !target.contains("\n") else { throw CommandFailure("the target's path cannot hold a line break") }
+        let directory = arguments[data]
+        guard access("\(directory)/FORMAT", F_OK) == 0 else { throw CommandFailure("\(directory) is no data directory") }
+        do {
+            try ControlClient.backup(directory: directory, to: target)
+        } catch .noServer {
+            let store = try DocumentStore.open(StoreConfiguration(directory: directory))
+            defer { store.close() }
+            try store.backup(to: target)
+        }
+        print("backup written to \(target)")
+    }
+
+    /// The path from the root, since a server's working directory is another.
+    private static func absolutePath(_ path: String) -> String {
+        if path.hasPrefix("/") { return path }
+        guard let current = getcwd(nil, 0) else { return path }
+        defer { free(current) }
+        return "\(String(cString: current))/\(path)"
+    }
+}

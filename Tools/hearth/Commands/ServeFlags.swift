@@ -1,0 +1,199 @@
+// The flags of `hearth serve`, and the configuration that they make. docs/operations.md lists them too.
+
+import DocumentStore
+import Gateway
+import Glibc
+import Transport
+
+enum ServeFlags {
+    // MARK: Where
+
+    static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory; created if there is none.")
+    static let host = Flag("host", "HOST", default: "127.0.0.1", help: "The address or name to listen on.")
+    static let port = Flag("port", "PORT", default: 8080, in: 0...65_535, help: "The port; 0 lets the system pick one.")
+    static let loops = Flag(
+        "loops", "N", default: max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1), in: 1...1_024,
+        help: "Event loops, each a thread that serves its own connections. The default is one for each core.")
+
+    // MARK: Connections
+
+    static let connections = Flag(
+        "max-connections", "N", default: 10_000, in: 1...10_000_000,
+        help: "Connections open at once; a further one is refused with RESOURCE_EXHAUSTED.")
+    static let backlog = Flag("backlog", "N", default: 1_024, in: 1...65_535, help: "Connections waiting to be accepted.")
+    static let streams = Flag(
+        "max-streams", "N", default: 1_024, in: 1...1_000_000,
+        help: "Calls open at once on one connection; a further one is answered RESOURCE_EXHAUSTED.")
+    static let messageBytes = Flag(
+        "max-message", "SIZE", default: .mebibytes(10), in: .kibibytes(64)...ByteCount(bytes: 1 << 30),
+        help: "The largest request; a larger one is answered RESOURCE_EXHAUSTED.")
+    static let frameBytes = Flag(
+        "max-frame", "SIZE", default: .kibibytes(256), in: .kibibytes(16)...mebibytes16,
+        help: "The largest frame; longer messages come in parts.")
+    static let assemblyBytes = Flag(
+        "max-assembly", "SIZE", default: .mebibytes(32), in: .kibibytes(64)...ByteCount(bytes: 1 << 34),
+        help: "Bytes of incomplete messages on one connection; a call beyond is answered RESOURCE_EXHAUSTED.")
+    static let windowBytes = Flag(
+        "stream-window", "SIZE", default: .kibibytes(256), in: .kibibytes(16)...ByteCount(bytes: 1 << 30),
+        help: "Bytes that a client may send on a streaming call before they are taken.")
+    static let headerTime = Flag(
+        "header-time", "TIME", default: TimeSpan.seconds(10),
+        help: "Time for a new connection to say hello and for a frame to arrive whole.")
+    static let idleTime = Flag(
+        "idle-time", "TIME", default: TimeSpan.seconds(600),
+        help: "A connection without calls is closed after this long without a frame; 0s never closes one.")
+    static let callTime = Flag(
+        "call-time", "TIME", default: TimeSpan.seconds(0),
+        help: "Deadline of calls that bring none; 0s sets none.")
+    static let outputPause = Flag(
+        "output-pause", "SIZE", default: .kibibytes(256), in: .kibibytes(16)...ByteCount(bytes: 1 << 30),
+        help: "Unsent bytes beyond which a slow reader's connection is paused.")
+    static let outputMax = Flag(
+        "max-output", "SIZE", default: .mebibytes(64), in: .mebibytes(1)...ByteCount(bytes: 1 << 34),
+        help: "Unsent bytes beyond which a slow reader's connection is dropped.")
+    static let slowReaderTime = Flag(
+        "slow-reader-time", "TIME", default: TimeSpan.seconds(30),
+        help: "A paused connection that takes nearly nothing for this long is dropped.")
+
+    // MARK: Answers
+
+    static let listPage = Flag(
+        "list-page", "N", default: 300, in: 1...100_000, help: "Documents on a page of ListDocuments, at most.")
+    static let listPageBytes = Flag(
+        "list-page-bytes", "SIZE", default: .mebibytes(4), in: .kibibytes(1)...ByteCount(bytes: 1 << 30),
+        help: "Bytes after which a page of ListDocuments ends.")
+    static let collectionIDPage = Flag(
+        "collection-id-page", "N", default: 1_000, in: 1...1_000_000, help: "Ids on a page of ListCollectionIds, at most.")
+    static let batchGet = Flag(
+        "max-batch-get", "N", default: 100_000, in: 1...10_000_000,
+        help: "Documents named by one BatchGetDocuments; more are answered INVALID_ARGUMENT.")
+    static let batchWrite = Flag(
+        "max-batch-write", "N", default: 10_000, in: 1...10_000_000,
+        help: "Writes of one BatchWrite; more are answered INVALID_ARGUMENT. A Commit has no such limit.")
+
+    // MARK: Commits and transactions
+
+    static let queuedRequests = Flag(
+        "max-queued-requests", "N", default: 100_000, in: 1...100_000_000,
+        help: "Commits that wait for the commit thread; the next is answered RESOURCE_EXHAUSTED.")
+    static let queuedBytes = Flag(
+        "max-queued-bytes", "SIZE", default: .mebibytes(256), in: .mebibytes(1)...ByteCount(bytes: 1 << 40),
+        help: "Bytes of the commits that wait; the next is answered RESOURCE_EXHAUSTED.")
+    static let groupBytes = Flag(
+        "group-bytes", "SIZE", default: .mebibytes(4), in: .kibibytes(4)...ByteCount(bytes: 64 << 20),
+        help: "Log bytes that are synced together, at most.")
+    static let transactions = Flag(
+        "max-transactions", "N", default: 100_000, in: 1...100_000_000,
+        help: "Transactions open at once; the next is answered RESOURCE_EXHAUSTED.")
+    static let transactionTime = Flag(
+        "transaction-time", "TIME", default: TimeSpan.seconds(270), help: "Age at which a transaction expires.")
+    static let transactionIdle = Flag(
+        "transaction-idle", "TIME", default: TimeSpan.seconds(60), help: "Time without a read after which a transaction expires.")
+    static let transactionReads = Flag(
+        "max-transaction-reads", "N", default: 100_000, in: 1...100_000_000,
+        help: "Documents and ranges that one transaction may read.")
+    static let databases = Flag(
+        "max-databases", "N", default: 100_000, in: 1...4_000_000_000, help: "Databases in the data directory.")
+
+    // MARK: Storage
+
+    static let retention = Flag(
+        "retention", "TIME", default: TimeSpan.seconds(3_600), in: TimeSpan.seconds(0)...TimeSpan.seconds(7 * 86_400),
+        help: "How long earlier states stay readable at a read_time; transactions need theirs too.")
+    static let overlayBytes = Flag(
+        "overlay", "SIZE", default: .mebibytes(64), in: .mebibytes(1)...ByteCount(bytes: 64 << 30),
+        help: "Memory for what is not in the tree yet; twice this while a checkpoint runs. Larger ones make writing cheaper and recovery longer.")
+    static let logSegment = Flag(
+        "log-segment", "SIZE", default: .mebibytes(16), in: .mebibytes(1)...ByteCount(bytes: 1 << 30),
+        help: "Size of one file of the log; only whole ones are used again.")
+    static let mapBytes = Flag(
+        "max-tree", "SIZE", default: ByteCount(bytes: 1 << 40), in: .mebibytes(16)...ByteCount(bytes: 1 << 46),
+        help: "The largest tree file; address space, not disk. A full tree answers commits RESOURCE_EXHAUSTED.")
+
+    // MARK: Running
+
+    static let drainTime = Flag(
+        "drain-time", "TIME", default: TimeSpan.seconds(10),
+        help: "How long SIGTERM waits for calls under way before it ends them with UNAVAILABLE.")
+    static let logLevel = Flag(
+        "log-level", "LEVEL", default: "info",
+        help: "What is logged: debug, info, warning or error and everything above."
+    ) { LogLevel(name: $0) == nil ? "debug, info, warning or error" : nil }
+    static let figuresInterval = Flag(
+        "figures-interval", "TIME", default: TimeSpan.seconds(60),
+        help: "Time between two lines of figures in the log; 0s writes none but the last.")
+
+    static let groups = [
+        FlagGroup(heading: "Where", flags: [data, host, port, loops]),
+        FlagGroup(
+            heading: "Connections",
+            flags: [
+                connections, backlog, streams, messageBytes, frameBytes, assemblyBytes, windowBytes, headerTime, idleTime,
+                callTime, outputPause, outputMax, slowReaderTime,
+            ]),
+        FlagGroup(heading: "Answers", flags: [listPage, listPageBytes, collectionIDPage, batchGet, batchWrite]),
+        FlagGroup(
+            heading: "Commits and transactions",
+            flags: [
+                queuedRequests, queuedBytes, groupBytes, transactions, transactionTime, transactionIdle, transactionReads,
+                databases,
+            ]),
+        FlagGroup(heading: "Storage", flags: [retention, overlayBytes, logSegment, mapBytes]),
+        FlagGroup(heading: "Running", flags: [drainTime, logLevel, figuresInterval]),
+    ]
+
+    private static let mebibytes16 = ByteCount.mebibytes(16)
+}
+
+extension ServeFlags {
+    static func configuration(_ arguments: ParsedArguments, _ log: Log) -> GatewayConfiguration {
+        var configuration = GatewayConfiguration(store: store(arguments), log: log)
+        configuration.transport = transport(arguments)
+        configuration.loops = arguments[loops]
+        configuration.drainMilliseconds = arguments[drainTime].milliseconds
+        configuration.figuresMilliseconds = arguments[figuresInterval].milliseconds
+        configuration.service.listPageDocuments = arguments[listPage]
+        configuration.service.listPageBytes = arguments[listPageBytes].bytes
+        configuration.service.collectionIDPageEntries = arguments[collectionIDPage]
+        configuration.service.batchGetDocuments = arguments[batchGet]
+        configuration.service.batchWriteWrites = arguments[batchWrite]
+        return configuration
+    }
+
+    private static func store(_ arguments: ParsedArguments) -> StoreConfiguration {
+        var store = StoreConfiguration(directory: arguments[data])
+        store.queuedRequestsMaximum = arguments[queuedRequests]
+        store.queuedBytesMaximum = arguments[queuedBytes].bytes
+        store.groupBytesMaximum = arguments[groupBytes].bytes
+        store.transactionsMaximum = arguments[transactions]
+        store.transactionLifetimeMilliseconds = UInt64(arguments[transactionTime].milliseconds)
+        store.transactionIdleMilliseconds = UInt64(arguments[transactionIdle].milliseconds)
+        store.transactionReadsMaximum = arguments[transactionReads]
+        store.databasesMaximum = arguments[databases]
+        store.engine.retentionMicroseconds = UInt64(arguments[retention].milliseconds) * 1_000
+        store.engine.overlayBytesMax = arguments[overlayBytes].bytes
+        store.engine.logSegmentBytes = arguments[logSegment].bytes
+        store.engine.mapBytesMax = arguments[mapBytes].bytes
+        return store
+    }
+
+    private static func transport(_ arguments: ParsedArguments) -> ServerConfiguration {
+        var transport = ServerConfiguration()
+        transport.host = arguments[host]
+        transport.port = UInt16(arguments[port])
+        transport.backlog = Int32(arguments[backlog])
+        transport.connectionsMax = arguments[connections]
+        transport.streamsPerConnectionMax = UInt32(arguments[streams])
+        transport.messageBytesMax = UInt32(arguments[messageBytes].bytes)
+        transport.frameBytesMax = UInt32(arguments[frameBytes].bytes)
+        transport.assemblyBytesMax = arguments[assemblyBytes].bytes
+        transport.initialWindowBytes = UInt32(arguments[windowBytes].bytes)
+        transport.headerMilliseconds = UInt64(arguments[headerTime].milliseconds)
+        transport.idleMilliseconds = UInt64(arguments[idleTime].milliseconds)
+        transport.defaultDeadlineMilliseconds = UInt32(clamping: arguments[callTime].milliseconds)
+        transport.outputPauseBytes = arguments[outputPause].bytes
+        transport.outputBytesMax = arguments[outputMax].bytes
+        transport.slowReaderMilliseconds = UInt64(arguments[slowReaderTime].milliseconds)
+        return transport
+    }
+}
