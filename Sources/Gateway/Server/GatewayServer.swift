@@ -136,8 +136,8 @@ package final class GatewayServer: Sendable {
             log(.debug, "connection_closed", ["peer": peer, "reason": "\(reason)"])
         case .connectionRefused(let peer): log(.warning, "connection_refused", ["peer": peer])
         case .acceptFailed(let text): log(.error, "accept_failed", ["message": text])
-        case .callRefused(let peer, let code, let text):
-            log(.debug, "call_refused", ["peer": peer, "code": "\(code)", "message": text])
+        case .callRefused(let peer, let refusal):
+            log(.debug, "call_refused", ["peer": peer, "code": "\(refusal.code)", "message": refusal.description])
         }
     }
 }
