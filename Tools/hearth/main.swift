@@ -3,7 +3,7 @@
 import Glibc
 
 let router = CommandRouter(subcommands: [
-    ServeCommand.self, CheckCommand.self, BackupCommand.self, RestoreCommand.self,
+    ServeCommand.self, CheckCommand.self, BackupCommand.self, RestoreCommand.self, LoadCommand.self, ExportCommand.self,
 ])
 let arguments = Array(CommandLine.arguments.dropFirst())
 if let status = router.runOnMainThread(arguments) { exit(status) }

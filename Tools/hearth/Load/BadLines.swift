@@ -1,0 +1,31 @@
+// Where `--skip-bad` puts the lines that are no documents.
+
+import Foundation
+
+/// Appends bad lines to a file, each below a comment that says why; the file can be mended and loaded.
+final class BadLines {
+    private let file: FileHandle
+    private let input: String
+
+    init(path: String, input: String) throws {
+        if !FileManager.default.fileExists(atPath: path) {
+            guard FileManager.default.createFile(atPath: path, contents: nil) else { throw CommandFailure("cannot write \(path)") }
+        }
+        guard let file = FileHandle(forWritingAtPath: path) else { throw CommandFailure("cannot write \(path)") }
+        try file.seekToEnd()
+        self.file = file
+        self.input = input
+    }
+
+    func append(_ line: Span<UInt8>, number: Int, reason: String) throws {
+        var text = Array("# \(input):\(number): \(reason)\n".utf8)
+        line.withUnsafeBufferPointer { text.append(contentsOf: $0) }
+        text.append(0x0A)
+        try file.write(contentsOf: text)
+    }
+
+    /// Notes a line that the server refused; its text is not at hand any more.
+    func note(_ line: Int, reason: String) throws {
+        try file.write(contentsOf: Data("# \(input):\(line): \(reason) (line not repeated here)\n".utf8))
+    }
+}
