@@ -22,13 +22,8 @@ enum Files {
     }
 
     static func read(_ path: String) -> Bytes {
-        guard let bytes = readIfThere(path) else { preconditionFailure("cannot open \(path)") }
-        return bytes
-    }
-
-    private static func readIfThere(_ path: String) -> Bytes? {
         let descriptor = open(path, O_RDONLY)
-        guard descriptor >= 0 else { return nil }
+        precondition(descriptor >= 0, "cannot open \(path)")
         defer { close(descriptor) }
         var status = stat()
         fstat(descriptor, &status)
@@ -53,18 +48,17 @@ enum Files {
         rmdir(path)
     }
 
-    /// Copies a directory, as a kill would leave it. Not LMDB's lock file: closing it in this process would give up the lock. A file
-    /// may go meanwhile: a log segment that is being prepared, or recycled, which nobody needs.
+    /// Copies a directory, but for lock files: closing LMDB's in this process would give up its lock.
     static func copyTree(_ source: String, to target: String) {
         mkdir(target, 0o700)
         for name in names(in: source) where source + "/" + name != target && name != "lock.mdb" {
             let from = source + "/" + name
             var status = stat()
-            guard !name.hasSuffix(".prepare"), lstat(from, &status) == 0 else { continue }
+            lstat(from, &status)
             if status.st_mode & S_IFMT == S_IFDIR {
                 copyTree(from, to: target + "/" + name)
-            } else if let bytes = readIfThere(from) {
-                write(bytes, to: target + "/" + name)
+            } else {
+                write(read(from), to: target + "/" + name)
             }
         }
     }

@@ -1,0 +1,119 @@
+// Clients that do not read, that send too much, or that send nonsense: the server's memory stays bounded, each gets a clear
+// answer or a closed connection, and everybody else is served.
+
+import DocumentModel
+import FirebaseFirestore
+import FirestoreMessages
+import TestSupport
+import Testing
+
+@Suite("Hostile load", .serialized)
+struct HostileLoadTests {
+    @Test("Readers that never read do not grow the server")
+    func slowReadersAreBounded() async throws {
+        let fixture = try LoadFixture()
+        let client = try fixture.client()
+        // 64 MB in one collection, asked for by 30 connections of which none reads.
+        let text = Value.string(String(repeating: "x", count: 64_000))
+        for batch in 0..<20 {
+            var writes = CommitWrites(database: LoadFixture.database)
+            for number in 0..<50 { writes.set(LoadFixture.name("large/\(batch)-\(number)"), fields: MapValue([("text", text)]).documentBytes) }
+            try await client.commit(writes)
+        }
+        let before = try fixture.privateMegabytes()
+        let query = RunQueryRequest(
+            parent: LoadFixture.database.documentsRoot, query: StructuredQuery(from: [CollectionSelector(collectionID: "large")]))
+        // RUN_QUERY is method 10; flag 1 ends the request; a window of 1 GiB asks for everything at once.
+        let window: [UInt8] = [4, 0, 0xFF, 0xFF, 0xFF, 0x3F]
+        let readers = try (0..<30).map { _ in
+            let connection = try RawConnection(port: fixture.server.port)
+            connection.send(RawConnection.frame(kind: 1, code: 1, payload: window))
+            for stream in [UInt32(1), 3, 5, 7] {
+                connection.send(RawConnection.frame(kind: 2, flags: 1, code: 10, stream: stream, payload: query.encodedBytes()))
+            }
+            return connection
+        }
+        // Meanwhile everybody else is served.
+        for number in 0..<200 {
+            var writes = CommitWrites(database: LoadFixture.database)
+            writes.set(LoadFixture.name("small/\(number)"), fields: MapValue([("n", .integer(Int64(number)))]).documentBytes)
+            try await client.commit(writes)
+            #expect(try await client.getDocument(LoadFixture.name("small/\(number)")) != nil)
+        }
+        // 120 streams of 64 MB would be 7.7 GB.
+        let after = try fixture.privateMegabytes()
+        #expect(after - before < 400, "private memory went from \(before) to \(after) MB")
+        withExtendedLifetime(readers) {}
+        await client.close()
+        try fixture.expectSoundEnd()
+    }
+
+    @Test("Requests over the limits get a clear status and leave no memory behind")
+    func overLimitRequestsAreRefused() async throws {
+        let fixture = try LoadFixture()
+        let client = try fixture.client()
+        func refusal(_ build: (inout CommitWrites) -> Void) async throws -> RequestError? {
+            var writes = CommitWrites(database: LoadFixture.database)
+            build(&writes)
+            do {
+                try await client.commit(writes)
+                return nil
+            } catch { return error }
+        }
+        let half = Value.string(String(repeating: "x", count: 600_000))
+        for _ in 0..<20 {
+            let tooLarge = try await refusal {
+                $0.set(LoadFixture.name("c/large"), fields: MapValue([("a", half), ("b", half)]).documentBytes)
+            }
+            #expect(tooLarge?.code == .invalidArgument)
+            let tooLong = try await refusal {
+                for number in 0..<20 { $0.set(LoadFixture.name("c/\(number)"), fields: MapValue([("a", half)]).documentBytes) }
+            }
+            #expect(tooLong?.code == .resourceExhausted || tooLong?.code == .invalidArgument, "\(String(describing: tooLong))")
+            let badName = try await refusal { $0.set(LoadFixture.name("c/__reserved__"), fields: [UInt8]()) }
+            #expect(badName?.code == .invalidArgument)
+            let badBytes = try await refusal { $0.set(LoadFixture.name("c/bad"), fields: [0x12, 0x7F, 0x01]) }
+            #expect(badBytes?.code == .invalidArgument)
+        }
+        #expect(try await client.runQuery(
+            RunQueryRequest(
+                parent: LoadFixture.database.documentsRoot, query: StructuredQuery(from: [CollectionSelector(collectionID: "c")]))).isEmpty)
+        #expect(try fixture.privateMegabytes() < 300)
+        await client.close()
+        try fixture.expectSoundEnd()
+    }
+
+    @Test("Frames that lie are answered by a closed connection, and nobody else notices")
+    func lyingFrames() async throws {
+        let fixture = try LoadFixture()
+        let client = try fixture.client()
+        let lies: [[UInt8]] = [
+            RawConnection.hello + RawConnection.frame(kind: 2, flags: 1, code: 1, stream: 1, length: .max),
+            RawConnection.hello + RawConnection.frame(kind: 2, flags: 1, code: 1, stream: 0),
+            RawConnection.hello + RawConnection.frame(kind: 2, flags: 0xFF, code: 1, stream: 1),
+            RawConnection.hello + RawConnection.frame(kind: 99),
+            RawConnection.frame(kind: 2, flags: 1, code: 1, stream: 1),
+            RawConnection.frame(kind: 1, code: 77),
+            [UInt8](repeating: 0xFF, count: 4096),
+        ]
+        for lie in lies {
+            let connection = try RawConnection(port: fixture.server.port)
+            connection.send(lie)
+            #expect(connection.readToEnd() != nil, "the connection stayed open after \(lie.prefix(24))")
+        }
+        // Random bytes, and random bytes behind a valid beginning.
+        var random = SeededGenerator(seed: .random(in: 0...UInt64.max))
+        print("seed \(random.seed)")
+        for _ in 0..<100 * LoadFixture.scale {
+            let connection = try RawConnection(port: fixture.server.port)
+            let noise = (0..<random.below(2000)).map { _ in UInt8.random(in: 0...255, using: &random) }
+            connection.send((random.oneIn(2) ? RawConnection.hello : []) + noise)
+        }
+        var writes = CommitWrites(database: LoadFixture.database)
+        writes.set(LoadFixture.name("c/after"), fields: MapValue([("n", 1)]).documentBytes)
+        try await client.commit(writes)
+        #expect(try await client.getDocument(LoadFixture.name("c/after")) != nil)
+        await client.close()
+        try fixture.expectSoundEnd()
+    }
+}

@@ -1,0 +1,108 @@
+// A real server under load: how tests start it, talk to it and watch its memory.
+
+import DocumentModel
+import FirebaseFirestore
+import FirestoreMessages
+import Foundation
+import TestSupport
+import Testing
+
+/// A server process on a directory of its own.
+final class LoadFixture: Sendable {
+    static let database = try! DatabaseName(project: "load")
+    /// 1, or 20 in a soak.
+    static let scale = ProcessInfo.processInfo.environment["HEARTH_SOAK"] == nil ? 1 : 20
+
+    let directory = TemporaryDirectory("hearth-load")
+    let server: ServerProcess
+
+    init(_ arguments: [String] = []) throws {
+        server = try ServerProcess(data: directory.path(of: "data"), arguments: arguments)
+    }
+
+    func client() throws -> HearthClient {
+        try HearthClient(HearthClient.Configuration(host: server.host, port: UInt16(server.port)))
+    }
+
+    /// Megabytes of the server's own memory: what is no mapped file.
+    func privateMegabytes() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(server.process.identifier)/status", encoding: .utf8)
+        guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix("RssAnon:") }),
+            let kilobytes = line.split(whereSeparator: { !$0.isNumber }).first.flatMap({ Int($0) })
+        else { throw LoadFailure("no RssAnon in /proc") }
+        return kilobytes / 1024
+    }
+
+    /// Stops the server in order and verifies what it left.
+    func expectSoundEnd() throws {
+        #expect(server.stop() == 0, "\(server.process.errors.suffix(2000))")
+        let outcome = try HearthBinary.run(["check", "--data", directory.path(of: "data")])
+        #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
+    }
+
+    static func name(_ path: String) -> String { "\(database.documentsRoot)/\(path)" }
+}
+
+struct LoadFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// A plain blocking socket that writes what a client library never would.
+final class RawConnection {
+    private let descriptor: Int32
+
+    init(port: Int) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(UInt16(port)).bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, size) }
+        }
+        guard result == 0 else { throw LoadFailure("cannot connect: \(String(cString: strerror(errno)))") }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Sends all bytes; false when the server has closed the connection or does not read for ten seconds.
+    @discardableResult
+    func send(_ bytes: [UInt8]) -> Bool {
+        var timeout = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL)) }
+            if count <= 0 { return false }
+            sent += count
+        }
+        return true
+    }
+
+    /// Reads until the server closes the connection or nothing comes for ten seconds; nil in the latter case.
+    func readToEnd() -> [UInt8]? {
+        var timeout = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        var all: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            if count == 0 || (count < 0 && errno == ECONNRESET) { return all }
+            if count < 0 { return nil }
+            all.append(contentsOf: buffer[..<count])
+        }
+    }
+
+    /// A frame of the native protocol; docs/protocol.md, "Frames".
+    static func frame(kind: UInt8, flags: UInt8 = 0, code: UInt16 = 0, stream: UInt32 = 0, length: UInt32? = nil, payload: [UInt8] = []) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for shift in stride(from: 0, to: 32, by: 8) { bytes.append(UInt8(truncatingIfNeeded: (length ?? UInt32(payload.count)) >> shift)) }
+        bytes += [kind, flags, UInt8(truncatingIfNeeded: code), UInt8(code >> 8)]
+        for shift in stride(from: 0, to: 32, by: 8) { bytes.append(UInt8(truncatingIfNeeded: stream >> shift)) }
+        return bytes + payload
+    }
+
+    static let hello = frame(kind: 1, code: 1)
+}
