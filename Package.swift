@@ -77,6 +77,14 @@ let package = Package(
             ],
             path: "Tools/hearth", swiftSettings: strict),
 
+        // A newcomer's tour (Tools/demo) and the benchmarks' workloads (Tools/bench).
+        .executableTarget(
+            name: "hearth-demonstration", dependencies: ["FirebaseFirestore", "FirebaseCore"], path: "Tools/demonstration",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "hearth-bench", dependencies: ["DocumentModel", "DocumentJSON", "FirestoreMessages", "FirebaseFirestore"],
+            path: "Benchmarks/Workloads", swiftSettings: strict),
+
         // Tests mirror Sources.
         .target(
             name: "TestSupport", dependencies: ["DocumentModel"], path: "Tests/TestSupport", swiftSettings: strict),
@@ -94,8 +102,8 @@ let package = Package(
             "FirebaseFirestoreTests",
             ["FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift", "DocumentCoding"]),
         tests("HearthTests", ["FirebaseFirestore", "DocumentModel"]),
-        tests("LoadTests", ["FirebaseFirestore", "DocumentModel"]),
-        tests("AtomicityTests", ["FirebaseFirestore", "DocumentModel"]),
+        tests("LoadTests", ["FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
+        tests("AtomicityTests", ["FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
     ],
     cLanguageStandard: .c11
 )

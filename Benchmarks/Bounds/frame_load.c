@@ -1,0 +1,276 @@
+// Load client of the Hearth protocol (docs/protocol.md): one thread; every connection keeps DEPTH calls under way.
+// usage: frame_load PORT CONNECTIONS DEPTH get|commit DOCS [SECONDS=1.5] [RUNS=3] [SERVER_PID]
+//   get     GetDocument of a random one of the DOCS documents that gen_docs makes, in the collection `books`
+//   commit  Commit of one new book of about 450 encoded bytes, with an id nobody has used; DOCS is the first number
+// Prints one line: connections, depth, requests/s (median, min, max), p50 and p99 latency in us and,
+// given the server's process id, the server's CPU microseconds per request. Any answer but success ends it with status 1.
+#define _GNU_SOURCE
+#include "frames.h"
+#include <sys/epoll.h>
+
+enum {
+    MAX_DEPTH = 256,
+    FINE = 32,
+    BUCKETS = 64 * FINE,
+    MAX_RUNS = 64,
+    FRAME_HEADER = 12,
+    ROOM = 1 << 20,
+    KIND_HELLO = 1,
+    KIND_REQUEST = 2,
+    KIND_MESSAGE = 3,
+    KIND_STATUS = 5,
+    KIND_WINDOW = 7,
+    FLAG_END = 1,
+    METHOD_GET = 1,
+    METHOD_COMMIT = 8
+};
+
+static const char DATABASE[] = "projects/bench/databases/(default)";
+
+typedef struct {
+    int fd;
+    uint32_t next_stream;
+    size_t filled;
+    uint64_t sent_at[MAX_DEPTH]; // by stream number, modulo
+    uint8_t *in;
+} Connection;
+
+static uint64_t histogram[BUCKETS], replies, documents, next_document;
+static int is_commit;
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t next_random(void) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+static unsigned bucket_of(uint64_t value) {
+    if (value < FINE) return (unsigned)value;
+    unsigned high = 63 - (unsigned)__builtin_clzll(value);
+    return (high - 4) * FINE + (unsigned)((value >> (high - 5)) & (FINE - 1));
+}
+
+static uint64_t value_of(unsigned bucket) {
+    if (bucket < 2 * FINE) return bucket;
+    return (uint64_t)(FINE + bucket % FINE) << (bucket / FINE - 1);
+}
+
+static double quantile_us(double q) {
+    uint64_t total = 0, seen = 0;
+    for (unsigned i = 0; i < BUCKETS; i++) total += histogram[i];
+    for (unsigned i = 0; i < BUCKETS; i++)
+        if ((seen += histogram[i]) > (uint64_t)(q * (double)total)) return (double)value_of(i) / 1e3;
+    return 0;
+}
+
+static double cpu_seconds_of(int pid) {
+    char path[64];
+    unsigned long user = 0, system = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "r");
+    if (!file) return 0;
+    if (fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2) user = system = 0;
+    fclose(file);
+    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+// Protobuf, written from the back so that every length is known when its turn comes.
+typedef struct {
+    uint8_t bytes[4096];
+    size_t at;
+} Back;
+
+static void put(Back *b, const void *bytes, size_t count) { memcpy(b->bytes + (b->at -= count), bytes, count); }
+static void put_byte(Back *b, unsigned byte) { b->bytes[--b->at] = (uint8_t)byte; }
+static void put_varint(Back *b, uint64_t value) {
+    uint8_t bytes[10];
+    size_t count = 0;
+    do bytes[count++] = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+    while (value >>= 7);
+    put(b, bytes, count);
+}
+// Everything from `at` to `end` becomes the payload of a length-delimited field.
+static void wrap(Back *b, unsigned tag, size_t end) {
+    put_varint(b, end - b->at);
+    put_varint(b, tag);
+}
+static void put_string(Back *b, unsigned tag, const char *text) {
+    size_t end = b->at;
+    put(b, text, strlen(text));
+    wrap(b, tag, end);
+}
+// A map entry whose value's bytes stand from `at` to `end`.
+static void put_entry(Back *b, unsigned tag, const char *key, size_t end) {
+    wrap(b, 0x12, end);
+    put_string(b, 0x0a, key);
+    wrap(b, tag, end);
+}
+static void put_text(Back *b, unsigned tag, const char *key, const char *text) {
+    size_t end = b->at;
+    put_string(b, 17 << 3 | 2, text);
+    put_entry(b, tag, key, end);
+}
+
+// A book's fields in canonical order (author, pages, published, tags, title, urls), last first.
+static void put_book(Back *b, uint64_t number) {
+    char text[96];
+    size_t end = b->at, map_end = end;
+    snprintf(text, sizeof text, "https://ace.example/titles/%u", (unsigned)(number & 0xffff));
+    put_text(b, 0x0a, "publisher", text);
+    snprintf(text, sizeof text, "https://books.example/p/%u", (unsigned)(number >> 16 & 0xffff));
+    put_text(b, 0x0a, "preview", text);
+    snprintf(text, sizeof text, "https://books.example/c/%u.png", (unsigned)(number >> 32 & 0xffff));
+    put_text(b, 0x0a, "cover", text);
+    wrap(b, 0x32, map_end);
+    put_entry(b, 0x12, "urls", end);
+    snprintf(text, sizeof text, "The quiet garden of stone %u", (unsigned)(number % 100000));
+    put_text(b, 0x12, "title", text);
+    end = b->at;
+    size_t array_end = end;
+    static const char *const labels[] = {"classic", "hainish", "gender", "history", "fiction"};
+    static const char *const colors[] = {"gold", "indigo", "green", "white", "red"};
+    for (int i = 0; i < 5; i++) {
+        size_t element_end = b->at;
+        put_text(b, 0x0a, "label", labels[i]);
+        put_text(b, 0x0a, "color", colors[i]);
+        wrap(b, 0x32, element_end);
+        wrap(b, 0x0a, element_end);
+    }
+    wrap(b, 0x4a, array_end);
+    put_entry(b, 0x12, "tags", end);
+    put_text(b, 0x12, "published", "1969-03-01T10:00:00Z");
+    end = b->at;
+    put_varint(b, 100 + number % 900);
+    put_byte(b, 0x10);
+    put_entry(b, 0x12, "pages", end);
+    put_text(b, 0x12, "author", "Ursula Kroeber Le Guin");
+}
+
+static size_t write_request(Connection *c, uint8_t *out, uint64_t now) {
+    Back b = {.at = sizeof b.bytes};
+    char id[ID_LENGTH + 1] = {0}, name[160];
+    uint64_t number = is_commit ? next_document++ : next_random() % documents;
+    write_random_id(id, number);
+    snprintf(name, sizeof name, "%s/documents/%s/%s", DATABASE, is_commit ? "written" : "books", id);
+    size_t end = b.at;
+    if (is_commit) {
+        put_book(&b, mix64(number));
+        put_string(&b, 0x0a, name);
+        wrap(&b, 0x0a, end); // Write.update
+        wrap(&b, 0x12, end); // CommitRequest.writes
+        put_string(&b, 0x0a, DATABASE);
+    } else {
+        put_string(&b, 0x0a, name);
+    }
+    uint32_t length = (uint32_t)(sizeof b.bytes - b.at);
+    uint16_t code = is_commit ? METHOD_COMMIT : METHOD_GET;
+    memcpy(out, &length, 4);
+    out[4] = KIND_REQUEST;
+    out[5] = FLAG_END;
+    memcpy(out + 6, &code, 2);
+    memcpy(out + 8, &c->next_stream, 4);
+    memcpy(out + FRAME_HEADER, b.bytes + b.at, length);
+    c->sent_at[(c->next_stream >> 1) % MAX_DEPTH] = now;
+    c->next_stream += 2;
+    return FRAME_HEADER + length;
+}
+
+static void send_all(int fd, const uint8_t *bytes, size_t length) {
+    size_t at = 0;
+    while (at < length) {
+        ssize_t wrote = write(fd, bytes + at, length - at);
+        if (wrote < 0 && errno != EAGAIN) DIE("write: %s", strerror(errno));
+        if (wrote > 0) at += (size_t)wrote;
+    }
+}
+
+static void send_requests(Connection *c, int count) {
+    static uint8_t requests[MAX_DEPTH * 1024];
+    uint64_t now = now_ns();
+    size_t length = 0;
+    for (int i = 0; i < count; i++) length += write_request(c, requests + length, now);
+    send_all(c->fd, requests, length);
+}
+
+static void receive(Connection *c) {
+    ssize_t got = read(c->fd, c->in + c->filled, ROOM - c->filled);
+    if (got <= 0) DIE("the server closed a connection");
+    c->filled += (size_t)got;
+    uint64_t now = now_ns();
+    size_t at = 0;
+    int count = 0;
+    while (c->filled - at >= FRAME_HEADER) {
+        uint32_t length, stream;
+        memcpy(&length, c->in + at, 4);
+        memcpy(&stream, c->in + at + 8, 4);
+        if (length > ROOM - FRAME_HEADER) DIE("a frame of %u bytes", length);
+        if (c->filled - at < FRAME_HEADER + length) break;
+        uint8_t kind = c->in[at + 4], flags = c->in[at + 5];
+        if (kind == KIND_STATUS) {
+            uint16_t code;
+            memcpy(&code, c->in + at + 6, 2);
+            if (code) DIE("status %u: %.*s", code, (int)length, (char *)c->in + at + FRAME_HEADER);
+        }
+        if (kind == KIND_MESSAGE && !(flags & FLAG_END)) DIE("a unary answer that goes on");
+        if (kind == KIND_MESSAGE || kind == KIND_STATUS) {
+            histogram[bucket_of(now - c->sent_at[(stream >> 1) % MAX_DEPTH])]++;
+            count++;
+        } else if (kind != KIND_HELLO && kind != KIND_WINDOW) {
+            DIE("unexpected frame kind %u", kind);
+        }
+        at += FRAME_HEADER + length;
+    }
+    if (at && at < c->filled) memmove(c->in, c->in + at, c->filled - at);
+    c->filled -= at;
+    replies += (uint64_t)count;
+    if (count) send_requests(c, count);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 6) DIE("usage: frame_load PORT CONNECTIONS DEPTH get|commit DOCS [SECONDS=1.5] [RUNS=3] [SERVER_PID]");
+    int connections = atoi(argv[2]), depth = atoi(argv[3]), one = 1;
+    is_commit = !strcmp(argv[4], "commit");
+    documents = next_document = strtoull(argv[5], NULL, 10);
+    double seconds = argc > 6 ? atof(argv[6]) : 1.5;
+    int runs = argc > 7 ? atoi(argv[7]) : 3, pid = argc > 8 ? atoi(argv[8]) : 0;
+    if (depth < 1 || depth > MAX_DEPTH || runs < 1 || runs > MAX_RUNS || !documents) DIE("depth 1...%d, runs 1...%d, documents > 0", MAX_DEPTH, MAX_RUNS);
+    int loop = epoll_create1(0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    for (int i = 0; i < connections; i++) {
+        Connection *c = calloc(1, sizeof *c);
+        c->in = malloc(ROOM);
+        c->next_stream = 1;
+        c->fd = socket(AF_INET, SOCK_STREAM, 0);
+        if (connect(c->fd, (struct sockaddr *)&address, sizeof address)) DIE("cannot connect");
+        setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
+        epoll_ctl(loop, EPOLL_CTL_ADD, c->fd, &event);
+        const uint8_t hello[FRAME_HEADER] = {0, 0, 0, 0, KIND_HELLO, 0, 1, 0, 0, 0, 0, 0};
+        send_all(c->fd, hello, sizeof hello);
+        send_requests(c, depth);
+    }
+    double rate[MAX_RUNS], p50[MAX_RUNS], p99[MAX_RUNS], cpu[MAX_RUNS];
+    for (int run = -1; run < runs; run++) { // run -1 warms up
+        memset(histogram, 0, sizeof histogram);
+        replies = 0;
+        double cpu_before = cpu_seconds_of(pid);
+        uint64_t start = now_ns(), limit = (uint64_t)((run < 0 ? 0.3 : seconds) * 1e9);
+        while (now_ns() - start < limit) {
+            struct epoll_event events[256];
+            int count = epoll_wait(loop, events, 256, 100);
+            for (int i = 0; i < count; i++) receive(events[i].data.ptr);
+        }
+        if (run < 0) continue;
+        rate[run] = (double)replies / seconds_since(start);
+        p50[run] = quantile_us(0.5);
+        p99[run] = quantile_us(0.99);
+        cpu[run] = (cpu_seconds_of(pid) - cpu_before) * 1e6 / (double)replies;
+    }
+    double *all[] = {rate, p50, p99, cpu};
+    for (int i = 0; i < 4; i++) qsort(all[i], (size_t)runs, sizeof(double), compare_double);
+    printf("conns %3d depth %2d: %9.0f req/s (%.0f-%.0f)  p50 %8.1f us  p99 %8.1f us  server cpu %6.2f us/req\n", connections, depth,
+           rate[runs / 2], rate[0], rate[runs - 1], p50[runs / 2], p99[runs / 2], cpu[runs / 2]);
+    return 0;
+}

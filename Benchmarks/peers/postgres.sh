@@ -1,0 +1,52 @@
+#!/bin/sh
+# PostgreSQL on loopback, under the same durability: COPY of documents into a jsonb table with its key, durable inserts, and
+# serializable transfers between 1,000 accounts.
+#
+# usage: postgres.sh SCRATCH_DIR DOCS_TSV [SECONDS=5]
+#   SCRATCH_DIR  a cluster is made there and removed at the end
+#   DOCS_TSV     documents as `gen_docs COUNT csv` prints them
+# Run as root (the server runs as the user postgres). Prints lines of "name<TAB>value<TAB>unit".
+set -eu
+dir=$1 docs=$2 secs=${3:-5} port=54329
+bin=$(ls -d /usr/lib/postgresql/*/bin | tail -1)
+as() { su postgres -c "$*"; }
+sql() { echo "set client_min_messages=warning; $1" | as "psql -h $dir -p $port -qAtX -d postgres"; }
+
+rm -rf "$dir/cluster"
+mkdir -p "$dir"
+chown postgres "$dir"
+as "$bin/initdb -D $dir/cluster -A trust >/dev/null"
+printf '%s\n' "port=$port" "listen_addresses='127.0.0.1'" "unix_socket_directories='$dir'" shared_buffers=1GB max_wal_size=8GB \
+    checkpoint_timeout=30min >>"$dir/cluster/postgresql.conf"
+as "$bin/pg_ctl -D $dir/cluster -l $dir/log -w start >/dev/null"
+trap 'as "$bin/pg_ctl -D $dir/cluster -m immediate stop >/dev/null"; rm -rf "$dir/cluster"' EXIT
+
+count=$(wc -l <"$docs")
+sql "create table docs(id text primary key, doc jsonb)"
+as "psql -h $dir -p $port -qAtX -d postgres -c '\\timing on' -c \"copy docs from '$docs'\"" |
+    awk -v n="$count" '/Time/ {printf "copy\t%.0f\tdocuments/s\n", n / $2 * 1000}'
+
+sql "create table inserted(id text primary key, doc jsonb); create table accounts(id int primary key, balance int);
+     insert into accounts select i, 1000 from generate_series(0, 999) i; vacuum analyze accounts"
+# pgbench would take ":00" of a time for a variable, so the colons of the time are dropped.
+doc=$(head -1 "$docs" | cut -f2 | sed 's/:00:00Z/0000Z/')
+echo "insert into inserted values (md5(random()::text || clock_timestamp()::text), '$doc');" >"$dir/insert.sql"
+cat >"$dir/transfer.sql" <<'SQL'
+\set a random(0, 999)
+\set b random(0, 999)
+begin isolation level serializable;
+select balance from accounts where id = :a;
+select balance from accounts where id = :b;
+update accounts set balance = balance - 1 where id = :a;
+update accounts set balance = balance + 1 where id = :b;
+commit;
+SQL
+chown postgres "$dir"/*.sql
+bench() { # bench NAME FILE CLIENTS
+    for _ in 1 2 3; do
+        as "pgbench -h $dir -p $port -n -M prepared -T $secs -f $2 -c $3 --max-tries=1000 postgres" 2>/dev/null | awk '/^tps/ {print $3}'
+    done | sort -n | sed -n 2p | awk -v n="$1" '{printf "%s\t%.0f\t/s\n", n, $1}'
+}
+bench insert-1 "$dir/insert.sql" 1
+bench insert-16 "$dir/insert.sql" 16
+bench transfer-16 "$dir/transfer.sql" 16
