@@ -30,16 +30,16 @@ struct FieldTest: Sendable {
 
     let path: FieldPath
     let condition: Condition
-    /// A canonical `Value` message; null where the condition has no operand or a list of them.
+    /// A canonical `Value` message, for list operators that of the list; null where the condition has no operand.
     private let operand: EncodedValue
     private let operandClass: TypeClass
     private let list: [EncodedValue]
-    /// The condition as the plan shows it.
-    let description: String
+    /// The operator as the plan shows it.
+    private let symbol: String
 
     init(_ path: FieldPath, _ operation: UnaryOperator) {
         self.path = path
-        description = "\(path) \(operation.name)"
+        symbol = operation.name
         operand = .null
         operandClass = .null
         list = []
@@ -55,7 +55,7 @@ struct FieldTest: Sendable {
     init(_ path: FieldPath, _ operation: FieldOperator, _ operand: EncodedValue) throws(RequestError) {
         self.path = path
         self.operand = operand
-        description = "\(path) \(operation.symbol) \(operand.text)"
+        symbol = operation.symbol
         guard let value = WireValue(operand.span) else {
             throw .invalidArgument("The operand of \(operation.name) on field \(path) has no type.")
         }
@@ -87,6 +87,14 @@ struct FieldTest: Sendable {
             case .notIn: members.contains(where: \.isNull) ? .never : .notIn
             case .arrayContains, .arrayContainsAny: .containsAny
             }
+    }
+
+    /// The condition as the plan shows it.
+    var description: String {
+        switch condition {
+        case .isNull, .isNaN, .isNotNull, .isNotNaN: "\(path) \(symbol)"
+        default: "\(path) \(symbol) \(operand.text)"
+        }
     }
 
     /// Whether the field exists and meets the condition.

@@ -81,12 +81,23 @@ struct FilterShape: Sendable, Equatable {
 }
 
 enum FilterRules {
-    /// Throws the first rule that the filter breaks.
+    /// Throws unless a query's filter, orders and parent together stay within the limit of a query's parts.
     ///
     /// - Parameters:
-    ///   - orders: orders that the client wrote; they count against the limit of a query's parts.
+    ///   - orders: orders that the client wrote.
     ///   - isBelowDocument: whether the query's parent is a document, which counts as one part.
-    static func check(_ filter: Filter, orders: Int, isBelowDocument: Bool) throws(RequestError) {
+    static func checkParts(_ filter: Filter?, orders: Int, isBelowDocument: Bool) throws(RequestError) {
+        let conditions = filter.map { FilterShape($0).conditions } ?? 0
+        let (parts, overflow) = conditions.addingReportingOverflow(orders + (isBelowDocument ? 1 : 0))
+        if overflow || parts > Limits.filtersAndOrders {
+            throw .invalidArgument(
+                "A query may have at most \(Limits.filtersAndOrders) filters and orders in disjunctive normal form; "
+                    + "this query has \(overflow ? "too many to count" : "\(parts)").")
+        }
+    }
+
+    /// Throws the first rule that the filter breaks.
+    static func check(_ filter: Filter) throws(RequestError) {
         let shape = FilterShape(filter)
         if shape.disjunctions > Limits.disjunctions {
             throw .invalidArgument(
@@ -98,12 +109,6 @@ enum FilterRules {
         }
         if shape.mixesNotIn {
             throw .invalidArgument("'NOT_IN' cannot be combined with 'IN' or 'ARRAY_CONTAINS_ANY' in a disjunction.")
-        }
-        let parts = shape.conditions + orders + (isBelowDocument ? 1 : 0)
-        if parts > Limits.filtersAndOrders {
-            throw .invalidArgument(
-                "A query may have at most \(Limits.filtersAndOrders) filters and orders in disjunctive normal form; "
-                    + "this query has \(parts).")
         }
         var exclusions = 0
         var inequalityFields: Set<FieldPath> = []

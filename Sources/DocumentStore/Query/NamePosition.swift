@@ -52,12 +52,13 @@ struct NameTest: Sendable {
     let operation: FieldOperator
     /// One position, or those of a list.
     let positions: [NamePosition]
+    private let operand: EncodedValue
     /// The condition as the plan shows it.
-    let description: String
+    var description: String { "__name__ \(operation.symbol) \(operand.text)" }
 
     init(_ operation: FieldOperator, _ operand: EncodedValue, database: DatabaseName) throws(RequestError) {
         self.operation = operation
-        description = "__name__ \(operation.symbol) \(operand.text)"
+        self.operand = operand
         var positions: [NamePosition] = []
         switch operation {
         case .arrayContains, .arrayContainsAny:

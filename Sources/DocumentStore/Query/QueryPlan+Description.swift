@@ -10,6 +10,7 @@ extension QueryPlan: CustomStringConvertible {
         if offset > 0 { window.append("offset \(offset)") }
         if let limit { window.append("limit \(limit)") }
         if !window.isEmpty { stages.append(window.joined(separator: ", ")) }
+        if case .nearest(let search) = strategy { stages.append("nearest \(search)") }
         if case .sort(let orders) = strategy {
             let names = orders.map(\.description).joined(separator: ", ")
             let bound = limit.map { ", first \(offset + $0)" } ?? ""

@@ -8,8 +8,8 @@
 //           └─ filter a > 5 AND b == "x"
 //              └─ scan collection users
 //
-// There are two strategies. A query in name order streams: its results come as the scan meets them. Any other is sorted:
-// the scan offers every match to `SortedRows`, and the results come when the scan is through.
+// A query in name order streams: its results come as the scan meets them. Any other is sorted, by its orders or by the
+// distance from a vector: the scan offers every match to `SortedRows`, and the results come when the scan is through.
 
 package import DocumentModel
 
@@ -33,6 +33,8 @@ package struct QueryPlan: Sendable {
         case stream(SortDirection)
         /// Results sorted by these orders.
         case sort([Order])
+        /// Results sorted by their distance from a vector.
+        case nearest(NearestSearch)
     }
 
     /// The database queried.
@@ -85,15 +87,11 @@ package struct QueryPlan: Sendable {
     ) throws(RequestError) {
         let parent = try ResourceNameView(resource: parent)
         let database = DatabaseName(of: parent)
-        if query.findNearest != nil {
-            throw RequestError(.unimplemented, "find_nearest is not supported yet.")
-        }
         if query.offset < 0 { throw .invalidArgument("The offset of a query cannot be negative.") }
         if let limit = query.limit, limit < 0 { throw .invalidArgument("The limit of a query cannot be negative.") }
         let scope = try QueryScope(query.from, parent: parent)
-        if let filter = query.filter {
-            try FilterRules.check(filter, orders: query.orderBy.count, isBelowDocument: parent.isDocument)
-        }
+        if let filter = query.filter { try FilterRules.check(filter) }
+        try FilterRules.checkParts(query.filter, orders: query.orderBy.count, isBelowDocument: parent.isDocument)
         try QueryPlan.checkNameOnly(query, scope)
         let filter = try query.filter.map { (filter) throws(RequestError) in
             try CompiledFilter(filter, database: database)
@@ -104,23 +102,29 @@ package struct QueryPlan: Sendable {
         if let totalling, !totalling.isEmpty {
             try QueryPlan.checkTotalCursors(query, inequalityFields)
         }
+        let nearest = try query.findNearest.map { (stage) throws(RequestError) in
+            try NearestSearch(stage, of: query)
+        }
         let cursors = try CursorRange(startAt: query.startAt, endAt: query.endAt, order: order, database: database)
         self.init(
             database: database,
             matcher: QueryMatcher(scope: scope, filter: filter ?? .all, order: order, cursors: cursors),
-            query, options: options, isTotal: totalling != nil)
+            query, nearest, options: options, totalling: totalling)
     }
 
     private init(
-        database: DatabaseName, matcher: QueryMatcher, _ query: StructuredQuery, options: QueryOptions, isTotal: Bool
+        database: DatabaseName, matcher: QueryMatcher, _ query: StructuredQuery, _ nearest: NearestSearch?,
+        options: QueryOptions, totalling: [FieldPath]?
     ) {
         self.database = database
         self.matcher = matcher
         self.options = options
         offset = Int(query.offset)
-        limit = query.limit.map(Int.init)
+        limit = nearest?.limit ?? query.limit.map(Int.init)
         selection = FieldSelection(query.select)
-        strategy = QueryPlan.strategy(matcher, isUnorderedTotal: isTotal && query.offset == 0 && query.limit == nil)
+        // A count does not depend on the order, nor does any total over everything that matches.
+        let isUnordered = totalling.map { $0.isEmpty || (query.offset == 0 && query.limit == nil) } ?? false
+        strategy = nearest.map(Strategy.nearest) ?? QueryPlan.strategy(matcher, isUnordered: isUnordered)
         names = QueryPlan.names(matcher, query, database)
         points = QueryPlan.points(matcher, names)
     }
@@ -152,9 +156,8 @@ package struct QueryPlan: Sendable {
         }
     }
 
-    private static func strategy(_ matcher: QueryMatcher, isUnorderedTotal: Bool) -> Strategy {
-        // Totals over everything that matches do not depend on the order, only on the ordered fields' existence.
-        if isUnorderedTotal, matcher.cursors.isEverything { return .stream(.ascending) }
+    private static func strategy(_ matcher: QueryMatcher, isUnordered: Bool) -> Strategy {
+        if isUnordered { return .stream(.ascending) }
         var orders = matcher.order.components
         if matcher.cursors.isEverything {
             // A field that the filter holds to one value does not tell results apart.

@@ -79,7 +79,7 @@ package struct QueryRun: ~Copyable, Sendable {
         if window.isClosed { return .finished }
         switch plan.strategy {
         case .stream: return try nextStreamed(&scanner, emit)
-        case .sort: return try nextSorted(&scanner, emit)
+        case .sort, .nearest: return try nextSorted(&scanner, emit)
         }
     }
 

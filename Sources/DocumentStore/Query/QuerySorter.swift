@@ -16,6 +16,7 @@ struct QuerySorter: ~Copyable, Sendable {
     private let comparesCursors: Bool
     private let bytesMax: Int
     private let orders: [Order]
+    private let nearest: NearestSearch?
     private var phase = Phase.giving
     private var rows: SortedRows
     /// The rows of the last pass; those before `position` have been given out.
@@ -33,7 +34,11 @@ struct QuerySorter: ~Copyable, Sendable {
         selection = plan.selection
         comparesCursors = plan.comparesCursors
         bytesMax = plan.options.sortBufferBytes
-        if case .sort(let orders) = plan.strategy { self.orders = orders } else { orders = [] }
+        switch plan.strategy {
+        case .stream: (orders, nearest) = ([], nil)
+        case .sort(let orders): (self.orders, nearest) = (orders, nil)
+        case .nearest(let search): (orders, nearest) = ([], search)
+        }
         rows = SortedRows(rowsMax: 1, bytesMax: 0)
     }
 
@@ -68,20 +73,36 @@ struct QuerySorter: ~Copyable, Sendable {
             else { return }
         }
         key.reset(keeping: 1 << 16)
-        guard SortKey.append(path: path, fields: document.fields, order: orders, into: &key) else { return }
+        var distance: Double?
+        if let nearest {
+            guard let found = nearest.distance(of: document.fields) else { return }
+            distance = found
+            nearest.appendKey(found, path: path, into: &key)
+        } else {
+            guard SortKey.append(path: path, fields: document.fields, order: orders, into: &key) else { return }
+        }
         if let after, key.bytes.compareBytes(after.byteSpan) <= 0 { return }
         guard rows.wants(key: key.bytes) else { return }
         payload.reset(keeping: 1 << 20)
         payload.append(path)
-        if let selection {
-            selection.append(document.fields, into: &payload)
+        if let nearest, let distance, nearest.addsField {
+            let fields = nearest.fields(document.fields, with: distance)
+            appendSelected(fields.byteSpan)
         } else {
-            payload.append(document.fields)
+            appendSelected(document.fields)
         }
         rows.insert(
             SortedRow(
                 key: key.copyBytes(), payload: payload.copyBytes(), pathCount: path.byteCount,
                 createMicroseconds: document.createMicroseconds, updateMicroseconds: document.updateMicroseconds))
+    }
+
+    private mutating func appendSelected(_ fields: RawSpan) {
+        if let selection {
+            selection.append(fields, into: &payload)
+        } else {
+            payload.append(fields)
+        }
     }
 
     /// Ends a pass: its rows are ready to be taken.

@@ -30,7 +30,8 @@ enum SortKey {
     private static let names: UInt8 = 1
     private static let namesAfter: UInt8 = 2
 
-    private static func append(path: RawSpan, descending: Bool, into writer: inout WireWriter) {
+    /// Appends the key of a name alone.
+    static func append(path: RawSpan, descending: Bool, into writer: inout WireWriter) {
         let start = writer.count
         writer.append(byte: names)
         ValueKey.append(path: path, into: &writer)

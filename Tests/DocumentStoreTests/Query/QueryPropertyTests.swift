@@ -47,4 +47,23 @@ struct QueryPropertyTests {
                 Set(accepted.map(\.path)) == Set(expected.map(\.path)), "seed \(seed), round \(round), plan:\n\(plan)")
         }
     }
+
+    @Test("Counts are the number of results, whatever the bound", arguments: 200..<206 as Range<UInt64>)
+    func counts(seed: UInt64) throws {
+        var random = RandomQueries(seed: seed)
+        for round in 0..<40 {
+            let documents = random.documents()
+            let (query, parent) = random.query()
+            let upTo: Int64? = random.random.generator.oneIn(2) ? Int64(1 + random.random.generator.below(5)) : nil
+            let root = Array((parent.isEmpty ? testRoot : "\(testRoot)/\(parent)").utf8)
+            var run = try AggregationRun(
+                StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: upTo))]),
+                parent: root.byteSpan)
+            var scanner = MemoryScanner(documents)
+            while try run.next(&scanner) != .finished {}
+            let number = Int64(NaiveQuery.results(query, parent: parent, of: documents).count)
+            let expected = EncodedValue(.integer(min(number, upTo ?? .max)))
+            #expect(run.result[0].value == expected, "seed \(seed), round \(round), plan:\n\(run.plan)")
+        }
+    }
 }

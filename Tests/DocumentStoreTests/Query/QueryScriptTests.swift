@@ -8,7 +8,9 @@ import Testing
 struct QueryScriptTests {
     @Test(
         "Scripts print what they say",
-        arguments: ["filters", "orders", "cursors", "names", "groups", "plans", "rules", "projections", "aggregations"])
+        arguments: [
+            "filters", "orders", "cursors", "names", "groups", "plans", "rules", "projections", "aggregations", "nearest",
+        ])
     func script(name: String) throws {
         var session = QuerySession()
         try GoldenScript("QueryScripts/\(name)", besides: #filePath).run { try session.execute($0) }

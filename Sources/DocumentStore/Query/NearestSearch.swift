@@ -1,0 +1,109 @@
+// Nearest-neighbour search: which documents' vectors lie closest to a given one. Rules: semantics page, section 5.
+//
+// Exact: every document that passes the filter is measured, and the closest are kept as rows of a sorted query whose key
+// is the distance, then the name.
+
+import DocumentModel
+
+/// The last stage of a vector query.
+struct NearestSearch: Sendable, Equatable {
+    private let field: FieldPath
+    private let vector: [Double]
+    private let measure: FindNearest.DistanceMeasure
+    let limit: Int
+    private let resultField: FieldPath?
+    private let threshold: Double?
+
+    /// Reads the stage.
+    ///
+    /// - Throws: `INVALID_ARGUMENT` for an operand that is no vector, or a query with other ideas about its order.
+    init(_ stage: FindNearest, of query: StructuredQuery) throws(RequestError) {
+        guard let elements = (try? Value(wire: stage.queryVector.span))?.vectorElements, !elements.isEmpty else {
+            throw .invalidArgument("The query_vector of find_nearest must be a vector with at least one dimension.")
+        }
+        if query.startAt != nil || query.endAt != nil {
+            throw .invalidArgument("find_nearest cannot be combined with cursors.")
+        }
+        if !query.orderBy.isEmpty || query.offset != 0 {
+            throw .invalidArgument("find_nearest cannot be combined with order_by or offset.")
+        }
+        if stage.vectorField.isDocumentName || stage.distanceResultField?.isDocumentName == true {
+            throw .invalidArgument("find_nearest cannot use __name__ as a field.")
+        }
+        field = stage.vectorField
+        vector = elements
+        measure = stage.distanceMeasure
+        limit = Int(min(stage.limit, query.limit ?? .max))
+        resultField = stage.distanceResultField
+        threshold = stage.distanceThreshold
+    }
+
+    /// Whether results carry their distance.
+    var addsField: Bool { resultField != nil }
+
+    /// How far a document lies from the query's vector.
+    ///
+    /// - Returns: nil if the document has no vector of the same dimension there, if its distance is no number (the cosine
+    ///   of a zero vector), or if it lies beyond the threshold.
+    func distance(of fields: RawSpan) -> Double? {
+        guard let value = DocumentBytes.value(at: field, in: fields), let wire = WireValue(value),
+            wire.typeClass == .vector, VectorBytes.dimension(mapEntries: wire.payload) == vector.count
+        else { return nil }
+        var elements = VectorBytes.elements(mapEntries: wire.payload)
+        var dot = 0.0
+        var squares = 0.0
+        var ownSquares = 0.0
+        var differences = 0.0
+        for own in vector {
+            guard let element = elements.next(), let other = WireValue(element)?.double else { return nil }
+            dot += own * other
+            squares += other * other
+            ownSquares += own * own
+            differences += (own - other) * (own - other)
+        }
+        let distance =
+            switch measure {
+            case .euclidean: differences.squareRoot()
+            case .cosine: 1 - dot / (ownSquares.squareRoot() * squares.squareRoot())
+            case .dotProduct: dot
+            }
+        if distance.isNaN { return nil }
+        guard let threshold else { return distance }
+        return (measure == .dotProduct ? distance >= threshold : distance <= threshold) ? distance : nil
+    }
+
+    /// Appends the sort key: closest first, which for dot products is the largest first; then by name.
+    func appendKey(_ distance: Double, path: RawSpan, into writer: inout WireWriter) {
+        let start = writer.count
+        KeyEncoding.append(number: .double(distance), into: &writer)
+        if measure == .dotProduct { writer.invertBits(from: start) }
+        SortKey.append(path: path, descending: false, into: &writer)
+    }
+
+    /// The document's fields with the distance added, in the place of a field of that name.
+    func fields(_ fields: RawSpan, with distance: Double) -> [UInt8] {
+        guard let resultField else { return [UInt8](copying: fields) }
+        let value = Value.double(distance).wireBytes
+        var writer = WireWriter(capacity: fields.byteCount + 64)
+        let edits = FieldEdits([FieldEdit(path: resultField, value: 0..<value.count)])
+        // Stored documents are well formed: nothing throws.
+        guard (try? edits.apply(to: fields, values: value.byteSpan, into: &writer)) != nil else {
+            return [UInt8](copying: fields)
+        }
+        return writer.copyBytes()
+    }
+}
+
+extension NearestSearch: CustomStringConvertible {
+    var description: String {
+        let name =
+            switch measure {
+            case .euclidean: "EUCLIDEAN"
+            case .cosine: "COSINE"
+            case .dotProduct: "DOT_PRODUCT"
+            }
+        let bound = threshold.map { ", \(measure == .dotProduct ? ">=" : "<=") \($0)" } ?? ""
+        let result = resultField.map { ", as \($0)" } ?? ""
+        return "\(limit) to \(field) by \(name) of \(vector.count) dimensions\(bound)\(result)"
+    }
+}
