@@ -12,7 +12,7 @@ import Testing
 @Suite("Crashes", .serialized)
 struct CrashTests {
     /// Flags that make checkpoints frequent, so that many kills fall into one.
-    static let frequentCheckpoints = ["--overlay-bytes", "1MiB"]
+    static let frequentCheckpoints = ["--overlay", "1MiB"]
 
     /// How far one writer has come.
     private final class Writer: Sendable {

@@ -118,9 +118,11 @@ package final class ServerProcess: Sendable {
     package let host = "127.0.0.1"
     package let port: Int
 
-    /// Starts a server on a port that the system picks and waits for its ready line.
-    package init(data: String, arguments: [String] = [], environment: [String: String] = [:]) throws {
-        process = HearthProcess(["serve", "--data", data, "--port", "0"] + arguments, environment: environment)
+    /// Starts a server and waits for its ready line; with port 0 the system picks one.
+    package init(
+        data: String, port: Int = 0, arguments: [String] = [], environment: [String: String] = [:]
+    ) throws {
+        process = HearthProcess(["serve", "--data", data, "--port", String(port)] + arguments, environment: environment)
         try process.start()
         guard let line = process.waitForLine(prefix: "hearth ready on "),
             let port = line.split(separator: ":").last.flatMap({ Int($0) })

@@ -20,7 +20,7 @@ final class Arena: Sendable {
 
     /// Starts a server. With `port` 0 the system picks one.
     func start(port: Int = 0, _ arguments: [String] = []) throws -> ServerProcess {
-        try ServerProcess(data: data, arguments: (port == 0 ? [] : ["--port", String(port)]) + arguments)
+        try ServerProcess(data: data, port: port, arguments: arguments)
     }
 
     /// A client that gives up on a call after `timeout`.
