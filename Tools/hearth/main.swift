@@ -3,7 +3,8 @@
 import Glibc
 
 let router = CommandRouter(subcommands: [
-    ServeCommand.self, CheckCommand.self, BackupCommand.self, RestoreCommand.self, LoadCommand.self, ExportCommand.self,
+    ServeCommand.self, GetCommand.self, QueryCommand.self, LoadCommand.self, ExportCommand.self, CheckCommand.self,
+    BackupCommand.self, RestoreCommand.self,
 ])
 let arguments = Array(CommandLine.arguments.dropFirst())
 if let status = router.runOnMainThread(arguments) { exit(status) }

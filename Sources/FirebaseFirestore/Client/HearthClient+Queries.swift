@@ -34,6 +34,15 @@ extension HearthClient {
             }, completion: completion)
     }
 
+    /// Computes totals; the result holds the bytes of a `Value` message for each alias.
+    nonisolated(nonsending) package func runAggregation(
+        _ request: RunAggregationQueryRequest, options: HearthClient.CallOptions = .standard
+    ) async throws(RequestError) -> [String: [UInt8]] {
+        try await withUnsafeContinuation { continuation in
+            collectAggregation(request, options: options) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
     /// Runs a query and gathers its documents in memory; for results that may be large use `queryStream`.
     nonisolated(nonsending) package func runQuery(
         _ request: RunQueryRequest, options: HearthClient.CallOptions = .standard

@@ -109,7 +109,8 @@ struct ArgumentParser {
         let repeats = words.last?.contains("...") ?? false
         let isOptional = words.last?.hasPrefix("[") ?? false
         if given.count < words.count - (isOptional ? 1 : 0) {
-            throw UsageError(message: "\(words[given.count]) is missing")
+            let word = words[given.count].filter { $0 != "." && $0 != "[" && $0 != "]" }
+            throw UsageError(message: "\(word) is missing")
         }
         if given.count > words.count, !repeats {
             throw UsageError(message: "\"\(given[words.count])\" is one word too many")
@@ -126,18 +127,20 @@ enum Spelling {
         return best.1
     }
 
-    /// Levenshtein's edit distance.
+    /// Edits that lead from one word to the other: a letter more, less or different, or two neighbours swapped.
     private static func distance(_ left: [Character], _ right: [Character]) -> Int {
-        var row = Array(0...right.count)
-        for (rowIndex, leftCharacter) in left.enumerated() {
-            var diagonal = row[0]
-            row[0] = rowIndex + 1
-            for (column, rightCharacter) in right.enumerated() {
-                let substitution = diagonal + (leftCharacter == rightCharacter ? 0 : 1)
-                diagonal = row[column + 1]
-                row[column + 1] = min(substitution, row[column] + 1, diagonal + 1)
+        var rows = [Array(0...right.count)]
+        for (row, letter) in left.enumerated() {
+            var next = [row + 1]
+            for (column, other) in right.enumerated() {
+                var edits = min(rows[row][column] + (letter == other ? 0 : 1), rows[row][column + 1] + 1, next[column] + 1)
+                if row > 0, column > 0, letter == right[column - 1], left[row - 1] == other {
+                    edits = min(edits, rows[row - 1][column - 1] + 1)
+                }
+                next.append(edits)
             }
+            rows.append(next)
         }
-        return row[right.count]
+        return rows[left.count][right.count]
     }
 }

@@ -1,0 +1,71 @@
+// The command line of `hearth`: help that teaches, errors that say what to do.
+
+import TestSupport
+import Testing
+
+@Suite("The command line")
+struct CommandLineTests {
+    static let commands = ["serve", "get", "query", "load", "export", "check", "backup", "restore"]
+
+    @Test("The overview names every command", arguments: [["--help"], ["-h"], ["help"]])
+    func overview(_ arguments: [String]) throws {
+        let outcome = try HearthBinary.run(arguments)
+        #expect(outcome.status == 0)
+        for command in Self.commands { #expect(outcome.output.contains("  \(command) ")) }
+        #expect(outcome.errors.isEmpty)
+    }
+
+    @Test("Without a command the overview is shown and the status is 2")
+    func nothing() throws {
+        let outcome = try HearthBinary.run([])
+        #expect(outcome.status == 2)
+        #expect(outcome.output.contains("usage: hearth COMMAND"))
+    }
+
+    @Test("Every command explains itself", arguments: commands)
+    func help(_ command: String) throws {
+        let outcome = try HearthBinary.run([command, "--help"])
+        #expect(outcome.status == 0)
+        #expect(outcome.output.hasPrefix("usage: hearth \(command) "))
+        #expect(outcome.output.contains("Example"))
+        for line in outcome.output.split(separator: "\n") { #expect(line.count <= 120, "\(line)") }
+        #expect(try HearthBinary.run(["help", command]).output == outcome.output)
+    }
+
+    @Test("The help of serve tells defaults and environment variables")
+    func serveHelp() throws {
+        let output = try HearthBinary.run(["serve", "--help"]).output
+        for flag in ["--data DIR", "--host HOST", "--port PORT", "--loops N", "--max-connections N", "--drain-time TIME"] {
+            #expect(output.contains("  \(flag)\n"), "\(flag)")
+        }
+        #expect(output.contains("Default 8080."))
+        #expect(output.contains("HEARTH_DATA"))
+    }
+
+    @Test(
+        "What is not understood is explained with status 2",
+        arguments: [
+            (["serv"], "did you mean serve?"), (["serve", "--prot", "1"], "did you mean --port?"),
+            (["serve", "--port"], "--port needs a value"), (["serve", "--port", "x"], "--port must be a whole number"),
+            (["serve", "--port", "65536"], "between 0 and 65535"), (["serve", "--port=-1"], "between 0 and 65535"),
+            (["serve", "--port", "1", "--port", "2"], "--port is given twice"),
+            (["serve", "extra"], "one word too many"), (["serve", "--max-message", "10 apples"], "a size such as"),
+            (["serve", "--max-message", "1KiB"], "between 64KiB and 1GiB"),
+            (["serve", "--idle-time", "10"], "a time such as"), (["serve", "--log-level", "loud"], "debug, info"),
+            (["backup"], "TARGET is missing"), (["get"], "NAME is missing"), (["-x"], "there is no command"),
+        ])
+    func mistakes(_ arguments: [String], _ expected: String) throws {
+        let outcome = try HearthBinary.run(arguments)
+        #expect(outcome.status == 2)
+        #expect(outcome.errors.contains(expected), "\(outcome.errors)")
+        #expect(outcome.errors.contains("--help"))
+        #expect(outcome.output.isEmpty)
+    }
+
+    @Test("A wrong environment variable is named")
+    func environment() throws {
+        let outcome = try HearthBinary.run(["serve"], environment: ["HEARTH_MAX_CONNECTIONS": "many"])
+        #expect(outcome.status == 2)
+        #expect(outcome.errors.contains("HEARTH_MAX_CONNECTIONS must be a whole number"))
+    }
+}

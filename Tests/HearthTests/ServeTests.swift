@@ -1,0 +1,129 @@
+// `hearth serve` as a process: ready line, ports, directories it refuses, signals.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("hearth serve")
+struct ServeTests {
+    @Test("The ready line names the port that the system picked, and the server answers there")
+    func readyLine() async throws {
+        let directory = TemporaryDirectory("serve")
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        #expect(server.port > 0)
+        #expect(server.process.output == "hearth ready on 127.0.0.1:\(server.port)\n")
+        let client = try TestClient(server)
+        try await client.set("c/x", number: 7)
+        #expect(try await client.number("c/x") == 7)
+        await client.close()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Flags come from the environment too, and the command line wins")
+    func environment() throws {
+        let directory = TemporaryDirectory("serve")
+        let process = HearthProcess(
+            ["serve", "--port", "0"],
+            environment: ["HEARTH_DATA": directory.path(of: "data"), "HEARTH_PORT": "1", "HEARTH_LOOPS": "1"])
+        try process.start()
+        #expect(process.waitForLine(prefix: "hearth ready on 127.0.0.1:") != nil)
+        process.signal(SIGTERM)
+        process.waitForEnd()
+        #expect(process.status == 0)
+        #expect(process.errors.contains(" loops=1"))
+        #expect(FileManager.default.fileExists(atPath: directory.path(of: "data/FORMAT")))
+    }
+
+    @Test("The log is lines of key=value with time, level and event")
+    func logLines() throws {
+        let directory = TemporaryDirectory("serve")
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        server.stop()
+        let lines = server.process.errors.split(separator: "\n")
+        for line in lines { #expect(line.hasPrefix("time=") && line.contains(" level=") && line.contains(" event=")) }
+        let events = lines.compactMap { line in
+            line.split(separator: " ").first { $0.hasPrefix("event=") }.map { String($0.dropFirst(6)) }
+        }
+        #expect(events == ["starting", "ready", "draining", "figures", "stopped"])
+    }
+
+    @Test("SIGTERM and SIGINT stop in order, and what was written is there afterwards", arguments: [SIGTERM, SIGINT])
+    func signals(_ signal: Int32) async throws {
+        let directory = TemporaryDirectory("serve")
+        let first = try ServerProcess(data: directory.path(of: "data"))
+        let client = try TestClient(first)
+        try await client.set("c/x", number: 41)
+        first.process.signal(signal)
+        first.process.waitForEnd()
+        #expect(first.process.status == 0)
+        await client.close()
+        let second = try ServerProcess(data: directory.path(of: "data"))
+        let again = try TestClient(second)
+        #expect(try await again.number("c/x") == 41)
+        await again.close()
+        second.stop()
+    }
+
+    @Test("After kill -9 every answered write is there")
+    func killed() async throws {
+        let directory = TemporaryDirectory("serve")
+        let first = try ServerProcess(data: directory.path(of: "data"))
+        let client = try TestClient(first)
+        for number in 0..<20 { try await client.set("c/d\(number)", number: number) }
+        first.kill()
+        await client.close()
+        let second = try ServerProcess(data: directory.path(of: "data"))
+        let again = try TestClient(second)
+        for number in 0..<20 { #expect(try await again.number("c/d\(number)") == number) }
+        await again.close()
+        second.stop()
+        #expect(try HearthBinary.run(["check", "--data", directory.path(of: "data")]).status == 0)
+    }
+
+    @Test("A second server on the same directory is refused")
+    func secondServer() throws {
+        let directory = TemporaryDirectory("serve")
+        let first = try ServerProcess(data: directory.path(of: "data"))
+        let second = try HearthBinary.run(["serve", "--data", directory.path(of: "data"), "--port", "0"])
+        #expect(second.status == 1)
+        #expect(second.output.isEmpty)
+        #expect(second.errors.contains("another process"), "\(second.errors)")
+        #expect(first.process.isRunning)
+        #expect(first.stop() == 0)
+    }
+
+    @Test("A directory of an unknown format is refused and left alone")
+    func unknownFormat() throws {
+        let directory = TemporaryDirectory("serve")
+        let data = directory.path(of: "data")
+        try ServerProcess(data: data).stop()
+        let format = data + "/FORMAT"
+        let strange = Data("hearth-data 999999\n".utf8)
+        try strange.write(to: URL(fileURLWithPath: format))
+        let outcome = try HearthBinary.run(["serve", "--data", data, "--port", "0"])
+        #expect(outcome.status == 1)
+        #expect(outcome.output.isEmpty)
+        #expect(outcome.errors.lowercased().contains("format"), "\(outcome.errors)")
+        #expect(try Data(contentsOf: URL(fileURLWithPath: format)) == strange)
+    }
+
+    @Test("A port that is taken is an error with status 1")
+    func takenPort() throws {
+        let directory = TemporaryDirectory("serve")
+        let first = try ServerProcess(data: directory.path(of: "one"), arguments: ["--loops", "1"])
+        // An address of another family is not the same port: the host is spelled out.
+        let second = try HearthBinary.run([
+            "serve", "--data", directory.path(of: "two"), "--host", "256.0.0.1", "--port", String(first.port),
+        ])
+        #expect(second.status == 1)
+        #expect(second.errors.contains("256.0.0.1"), "\(second.errors)")
+        first.stop()
+    }
+
+    @Test("A data directory that cannot be made is an error with status 1")
+    func impossibleDirectory() throws {
+        let outcome = try HearthBinary.run(["serve", "--data", "/dev/null/data", "--port", "0"])
+        #expect(outcome.status == 1)
+        #expect(outcome.errors.contains("/dev/null/data"))
+    }
+}

@@ -1,0 +1,99 @@
+// `hearth get`: documents by name, as lines of JSON.
+
+import DocumentJSON
+import DocumentModel
+import FirebaseFirestore
+
+/// Prints documents of a running server.
+enum GetCommand: Subcommand {
+    static let name = "get"
+    static let summary = "Prints documents by name, as lines of JSON."
+    static let words = ["NAME..."]
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: ReadingFlags.all)]
+
+    static let discussion = """
+        NAME is a document's path, such as books/ulysses or books/ulysses/reviews/1, or its
+        full name, projects/P/databases/D/documents/books/ulysses.
+
+        Each document is one line of JSON, in the form that hearth export writes and
+        hearth load reads (docs/json-lines.md). A document that does not exist is reported
+        on standard error, and the status is 1.
+
+        Examples:
+
+          hearth get books/ulysses
+          hearth get --from 10.0.0.5:8080 --project shop orders/1 orders/2
+        """
+
+    static func run(_ arguments: ParsedArguments) async throws {
+        let database = try ReadingFlags.database(arguments)
+        let names = try arguments.words.map { try fullName($0, database) }
+        var printer = DocumentPrinter(database: database)
+        var missing: [String] = []
+        try await ReadingFlags.withClient(arguments) { client in
+            for name in names {
+                if let document = try await client.getDocument(name) {
+                    try printer.print(name: name, fields: document.fields)
+                } else {
+                    missing.append(name)
+                }
+            }
+        }
+        if !missing.isEmpty { throw CommandFailure("not found: \(missing.joined(separator: ", "))") }
+    }
+
+    private static func fullName(_ word: String, _ database: DatabaseName) throws -> String {
+        if word.hasPrefix("projects/") { return try DocumentPath(word).description }
+        return try DocumentPath(database: database, path: word).description
+    }
+}
+
+/// The flags of the commands that read from a running server.
+enum ReadingFlags {
+    static let from = Flag("from", "HOST:PORT", default: "127.0.0.1:8080", help: "The server.")
+    static let project = Flag("project", "ID", default: "hearth", help: "The project that the database belongs to.")
+    static let database = Flag("database", "ID", default: "(default)", help: "The database.")
+    static let timeout = Flag(
+        "timeout", "TIME", default: TimeSpan.seconds(60), help: "How long to wait for the server's answer.")
+
+    static let all: [any FlagDeclaration] = [from, project, database, timeout]
+
+    static func database(_ arguments: ParsedArguments) throws -> DatabaseName {
+        try DatabaseName(project: arguments[project], database: arguments[database])
+    }
+
+    /// Lends a client of the server and closes it afterwards.
+    static func withClient<Answer>(
+        _ arguments: ParsedArguments, _ body: (HearthClient) async throws -> Answer
+    ) async throws -> Answer {
+        var configuration = try HearthClient.Configuration(address: arguments[from])
+        configuration.callTimeout = .milliseconds(arguments[timeout].milliseconds)
+        let client = try HearthClient(configuration)
+        do {
+            let answer = try await body(client)
+            await client.close()
+            return answer
+        } catch {
+            await client.close()
+            throw error
+        }
+    }
+}
+
+/// Prints documents as lines of JSON on standard output.
+struct DocumentPrinter {
+    private let root: String
+    private var writer: JSONLineWriter
+
+    init(database: DatabaseName) {
+        root = database.documentsRoot + "/"
+        writer = JSONLineWriter(database: database.description)
+    }
+
+    /// Prints one document, named by its path below the database's documents.
+    mutating func print(name: String, fields: [UInt8]) throws {
+        let path = name.hasPrefix(root) ? String(name.dropFirst(root.count)) : name
+        let line = try writer.line(name: path, fields: fields.span.bytes)
+        Swift.print(String(decoding: line, as: UTF8.self))
+    }
+}
