@@ -100,7 +100,17 @@ let package = Package(
         tests("GatewayTests", ["Gateway", "DocumentStore", "FirestoreMessages", "Transport", "DocumentModel"]),
         tests(
             "FirebaseFirestoreTests",
-            ["FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift", "DocumentCoding"]),
+            [
+                "FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift", "DocumentCoding",
+                "DocumentModel", "FirestoreMessages", "Transport",
+            ]),
+        // Code as users write it, in both language modes and without our own strictness.
+        .testTarget(
+            name: "UserCodeSwift5Tests", dependencies: ["Firebase", "FirebaseFirestoreSwift", "TestSupport"],
+            swiftSettings: [.swiftLanguageMode(.v5)]),
+        .testTarget(
+            name: "UserCodeSwift6Tests", dependencies: ["FirebaseCore", "FirebaseFirestore", "TestSupport"],
+            swiftSettings: [.swiftLanguageMode(.v6)]),
         tests("HearthTests", ["FirebaseFirestore", "DocumentModel"]),
         tests("LoadTests", ["FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),

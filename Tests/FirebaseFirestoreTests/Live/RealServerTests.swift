@@ -1,0 +1,189 @@
+// The SDK and the lower-level client against a real server process.
+
+import DocumentModel
+import FirestoreMessages
+import Foundation
+import TestSupport
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite struct RealServerTests {
+    private let directory = TemporaryDirectory("client-live")
+
+    private func start() throws -> ServerProcess { try ServerProcess(data: directory.path) }
+
+    /// A server on the same data and a given port, as after a restart.
+    private func start(port: Int) throws -> HearthProcess {
+        let process = HearthProcess(["serve", "--data", directory.path, "--port", "\(port)"])
+        try process.start()
+        try #require(process.waitForLine(prefix: "hearth ready on ") != nil, "\(process.errors)")
+        return process
+    }
+
+    private func firestore(_ server: ServerProcess) -> Firestore {
+        TestFirestore.make(host: "127.0.0.1:\(server.port)", project: "live")
+    }
+
+    @Test("Documents are written, merged, updated and deleted as the rules say")
+    func documents() async throws {
+        let server = try start()
+        let firestore = firestore(server)
+        let document = firestore.document("books/b1")
+        try await document.setData(["title": "A", "nested": ["a": 1, "b": 2], "tags": ["x"]])
+        try await document.setData(["nested": ["b": 3, "c": 4]], merge: true)
+        try await document.updateData([
+            "tags": FieldValue.arrayUnion(["y", "x"]), "nested.a": FieldValue.delete(), "n": FieldValue.increment(Int64(5)),
+            "at": FieldValue.serverTimestamp(),
+        ])
+        let data = try #require(try await document.getDocument().data())
+        #expect(data["title"] as? String == "A")
+        #expect(data["nested"] as? [String: Int] == ["b": 3, "c": 4])
+        #expect(data["tags"] as? [String] == ["x", "y"])
+        #expect(data["n"] as? Int == 5)
+        #expect(data["at"] is Timestamp)
+        do {
+            try await firestore.document("books/none").updateData(["a": 1])
+            Issue.record("no error")
+        } catch FirestoreErrorCode.notFound {
+        }
+        try await document.delete()
+        #expect(try await !document.getDocument().exists)
+        try await firestore.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Queries filter, order, page and find groups")
+    func queries() async throws {
+        let server = try start()
+        let firestore = firestore(server)
+        let batch = firestore.batch()
+        for number in 0..<20 {
+            batch.setData(
+                ["n": number, "even": number % 2 == 0, "tags": ["t\(number % 3)"]],
+                forDocument: firestore.document("shelves/s\(number % 2)/books/b\(number)"))
+        }
+        try await batch.commit()
+        func numbers(_ query: Query) async throws -> [Int] {
+            try await query.getDocuments().documents.compactMap { $0.get("n") as? Int }
+        }
+        let shelf = firestore.collection("shelves/s0/books")
+        let group = firestore.collectionGroup("books")
+        #expect(try await numbers(shelf.whereField("n", isGreaterThan: 13).order(by: "n")) == [14, 16, 18])
+        #expect(try await numbers(group.whereField("tags", arrayContains: "t1").order(by: "n").limit(to: 3)) == [1, 4, 7])
+        #expect(try await numbers(group.order(by: "n", descending: true).limit(to: 2)) == [19, 18])
+        #expect(try await numbers(group.order(by: "n").limit(toLast: 2)) == [18, 19])
+        #expect(try await numbers(group.whereField("n", in: [3, 5, 50]).order(by: "n")) == [3, 5])
+        let page = try await group.order(by: "n").limit(to: 5).getDocuments()
+        let last = try #require(page.documents.last)
+        #expect(try await numbers(group.order(by: "n").start(afterDocument: last).limit(to: 2)) == [5, 6])
+        #expect(try await numbers(group.order(by: "n").start(at: [3]).end(before: [6])) == [3, 4, 5])
+        let either = Filter.orFilter([.whereField("n", isEqualTo: 1), .whereField("n", isGreaterOrEqualTo: 19)])
+        #expect(try await numbers(group.whereFilter(either)).sorted() == [1, 19])
+        #expect(try await numbers(shelf.whereField(.documentID(), isEqualTo: "b4")) == [4])
+        let totals = try await group.aggregate([.count(), .sum("n"), .average("n")]).getAggregation(source: .server)
+        #expect(totals.count == 20)
+        #expect(totals.get(.sum("n")) as? Int == 190)
+        #expect(totals.get(.average("n")) as? Double == 9.5)
+        try await firestore.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("A batch that fails leaves nothing behind")
+    func atomicBatch() async throws {
+        let server = try start()
+        let firestore = firestore(server)
+        let batch = firestore.batch().setData(["a": 1], forDocument: firestore.document("c/new"))
+            .updateData(["a": 1], forDocument: firestore.document("c/missing"))
+        do {
+            try await batch.commit()
+            Issue.record("no error")
+        } catch FirestoreErrorCode.notFound {
+        }
+        #expect(try await !firestore.document("c/new").getDocument().exists)
+        try await firestore.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Listing, paging and streams give every document once")
+    func lowerLevel() async throws {
+        let server = try start()
+        let client = try HearthClient(.init(address: "127.0.0.1:\(server.port)"))
+        let database = try DatabaseName(project: "live")
+        let root = database.documentsRoot
+        for start in stride(from: 0, to: 2000, by: 500) {
+            var writes = CommitWrites(database: database)
+            for number in start..<start + 500 {
+                writes.set("\(root)/many/d\(String(format: "%05d", number))", fields: [0x12, 7, 0x0a, 1, 0x61, 0x12, 2, 0x10, 5])
+            }
+            let response = try await client.commit(writes)
+            #expect(response.writeResults.count == 500)
+        }
+        var streamed: [String] = []
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "many")])
+        for try await document in client.queryStream(RunQueryRequest(parent: root, query: query)) {
+            streamed.append(document.name)
+        }
+        #expect(streamed.count == 2000)
+        #expect(streamed == streamed.sorted())
+        var listed: [String] = []
+        var token = ""
+        repeat {
+            let page = try await client.listDocuments(
+                ListDocumentsRequest(parent: root, collectionID: "many", pageSize: 300, pageToken: token))
+            listed += page.documents.map(\.name)
+            token = page.nextPageToken
+        } while !token.isEmpty
+        #expect(listed == streamed)
+        let ids = try await client.listCollectionIds(ListCollectionIdsRequest(parent: root))
+        #expect(ids.collectionIDs == ["many"])
+        let reply = try await client.batchGet(
+            BatchGetDocumentsRequest(database: database.description, documents: [streamed[7], "\(root)/many/none"]))
+        #expect(reply.results.count == 2)
+        #expect(reply.results.first { $0.name == streamed[7] }?.content != nil)
+        await client.close()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Increments survive kill -9 and restarts: each acknowledged or retried commit counts once")
+    func crashes() async throws {
+        let first = try start()
+        let port = first.port
+        var server = first.process
+        let database = try DatabaseName(project: "live")
+        let name = "\(database.documentsRoot)/counters/c"
+        let client = try HearthClient(.init(address: "127.0.0.1:\(port)"))
+        let tasks = 8
+        let rounds = 3
+        for _ in 0..<rounds {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<tasks {
+                    group.addTask {
+                        for _ in 0..<25 {
+                            var writes = CommitWrites(database: database)
+                            var increment = WireWriter()
+                            increment.withLengthPrefix(field: 3) { $0.appendField(2, int64: 1) }
+                            writes.set(
+                                name, fields: [], mask: [],
+                                transforms: [EncodedTransform(path: "n", operation: increment.copyBytes())])
+                            try await client.commit(writes)
+                        }
+                    }
+                }
+                // In the middle of the commits the server dies and comes back on the same port.
+                server.signal(SIGKILL)
+                server.waitForEnd()
+                server = try start(port: port)
+                try await group.waitForAll()
+            }
+        }
+        let document = try #require(try await client.getDocument(name))
+        let path = try DocumentModel.FieldPath(segments: ["n"])
+        let value = try #require(document.encodedValue(at: path))
+        #expect(try Value(wire: value.bytes.span.bytes) == .integer(Int64(tasks * rounds * 25)))
+        await client.close()
+        server.signal(SIGTERM)
+        server.waitForEnd()
+        #expect(server.status == 0)
+    }
+}

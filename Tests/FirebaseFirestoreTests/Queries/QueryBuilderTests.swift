@@ -1,0 +1,246 @@
+// What the query builder sends, and what it refuses.
+
+import DocumentModel
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite struct QueryBuilderTests {
+    private let firestore = TestFirestore.detached()
+    private var books: CollectionReference { firestore.collection("books") }
+
+    private func encoded(_ value: Value) -> EncodedValue {
+        var writer = WireWriter()
+        value.encode(into: &writer)
+        return EncodedValue(canonical: writer.copyBytes())
+    }
+
+    private func path(_ segments: String...) throws -> DocumentModel.FieldPath {
+        try DocumentModel.FieldPath(segments: segments)
+    }
+
+    @Test("A collection is a query for all of its documents")
+    func plain() {
+        #expect(books.definition.structuredQuery() == StructuredQuery(from: [CollectionSelector(collectionID: "books")]))
+        #expect(books == firestore.collection("/books/"))
+        #expect(books != firestore.collection("authors"))
+        #expect(firestore.collectionGroup("books") != books)
+    }
+
+    @Test("Filters, orders and limits arrive as they were given")
+    func filters() throws {
+        let query = books.whereField("a.b", isEqualTo: 1).whereField("c", arrayContainsAny: ["x", "y"])
+            .order(by: "d", descending: true).limit(to: 3).definition.structuredQuery()
+        #expect(
+            query.filter
+                == .and([
+                    .field(try path("a", "b"), .equal, encoded(.integer(1))),
+                    .field(try path("c"), .arrayContainsAny, encoded(.array([.string("x"), .string("y")]))),
+                ]))
+        #expect(query.orderBy == [Order(field: try path("d"), direction: .descending)])
+        #expect(query.limit == 3)
+    }
+
+    @Test("Every operator of the API is the server's")
+    func operators() {
+        let built: [(FieldOperator, Query)] = [
+            (.lessThan, books.whereField("f", isLessThan: 1)),
+            (.lessThanOrEqual, books.whereField("f", isLessThanOrEqualTo: 1)),
+            (.greaterThan, books.whereField("f", isGreaterThan: 1)),
+            (.greaterThanOrEqual, books.whereField("f", isGreaterThanOrEqualTo: 1)),
+            (.equal, books.whereField("f", isEqualTo: 1)),
+            (.notEqual, books.whereField("f", isNotEqualTo: 1)),
+            (.arrayContains, books.whereField("f", arrayContains: 1)),
+            (.arrayContainsAny, books.whereField("f", arrayContainsAny: [1])),
+            (.isIn, books.whereField("f", in: [1])),
+            (.notIn, books.whereField("f", notIn: [1])),
+        ]
+        for (relation, query) in built {
+            guard case .field(_, let found, _) = query.definition.filters.first else {
+                Issue.record("no field filter for \(relation)")
+                continue
+            }
+            #expect(found == relation)
+        }
+    }
+
+    @Test("null and NaN are tested for by unary filters")
+    func unary() throws {
+        let field = try path("f")
+        #expect(books.whereField("f", isEqualTo: NSNull()).definition.filters == [.unary(field, .isNull)])
+        #expect(books.whereField("f", isNotEqualTo: NSNull()).definition.filters == [.unary(field, .isNotNull)])
+        #expect(books.whereField("f", isEqualTo: Double.nan).definition.filters == [.unary(field, .isNaN)])
+        #expect(books.whereField("f", isNotEqualTo: Double.nan).definition.filters == [.unary(field, .isNotNaN)])
+    }
+
+    @Test("Composite filters nest, empty ones vanish")
+    func composite() throws {
+        let either = FirebaseFirestore.Filter.orFilter([
+            .whereField("a", isEqualTo: 1), .andFilter([.whereField("b", isGreaterOrEqualTo: 2), .andFilter([])]),
+        ])
+        let query = books.whereFilter(either)
+        #expect(
+            query.definition.filters == [
+                .or([
+                    .field(try path("a"), .equal, encoded(.integer(1))),
+                    .field(try path("b"), .greaterThanOrEqual, encoded(.integer(2))),
+                ])
+            ])
+        #expect(books.whereFilter(.orFilter([])) == books)
+    }
+
+    @Test("A document id stands for the document's name")
+    func documentID() throws {
+        let root = firestore.documentsRoot
+        let byID = books.whereField(.documentID(), isEqualTo: "b1").definition.filters
+        #expect(byID == [.field(.documentName, .equal, QueryValues.reference("\(root)/books/b1"))])
+        let group = firestore.collectionGroup("books").whereField(.documentID(), in: ["a/b/books/c"]).definition.filters
+        #expect(
+            group == [
+                .field(.documentName, .isIn, QueryValues.array([QueryValues.reference("\(root)/a/b/books/c")]))
+            ])
+        let reference = books.document("b2")
+        #expect(
+            books.whereField(.documentID(), isLessThan: reference).definition.filters == [
+                .field(.documentName, .lessThan, QueryValues.reference(reference.name))
+            ])
+    }
+
+    @Test("The effective order adds inequality fields by name, then the document's name, in the last direction")
+    func effectiveOrder() throws {
+        let query = books.whereField("z", isGreaterThan: 1).whereField("b", isNotEqualTo: 2)
+            .whereField("k", isEqualTo: 3).order(by: "m", descending: true)
+        #expect(query.definition.effectiveOrders.map(\.field.description) == ["m", "b", "z", "__name__"])
+        #expect(query.definition.effectiveOrders.allSatisfy { $0.direction == .descending })
+    }
+
+    @Test("limit(toLast:) asks for the first ones of the reversed order, with the cursors swapped")
+    func limitToLast() throws {
+        let query = books.order(by: "a").start(at: [1]).end(before: [5]).limit(toLast: 2).definition
+        #expect(query.isReversed)
+        let sent = query.structuredQuery()
+        #expect(sent.orderBy.map(\.direction) == [.descending, .descending])
+        #expect(sent.startAt == Cursor(values: [encoded(.integer(5))], before: false))
+        #expect(sent.endAt == Cursor(values: [encoded(.integer(1))], before: false))
+        #expect(sent.limit == 2)
+    }
+
+    @Test("The last cursor of a side wins, and says on which side of its position it stands")
+    func cursors() {
+        let query = books.order(by: "a").order(by: "b")
+        #expect(query.start(at: [1]).start(after: [2]).definition.startAt
+            == Cursor(values: [encoded(.integer(2))], before: false))
+        #expect(query.start(at: [1, 2]).definition.startAt?.before == true)
+        #expect(query.end(before: [1]).definition.endAt?.before == true)
+        #expect(query.end(at: [1]).definition.endAt?.before == false)
+    }
+
+    @Test("A document as cursor gives its values in the whole effective order")
+    func documentCursor() throws {
+        let fields: [UInt8] = [0x12, 0x07, 0x0a, 0x01, 0x61, 0x12, 0x02, 0x10, 0x05]
+        let reference = books.document("b1")
+        let time = TimestampValue(seconds: 0, nanoseconds: 0)
+        let snapshot = DocumentSnapshot(
+            reference: reference, stored: StoredDocument(fields: fields, createTime: time, updateTime: time))
+        let query = books.order(by: "a").start(afterDocument: snapshot).definition.structuredQuery()
+        #expect(
+            query.startAt
+                == Cursor(values: [encoded(.integer(5)), QueryValues.reference(reference.name)], before: false))
+        #expect(query.orderBy.map(\.field.description) == ["a", "__name__"])
+        #expect(throws: RuleViolation.self) {
+            try CursorRules.document(snapshot, before: true)
+                .cursor(for: books.order(by: "missing").definition, firestore: firestore)
+        }
+        #expect(throws: RuleViolation.self) {
+            try CursorRules.document(DocumentSnapshot(reference: reference, stored: nil), before: true)
+                .cursor(for: books.definition, firestore: firestore)
+        }
+    }
+
+    private func violation(of build: () throws(RuleViolation) -> Void) -> String? {
+        do {
+            try build()
+            return nil
+        } catch {
+            return error.message
+        }
+    }
+
+    @Test("Filters that may not meet are refused in either order", arguments: [
+        (QueryOperator.notIn, QueryOperator.isIn), (.notIn, .arrayContainsAny), (.notIn, .notEqual),
+        (.isIn, .notIn), (.arrayContainsAny, .notIn), (.notEqual, .notIn),
+    ])
+    func conflicts(second: QueryOperator, first: QueryOperator) throws {
+        let field = try path("f")
+        var query = books.definition
+        query.filters = [.field(field, first.wire, encoded(.array([.integer(1)])))]
+        #expect(
+            violation { () throws(RuleViolation) in
+                _ = try QueryRules.adding(.field(field, second.wire, encoded(.integer(1))), to: query)
+            } == "Invalid Query. You cannot use '\(second.name)' filters with '\(first.name)' filters.")
+    }
+
+    @Test("There is one notEqual and one notIn at most, also inside composite filters")
+    func onlyOne() throws {
+        let field = try path("f")
+        let filter = DocumentModel.Filter.field(field, .notEqual, encoded(.integer(1)))
+        #expect(
+            violation { () throws(RuleViolation) in
+                _ = try QueryRules.adding(.or([filter, .unary(field, .isNotNull)]), to: books.definition)
+            } == "Invalid Query. You cannot use more than one 'notEqual' filter.")
+    }
+
+    @Test("Operands are checked", arguments: [
+        (QueryOperator.isIn, 0), (.notIn, 0), (.arrayContainsAny, 0),
+    ])
+    func emptyLists(relation: QueryOperator, count: Int) {
+        #expect(
+            violation { () throws(RuleViolation) in
+                _ = try OperandRules.filter(
+                    FieldPath(["f"]), relation, [Any](), query: books.definition, firestore: firestore)
+            } == "Invalid Query. A non-empty array is required for '\(relation.name)' filters.")
+    }
+
+    @Test("Document ids as operands are checked")
+    func documentIDRules() {
+        let collection = books.definition
+        let group = firestore.collectionGroup("books").definition
+        func check(_ relation: QueryOperator, _ operand: Any, _ query: QueryDescription) -> String? {
+            violation { () throws(RuleViolation) in
+                _ = try OperandRules.filter(.documentID(), relation, operand, query: query, firestore: firestore)
+            }
+        }
+        #expect(check(.equal, "", collection)?.contains("it was an empty string") == true)
+        #expect(check(.equal, "a/b", collection)?.contains("contains a '/' character") == true)
+        #expect(check(.equal, "a/b/c", group)?.contains("odd number of segments (3)") == true)
+        #expect(check(.equal, 5, collection)?.contains("valid string or DocumentReference") == true)
+        #expect(check(.arrayContains, "a", collection)?.contains("document IDs are not arrays") == true)
+        #expect(check(.isIn, ["a", "b/c"], collection)?.contains("contains a '/' character") == true)
+        #expect(check(.equal, "a/b", group) == nil)
+    }
+
+    @Test("Limits are positive, orders come before cursors, cursors are not longer than the orders")
+    func builderRules() throws {
+        let query = books.definition
+        #expect(violation { () throws(RuleViolation) in _ = try QueryRules.limiting(query, to: 0, side: .first) }
+            == "Invalid Query. Query limit (0) is invalid. Limit must be positive.")
+        let started = books.order(by: "a").start(at: [1]).definition
+        #expect(violation { () throws(RuleViolation) in
+            _ = try QueryRules.adding(Order(field: .documentName), to: started)
+        }?.contains("starting point") == true)
+        #expect(violation { () throws(RuleViolation) in
+            _ = try CursorRules.values([1, 2], before: true).cursor(for: started, firestore: firestore)
+        }?.contains("more values than") == true)
+        #expect(violation { () throws(RuleViolation) in
+            try QueryRules.checkExecutable(books.limit(toLast: 1).definition)
+        }?.contains("at least one OrderBy") == true)
+    }
+
+    @Test("A document of another database is refused")
+    func foreignReference() {
+        let other = TestFirestore.detached().document("a/b")
+        #expect(throws: RuleViolation.self) { try firestore.checkOwns(other) }
+        #expect(throws: Never.self) { try firestore.checkOwns(firestore.document("a/b")) }
+    }
+}

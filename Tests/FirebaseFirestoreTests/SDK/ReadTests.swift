@@ -1,0 +1,188 @@
+// Reads, snapshots and what they decode to.
+
+import DocumentModel
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite struct ReadTests {
+    private struct Book: Codable, Equatable {
+        @DocumentID var id: String?
+        var title: String
+        var pages: Int
+    }
+
+    private let scripted: ScriptedFirestore
+    private var firestore: Firestore { scripted.firestore }
+    private var books: CollectionReference { firestore.collection("books") }
+
+    init() throws { scripted = try ScriptedFirestore() }
+
+    @Test("Values come back as the SDK's types")
+    func values() async throws {
+        let book = books.document("b1")
+        try await book.setData([
+            "i": 5, "d": 1.5, "b": true, "s": "x", "n": NSNull(), "t": Timestamp(seconds: 7, nanoseconds: 0),
+            "a": [1, 2], "m": ["k": "v"], "r": books.document("b2"), "g": GeoPoint(latitude: 1, longitude: 2),
+            "y": Data([1, 2]),
+        ])
+        let snapshot = try await book.getDocument()
+        let data = try #require(snapshot.data())
+        #expect(snapshot.exists)
+        #expect(data["i"] as? Int64 == 5)
+        #expect(data["i"] is NSNumber)
+        #expect(data["d"] as? Double == 1.5)
+        #expect(data["b"] as? Bool == true)
+        #expect(data["n"] is NSNull)
+        #expect(data["t"] as? Timestamp == Timestamp(seconds: 7, nanoseconds: 0))
+        #expect(data["a"] as? [Int] == [1, 2])
+        #expect(snapshot.get("m.k") as? String == "v")
+        #expect(snapshot["s"] as? String == "x")
+        #expect(snapshot.get(FieldPath(["m", "k"])) as? String == "v")
+        #expect(snapshot.get("nothing") == nil)
+        #expect(data["r"] as? DocumentReference == books.document("b2"))
+        #expect(data["g"] as? GeoPoint == GeoPoint(latitude: 1, longitude: 2))
+        #expect(data["y"] as? Data == Data([1, 2]))
+        #expect(!snapshot.metadata.isFromCache)
+        try await firestore.terminate()
+    }
+
+    @Test("A missing document is a snapshot that says so, and decodes only as an optional")
+    func missing() async throws {
+        let snapshot = try await books.document("none").getDocument()
+        #expect(!snapshot.exists)
+        #expect(snapshot.data() == nil)
+        #expect(snapshot.get("a") == nil)
+        #expect(try snapshot.data(as: Book?.self) == nil)
+        #expect(throws: DecodingError.self) { try snapshot.data(as: Book.self) }
+        try await firestore.terminate()
+    }
+
+    @Test("Codable values come back with their id, in every form of the call")
+    func codable() async throws {
+        try await books.document("b1").setData(["title": "Ulysses", "pages": 730])
+        let book = try await books.document("b1").getDocument(as: Book.self)
+        #expect(book == Book(id: "b1", title: "Ulysses", pages: 730))
+        let reference = books.document("b1")
+        let result = await withCheckedContinuation { (continuation: CheckedContinuation<Result<Book, any Error>, Never>) in
+            reference.getDocument(as: Book.self) { continuation.resume(returning: $0) }
+        }
+        #expect(try result.get().id == "b1")
+        await #expect(throws: DecodingError.self) {
+            _ = try await self.books.document("none").getDocument(as: Book.self)
+        }
+        try await firestore.terminate()
+    }
+
+    @Test("A query gives its documents in order, all of them added")
+    func query() async throws {
+        for id in ["b", "a", "c"] { try await books.document(id).setData(["title": id, "pages": 1]) }
+        let found = try await books.getDocuments()
+        #expect(found.documents.map(\.documentID) == ["a", "b", "c"])
+        #expect(found.count == 3)
+        #expect(!found.isEmpty)
+        #expect(found.documentChanges.map(\.type) == [.added, .added, .added])
+        #expect(found.documentChanges.map(\.newIndex) == [0, 1, 2])
+        #expect(found.documentChanges[0].oldIndex == UInt(NSNotFound))
+        let books = try found.documents.map { try $0.data(as: Book.self) }
+        #expect(books.map(\.title) == ["a", "b", "c"])
+        let other = try await self.books.getDocuments()
+        #expect(other == found)
+        try await firestore.terminate()
+    }
+
+    @Test("limit(toLast:) results come in the query's order")
+    func limitToLast() async throws {
+        for id in ["a", "b"] { try await books.document(id).setData(["title": id]) }
+        // The scripted server answers in name order, as if that were the reversed order.
+        let found = try await books.order(by: "title").limit(toLast: 2).getDocuments()
+        #expect(found.documents.map(\.documentID) == ["b", "a"])
+        #expect(scripted.database.queries[0].orderBy.map(\.direction) == [.descending, .descending])
+        try await firestore.terminate()
+    }
+
+    @Test("The cache has nothing: documents are unavailable, queries empty")
+    func cache() async throws {
+        do {
+            _ = try await books.document("b1").getDocument(source: .cache)
+            Issue.record("no error")
+        } catch FirestoreErrorCode.unavailable {
+        }
+        let found = try await books.getDocuments(source: .cache)
+        #expect(found.isEmpty)
+        #expect(scripted.server.calls.isEmpty)
+    }
+
+    @Test("A server that cannot be reached is .unavailable")
+    func offline() async throws {
+        scripted.server.cut()
+        do {
+            _ = try await books.document("b1").getDocument()
+            Issue.record("no error")
+        } catch FirestoreErrorCode.unavailable {
+        }
+        try await firestore.terminate()
+    }
+
+    @Test("With the network disabled reads are .unavailable, and work again when it is enabled")
+    func network() async throws {
+        try await books.document("b1").setData(["title": "x"])
+        try await firestore.disableNetwork()
+        do {
+            _ = try await books.document("b1").getDocument()
+            Issue.record("no error")
+        } catch FirestoreErrorCode.unavailable {
+        }
+        try await firestore.enableNetwork()
+        let snapshot = try await books.document("b1").getDocument()
+        #expect(snapshot.exists)
+        try await firestore.terminate()
+    }
+
+    @Test("Listeners report that they are not supported, once, unless they are removed first")
+    func listeners() async throws {
+        let reference = books.document("b1")
+        let error = await withCheckedContinuation { (continuation: CheckedContinuation<NSError?, Never>) in
+            reference.addSnapshotListener { snapshot, error in
+                #expect(snapshot == nil)
+                continuation.resume(returning: error as NSError?)
+            }
+        }
+        #expect(error?.code == FirestoreErrorCode.unimplemented.rawValue)
+        let queue = firestore.settings.dispatchQueue
+        queue.suspend()
+        let registration = books.addSnapshotListener { _, _ in Issue.record("called after remove()") }
+        registration.remove()
+        registration.remove()
+        queue.resume()
+        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+    }
+
+    @Test("Settings that insist on TLS make calls fail instead of sending in the clear")
+    func insistsOnTLS() async throws {
+        let settings = firestore.settings
+        settings.isSSLEnabled = true
+        firestore.settings = settings
+        do {
+            _ = try await books.document("b1").getDocument()
+            Issue.record("no error")
+        } catch FirestoreErrorCode.unimplemented {
+        }
+        #expect(scripted.server.calls.isEmpty)
+    }
+
+    @Test("A terminated instance makes room for a new one")
+    func terminate() async throws {
+        let app = firestore.app
+        try await books.document("b1").setData(["title": "x"])
+        do {
+            try await firestore.clearPersistence()
+            Issue.record("no error")
+        } catch FirestoreErrorCode.failedPrecondition {
+        }
+        try await firestore.terminate()
+        try await firestore.clearPersistence()
+        #expect(Firestore.firestore(app: app) !== firestore)
+    }
+}

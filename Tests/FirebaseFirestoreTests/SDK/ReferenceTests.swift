@@ -1,0 +1,49 @@
+// References and their paths.
+
+import FirebaseFirestore
+import Foundation
+import Testing
+
+@Suite struct ReferenceTests {
+    private let firestore = TestFirestore.detached()
+
+    @Test("Paths go down and up again")
+    func navigation() {
+        let task = firestore.collection("users").document("u1").collection("tasks").document("t1")
+        #expect(task.path == "users/u1/tasks/t1")
+        #expect(task.documentID == "t1")
+        #expect(task.parent.path == "users/u1/tasks")
+        #expect(task.parent.collectionID == "tasks")
+        #expect(task.parent.parent?.path == "users/u1")
+        #expect(firestore.collection("users").parent == nil)
+        #expect(task == firestore.document("users/u1/tasks/t1"))
+        #expect(task.firestore === firestore)
+    }
+
+    @Test("References are equal and hash alike if they name the same place of the same database object")
+    func equality() {
+        let other = TestFirestore.detached()
+        #expect(firestore.document("a/b") == firestore.collection("a").document("b"))
+        #expect(firestore.document("a/b") != firestore.document("a/c"))
+        #expect(firestore.document("a/b") != other.document("a/b"))
+        #expect(Set([firestore.document("a/b"), firestore.document("/a/b/")]).count == 1)
+        #expect(Set([firestore.collection("a"), firestore.collection("a")]).count == 1)
+    }
+
+    @Test("New documents get different ids of 20 characters")
+    func automaticID() {
+        let first = firestore.collection("a").document()
+        let second = firestore.collection("a").document()
+        #expect(first.documentID.count == 20)
+        #expect(first != second)
+    }
+
+    @Test("A wrong number of segments traps with the rule on standard error")
+    func programmingError() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            _ = Firestore.firestore().collection("a/b")
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(text.contains("Collection references must have an odd number of segments, but a/b has 2"))
+    }
+}

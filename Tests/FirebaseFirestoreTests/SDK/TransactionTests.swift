@@ -1,0 +1,166 @@
+// Transactions of the SDK: blocking reads, retries, and errors that are delivered as they are.
+
+import DocumentModel
+import Foundation
+import Synchronization
+import Testing
+import Transport
+
+@testable import FirebaseFirestore
+
+@Suite struct TransactionTests {
+    private let scripted: ScriptedFirestore
+    private var firestore: Firestore { scripted.firestore }
+    private var counter: DocumentReference { firestore.document("counters/c1") }
+
+    init() throws { scripted = try ScriptedFirestore() }
+
+    private static let conflict = RequestError(.aborted, "conflict")
+
+    /// The usual block: read, add one, write, return the new number.
+    private func increment(_ attempts: Counter? = nil) async throws -> Int? {
+        let counter = counter
+        let result = try await firestore.runTransaction { transaction, errorPointer in
+            attempts?.bump()
+            let snapshot: DocumentSnapshot
+            do {
+                snapshot = try transaction.getDocument(counter)
+            } catch let error as NSError {
+                errorPointer?.pointee = error
+                return nil
+            }
+            let next = (snapshot.get("n") as? Int ?? 0) + 1
+            transaction.setData(["n": next], forDocument: counter)
+            return next
+        }
+        return result as? Int
+    }
+
+    private final class Counter: Sendable {
+        private let count = Mutex(0)
+        var value: Int { count.withLock { $0 } }
+        func bump() { count.withLock { $0 += 1 } }
+    }
+
+    @Test("A transaction returns what its block returned, after the commit")
+    func result() async throws {
+        #expect(try await increment() == 1)
+        #expect(try await increment() == 2)
+        #expect(scripted.server.calls.map(\.method) == [.batchGetDocuments, .commit, .batchGetDocuments, .commit])
+        try await firestore.terminate()
+    }
+
+    @Test("A conflict runs the block again, with priority on the server")
+    func retry() async throws {
+        scripted.database.failCommits([Self.conflict, Self.conflict])
+        let attempts = Counter()
+        #expect(try await increment(attempts) == 1)
+        #expect(attempts.value == 3)
+        #expect(
+            scripted.server.calls.map(\.method) == [
+                .batchGetDocuments, .commit, .beginTransaction, .getDocument, .commit, .beginTransaction, .getDocument,
+                .commit,
+            ])
+        try await firestore.terminate()
+    }
+
+    @Test("After five attempts the conflict is delivered")
+    func exhausted() async throws {
+        scripted.database.failCommits(Array(repeating: Self.conflict, count: 10))
+        let attempts = Counter()
+        do {
+            _ = try await increment(attempts)
+            Issue.record("no error")
+        } catch FirestoreErrorCode.aborted {
+        }
+        #expect(attempts.value == 5)
+        try await firestore.terminate()
+    }
+
+    @Test("Options limit the attempts")
+    func options() async throws {
+        scripted.database.failCommits(Array(repeating: Self.conflict, count: 10))
+        let options = FirebaseFirestore.TransactionOptions()
+        options.maxAttempts = 2
+        let counter = counter
+        let firestore = firestore
+        let attempts = Counter()
+        let error = await withCheckedContinuation { (continuation: CheckedContinuation<NSError?, Never>) in
+            firestore.runTransaction(
+                with: options,
+                block: { transaction, _ in
+                    attempts.bump()
+                    transaction.setData([:], forDocument: counter)
+                    return nil
+                },
+                completion: { _, error in continuation.resume(returning: error as NSError?) })
+        }
+        #expect(error?.code == FirestoreErrorCode.aborted.rawValue)
+        #expect(attempts.value == 2)
+        try await firestore.terminate()
+    }
+
+    @Test("The error that a block stores is delivered itself, and of a foreign domain it is not retried")
+    func abandon() async throws {
+        let attempts = Counter()
+        let mine = NSError(domain: "mine", code: 42)
+        do {
+            _ = try await firestore.runTransaction { _, errorPointer in
+                attempts.bump()
+                errorPointer?.pointee = mine
+                return nil
+            }
+            Issue.record("no error")
+        } catch let error as NSError {
+            #expect(error === mine)
+        }
+        #expect(attempts.value == 1)
+        #expect(scripted.server.calls.isEmpty)
+        try await firestore.terminate()
+    }
+
+    @Test("Reads after writes are refused")
+    func readAfterWrite() async throws {
+        let counter = counter
+        let code = try await firestore.runTransaction { transaction, _ in
+            transaction.setData([:], forDocument: counter)
+            do {
+                _ = try transaction.getDocument(counter)
+                return nil
+            } catch let error as NSError {
+                return error.code
+            }
+        }
+        #expect(code as? Int == FirestoreErrorCode.invalidArgument.rawValue)
+        try await firestore.terminate()
+    }
+
+    @Test("Updating a document that was read as absent ends the transaction")
+    func updateMissing() async throws {
+        let counter = counter
+        let attempts = Counter()
+        do {
+            _ = try await firestore.runTransaction { transaction, _ in
+                attempts.bump()
+                _ = try? transaction.getDocument(counter)
+                transaction.updateData(["n": 1], forDocument: counter)
+                return nil
+            }
+            Issue.record("no error")
+        } catch FirestoreErrorCode.invalidArgument {
+        }
+        #expect(attempts.value == 1)
+        try await firestore.terminate()
+    }
+
+    @Test("A transaction without reads is one commit")
+    func blind() async throws {
+        let counter = counter
+        _ = try await firestore.runTransaction { transaction, _ in
+            transaction.deleteDocument(counter)
+            return nil
+        }
+        #expect(scripted.server.calls.map(\.method) == [.commit])
+        try await firestore.terminate()
+    }
+}

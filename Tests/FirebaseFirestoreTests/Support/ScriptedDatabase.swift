@@ -1,0 +1,144 @@
+// A scripted server that keeps documents in memory: enough to see what the SDK sends and to answer what it reads. It
+// applies whole documents and deletes only; masks, transforms and preconditions are recorded for the test to look at.
+
+import DocumentModel
+import FirebaseFirestore
+import FirestoreMessages
+import Synchronization
+import Transport
+
+/// The state behind a `FakeServer`, and what was written to it.
+final class ScriptedDatabase: Sendable {
+    /// One write as it arrived.
+    struct SeenWrite: Sendable {
+        var kind: Write.Kind
+        var name: String
+        var fields: [UInt8]
+        var mask: [String]?
+        var precondition: Precondition?
+        var transforms: [FieldTransform]
+    }
+
+    struct State {
+        var documents: [String: [UInt8]] = [:]
+        var writes: [SeenWrite] = []
+        var queries: [StructuredQuery] = []
+        var commitFailures: [RequestError] = []
+        var transactions: UInt8 = 0
+    }
+
+    let state = Mutex(State())
+    private static let time = TimestampValue(seconds: 1000, nanoseconds: 0)
+
+    var writes: [SeenWrite] { state.withLock { $0.writes } }
+    var queries: [StructuredQuery] { state.withLock { $0.queries } }
+
+    /// Lets the next commits fail, one error each.
+    func failCommits(_ errors: [RequestError]) { state.withLock { $0.commitFailures = errors } }
+
+    func put(_ name: String, _ fields: [UInt8]) { state.withLock { $0.documents[name] = fields } }
+
+    func react(to call: ScriptedCall) -> Reaction {
+        do {
+            switch call.method {
+            case .commit: return try commit(call)
+            case .getDocument:
+                let name = try GetDocumentRequest(wire: call.payload.span.bytes).name
+                return document(name).map { .respond($0.encodedBytes()) } ?? .fail(.notFound, "no \(name)")
+            case .batchGetDocuments:
+                let request = try BatchGetDocumentsRequest(wire: call.payload.span.bytes)
+                let id = state.withLock { state in
+                    state.transactions += 1
+                    return state.transactions
+                }
+                return .stream(
+                    request.documents.map { name in
+                        BatchGetDocumentsResponse(
+                            result: document(name).map { .found($0) } ?? .missing(name), transaction: [id],
+                            readTime: Self.time
+                        ).encodedBytes()
+                    })
+            case .beginTransaction:
+                let id = state.withLock { state in
+                    state.transactions += 1
+                    return state.transactions
+                }
+                return .respond(BeginTransactionResponse(transaction: [id]).encodedBytes())
+            case .runQuery: return try query(call)
+            case .rollback: return .respond([])
+            default: return .fail(.unimplemented, "not scripted")
+            }
+        } catch {
+            return .fail(.invalidArgument, "\(error)")
+        }
+    }
+
+    private func document(_ name: String) -> DocumentMessage? {
+        state.withLock { state in
+            state.documents[name].map {
+                DocumentMessage(name: name, fields: $0, createTime: Self.time, updateTime: Self.time)
+            }
+        }
+    }
+
+    private func commit(_ call: ScriptedCall) throws -> Reaction {
+        let view = try CommitRequestView(call.payload.span.bytes)
+        var list = WriteList(database: try DatabaseName(view.database))
+        try view.forEachWrite { try list.append(wire: $0) }
+        let writes = list.writes.map { write in
+            SeenWrite(
+                kind: write.kind, name: String(decoding: list.bytes[write.name], as: UTF8.self),
+                fields: Array(list.bytes[write.fields]), mask: write.mask?.paths.map(\.description),
+                precondition: write.precondition, transforms: write.transforms)
+        }
+        return state.withLock { state in
+            if !state.commitFailures.isEmpty {
+                let failure = state.commitFailures.removeFirst()
+                return .fail(failure.code, failure.message)
+            }
+            state.writes += writes
+            for write in writes {
+                switch write.kind {
+                case .update where write.mask == nil: state.documents[write.name] = write.fields
+                case .delete: state.documents[write.name] = nil
+                default: break
+                }
+            }
+            return .respond(
+                CommitResponse(
+                    writeResults: writes.map { _ in WriteResult(updateMicroseconds: 1) }, commitTime: Self.time
+                ).encodedBytes())
+        }
+    }
+
+    private func query(_ call: ScriptedCall) throws -> Reaction {
+        let request = try RunQueryRequest(wire: call.payload.span.bytes)
+        guard let query = request.query else { return .fail(.invalidArgument, "no query") }
+        let prefix = "\(request.parent)/\(query.from[0].collectionID)/"
+        return state.withLock { state in
+            state.queries.append(query)
+            let found = state.documents.filter { $0.key.hasPrefix(prefix) }.sorted { $0.key < $1.key }
+            return .stream(
+                found.map { name, fields in
+                    RunQueryResponse(
+                        document: DocumentMessage(
+                            name: name, fields: fields, createTime: Self.time, updateTime: Self.time),
+                        readTime: Self.time
+                    ).encodedBytes()
+                } + [RunQueryResponse(readTime: Self.time).encodedBytes()])
+        }
+    }
+}
+
+/// A database object with a scripted server behind it.
+struct ScriptedFirestore {
+    let database = ScriptedDatabase()
+    let server: FakeServer
+    let firestore: FirebaseFirestore.Firestore
+
+    init() throws {
+        let database = database
+        server = try FakeServer { database.react(to: $0) }
+        firestore = TestFirestore.make(host: server.address)
+    }
+}

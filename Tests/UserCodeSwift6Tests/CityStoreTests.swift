@@ -1,0 +1,58 @@
+// Runs the service against a real server.
+
+import FirebaseCore
+import FirebaseFirestore
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct CityStoreTests {
+    private func start() throws -> (ServerProcess, Firestore) {
+        let directory = TemporaryDirectory("user-code-6")
+        let server = try ServerProcess(data: directory.path)
+        let name = "swift6-\(UUID().uuidString)"
+        let options = FirebaseOptions(googleAppID: "1:1:ios:1", gcmSenderID: "1")
+        options.projectID = name
+        FirebaseApp.configure(name: name, options: options)
+        let firestore = Firestore.firestore(app: FirebaseApp.app(name: name)!)
+        firestore.useEmulator(withHost: "127.0.0.1", port: server.port)
+        return (server, firestore)
+    }
+
+    @Test("A model on the main actor works with async calls alone")
+    func model() async throws {
+        let (server, db) = try start()
+        let model = await CityModel(db: db)
+        let small = try await model.add(City(name: "S", population: 1, regions: ["r"]))
+        _ = try await model.add(City(name: "L", population: 1000, regions: []))
+        try await model.load()
+        #expect(await model.cities.map(\.name) == ["L", "S"])
+        await model.grow(small)
+        await model.grow("missing")
+        #expect(await model.message == "not found")
+        try await model.load()
+        #expect(await model.cities.map(\.population) == [1000, 11])
+        #expect(try await model.noteText() == "hello")
+        try await model.batch()
+        #expect(try await db.collection("numbers").getDocuments().count == 3)
+        #expect(try await model.count() == 2)
+        try await db.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Concurrent transactions on one document all finish, and the sum is exact")
+    func bank() async throws {
+        let (server, db) = try start()
+        let bank = Bank(db: db)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 {
+                group.addTask { for _ in 0..<5 { _ = try await bank.deposit(1, to: "a") } }
+            }
+            try await group.waitForAll()
+        }
+        let balance = try await db.document("accounts/a").getDocument().get("balance") as? Int
+        #expect(balance == 40)
+        try await db.terminate()
+        #expect(server.stop() == 0)
+    }
+}
