@@ -9,8 +9,8 @@ package struct EngineOptions: Sendable {
     /// Size of one log segment. Only whole segments are recycled.
     package var logSegmentBytes = 16 << 20
 
-    /// Recycled segments kept for the next writes; more are deleted.
-    package var logSpareSegmentsMax = 3
+    /// Recycled segments kept for the next writes while there are any; more are deleted, and when idle all but one.
+    package var logSpareSegmentsMax = 6
 
     /// A writer should seal a group when it has staged this much.
     package var groupBytesMax = 4 << 20
@@ -18,8 +18,8 @@ package struct EngineOptions: Sendable {
     /// How much address space the tree may take. The file grows as needed; only addresses are reserved.
     package var mapBytesMax = 1 << 40
 
-    /// Dirty memory of one tree transaction during a checkpoint.
-    package var checkpointTransactionBytes = 32 << 20
+    /// Memory of changed pages in one tree transaction of a checkpoint; LMDB keeps that much for the next one.
+    package var checkpointTransactionBytes = 16 << 20
 
     /// How long superseded values stay readable, in microseconds. 0 keeps no history.
     package var retentionMicroseconds: UInt64 = 3_600_000_000

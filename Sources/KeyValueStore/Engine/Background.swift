@@ -21,6 +21,8 @@ final class Background {
     private var nextSweepNanoseconds: UInt64
     private var retryNanoseconds: UInt64 = 0
     private var hasMemoryToFree = false
+    /// The checkpoint under way was begun because nobody commits.
+    private var isIdleCheckpoint = false
 
     /// After a full disk, this long until a checkpoint is tried again.
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
@@ -76,6 +78,7 @@ final class Background {
                 }
                 if progress.isClosed { return .stop }
             } else if progress.isClosed || progress.requested > progress.satisfied || isIdle(progress, now) {
+                isIdleCheckpoint = isIdle(progress, now)
                 do throws(StorageError) {
                     try core.freeze(&progress)
                 } catch {
@@ -144,6 +147,8 @@ extension Background {
         core.counters.checkpointEntries.add(checkpoint.entryCount, ordering: .relaxed)
         core.counters.checkpointNanoseconds.add(SystemClock.monotonicNanoseconds() - start, ordering: .relaxed)
         core.pool.release(before: state.firstSegment)
+        if isIdleCheckpoint { core.pool.trim() }
+        isIdleCheckpoint = false
         core.progress.update { progress in
             progress.frozen = nil
             progress.full = nil

@@ -13,7 +13,8 @@ struct Checkpoint {
     /// Where the tree is; brought up to date by each transaction.
     var state: TreeState
 
-    private var deferred: [[UInt32]] = []
+    /// The newest nodes of keys without history.
+    private var deferred: [UInt32] = []
     private(set) var entryCount: UInt64 = 0
 
     init(core: EngineCore, frozen: FrozenOverlay, state: TreeState) {
@@ -37,8 +38,7 @@ struct Checkpoint {
             node = Self.takeKey(of: overlay, from: node, into: &nodes)
             entryCount += UInt64(nodes.count)
             if unsafe core.latestOnly.contains(overlay.key(nodes[0])) {
-                // Only the newest counts.
-                deferred.append([nodes[0]])
+                deferred.append(nodes[0])
                 continue
             }
             try update.apply(nodes, of: overlay, keepsHistory: true)
@@ -48,7 +48,11 @@ struct Checkpoint {
             }
         }
         if !deferred.isEmpty { update.endOrder() }
-        for nodes in deferred { try update.apply(nodes, of: overlay, keepsHistory: false) }
+        for node in deferred {
+            nodes.removeAll(keepingCapacity: true)
+            nodes.append(node)
+            try update.apply(nodes, of: overlay, keepsHistory: false)
+        }
         state.checkpoint = max(state.checkpoint, overlay.versionMax)
         state.firstSegment = frozen.nextSegment
         try update.commit(state, fault: core.fault)

@@ -141,6 +141,7 @@ package final class EmbeddedEngine: KeyValueEngine {
         threads.logThread?.join()
         core.pool.stop()
         threads.poolThread?.join()
+        core.pool.removeFree()
         core.isClosed.store(true, ordering: .sequentiallyConsistent)
         core.endReaders()
         let (failure, full) = core.progress.withLock { ($0.failure, $0.full) }

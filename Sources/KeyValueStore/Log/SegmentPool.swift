@@ -17,6 +17,9 @@ final class SegmentPool: Sendable {
         var retryNanoseconds: UInt64 = 0
         var isStopping = false
 
+        /// Free files to keep.
+        var sparesMax: Int
+
         var needsSegment: Bool { (ready.last?.byteCount ?? 0) < demandBytes }
     }
 
@@ -46,7 +49,7 @@ final class SegmentPool: Sendable {
         segmentBytes = LogFormat.roundedToPage(options.logSegmentBytes)
         sparesMax = options.logSpareSegmentsMax
         fault = FaultInjection(fault: options.fault)
-        state = Monitor(State(demandBytes: segmentBytes))
+        state = Monitor(State(demandBytes: segmentBytes, sparesMax: options.logSpareSegmentsMax))
     }
 
     /// Takes over what recovery found. Comes before everything else.
@@ -89,7 +92,22 @@ final class SegmentPool: Sendable {
                 state.inUse.removeFirst()
                 state.free.append(FreeFile(path: first.file.path, byteCount: first.byteCount))
             }
+            state.sparesMax = self.sparesMax
         }
+    }
+
+    /// Gives most of the free files' space back, until segments are released again: nobody is writing.
+    func trim() {
+        state.update { $0.sparesMax = min(self.sparesMax, 1) }
+    }
+
+    /// Removes the files that are not needed. Comes last, after `run` has returned; what cannot be removed stays, unused.
+    func removeFree() {
+        let free = state.withLock { state in
+            defer { state.free = [] }
+            return state.free
+        }
+        for file in free { try? Directory.removeFile(file.path) }
     }
 
     /// Segments handed out, and those ready or free.
@@ -131,7 +149,7 @@ final class SegmentPool: Sendable {
                 recycling: recyclable.map { state.free.remove(at: $0) })
         }
         if let odd = state.free.firstIndex(where: { $0.byteCount != segmentBytes }) { return .remove(state.free.remove(at: odd)) }
-        if state.free.count > sparesMax { return .remove(state.free.removeFirst()) }
+        if state.free.count > state.sparesMax { return .remove(state.free.removeFirst()) }
         return nil
     }
 
