@@ -19,10 +19,13 @@ struct ByteTable: ~Copyable {
 
     private var entries: [Entry] = []
     private var slots: [UInt32]
-    private var keys = WireWriter(capacity: 1024)
+    private var keys: WireWriter
 
-    /// - Parameter slotCount: a power of two; grows as needed.
-    init(slotCount: Int = 64) {
+    /// - Parameters:
+    ///   - slotCount: a power of two; grows as needed.
+    ///   - keyBytes: room for keys to begin with.
+    init(slotCount: Int = 64, keyBytes: Int = 1024) {
+        keys = WireWriter(capacity: keyBytes)
         precondition(slotCount > 0 && slotCount & (slotCount - 1) == 0, "a table has a power of two of slots")
         slots = [UInt32](repeating: 0, count: slotCount)
     }

@@ -25,7 +25,8 @@ struct ReadRange: Sendable {
 /// The reads of one transaction, bounded.
 struct ReadSet: ~Copyable {
     /// Document keys with the version seen, 0 for a missing document.
-    private(set) var documents = ByteTable()
+    /// Small to begin with: many transactions read two documents, or none.
+    private(set) var documents = ByteTable(slotCount: 8, keyBytes: 64)
     private(set) var ranges: [ReadRange] = []
 
     private let maximum: Int
