@@ -70,6 +70,11 @@ final class Background {
     private func task(_ progress: inout EngineCore.Progress) -> Task? {
         let now = SystemClock.monotonicNanoseconds()
         if progress.failure != nil { return progress.isClosed ? .stop : nil }
+        if progress.full != nil, progress.frozen == nil, now >= retryNanoseconds {
+            // It was not a checkpoint that met the full disk, so none will find out that there is room again: just try.
+            progress.full = nil
+            return .announce
+        }
         if progress.frozen == nil, !progress.isGroupOpen {
             if core.registry.viewOfChanger.active.isEmpty {
                 if progress.satisfied < progress.requested {
@@ -82,6 +87,7 @@ final class Background {
                 do throws(StorageError) {
                     try core.freeze(&progress)
                 } catch {
+                    retryNanoseconds = now + Self.retryAfterNanoseconds
                     progress.full = error
                     return .announce
                 }

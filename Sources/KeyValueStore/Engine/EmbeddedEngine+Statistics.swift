@@ -33,8 +33,8 @@ extension EmbeddedEngine {
         defer { reader.close(view) }
         statistics.overlayEntries = view.active.entryCount + (view.frozen?.entryCount ?? 0)
         statistics.overlayBytes = view.active.byteCount + (view.frozen?.byteCount ?? 0)
-        if let main = try? core.tree.statistics(view.transaction, core.tree.main) { statistics.treeEntries = Int(main.ms_entries) }
-        if let history = try? core.tree.statistics(view.transaction, core.tree.history) {
+        if let main = unsafe try? core.tree.statistics(view.transaction, core.tree.main) { statistics.treeEntries = Int(main.ms_entries) }
+        if let history = unsafe try? core.tree.statistics(view.transaction, core.tree.history) {
             statistics.historyEntries = Int(history.ms_entries)
         }
         statistics.treeFileBytes = (try? File(core.tree.path + "/data.mdb", flags: 0).byteCount()) ?? 0

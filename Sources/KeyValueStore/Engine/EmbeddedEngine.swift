@@ -23,6 +23,8 @@ package final class EmbeddedEngine: KeyValueEngine {
     /// What is handed out or ended once.
     struct Parts {
         var log: LogWriter?
+        /// The writer's view of the newest, which may still be open at the end.
+        var latest: LatestReader?
         var logThread: EngineThread?
         var backgroundThread: EngineThread?
         var poolThread: EngineThread?
@@ -61,7 +63,9 @@ package final class EmbeddedEngine: KeyValueEngine {
             parts.log = nil
             return log
         }
-        return EngineWriter(core, log: log, synchronizer: synchronizer)
+        let writer = EngineWriter(core, log: log, synchronizer: synchronizer)
+        parts.withLock { $0.latest = writer.latest }
+        return writer
     }
 
     /// A reader for one thread; make one per event loop and keep it.
@@ -121,7 +125,7 @@ package final class EmbeddedEngine: KeyValueEngine {
     /// Ends all activity; what is published goes to the tree, so that the next open is quick. A group that is being synced is
     /// waited for; what is staged and not sealed is lost. Calling it again does nothing.
     ///
-    /// No other thread may be staging. Snapshots should be closed: while one is open the environment and the lock stay with it.
+    /// No other thread may be using the writer. Snapshots should be closed: while one is open the environment and the lock stay with it.
     /// - Throws: `full` or `failed` when the last checkpoint did not succeed. The engine is closed all the same, and the log
     ///   keeps what is not in the tree.
     package func close() throws(StorageError) {
@@ -132,6 +136,7 @@ package final class EmbeddedEngine: KeyValueEngine {
         }
         guard let threads else { return }
         synchronizer.waitUntilIdle()
+        threads.latest?.finish()
         core.progress.update { progress in
             progress.isGroupOpen = false
             progress.isClosed = true
@@ -161,9 +166,14 @@ private final class BackgroundRunner: @unchecked Sendable {  // Made before the 
 extension EngineCore {
     /// Ends the readers' tree transactions and the environment, unless a snapshot is still open; then they go with the last reader.
     func endReaders() {
-        let idle = readers.withLock { readers in readers.values.compactMap(\.reader) }
-        if idle.contains(where: { $0.isInUse }) { return }
-        for reader in idle { reader.endTransactions() }
+        let isInUse = readers.withLock { readers in
+            // A reader that is going waits for this lock in its deinit: it is still whole.
+            let all = unsafe readers.values.map { unsafe $0.reader }
+            if unsafe all.contains(where: { unsafe $0._withUnsafeGuaranteedRef { $0.isInUse } }) { return true }
+            for unsafe reader in unsafe all { unsafe reader._withUnsafeGuaranteedRef { $0.endTransactions() } }
+            return false
+        }
+        if isInUse { return }
         tree.close()
         lock.unlock()
     }

@@ -58,8 +58,8 @@ final class EngineCore: Sendable {
     let progress: Monitor<Progress>
     /// The exclusive lock of the directory, held until the environment is closed.
     let lock: File
-    /// Idle readers, whose tree transactions must end before the environment does.
-    let readers = Monitor<[ObjectIdentifier: WeakReader]>([:])
+    /// All readers, whose tree transactions must end before the environment does.
+    let readers = Monitor<[ObjectIdentifier: RegisteredReader]>([:])
 
     let published: Atomic<UInt64>
     let checkpoint: Atomic<UInt64>

@@ -37,7 +37,7 @@ package struct EngineCursor: ~Copyable, ~Escapable, KeyValueCursor {
         _ view: ReadView, lower: RawSpan?, upper: RawSpan?, direction: ScanDirection
     ) throws(StorageError) -> EngineCursor {
         let tree = unsafe try TreeCursor.open(
-            view.transaction.tree, transaction: view.transaction.handle, version: view.version,
+            view.databases, transaction: view.transaction, version: view.version,
             needsHistory: view.needsHistory, latestOnly: view.latestOnly)
         return EngineCursor(
             view: view, tree: tree, lower: try copyBound(lower), upper: try copyBound(upper), direction: direction)

@@ -10,27 +10,40 @@
 // overlays are asked first, so only keys they know nothing of at this version are looked up in the tree, and there
 // history hides what is newer.
 
+internal import CLMDB
 internal import Synchronization
 
 /// Makes snapshots for one thread. Make one per event loop and keep it; a snapshot then costs two stores and a renewed transaction.
 ///
 /// Not thread-safe; may move between threads when no snapshot is open.
+@safe
 package final class EngineReader: KeyValueReader {
     let core: EngineCore
     private let slot: ReaderSlot
-    private var openSnapshots = 0
-    /// Read transactions not in use, reset.
-    private var idle: [TreeTransaction] = []
+    /// Apart, because a class's own properties would be checked for overlapping access at each use, at a cost.
+    private let state: UnsafeMutablePointer<State>
+
+    @safe
+    private struct State {
+        var openSnapshots = 0
+        /// Read transactions not in use, reset; the first `idleCount` are there.
+        var idle: (OpaquePointer?, OpaquePointer?, OpaquePointer?, OpaquePointer?) = (nil, nil, nil, nil)
+        var idleCount = 0
+    }
 
     init(_ core: EngineCore) {
         self.core = core
         slot = core.registry.makeSlot()
-        core.readers.withLock { $0[ObjectIdentifier(self)] = WeakReader(self) }
+        unsafe state = .allocate(capacity: 1)
+        unsafe state.initialize(to: State())
+        core.readers.withLock { unsafe $0[ObjectIdentifier(self)] = RegisteredReader(reader: Unmanaged.passUnretained(self)) }
     }
 
     deinit {
         core.readers.withLock { $0[ObjectIdentifier(self)] = nil }
+        endTransactions()
         core.registry.removeSlot(slot)
+        unsafe state.deallocate()
     }
 
     /// The state as of `version`, or of the last published commit. A version above that one is lowered to it.
@@ -55,59 +68,84 @@ package final class EngineReader: KeyValueReader {
 
     /// Opens a view at any version, also of what is not published yet.
     func open(at version: UInt64) throws(StorageError) -> ReadView {
-        let overlays: OverlayView
-        if openSnapshots == 0 {
-            overlays = core.registry.enter(slot)
+        let overlays = unsafe state.pointee.openSnapshots == 0 ? core.registry.enter(slot) : core.registry.viewOfReader
+        do throws(StorageError) {
             if core.isClosed.load(ordering: .sequentiallyConsistent) {
-                core.registry.leave(slot)
                 throw StorageError(.closed, "the engine is closed")
             }
-        } else {
-            overlays = core.registry.viewOfReader
-        }
-        do throws(StorageError) {
-            let transaction: TreeTransaction
-            if let reused = idle.popLast() {
-                try reused.renew()
-                transaction = reused
-            } else {
-                transaction = try TreeTransaction(core.tree)
-            }
-            openSnapshots += 1
+            let transaction = unsafe try takeTransaction()
+            unsafe state.pointee.openSnapshots += 1
             let needsHistory = version < core.treeNewest.load(ordering: .acquiring)
-            return ReadView(
+            return unsafe ReadView(
                 active: overlays.active, frozen: overlays.frozen, generation: overlays.generation, transaction: transaction,
-                version: version, needsHistory: needsHistory, latestOnly: core.latestOnly)
+                databases: core.tree.databases, version: version, needsHistory: needsHistory, latestOnly: core.latestOnly)
         } catch {
-            if openSnapshots == 0 { core.registry.leave(slot) }
+            if unsafe state.pointee.openSnapshots == 0 { core.registry.leave(slot) }
             throw error
         }
     }
 
     /// Ends a view made by `open`.
     func close(_ view: ReadView) {
-        view.transaction.reset()
-        if idle.count < 4 { idle.append(view.transaction) }
-        openSnapshots -= 1
-        if openSnapshots == 0 { core.registry.leave(slot) }
+        unsafe mdb_txn_reset(view.transaction)
+        unsafe keepTransaction(view.transaction)
+        unsafe state.pointee.openSnapshots -= 1
+        if unsafe state.pointee.openSnapshots == 0 { core.registry.leave(slot) }
     }
 
     /// Whether a snapshot is open. Any thread.
     var isInUse: Bool { core.registry.isInUse(slot) }
+}
 
-    /// Ends the idle tree transactions: the engine is closed and no snapshot is open.
+// MARK: - Transactions
+
+extension EngineReader {
+    /// A read transaction on the tree as it is now.
+    private func takeTransaction() throws(StorageError) -> OpaquePointer {
+        guard let transaction = unsafe popIdle() else { return unsafe try TreeTransaction.begin(core.tree) }
+        let status = unsafe mdb_txn_renew(transaction)
+        if status != MDB_SUCCESS {
+            unsafe mdb_txn_abort(transaction)
+            throw Tree.error(status, "cannot renew a read transaction", core.tree.path)
+        }
+        return unsafe transaction
+    }
+
+    /// Keeps a reset transaction, and with it its reader slot, for the next snapshot.
+    private func keepTransaction(_ transaction: OpaquePointer) {
+        switch unsafe state.pointee.idleCount {
+        case 0: unsafe state.pointee.idle.0 = transaction
+        case 1: unsafe state.pointee.idle.1 = transaction
+        case 2: unsafe state.pointee.idle.2 = transaction
+        case 3: unsafe state.pointee.idle.3 = transaction
+        default:
+            unsafe mdb_txn_abort(transaction)
+            return
+        }
+        unsafe state.pointee.idleCount += 1
+    }
+
+    private func popIdle() -> OpaquePointer? {
+        guard unsafe state.pointee.idleCount > 0 else { return nil }
+        unsafe state.pointee.idleCount -= 1
+        return switch unsafe state.pointee.idleCount {
+        case 0: unsafe state.pointee.idle.0
+        case 1: unsafe state.pointee.idle.1
+        case 2: unsafe state.pointee.idle.2
+        default: unsafe state.pointee.idle.3
+        }
+    }
+
+    /// Ends the idle transactions. No snapshot is open.
     func endTransactions() {
-        idle.removeAll()
+        while let transaction = unsafe popIdle() { unsafe mdb_txn_abort(transaction) }
     }
 }
 
-/// A reader that the engine does not keep alive.
-struct WeakReader: @unchecked Sendable {  // Used at close, when the reader is idle.
-    weak var reader: EngineReader?
-
-    init(_ reader: EngineReader) {
-        self.reader = reader
-    }
+/// A reader that the engine does not keep alive; it leaves the engine's list before it goes.
+@safe
+struct RegisteredReader: @unchecked Sendable {  // Used under the lock of the list, at close, when the reader is idle.
+    let reader: Unmanaged<EngineReader>
 }
 
 /// One consistent state. Keep it for a page of results, not for the time of a client: it holds memory and pages back.

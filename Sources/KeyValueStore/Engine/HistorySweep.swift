@@ -68,7 +68,7 @@ struct HistorySweep {
             }
             try Tree.check(status, "cannot read history", core.tree.path)
             let entry = unsafe UnsafeRawBufferPointer(data)
-            guard entry.count >= HistoryEntry.headerBytes else { throw Tree.shortEntry(core.tree.path) }
+            guard entry.count >= HistoryEntry.headerBytes else { throw Tree.shortEntry() }
             if unsafe HistoryEntry.superseded(entry) <= horizon.microseconds {
                 if removed == Self.removedMax { break }
                 removed += 1

@@ -1,12 +1,15 @@
 // Looking a key up: the newest version that is not too new, in the active overlay, the frozen one, or the tree.
 
 /// The overlays and the tree as one reader sees them at one version. Valid until the reader closes it.
+/// Plain numbers and addresses: copying one counts no references.
+@safe
 struct ReadView {
     let active: Overlay
     let frozen: Overlay?
     /// The generation of the overlays.
     let generation: UInt64
-    let transaction: TreeTransaction
+    let transaction: OpaquePointer
+    let databases: TreeDatabases
     let version: UInt64
     /// The tree may hold commits after the version.
     let needsHistory: Bool
@@ -17,8 +20,8 @@ struct ReadView {
         guard key.count > 0, key.count <= EngineLimits.keyBytesMax else { return unsafe FoundEntry(bytes: nil, version: 0) }
         if let found = unsafe Self.find(key, in: active, atMost: version) { return unsafe found }
         if let frozen, let found = unsafe Self.find(key, in: frozen, atMost: version) { return unsafe found }
-        let found = unsafe try transaction.tree.find(
-            key, version: version, needsHistory: needsHistory, latestOnly: latestOnly, transaction.handle)
+        let found = unsafe try databases.find(
+            key, version: version, needsHistory: needsHistory, latestOnly: latestOnly, transaction)
         return unsafe FoundEntry(bytes: found?.bytes, version: found?.version ?? 0)
     }
 

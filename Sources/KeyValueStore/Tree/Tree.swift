@@ -134,18 +134,22 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
 
     /// Counts of a database as of a transaction.
     func statistics(_ transaction: TreeTransaction, _ database: MDB_dbi) throws(StorageError) -> MDB_stat {
+        unsafe try statistics(transaction.handle, database)
+    }
+
+    func statistics(_ transaction: OpaquePointer, _ database: MDB_dbi) throws(StorageError) -> MDB_stat {
         var statistics = MDB_stat()
-        unsafe try Tree.check(mdb_stat(transaction.handle, database, &statistics), "cannot count", path)
+        unsafe try Tree.check(mdb_stat(transaction, database, &statistics), "cannot count", path)
         return statistics
     }
 
     /// Turns LMDB's status into an error: `full` when map or disk are full, `tooManyReaders`, `corrupt`, else `inputOutput`.
-    static func check(_ status: Int32, _ what: String, _ path: String) throws(StorageError) {
+    static func check(_ status: Int32, _ what: String, _ path: String?) throws(StorageError) {
         if status == MDB_SUCCESS { return }
         throw error(status, what, path)
     }
 
-    static func error(_ status: Int32, _ what: String, _ path: String) -> StorageError {
+    static func error(_ status: Int32, _ what: String, _ path: String?) -> StorageError {
         let code: StorageError.Code
         switch status {
         case MDB_MAP_FULL, ENOSPC, EDQUOT: code = .full

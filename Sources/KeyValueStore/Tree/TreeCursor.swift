@@ -10,7 +10,6 @@ internal import CLMDB
 struct TreeCursor: ~Copyable {
     private let main: OpaquePointer
     private let history: OpaquePointer?
-    private let path: String
     private let version: UInt64
     private let latestOnly: LatestOnlySpaces
 
@@ -26,30 +25,29 @@ struct TreeCursor: ~Copyable {
     private var historyKey: UnsafeRawBufferPointer?
 
     private init(
-        main: OpaquePointer, history: OpaquePointer?, path: String, version: UInt64, latestOnly: LatestOnlySpaces
+        main: OpaquePointer, history: OpaquePointer?, version: UInt64, latestOnly: LatestOnlySpaces
     ) {
         unsafe self.main = main
         unsafe self.history = history
-        self.path = path
         self.version = version
         self.latestOnly = latestOnly
     }
 
     /// A cursor that stands nowhere yet.
     static func open(
-        _ tree: Tree, transaction: OpaquePointer, version: UInt64, needsHistory: Bool, latestOnly: LatestOnlySpaces
+        _ databases: TreeDatabases, transaction: OpaquePointer, version: UInt64, needsHistory: Bool, latestOnly: LatestOnlySpaces
     ) throws(StorageError) -> TreeCursor {
-        let main = unsafe try open(transaction, tree.main, tree.path)
+        let main = unsafe try open(transaction, databases.main)
         var history: OpaquePointer?
         if needsHistory {
             do throws(StorageError) {
-                unsafe history = try open(transaction, tree.history, tree.path)
+                unsafe history = try open(transaction, databases.history)
             } catch {
                 unsafe mdb_cursor_close(main)
                 throw error
             }
         }
-        return unsafe TreeCursor(main: main, history: history, path: tree.path, version: version, latestOnly: latestOnly)
+        return unsafe TreeCursor(main: main, history: history, version: version, latestOnly: latestOnly)
     }
 
     deinit {
@@ -58,10 +56,10 @@ struct TreeCursor: ~Copyable {
     }
 
     private static func open(
-        _ transaction: OpaquePointer, _ database: MDB_dbi, _ path: String
+        _ transaction: OpaquePointer, _ database: MDB_dbi
     ) throws(StorageError) -> OpaquePointer {
         var cursor: OpaquePointer?
-        unsafe try Tree.check(mdb_cursor_open(transaction, database, &cursor), "cannot open a cursor", path)
+        unsafe try Tree.check(mdb_cursor_open(transaction, database, &cursor), "cannot open a cursor", nil)
         return unsafe cursor!
     }
 
@@ -137,7 +135,7 @@ struct TreeCursor: ~Copyable {
                 isAtEntry = true
                 takeMainEntry()
             } else if isInHistory,
-                let found = unsafe try Tree.findInHistory(candidate, version: version, cursor: history, path: path)
+                let found = unsafe try Tree.findInHistory(candidate, version: version, cursor: history)
             {
                 isAtEntry = true
                 entryVersion = unsafe found.version
@@ -189,11 +187,11 @@ extension TreeCursor {
         if status == MDB_SUCCESS {
             unsafe mainKey = UnsafeRawBufferPointer(treeKey)
             unsafe mainEntry = UnsafeRawBufferPointer(data)
-            guard unsafe mainEntry.count >= MainEntry.headerBytes else { throw Tree.shortEntry(path) }
+            guard unsafe mainEntry.count >= MainEntry.headerBytes else { throw Tree.shortEntry() }
         } else if status == MDB_NOTFOUND {
             unsafe mainKey = nil
         } else {
-            throw Tree.error(status, "cannot read", path)
+            throw Tree.error(status, "cannot read", nil)
         }
     }
 
@@ -203,26 +201,26 @@ extension TreeCursor {
     ) throws(StorageError) {
         let found = unsafe try withUnsafeTemporaryAllocationOfHistoryKey { buffer throws(StorageError) in
             let bytes = unsafe HistoryEntry.makeKey(bound, version: version, in: buffer)
-            return unsafe try Self.get(cursor, MDB_SET_RANGE, bytes, path)
+            return unsafe try Self.get(cursor, MDB_SET_RANGE, bytes)
         }
         unsafe historyKey = found
     }
 
     private mutating func moveHistory(_ cursor: OpaquePointer, _ operation: MDB_cursor_op) throws(StorageError) {
-        unsafe historyKey = try Self.get(cursor, operation, nil, path)
+        unsafe historyKey = try Self.get(cursor, operation, nil)
     }
 
     /// The user key that the operation leads to, or nil at an end.
     private static func get(
-        _ cursor: OpaquePointer, _ operation: MDB_cursor_op, _ bound: UnsafeRawBufferPointer?, _ path: String
+        _ cursor: OpaquePointer, _ operation: MDB_cursor_op, _ bound: UnsafeRawBufferPointer?
     ) throws(StorageError) -> UnsafeRawBufferPointer? {
         var treeKey = unsafe bound.map { unsafe MDB_val($0) } ?? MDB_val()
         var data = unsafe MDB_val()
         let status = unsafe mdb_cursor_get(cursor, &treeKey, &data, operation)
         if status == MDB_NOTFOUND { return nil }
-        try Tree.check(status, "cannot read history", path)
+        try Tree.check(status, "cannot read history", nil)
         let found = unsafe UnsafeRawBufferPointer(treeKey)
-        guard found.count > HistoryEntry.keySuffixBytes else { throw Tree.shortEntry(path) }
+        guard found.count > HistoryEntry.keySuffixBytes else { throw Tree.shortEntry() }
         return unsafe HistoryEntry.userKey(found)
     }
 }

@@ -1,17 +1,21 @@
-// Read transactions, kept and renewed; and what a version sees in the tree.
+// Read transactions; and what a version sees in the tree.
 
 internal import CLMDB
 
-/// A read transaction that is renewed for each use. One thread at a time.
+/// A read transaction with an owner. One thread at a time.
 @safe
 final class TreeTransaction {
     let tree: Tree
     let handle: OpaquePointer
 
-    /// Begins a transaction.
-    /// - Throws: `tooManyReaders`.
     init(_ tree: Tree) throws(StorageError) {
         self.tree = tree
+        unsafe handle = try Self.begin(tree)
+    }
+
+    /// Begins a read transaction, which the caller ends.
+    /// - Throws: `tooManyReaders`.
+    static func begin(_ tree: Tree) throws(StorageError) -> OpaquePointer {
         var begun: OpaquePointer?
         var status = unsafe mdb_txn_begin(tree.environment, nil, UInt32(MDB_RDONLY), &begun)
         if status == MDB_READERS_FULL {
@@ -19,21 +23,11 @@ final class TreeTransaction {
             status = unsafe mdb_txn_begin(tree.environment, nil, UInt32(MDB_RDONLY), &begun)
         }
         try Tree.check(status, "cannot begin a read transaction", tree.path)
-        unsafe handle = begun!
+        return unsafe begun!
     }
 
     deinit {
         unsafe mdb_txn_abort(handle)
-    }
-
-    /// Begins again after `reset`, on the tree as it is now.
-    func renew() throws(StorageError) {
-        unsafe try Tree.check(mdb_txn_renew(handle), "cannot renew a read transaction", tree.path)
-    }
-
-    /// Lets go of the tree's pages, but keeps the reader slot.
-    func reset() {
-        unsafe mdb_txn_reset(handle)
     }
 }
 
@@ -44,7 +38,11 @@ struct TreeValue {
     let version: UInt64
 }
 
-extension Tree {
+/// The databases of a tree by number: all that reading needs, without a reference to count.
+struct TreeDatabases {
+    let main: MDB_dbi
+    let history: MDB_dbi
+
     /// The value that `version` sees of a key, or nil. History is looked at only if `needsHistory`, that is, if the tree may
     /// hold commits after `version`.
     func find(
@@ -56,13 +54,13 @@ extension Tree {
         let status = unsafe mdb_get(transaction, main, &treeKey, &data)
         if status == MDB_SUCCESS {
             let entry = unsafe UnsafeRawBufferPointer(data)
-            guard entry.count >= MainEntry.headerBytes else { throw Self.shortEntry(path) }
+            guard entry.count >= MainEntry.headerBytes else { throw Tree.shortEntry() }
             let entryVersion = unsafe MainEntry.version(entry)
             if unsafe !needsHistory || entryVersion <= version || latestOnly.contains(key) {
                 return unsafe TreeValue(bytes: MainEntry.value(entry), version: entryVersion)
             }
         } else if status != MDB_NOTFOUND {
-            throw Tree.error(status, "cannot read", path)
+            throw Tree.error(status, "cannot read", nil)
         }
         guard needsHistory else { return nil }
         return unsafe try findInHistory(key, version: version, transaction)
@@ -72,26 +70,30 @@ extension Tree {
         _ key: UnsafeRawBufferPointer, version: UInt64, _ transaction: OpaquePointer
     ) throws(StorageError) -> TreeValue? {
         var opened: OpaquePointer?
-        unsafe try Tree.check(mdb_cursor_open(transaction, history, &opened), "cannot open a cursor", path)
+        unsafe try Tree.check(mdb_cursor_open(transaction, history, &opened), "cannot open a cursor", nil)
         defer { unsafe mdb_cursor_close(opened) }
-        return unsafe try Tree.findInHistory(key, version: version, cursor: opened!, path: path)
+        return unsafe try Tree.findInHistory(key, version: version, cursor: opened!)
     }
+}
+
+extension Tree {
+    var databases: TreeDatabases { TreeDatabases(main: main, history: history) }
 
     /// The value that `version` sees of a key according to history alone, where `main` has nothing or something newer.
     /// Leaves the cursor at the first entry of the key that is not newer than `version`, or behind.
     static func findInHistory(
-        _ key: UnsafeRawBufferPointer, version: UInt64, cursor: OpaquePointer, path: String
+        _ key: UnsafeRawBufferPointer, version: UInt64, cursor: OpaquePointer
     ) throws(StorageError) -> TreeValue? {
         unsafe try withUnsafeTemporaryAllocationOfHistoryKey { buffer throws(StorageError) in
             var historyKey = unsafe MDB_val(HistoryEntry.makeKey(key, version: version, in: buffer))
             var data = unsafe MDB_val()
             let status = unsafe mdb_cursor_get(cursor, &historyKey, &data, MDB_SET_RANGE)
             if status == MDB_NOTFOUND { return nil }
-            try check(status, "cannot read history", path)
+            try check(status, "cannot read history", nil)
             let found = unsafe UnsafeRawBufferPointer(historyKey)
             let entry = unsafe UnsafeRawBufferPointer(data)
             guard found.count > HistoryEntry.keySuffixBytes, entry.count >= HistoryEntry.headerBytes else {
-                throw shortEntry(path)
+                throw shortEntry()
             }
             guard unsafe compareBytes(HistoryEntry.userKey(found), key) == 0, unsafe HistoryEntry.superseded(entry) > version
             else { return nil }
@@ -99,8 +101,8 @@ extension Tree {
         }
     }
 
-    static func shortEntry(_ path: String) -> StorageError {
-        StorageError(.corrupt, "an entry of the tree is shorter than its header", file: path)
+    static func shortEntry() -> StorageError {
+        StorageError(.corrupt, "an entry of the tree is shorter than its header")
     }
 }
 

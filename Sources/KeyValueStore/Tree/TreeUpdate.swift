@@ -201,7 +201,7 @@ extension TreeUpdate {
 
     private mutating func keep(_ data: MDB_val) throws(StorageError) {
         let entry = unsafe UnsafeRawBufferPointer(data)
-        guard entry.count >= MainEntry.headerBytes else { throw Tree.shortEntry(tree.path) }
+        guard entry.count >= MainEntry.headerBytes else { throw Tree.shortEntry() }
         scratch.reserve(entry.count, keeping: 0)
         unsafe scratch.all.copyMemory(from: entry)
         scratchBytes = entry.count

@@ -22,8 +22,13 @@ enum Files {
     }
 
     static func read(_ path: String) -> Bytes {
+        guard let bytes = readIfThere(path) else { preconditionFailure("cannot open \(path)") }
+        return bytes
+    }
+
+    private static func readIfThere(_ path: String) -> Bytes? {
         let descriptor = open(path, O_RDONLY)
-        precondition(descriptor >= 0, "cannot open \(path)")
+        guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         var status = stat()
         fstat(descriptor, &status)
@@ -48,17 +53,18 @@ enum Files {
         rmdir(path)
     }
 
-    /// Copies a directory, but for lock files: closing LMDB's in this process would give up its lock.
+    /// Copies a directory, as a kill would leave it. Not LMDB's lock file: closing it in this process would give up the lock. A file
+    /// may go meanwhile: a log segment that is being prepared, or recycled, which nobody needs.
     static func copyTree(_ source: String, to target: String) {
         mkdir(target, 0o700)
         for name in names(in: source) where source + "/" + name != target && name != "lock.mdb" {
             let from = source + "/" + name
             var status = stat()
-            lstat(from, &status)
+            guard !name.hasSuffix(".prepare"), lstat(from, &status) == 0 else { continue }
             if status.st_mode & S_IFMT == S_IFDIR {
                 copyTree(from, to: target + "/" + name)
-            } else {
-                write(read(from), to: target + "/" + name)
+            } else if let bytes = readIfThere(from) {
+                write(bytes, to: target + "/" + name)
             }
         }
     }

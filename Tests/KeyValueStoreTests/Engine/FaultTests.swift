@@ -1,0 +1,287 @@
+// Disks that are full or fail, and uses that are refused.
+
+import Glibc
+import KeyValueStore
+import Synchronization
+import TestSupport
+import Testing
+
+/// Faults that a test turns on and off.
+private final class Faults: Sendable {
+    private let operation: FileOperation
+    private let status: Int32
+    let isOn = Atomic<Bool>(false)
+    let hits = Atomic<Int>(0)
+
+    init(_ operation: FileOperation, _ status: Int32) {
+        self.operation = operation
+        self.status = status
+    }
+
+    var injection: @Sendable (FileOperation) -> Int32 {
+        { [self] asked in
+            guard asked == operation, isOn.load(ordering: .acquiring) else { return 0 }
+            hits.add(1, ordering: .relaxed)
+            return status
+        }
+    }
+}
+
+@Suite("Faults")
+struct FaultTests {
+    let directory = TemporaryDirectory()
+
+    /// Commits until it is refused; answers the last version that was acknowledged.
+    private func commitUntilFull(_ store: Store, from first: UInt64) -> (last: UInt64, error: StorageError?) {
+        for version in first..<(first + 200) {
+            do {
+                try store.commit(version, [Change(key: [UInt8(version % 200)], value: Bytes(repeating: 1, count: 8 << 10))])
+            } catch {
+                return (version - 1, error)
+            }
+        }
+        return (first + 199, nil)
+    }
+
+    /// Commits again and again until it is accepted.
+    private func commitWhenPossible(_ store: Store, _ version: UInt64) throws {
+        while try !isAccepted(store, version) { sched_yield() }
+    }
+
+    private func isAccepted(_ store: Store, _ version: UInt64) throws -> Bool {
+        do throws(StorageError) {
+            try store.commit(version, [.put("again", "\(version)")])
+            return true
+        } catch {
+            if error.code == .full { return false }
+            throw error
+        }
+    }
+
+    @Test("With no room for a log segment writes are refused, reads go on, and writes resume when there is room")
+    func noRoomForSegment() throws {
+        let faults = Faults(.allocateSegment, ENOSPC)
+        var options = EngineOptions.small
+        options.fault = faults.injection
+        let store = try Store(directory.path, options)
+        try store.commit(1, [.put("first", "1")])
+        faults.isOn.store(true, ordering: .releasing)
+        let (last, error) = commitUntilFull(store, from: 2)
+        #expect(error?.code == .full)
+        #expect(store.engine.publishedVersion.microseconds == last)
+        #expect(try store.get("first") == "1")
+        #expect(!store.writer.hasStaged)
+        faults.isOn.store(false, ordering: .releasing)
+        try commitWhenPossible(store, last + 1)
+        #expect(try store.get("again") == "\(last + 1)")
+        try store.engine.close()
+        try expectClean(directory.path)
+        let reopened = try Store(directory.path)
+        #expect(reopened.engine.publishedVersion.microseconds == last + 1)
+        #expect(try reopened.scan().count == Int(last) + 1)
+        try reopened.engine.close()
+    }
+
+    @Test("With no room for the tree writes are refused once a checkpoint failed, and resume", arguments: [ENOSPC, EDQUOT])
+    func noRoomForTree(status: Int32) throws {
+        let faults = Faults(.commitTree, status)
+        var options = EngineOptions.small
+        options.overlayBytesMax = 100 << 10
+        options.checkpointTransactionBytes = 16 << 10
+        options.fault = faults.injection
+        let store = try Store(directory.path, options)
+        try store.commit(1, [.put("first", "1")])
+        faults.isOn.store(true, ordering: .releasing)
+        let (last, error) = commitUntilFull(store, from: 2)
+        #expect(error?.code == .full)
+        #expect(store.engine.statistics.isFull)
+        #expect(store.engine.publishedVersion.microseconds == last)
+        #expect(try store.get("first") == "1")
+        #expect(try store.scan().count == Int(last))
+        #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
+        faults.isOn.store(false, ordering: .releasing)
+        try commitWhenPossible(store, last + 1)
+        try store.engine.checkpointNow()
+        #expect(!store.engine.statistics.isFull)
+        #expect(try store.scan().count == Int(last) + 1)
+        try store.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("With no room for a sweep of history writes resume when there is room, though nothing waits to be checkpointed")
+    func noRoomForSweep() throws {
+        let faults = Faults(.commitTree, ENOSPC)
+        var options = EngineOptions.small
+        options.fault = faults.injection
+        options.retentionMicroseconds = 0
+        options.sweepPauseMicroseconds = 1 << 40
+        options.clock = { 1 << 40 }
+        let store = try Store(directory.path, options)
+        try store.commit(1, [.put("a", "1")])
+        try store.engine.checkpointNow()
+        try store.commit(2, [.put("a", "2")])
+        try store.engine.checkpointNow()
+        #expect(store.engine.statistics.historyEntries == 1)
+        faults.isOn.store(true, ordering: .releasing)
+        let error = #expect(throws: StorageError.self) { try store.engine.sweepHistoryNow() }
+        #expect(error?.code == .full)
+        #expect(try store.get("a", at: 1) == "1")
+        faults.isOn.store(false, ordering: .releasing)
+        try commitWhenPossible(store, 3)
+        try store.engine.sweepHistoryNow()
+        #expect(store.engine.statistics.historyEntries == 0)
+        try store.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("A full map refuses writes and keeps everything acknowledged; a larger one goes on")
+    func fullMap() throws {
+        var options = EngineOptions.small
+        options.mapBytesMax = 256 << 10
+        options.overlayBytesMax = 100 << 10
+        let last: UInt64
+        do {
+            let store = try Store(directory.path, options)
+            let outcome = commitUntilFull(store, from: 1)
+            last = outcome.last
+            #expect(outcome.error?.code == .full)
+            #expect(try store.scan().count == Int(last))
+            #expect(throws: StorageError.self) { try store.engine.close() }
+        }
+        try expectClean(directory.path)
+        let larger = try Store(directory.path)
+        #expect(try larger.scan().map(\.version) == Array(1...last))
+        try larger.commit(last + 1, [.put("z", "1")])
+        try larger.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("A failed write or sync of the log is final", arguments: [FileOperation.writeLog, .syncLog], [true, false])
+    func failedLog(operation: FileOperation, isInline: Bool) throws {
+        let faults = Faults(operation, EIO)
+        var options = EngineOptions.small
+        options.fault = faults.injection
+        let store = try Store(directory.path, options)
+        try store.commit(1, [.put("a", "1")])
+        faults.isOn.store(true, ordering: .releasing)
+        try store.stage(2, [.put("a", "2")])
+        if isInline {
+            let error = #expect(throws: StorageError.self) { try store.writer.sealAndSync() }
+            #expect(error?.code == .failed)
+        } else {
+            let outcome = Outcome()
+            try store.writer.seal { outcome.result.store($0) }
+            store.writer.waitForSync()
+            #expect(outcome.code == .failed)
+        }
+        faults.isOn.store(false, ordering: .releasing)
+        // Not even when the disk is well again.
+        let error = #expect(throws: StorageError.self) { try store.commit(3, [.put("a", "3")]) }
+        #expect(error?.code == .failed)
+        #expect(store.engine.publishedVersion.microseconds == 1)
+        #expect(try store.get("a") == "1")
+        #expect(store.engine.statistics.hasFailed)
+        #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
+        #expect(throws: StorageError.self) { try store.engine.close() }
+        // The outcome of commit 2 was unknown; commit 1 is there.
+        let reopened = try Store(directory.path)
+        #expect(reopened.replayed.first == 1)
+        #expect(try reopened.get("a", at: 1) == "1")
+        try reopened.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("A failed commit of the tree is final; the log keeps what it did not take")
+    func failedTree() throws {
+        let faults = Faults(.commitTree, EIO)
+        var options = EngineOptions.small
+        options.fault = faults.injection
+        let store = try Store(directory.path, options)
+        try store.commit(1, [.put("a", "1")])
+        faults.isOn.store(true, ordering: .releasing)
+        let error = #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
+        #expect(error?.code == .failed)
+        #expect(try store.get("a") == "1")
+        #expect(throws: StorageError.self) { try store.engine.close() }
+        let reopened = try Store(directory.path)
+        #expect(reopened.replayed == [1])
+        try reopened.engine.close()
+        try expectClean(directory.path)
+    }
+
+    private func read(_ key: Bytes, _ latest: LatestReader) throws -> (text: String?, version: UInt64) {
+        guard let value = try latest.value(forKey: key.span.bytes) else { return (nil, 0) }
+        return (value.bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }, value.version.microseconds)
+    }
+
+    @Test("A crash between two transactions of a checkpoint loses nothing and mixes nothing up", arguments: 1...12)
+    func crashInCheckpoint(transactions: Int) throws {
+        // Lets some transactions through, then fails: the tree is left in the middle of a checkpoint.
+        let allowed = Countdown(transactions)
+        var options = EngineOptions.small
+        options.checkpointTransactionBytes = 8 << 10
+        options.latestOnlySpaces = [0xF0]
+        options.fault = allowed.injection
+        let store = try Store(directory.path, options)
+        for version in 1...30 as ClosedRange<UInt64> {
+            var changes = (0..<20).map { Change(key: [UInt8($0)], value: Bytes("\(version).\($0)".utf8) + Bytes(repeating: 0, count: 400)) }
+            if version % 2 == 0 { changes = changes.map { Change(key: $0.key, value: nil) } }
+            changes.append(Change(key: [0xF0, 1], value: Bytes("\(version)".utf8)))
+            try store.commit(version, changes)
+            if version % 10 == 0 { try? store.engine.checkpointNow() }
+            if store.engine.statistics.hasFailed { break }
+        }
+        let last = store.engine.publishedVersion.microseconds
+        try? store.engine.close()
+        options.fault = nil
+        // During replay each commit must see the state just before it, whatever the tree holds already.
+        let engine = try EmbeddedEngine.open(directory: directory.path, options: options) { version, record, batch, latest in
+            let before = version.microseconds - 1
+            let counter = try read([0xF0, 1], latest)
+            #expect(counter.text == (before == 0 ? nil : "\(before)"))
+            let key = try read([7], latest)
+            #expect((key.text == nil) == (before % 2 == 0))
+            #expect(before % 2 == 0 || key.version == before)
+            batch.add(Record.decode(record))
+        }
+        #expect(engine.publishedVersion.microseconds == last)
+        do {
+            let reader = try engine.makeReader()
+            for version in 1...last {
+                let entries = try reader.snapshot(at: CommitVersion(microseconds: version)).entries([], [0xF0])
+                #expect(entries.count == (version % 2 == 0 ? 0 : 20))
+                #expect(entries.allSatisfy { $0.version == version })
+            }
+        }
+        try engine.close()
+        try expectClean(directory.path)
+    }
+}
+
+private final class Countdown: Sendable {
+    private let left: Atomic<Int>
+
+    init(_ count: Int) { left = Atomic(count) }
+
+    var injection: @Sendable (FileOperation) -> Int32 {
+        { [self] operation in
+            guard operation == .commitTree else { return 0 }
+            return left.subtract(1, ordering: .relaxed).newValue >= 0 ? 0 : EIO
+        }
+    }
+}
+
+/// Where a completion leaves its result.
+private final class Outcome: Sendable {
+    let result = Stored()
+
+    var code: StorageError.Code? {
+        if case .failure(let error) = result.value { error.code } else { nil }
+    }
+
+    final class Stored: Sendable {
+        private let storage = Mutex<Result<CommitVersion, StorageError>?>(nil)
+        var value: Result<CommitVersion, StorageError>? { storage.withLock { $0 } }
+        func store(_ value: Result<CommitVersion, StorageError>) { storage.withLock { $0 = value } }
+    }
+}

@@ -1,0 +1,162 @@
+// Opening, closing, limits: what is refused, and with which code.
+
+import Glibc
+import KeyValueStore
+import TestSupport
+import Testing
+
+@Suite("Refusals")
+struct RefusalTests {
+    let directory = TemporaryDirectory()
+
+    private func code(_ body: () throws -> Void) -> StorageError.Code? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? StorageError)?.code
+        }
+    }
+
+    @Test("A directory is open once at a time, in one process or several")
+    func locked() throws {
+        let store = try Store(directory.path)
+        #expect(code { _ = try Store(directory.path) } == .locked)
+        #expect(code { _ = try EngineCheck.run(directory: directory.path) } == .locked)
+        try store.engine.close()
+        let again = try Store(directory.path)
+        try again.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("An unknown format is refused and left alone")
+    func unknownFormat() throws {
+        try Store(directory.path).engine.close()
+        Files.write(Bytes("hearth key-value store, format 2\n".utf8), to: directory.path(of: "FORMAT"))
+        #expect(code { _ = try Store(directory.path) } == .unsupportedFormat)
+        #expect(code { _ = try EngineCheck.run(directory: directory.path) } == .unsupportedFormat)
+        Files.remove(directory.path(of: "FORMAT"))
+        #expect(code { _ = try Store(directory.path) } == .unsupportedFormat)
+    }
+
+    @Test("Versions must increase, also beyond a restart and whatever the clock says")
+    func versionsIncrease() throws {
+        let store = try Store(directory.path)
+        try store.commit(100, [.put("a", "1")])
+        #expect(code { try store.stage(100, [.put("a", "2")]) } == .versionNotIncreasing)
+        #expect(code { try store.stage(99, [.put("a", "2")]) } == .versionNotIncreasing)
+        #expect(!store.writer.hasStaged)
+        try store.stage(101, [.put("a", "2")])
+        #expect(code { try store.stage(101, [.put("a", "3")]) } == .versionNotIncreasing)
+        try store.writer.sealAndSync()
+        try store.engine.close()
+        let again = try Store(directory.path)
+        #expect(again.writer.lastVersion.microseconds == 101)
+        #expect(code { try again.commit(50, [.put("a", "4")]) } == .versionNotIncreasing)
+        #expect(try again.get("a") == "2")
+        try again.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("A commit that fits no group is refused whole")
+    func giantCommit() throws {
+        let store = try Store(directory.path)
+        let record = Bytes(repeating: 0, count: EngineLimits.recordBytesMax + 1)
+        let batch = MutationBatch()
+        #expect(code { try store.writer.stage(version: CommitVersion(microseconds: 1), record: record.span.bytes, mutations: batch) } == .valueTooLong)
+        try store.commit(1, [.put("a", "1")])
+        #expect(try store.scan().count == 1)
+        try store.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("More readers than allowed are refused, and there is room again when some go")
+    func readerSlots() throws {
+        var options = EngineOptions.small
+        options.readersMax = 10
+        let store = try Store(directory.path, options)
+        try store.commit(1, [.put("a", "1")])
+        do {
+            let readers = try (0..<10).map { _ in try store.engine.makeReader() }
+            var refused = 0
+            for reader in readers where code({ _ = try reader.snapshot() }) == .tooManyReaders { refused += 1 }
+            // The engine itself may hold a slot.
+            #expect(refused <= 1)
+            let one = try store.engine.makeReader()
+            let other = try store.engine.makeReader()
+            _ = code { _ = try one.snapshot() }
+            #expect(code { _ = try other.snapshot() } == .tooManyReaders)
+        }
+        #expect(try store.get("a") == "1")
+        try store.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("After close everything is refused, and closing again does nothing")
+    func afterClose() throws {
+        let store = try Store(directory.path)
+        let reader = try store.engine.makeReader()
+        try store.commit(1, [.put("a", "1")])
+        _ = try store.writer.latest.withLatestValue(forKey: Bytes("a".utf8).span.bytes) { value, _ in value?.byteCount }
+        try store.engine.close()
+        try store.engine.close()
+        #expect(code { _ = try reader.snapshot() } == .closed)
+        #expect(code { _ = try store.engine.makeReader() } == .closed)
+        #expect(code { try store.commit(2, [.put("a", "2")]) } == .closed)
+        #expect(code { try store.engine.checkpointNow() } == .closed)
+        #expect(code { try store.engine.sweepHistoryNow() } == .closed)
+        #expect(code { try store.engine.backup(to: directory.path(of: "backup")) } == .closed)
+        try expectClean(directory.path)
+    }
+
+    @Test("What is staged and never sealed is gone after close, and nothing else is")
+    func stagedAtClose() throws {
+        let store = try Store(directory.path)
+        try store.commit(1, [.put("a", "1")])
+        try store.stage(2, [.put("a", "2")])
+        try store.engine.close()
+        let again = try Store(directory.path)
+        #expect(again.engine.publishedVersion.microseconds == 1)
+        #expect(try again.get("a") == "1")
+        try again.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("A snapshot open at close keeps working, and the lock stays until it goes")
+    func snapshotAtClose() throws {
+        do {
+            let store = try Store(directory.path)
+            try store.commit(1, [.put("a", "1")])
+            let reader = try store.engine.makeReader()
+            let snapshot = try reader.snapshot()
+            try store.engine.close()
+            #expect(try snapshot.text("a") == "1")
+            #expect(code { _ = try Store(directory.path) } == .locked)
+        }
+        let again = try Store(directory.path)
+        #expect(try again.get("a") == "1")
+        try again.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("Bounds and keys of odd lengths are answered, not trapped on")
+    func oddKeys() throws {
+        let store = try Store(directory.path)
+        let longest = Bytes(repeating: 255, count: EngineLimits.keyBytesMax)
+        try store.commit(1, [Change(key: longest, value: []), .put("a", "")])
+        try store.engine.checkpointNow()
+        try store.commit(2, [Change(key: longest, value: [1])])
+        let snapshot = try store.engine.makeReader().snapshot()
+        #expect(try snapshot.bytes([]) == nil)
+        #expect(try snapshot.bytes(longest + [0]) == nil)
+        #expect(try snapshot.bytes(longest) == [1])
+        #expect(try snapshot.text("a") == "")
+        #expect(try snapshot.entries([], longest).count == 1)
+        #expect(try snapshot.entries([], []).count == 0)
+        #expect(try snapshot.entries([], [], .backward).count == 0)
+        #expect(try snapshot.entries(longest, [97]).count == 0)
+        #expect(try snapshot.entries(longest, [97], .backward).count == 0)
+        #expect(code { _ = try snapshot.entries(longest + [0], nil) } == .keyTooLong)
+        #expect(try store.get("a", at: 0) == nil)
+    }
+}
