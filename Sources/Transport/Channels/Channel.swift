@@ -55,6 +55,8 @@ package enum CloseReason: Error, Equatable, Sendable {
     case outputOverflow
     /// Finished, on our side.
     case finished
+    /// Incomplete messages on all connections exceed their limit, and this connection brought the last part.
+    case tooManyIncompleteMessages
     /// Connections beyond the limit.
     case tooManyConnections
     /// Opened with a protocol that is not served.

@@ -4,6 +4,7 @@ package import DocumentModel
 
 extension WireWriter {
     /// Appends a frame's header.
+    @inline(__always)
     package mutating func append(_ header: FrameHeader) {
         reserve(FrameHeader.byteCount)
         append(littleEndian: header.lowWord)
@@ -11,6 +12,7 @@ extension WireWriter {
     }
 
     /// Writes a header over one that is there already.
+    @inline(__always)
     mutating func overwrite(at offset: Int, _ header: FrameHeader) {
         overwrite(at: offset, littleEndian: header.lowWord)
         overwrite(at: offset + 8, littleEndian: header.stream)

@@ -48,6 +48,7 @@ package final class Server: Sendable {
         let address = try SocketAddress.resolve(configuration.host, port: configuration.port)[0]
         var sockets: [Int32] = []
         var port = configuration.port
+        if sharesPort, port != 0 { try refuseOccupied(address, port) }
         do throws(SocketError) {
             for _ in 0..<count {
                 let socket = try SocketAddress.listen(
@@ -60,6 +61,12 @@ package final class Server: Sendable {
             throw error
         }
         return (sockets, port)
+    }
+
+    /// Throws when another process listens on the port: sockets that share a port would let it, and get half of its clients.
+    private static func refuseOccupied(_ address: ResolvedAddress, _ port: UInt16) throws(SocketError) {
+        let probe = try SocketAddress.listen(on: address, port: port, sharesPort: false, backlog: 1)
+        closeDescriptor(probe.descriptor)
     }
 
     /// Gives each accepted connection to the next loop in turn.

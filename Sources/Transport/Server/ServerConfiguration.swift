@@ -21,10 +21,13 @@ package struct ServerConfiguration: Sendable {
     package var messageBytesMax: UInt32 = 10 << 20
     /// Bytes of incomplete messages on one connection; a call beyond is told RESOURCE_EXHAUSTED.
     package var assemblyBytesMax = 32 << 20
+    /// Bytes of incomplete messages on all connections; the connection that passes it is closed.
+    package var assemblyBytesTotalMax = 1 << 30
     /// Message bytes that a client may send on a bidirectional call before the service has taken them.
     package var initialWindowBytes: UInt32 = 256 << 10
 
-    /// Time for a new connection to say HELLO, and for a frame that has begun to arrive to end.
+    /// Time for a new connection to say HELLO, for a frame that has begun to arrive to end, and between the frames of a message
+    /// that comes in parts.
     package var headerMilliseconds: UInt64 = 10_000
     /// A connection without an open call is closed after so long without a frame; 0 = never.
     package var idleMilliseconds: UInt64 = 10 * 60_000

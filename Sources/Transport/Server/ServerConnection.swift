@@ -52,6 +52,8 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
         /// Streams whose sources are to be asked.
         var ready: [UInt32] = []
         var callsBegun: UInt64 = 0
+        /// What the server's sum of incomplete messages holds of ours.
+        var assemblyBytesCounted = 0
     }
 
     private var session: ServerSession {
@@ -108,6 +110,18 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
         case .refuse(let stream, let refusal): refuse(stream, refusal)
         case .clientLeaves: channel.needsSettling()
         case .fail(let violation): fail(violation)
+        }
+        if session.assemblyBytes != hot.state.assemblyBytesCounted { countAssembly() }
+    }
+
+    /// Adds the change of our incomplete messages to the server's sum, and leaves when that is too much.
+    private func countAssembly() {
+        let now = isOver ? 0 : session.assemblyBytes
+        let change = now - hot.state.assemblyBytesCounted
+        hot.state.assemblyBytesCounted = now
+        let limit = configuration.assemblyBytesTotalMax
+        if server.shared.countAssembled(change) > limit, change > 0 {
+            end(.tooManyIncompleteMessages, .resourceExhausted, "the server's incomplete messages exceed \(limit) bytes")
         }
     }
 
@@ -381,6 +395,9 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
         if let partialSince = hot.state.partialSince, now - partialSince >= limit {
             return end(.tooSlowToSpeak, .deadlineExceeded, "a frame did not end within \(limit) ms")
         }
+        if session.assemblyBytes > 0, now - hot.state.lastFrameAt >= limit {
+            return end(.tooSlowToSpeak, .deadlineExceeded, "a message in parts did not go on within \(limit) ms")
+        }
         let idle = configuration.idleMilliseconds
         if idle > 0, session.openCalls == 0, now - hot.state.lastFrameAt >= idle {
             return end(.idle, .ok, "idle for \(idle) ms")
@@ -439,5 +456,6 @@ final class ServerConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecke
         hot.state.isOver = true
         if let timer = housekeepingTimer { loop.cancel(timer) }
         for stream in session.streams.streams { cancel(stream, .connectionClosed) }
+        countAssembly()
     }
 }

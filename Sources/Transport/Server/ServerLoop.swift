@@ -35,7 +35,10 @@ final class ServerLoop: @unchecked Sendable {
 
     let loop: EventLoop
     let configuration: ServerConfiguration
-    private let shared: ServerShared
+    /// What clients get after the time of grace to take the last statuses.
+    private static let lastWordsMilliseconds: UInt64 = 2_000
+
+    let shared: ServerShared
     private let handler: any ServiceHandler
     private var connections: [ObjectIdentifier: ServerConnection] = [:]
     private var opening: [ObjectIdentifier: OpeningConnection] = [:]
@@ -137,8 +140,13 @@ final class ServerLoop: @unchecked Sendable {
         tellIfEmpty()
     }
 
+    /// Ends what is left after the time of grace, and cuts connections whose clients do not even read that.
     private func abandon() {
         for connection in connections.values { connection.abandon() }
+        loop.schedule(afterMilliseconds: Self.lastWordsMilliseconds) { [weak self] in
+            guard let self else { return }
+            for connection in connections.values { connection.channel.close(.stopped) }
+        }
     }
 
     private func tellIfEmpty() {
@@ -151,6 +159,10 @@ final class ServerLoop: @unchecked Sendable {
 /// What the loops of a server share.
 final class ServerShared: Sendable {
     private let open = Atomic<Int>(0)
+    private let assembling = Atomic<Int>(0)
+
+    /// Counts bytes of incomplete messages, or discounts them; returns the sum over all connections.
+    func countAssembled(_ bytes: Int) -> Int { assembling.wrappingAdd(bytes, ordering: .relaxed).newValue }
 
     /// Counts a new connection, if there may be one more.
     func openConnection(max: Int) -> Bool {

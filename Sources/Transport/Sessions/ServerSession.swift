@@ -85,7 +85,7 @@ struct ServerSession {
     /// A message that came in parts and is complete, until the next frame.
     private(set) var assembled: [UInt8] = []
     /// Bytes of incomplete messages.
-    private var assemblyBytes = 0
+    private(set) var assemblyBytes = 0
 
     init(limits: ServerSessionLimits) { self.limits = limits }
 
@@ -217,8 +217,10 @@ struct ServerSession {
         return startAssembly(header.stream, payload.extracting(droppingFirst: extensions))
     }
 
+    @inline(__always)
     private func readHead(_ method: Method, _ header: FrameHeader, _ payload: RawSpan) -> RequestHead {
         var head = RequestHead(method: method, isComplete: header.flags.contains(.endStream))
+        guard !header.flags.isDisjoint(with: [.deadline, .requestID]) else { return head }
         var offset = 0
         if header.flags.contains(.deadline) {
             head.deadlineMilliseconds = UInt32(littleEndian: payload.loadInteger(at: 0))

@@ -79,6 +79,47 @@ import Testing
         #expect(last?.text.contains("did not end") == true)
     }
 
+    @Test func `A message in parts that does not go on is not waited for`() throws {
+        let live = try LiveServer { $0.headerMilliseconds = 50 }
+        defer { live.stop() }
+        let raw = RawClient(port: live.server.port)
+        raw.send(Preface.hearth)
+        raw.send(.hello, .request(.getDocument, .more, stream: 1, [1, 2, 3]))
+        let last = raw.receiveFrames().last
+        #expect(last?.isKind(.goAway) == true)
+        #expect(last?.text.contains("did not go on") == true)
+    }
+
+    @Test func `Incomplete messages of all connections have one limit, which is given back`() throws {
+        let live = try LiveServer { $0.assemblyBytesTotalMax = 100_000 }
+        defer { live.stop() }
+        for _ in 0..<3 {
+            let first = RawClient(port: live.server.port)
+            first.send(Preface.hearth)
+            first.send(.hello, .request(.commit, .more, stream: 1, [UInt8](repeating: 0, count: 60_000)), TestFrame(.ping, stream: 0, [UInt8](repeating: 1, count: 8)))
+            while !TestFrame.all(in: first.receive()).contains(where: { $0.isKind(.pong) }) {}
+            let second = RawClient(port: live.server.port)
+            second.send(Preface.hearth)
+            second.send(.hello, .request(.commit, .more, stream: 1, [UInt8](repeating: 0, count: 60_000)))
+            let last = second.receiveFrames().last
+            #expect(last?.isKind(.goAway) == true)
+            #expect(last?.code == UInt16(StatusCode.resourceExhausted.rawValue))
+            // Leaving without an end gives the bytes back, once the server has noticed.
+            first.send(TestFrame(.status, stream: 1))
+            #expect(first.receiveFrames().last?.isKind(.goAway) == true)
+        }
+    }
+
+    @Test func `A port that is taken is not shared`() throws {
+        let live = try LiveServer(loops: 2)
+        defer { live.stop() }
+        let group = EventLoopGroup(count: 2)
+        defer { group.stop() }
+        var configuration = ServerConfiguration()
+        configuration.port = live.server.port
+        #expect(throws: SocketError.self) { try Server.start(configuration, on: group) { _ in EchoService() } }
+    }
+
     @Test func `An idle connection is closed in good order, one with an open call is not`() throws {
         let live = try LiveServer { $0.idleMilliseconds = 50 }
         defer { live.stop() }

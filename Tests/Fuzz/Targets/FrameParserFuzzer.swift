@@ -1,0 +1,14 @@
+// sources: Sources/DocumentModel Sources/Transport/Frames Sources/Transport/Sessions Tests/TransportTests/Frames/FrameParserCheck.swift
+//
+// Fuzzes the frame decoder and the sessions of both sides.
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzFrameParser(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    // The fuzzer's buffer lives for the call.
+    let bytes = unsafe RawSpan(_unsafeBytes: UnsafeRawBufferPointer(start: start, count: count))
+    if let violation = FrameParserCheck.violation(bytes) { fatalError(violation) }
+    return 0
+}
+
+/// What a real connection keeps with a call; the sessions only store it, and here there is no connection.
+struct CallAttachment {}
