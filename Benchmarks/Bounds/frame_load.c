@@ -247,7 +247,7 @@ int main(int argc, char **argv) {
         setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
         epoll_ctl(loop, EPOLL_CTL_ADD, c->fd, &event);
-        const uint8_t hello[FRAME_HEADER] = {0, 0, 0, 0, KIND_HELLO, 0, 1, 0, 0, 0, 0, 0};
+        const uint8_t hello[] = {0x89, 0x48, 0x45, 0x41, 0x52, 0x54, 0x48, 0x0a, 0, 0, 0, 0, KIND_HELLO, 0, 1, 0, 0, 0, 0, 0};
         send_all(c->fd, hello, sizeof hello);
         send_requests(c, depth);
     }

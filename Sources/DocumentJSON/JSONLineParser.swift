@@ -6,19 +6,20 @@
 // put in order there. Both are memory moves within one buffer that is reused from line to line.
 
 import DocumentModel
+import Glibc
 
 /// Reads lines of JSON into documents; one instance serves any number of lines, one after the other.
-package struct JSONLineParser {
+package struct JSONLineParser: ~Copyable {
     /// The member that names the document, when it is not `__name__`.
     package let idField: [UInt8]?
     /// `projects/P/databases/D/documents/`, put before relative references.
     private let documentsRoot: [UInt8]
 
     /// Canonical document bytes of the line being read.
-    private var output: [UInt8] = []
+    private var output = WireWriter(capacity: 64 << 10)
     /// Members of the objects that are open, innermost last.
     private var members: [Member] = []
-    private var reordered: [UInt8] = []
+    private var reordered = WireWriter(capacity: 4 << 10)
     private var text: [UInt8] = []
     private var name: [UInt8] = []
 
@@ -46,21 +47,19 @@ package struct JSONLineParser {
     package init(database: String, idField: String? = nil) {
         documentsRoot = Array("\(database)/documents/".utf8)
         self.idField = idField.map { Array($0.utf8) }
-        output.reserveCapacity(64 << 10)
     }
 
     /// The canonical document bytes of the line last read.
-    package var documentBytes: [UInt8] { output }
+    package var documentBytes: [UInt8] { output.copyBytes() }
 
     /// Lends the canonical document bytes of the line last read.
     package func withDocumentBytes<Result>(_ body: (RawSpan) throws -> Result) rethrows -> Result {
-        // The bytes live as long as `output`, which is not changed meanwhile.
-        unsafe try body(output.span.bytes)
+        try body(output.bytes)
     }
 
     /// Reads one line, which must be one JSON object. Afterwards `documentBytes` holds the document.
     package mutating func parse(_ line: Span<UInt8>) throws(JSONLineError) -> Name {
-        output.removeAll(keepingCapacity: true)
+        output.reset()
         members.removeAll(keepingCapacity: true)
         name.removeAll(keepingCapacity: true)
         var scanner = JSONScanner(line)
@@ -108,46 +107,61 @@ package struct JSONLineParser {
         _ keyText: JSONScanner.StringRange, _ column: Int, _ scanner: inout JSONScanner, entryTag: UInt8, depth: Int
     ) throws(JSONLineError) -> Member {
         let entryStart = output.count
-        output.append(entryTag)
-        let entryLength = reserveLength()
-        output.append(DocumentTag.entryKey)
-        let keyLength = reserveLength()
-        try scanner.append(keyText, to: &output)
+        output.append(byte: entryTag)
+        let entryLength = output.beginLength()
+        output.append(byte: DocumentTag.entryKey)
+        let keyLength = output.beginLength()
+        try appendText(keyText, scanner)
         if output.count == keyLength + 1 { throw JSONLineError("a field name is not empty", at: column) }
         let keyBytes = output.count - (keyLength + 1)
-        fillLength(at: keyLength)
+        output.endLength(at: keyLength)
         let keyEnd = output.count
         try scanner.expect(0x3A)
-        output.append(DocumentTag.entryValue)
-        let valueLength = reserveLength()
+        output.append(byte: DocumentTag.entryValue)
+        let valueLength = output.beginLength()
         try value(&scanner, depth: depth + 1)
-        fillLength(at: valueLength)
-        let moved = fillLength(at: entryLength)
+        output.endLength(at: valueLength)
+        let end = output.count
+        output.endLength(at: entryLength)
+        // A length that takes more than the byte kept for it moves all behind it.
+        let moved = output.count - end
         return Member(
             entry: entryStart..<output.count, key: keyEnd - keyBytes + moved..<keyEnd + moved, column: column)
     }
 
     /// Orders by the keys' UTF-8 bytes.
     private func compareKeys(_ left: Member, _ right: Member) -> Int {
-        let bytes = unsafe output.span.bytes
+        let bytes = output.bytes
         return bytes.extracting(left.key).compareBytes(bytes.extracting(right.key))
     }
 
     /// Puts the entries of one object, which fill `output` from `start`, in the order of their keys.
     private mutating func sortMembers(from first: Int, start: Int) throws(JSONLineError) {
-        let sorted = members[first...].sorted { compareKeys($0, $1) < 0 }
+        var sorted = Array(members[first...])
+        // The keys' offsets lie within `output`, which is not changed meanwhile.
+        unsafe output.bytes.withUnsafeBytes { bytes in
+            sorted.sort { left, right in
+                let order = unsafe memcmp(bytes.baseAddress! + left.key.lowerBound, bytes.baseAddress! + right.key.lowerBound, min(left.key.count, right.key.count))
+                return order == 0 ? left.key.count < right.key.count : order < 0
+            }
+        }
         for index in sorted.indices.dropFirst() where compareKeys(sorted[index - 1], sorted[index]) == 0 {
             throw JSONLineError("member appears twice", at: max(sorted[index - 1].column, sorted[index].column))
         }
-        reordered.removeAll(keepingCapacity: true)
+        reordered.reset()
         for (offset, member) in sorted.enumerated() {
             let movedBy = start + reordered.count - member.entry.lowerBound
-            reordered.append(contentsOf: output[member.entry])
+            Self.copy(member.entry, of: output, to: &reordered)
             members[first + offset] = Member(
                 entry: member.entry.lowerBound + movedBy..<member.entry.upperBound + movedBy,
                 key: member.key.lowerBound + movedBy..<member.key.upperBound + movedBy, column: member.column)
         }
-        output.replaceSubrange(start..., with: reordered)
+        output.truncate(to: start)
+        Self.copy(0..<reordered.count, of: reordered, to: &output)
+    }
+
+    private static func copy(_ range: Range<Int>, of source: borrowing WireWriter, to target: inout WireWriter) {
+        target.append(source.bytes.extracting(range))
     }
 
     // MARK: Values
@@ -158,30 +172,30 @@ package struct JSONLineParser {
         case 0x22:
             let range = try scanner.string()
             appendTag(ValueTag.string)
-            let length = reserveLength()
-            try scanner.append(range, to: &output)
-            fillLength(at: length)
+            let length = output.beginLength()
+            try appendText(range, scanner)
+            output.endLength(at: length)
         case 0x7B:
             if let form = try ExtendedForm(at: scanner) { return try extended(form, &scanner, depth: depth) }
             try map(&scanner, depth: depth)
         case 0x5B: try array(&scanner, depth: depth)
         case 0x74:
             try scanner.literal("true")
-            output.append(UInt8(ValueTag.boolean))
-            output.append(1)
+            output.append(byte: UInt8(ValueTag.boolean))
+            output.append(byte: 1)
         case 0x66:
             try scanner.literal("false")
-            output.append(UInt8(ValueTag.boolean))
-            output.append(0)
+            output.append(byte: UInt8(ValueTag.boolean))
+            output.append(byte: 0)
         case 0x6E:
             try scanner.literal("null")
-            output.append(UInt8(ValueTag.null))
-            output.append(0)
+            output.append(byte: UInt8(ValueTag.null))
+            output.append(byte: 0)
         case 0x2D, 0x30...0x39:
             switch try scanner.number() {
             case .integer(let integer):
-                output.append(UInt8(ValueTag.integer))
-                appendVarint(UInt64(bitPattern: integer))
+                output.append(byte: UInt8(ValueTag.integer))
+                output.appendVarint(UInt64(bitPattern: integer))
             case .double(let double): appendDouble(double)
             }
         default: throw JSONLineError("expected a value", at: scanner.position)
@@ -190,28 +204,28 @@ package struct JSONLineParser {
 
     private mutating func map(_ scanner: inout JSONScanner, depth: Int) throws(JSONLineError) {
         try checkDepth(depth, scanner)
-        output.append(UInt8(ValueTag.map))
-        let length = reserveLength()
+        output.append(byte: UInt8(ValueTag.map))
+        let length = output.beginLength()
         try object(&scanner, entryTag: DocumentTag.mapEntry, depth: depth)
-        fillLength(at: length)
+        output.endLength(at: length)
     }
 
     private mutating func array(_ scanner: inout JSONScanner, depth: Int) throws(JSONLineError) {
         try checkDepth(depth, scanner)
-        output.append(UInt8(ValueTag.array))
-        let length = reserveLength()
+        output.append(byte: UInt8(ValueTag.array))
+        let length = output.beginLength()
         try scanner.expect(0x5B)
         if !scanner.skip(0x5D) {
             repeat {
                 if scanner.peek() == 0x5B { throw JSONLineError("an array cannot stand directly in an array", at: scanner.position) }
-                output.append(DocumentTag.arrayElement)
-                let elementLength = reserveLength()
+                output.append(byte: DocumentTag.arrayElement)
+                let elementLength = output.beginLength()
                 try value(&scanner, depth: depth + 1)
-                fillLength(at: elementLength)
+                output.endLength(at: elementLength)
             } while scanner.skip(0x2C)
             try scanner.expect(0x5D)
         }
-        fillLength(at: length)
+        output.endLength(at: length)
     }
 
     private func checkDepth(_ depth: Int, _ scanner: borrowing JSONScanner) throws(JSONLineError) {
@@ -240,36 +254,30 @@ package struct JSONLineParser {
         case .bytes:
             _ = try unescapedText(&scanner)
             guard let bytes = Base64.decode(text.span) else { throw JSONLineError("$bytes takes padded base64", at: start) }
-            appendTag(ValueTag.bytes)
-            appendVarint(UInt64(bytes.count))
-            output.append(contentsOf: bytes)
+            output.appendField(18, bytes: bytes)
         case .timestamp:
             _ = try unescapedText(&scanner)
             guard let microseconds = RFC3339.microseconds(text.span) else {
                 throw JSONLineError("$timestamp takes an RFC 3339 time in years 0001 to 9999", at: start)
             }
-            output.append(UInt8(ValueTag.timestamp))
-            let length = reserveLength()
-            appendTimestamp(TimestampValue(microseconds: microseconds))
-            fillLength(at: length)
+            output.appendField(10, timestamp: TimestampValue(microseconds: microseconds))
         case .reference:
             _ = try unescapedText(&scanner)
-            output.append(UInt8(ValueTag.reference))
-            let length = reserveLength()
-            if !text.starts(with: "projects/".utf8) { output.append(contentsOf: documentsRoot) }
-            output.append(contentsOf: text)
-            fillLength(at: length)
+            output.append(byte: UInt8(ValueTag.reference))
+            let length = output.beginLength()
+            if !text.starts(with: "projects/".utf8) { output.append(documentsRoot) }
+            output.append(text)
+            output.endLength(at: length)
         case .geoPoint:
             let point = try numbers(&scanner)
             guard point.count == 2, abs(point[0]) <= 90, abs(point[1]) <= 180 else {
                 throw JSONLineError("$geoPoint takes [latitude, longitude] within 90 and 180 degrees", at: start)
             }
-            output.append(UInt8(ValueTag.geoPoint))
-            let length = reserveLength()
-            appendFixed64(field: 1, point[0])
-            appendFixed64(field: 2, point[1])
-            fillLength(at: length)
-        case .vector: appendVector(try numbers(&scanner))
+            output.withLengthPrefix(field: 8) { writer in
+                writer.writeIfSet(1, double: point[0])
+                writer.writeIfSet(2, double: point[1])
+            }
+        case .vector: Value.vector(try numbers(&scanner)).encode(into: &output)
         case .map: try map(&scanner, depth: depth)
         }
         try scanner.expect(0x7D)
@@ -302,7 +310,7 @@ package struct JSONLineParser {
                 guard try ExtendedForm(at: scanner) == .double else { throw JSONLineError("expected a number", at: scanner.position) }
                 try extended(.double, &scanner, depth: 0)
                 result.append(double(from: start))
-                output.removeSubrange(start...)
+                output.truncate(to: start)
             }
         } while scanner.skip(0x2C)
         try scanner.expect(0x5D)
@@ -312,7 +320,7 @@ package struct JSONLineParser {
     /// The double of the `Value` message that fills `output` from `start`.
     private func double(from start: Int) -> Double {
         var bits: UInt64 = 0
-        for offset in (1...8).reversed() { bits = bits << 8 | UInt64(output[start + offset]) }
+        for offset in (1...8).reversed() { bits = bits << 8 | UInt64(output.bytes[byteAt: start + offset]) }
         return Double(bitPattern: bits)
     }
 
@@ -335,10 +343,10 @@ package struct JSONLineParser {
     private mutating func takeID(from field: [UInt8], among members: ArraySlice<Member>) throws(JSONLineError) {
         let fieldName = String(decoding: field, as: UTF8.self)
         if !name.isEmpty { throw JSONLineError("the line has both __name__ and \(fieldName)", at: 0) }
-        for member in members where output[member.key].elementsEqual(field) {
+        for member in members where output.bytes.extracting(member.key).equalsBytes(unsafe field.span.bytes) {
             // The entry's value: tag, length, then the Value message.
             do {
-                var entry = unsafe WireReader(output.span.bytes.extracting(member.key.upperBound..<member.entry.upperBound))
+                var entry = WireReader(output.bytes.extracting(member.key.upperBound..<member.entry.upperBound))
                 guard let valueTag = try entry.nextTag() else { break }
                 var value = try entry.message(valueTag)
                 guard let tag = try value.nextTag() else { break }
@@ -363,108 +371,22 @@ package struct JSONLineParser {
 // MARK: - Wire bytes
 
 extension JSONLineParser {
-    /// Keeps a byte free for a length; ``fillLength(at:)`` takes what it returns.
-    private mutating func reserveLength() -> Int {
-        output.append(0)
-        return output.count - 1
+    /// Appends the characters that `range` spells.
+    private mutating func appendText(_ range: JSONScanner.StringRange, _ scanner: borrowing JSONScanner) throws(JSONLineError) {
+        guard range.isEscaped else {
+            // The line's bytes are lent for as long as the scanner is.
+            unsafe output.append(scanner.line.extracting(range.start..<range.end).bytes)
+            return
+        }
+        text.removeAll(keepingCapacity: true)
+        try scanner.append(range, to: &text)
+        output.append(text)
     }
 
-    /// Writes the length of everything behind `offset` there; returns by how many bytes that had to move.
-    @discardableResult
-    private mutating func fillLength(at offset: Int) -> Int {
-        var length = UInt64(output.count - offset - 1)
-        if length < 0x80 {
-            output[offset] = UInt8(length)
-            return 0
-        }
-        var prefix: [UInt8] = []
-        while length >= 0x80 {
-            prefix.append(UInt8(truncatingIfNeeded: length) | 0x80)
-            length >>= 7
-        }
-        prefix.append(UInt8(length))
-        output.replaceSubrange(offset...offset, with: prefix)
-        return prefix.count - 1
-    }
-
-    private mutating func appendVarint(_ value: UInt64) {
-        var rest = value
-        while rest >= 0x80 {
-            output.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
-        }
-        output.append(UInt8(rest))
-    }
-
-    private mutating func appendTag(_ tag: UInt32) { appendVarint(UInt64(tag)) }
+    private mutating func appendTag(_ tag: UInt32) { output.appendVarint(UInt64(tag)) }
 
     private mutating func appendDouble(_ value: Double) {
-        output.append(UInt8(ValueTag.double))
         // Canonical form knows one NaN.
-        appendLittleEndian((value.isNaN ? Double.nan : value).bitPattern)
-    }
-
-    /// A double field, left out when it is +0 as proto3 does.
-    private mutating func appendFixed64(field: Int, _ value: Double) {
-        guard value.bitPattern != 0 else { return }
-        output.append(UInt8(WireTag(field: field, .fixed64).rawValue))
-        appendLittleEndian(value.bitPattern)
-    }
-
-    private mutating func appendLittleEndian(_ bits: UInt64) {
-        for shift in stride(from: 0, to: 64, by: 8) { output.append(UInt8(truncatingIfNeeded: bits >> shift)) }
-    }
-
-    private mutating func appendTimestamp(_ value: TimestampValue) {
-        if value.seconds != 0 {
-            output.append(UInt8(WireTag(field: 1, .varint).rawValue))
-            appendVarint(UInt64(bitPattern: value.seconds))
-        }
-        if value.nanoseconds != 0 {
-            output.append(UInt8(WireTag(field: 2, .varint).rawValue))
-            appendVarint(UInt64(value.nanoseconds))
-        }
-    }
-
-    /// A vector is the map {__type__: "__vector__", value: [doubles]}.
-    private mutating func appendVector(_ elements: [Double]) {
-        output.append(UInt8(ValueTag.map))
-        let mapLength = reserveLength()
-
-        output.append(DocumentTag.mapEntry)
-        let typeLength = reserveLength()
-        appendKey("__type__")
-        output.append(DocumentTag.entryValue)
-        let typeValueLength = reserveLength()
-        appendTag(ValueTag.string)
-        let sentinel = "__vector__".utf8
-        output.append(UInt8(sentinel.count))
-        output.append(contentsOf: sentinel)
-        fillLength(at: typeValueLength)
-        fillLength(at: typeLength)
-
-        output.append(DocumentTag.mapEntry)
-        let valueLength = reserveLength()
-        appendKey("value")
-        output.append(DocumentTag.entryValue)
-        let arrayValueLength = reserveLength()
-        output.append(UInt8(ValueTag.array))
-        let arrayLength = reserveLength()
-        for element in elements {
-            output.append(DocumentTag.arrayElement)
-            output.append(9)
-            appendDouble(element)
-        }
-        fillLength(at: arrayLength)
-        fillLength(at: arrayValueLength)
-        fillLength(at: valueLength)
-        fillLength(at: mapLength)
-    }
-
-    private mutating func appendKey(_ key: StaticString) {
-        output.append(DocumentTag.entryKey)
-        output.append(UInt8(key.utf8CodeUnitCount))
-        // The literal's bytes live as long as the program.
-        unsafe output.append(contentsOf: UnsafeBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount))
+        output.appendField(3, double: value.isNaN ? .nan : value)
     }
 }

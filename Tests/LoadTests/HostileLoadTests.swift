@@ -27,12 +27,16 @@ struct HostileLoadTests {
         let window: [UInt8] = [4, 0, 0xFF, 0xFF, 0xFF, 0x3F]
         let readers = try (0..<30).map { _ in
             let connection = try RawConnection(port: fixture.server.port)
-            connection.send(RawConnection.frame(kind: 1, code: 1, payload: window))
+            connection.send(RawConnection.preface + RawConnection.frame(kind: 1, code: 1, payload: window))
             for stream in [UInt32(1), 3, 5, 7] {
                 connection.send(RawConnection.frame(kind: 2, flags: 1, code: 10, stream: stream, payload: query.encodedBytes()))
             }
             return connection
         }
+        // Documents stand ready in each reader's socket, so each query is under way.
+        for reader in readers { #expect(reader.waitForBytes()) }
+        try await Task.sleep(for: .seconds(1))
+        for reader in readers { #expect(reader.waitingBytes > 60_000, "\(reader.waitingBytes) bytes came") }
         // Meanwhile everybody else is served.
         for number in 0..<200 {
             var writes = CommitWrites(database: LoadFixture.database)
@@ -92,8 +96,9 @@ struct HostileLoadTests {
             RawConnection.hello + RawConnection.frame(kind: 2, flags: 1, code: 1, stream: 0),
             RawConnection.hello + RawConnection.frame(kind: 2, flags: 0xFF, code: 1, stream: 1),
             RawConnection.hello + RawConnection.frame(kind: 99),
-            RawConnection.frame(kind: 2, flags: 1, code: 1, stream: 1),
-            RawConnection.frame(kind: 1, code: 77),
+            RawConnection.preface + RawConnection.frame(kind: 2, flags: 1, code: 1, stream: 1),
+            RawConnection.preface + RawConnection.frame(kind: 1, code: 77),
+            RawConnection.frame(kind: 1, code: 1),
             [UInt8](repeating: 0xFF, count: 4096),
         ]
         for lie in lies {

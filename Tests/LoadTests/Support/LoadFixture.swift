@@ -95,6 +95,18 @@ final class RawConnection {
         }
     }
 
+    /// Waits until something has come, without taking it; false when nothing comes for ten seconds.
+    func waitForBytes() -> Bool {
+        var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&waiting, 1, 10_000) == 1 && waiting.revents & Int16(POLLIN) != 0
+    }
+
+    /// Bytes that have come and were not taken.
+    var waitingBytes: Int {
+        var count: Int32 = 0
+        return ioctl(descriptor, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
+    }
+
     /// A frame of the native protocol; docs/protocol.md, "Frames".
     static func frame(kind: UInt8, flags: UInt8 = 0, code: UInt16 = 0, stream: UInt32 = 0, length: UInt32? = nil, payload: [UInt8] = []) -> [UInt8] {
         var bytes: [UInt8] = []
@@ -104,5 +116,7 @@ final class RawConnection {
         return bytes + payload
     }
 
-    static let hello = frame(kind: 1, code: 1)
+    /// The eight bytes that open a connection; docs/protocol.md, "Opening a connection".
+    static let preface: [UInt8] = [0x89, 0x48, 0x45, 0x41, 0x52, 0x54, 0x48, 0x0A]
+    static let hello = preface + frame(kind: 1, code: 1)
 }
