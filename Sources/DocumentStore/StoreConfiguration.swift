@@ -37,7 +37,8 @@ package struct StoreConfiguration: Sendable {
     /// How long a begin may wait for its lease before it goes on without, in milliseconds.
     package var leaseWaitMilliseconds: UInt64 = 20_000
 
-    /// Commits that may wait for a lease to end; further ones run at once, and the holder may then have to retry.
+    /// Commits that may wait for a lease to end, and begins that may wait for a lease; further ones go on at once, and
+    /// somebody may then have to retry. Waiting commits may hold `queuedBytesMaximum` beside those in the queue.
     package var parkedCommitsMaximum = 10_000
 
     /// Writers' sessions whose results are remembered; past it the longest idle one is forgotten.

@@ -10,6 +10,7 @@ struct WaitingRoom: ~Copyable {
     private var leases: LeaseTable
     private var parked: [LeaseTable.Ticket: [QueuedRequest]] = [:]
     private var parkedCount = 0
+    private var parkedBytes = 0
     private var begins: [LeaseTable.Ticket: BeginRequest] = [:]
     /// Commits whose lease has ended, from `releasedStart` on.
     private var released: [QueuedRequest] = []
@@ -19,12 +20,14 @@ struct WaitingRoom: ~Copyable {
     private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
 
     private let parkedMaximum: Int
+    private let parkedBytesMaximum: Int
 
     init(configuration: StoreConfiguration) {
         leases = LeaseTable(
             idleMilliseconds: configuration.leaseIdleMilliseconds,
             waitMilliseconds: configuration.leaseWaitMilliseconds)
         parkedMaximum = configuration.parkedCommitsMaximum
+        parkedBytesMaximum = configuration.queuedBytesMaximum
     }
 
     /// Nobody holds a lease or waits for one.
@@ -39,7 +42,7 @@ struct WaitingRoom: ~Copyable {
     /// Parks a commit that writes what somebody else has leased.
     /// - Parameter database: finds a database's number; one without a number has no documents to lease.
     mutating func holdsUp(_ request: QueuedRequest, database: (DatabaseName) -> UInt32?) -> Bool {
-        if leases.isEmpty || parkedCount >= parkedMaximum { return false }
+        if leases.isEmpty || parkedCount >= parkedMaximum || parkedBytes >= parkedBytesMaximum { return false }
         switch request {
         case .commit(let commit, _), .batch(let commit, _):
             if let transaction = commit.transaction, leases.isHolder(transaction.number) { return false }
@@ -48,6 +51,7 @@ struct WaitingRoom: ~Copyable {
             else { return false }
             parked[holder, default: []].append(request)
             parkedCount += 1
+            parkedBytes += request.byteCount
             return true
         case .begin, .release: return false
         }
@@ -66,9 +70,10 @@ struct WaitingRoom: ~Copyable {
         return nil
     }
 
-    /// Lets a retried transaction join the queues of what it conflicted on.
+    /// Lets a retried transaction join the queues of what it conflicted on; when too many wait, it goes on without.
     /// - Returns: whether its turn is now; otherwise `grantNext` or `endExpired` brings it back.
     mutating func enter(_ request: BeginRequest, nowMilliseconds: UInt64) -> Bool {
+        if begins.count >= parkedMaximum { return true }
         let number = request.identifier.number
         if leases.request(
             number, age: request.retried.age, keys: request.retried.conflicts, nowMilliseconds: nowMilliseconds)
@@ -85,6 +90,7 @@ struct WaitingRoom: ~Copyable {
         begins[number] = nil
         guard let held = parked.removeValue(forKey: number) else { return }
         parkedCount -= held.count
+        for request in held { parkedBytes -= request.byteCount }
         released.append(contentsOf: held)
     }
 
@@ -132,6 +138,7 @@ struct WaitingRoom: ~Copyable {
         all.append(contentsOf: begins.values.map { .begin($0) })
         parked = [:]
         parkedCount = 0
+        parkedBytes = 0
         begins = [:]
         released = []
         releasedStart = 0

@@ -268,6 +268,22 @@ struct TransactionTests {
         try harness.finish()
     }
 
+    @Test("Where nobody may wait nothing is held up, and validation decides all the same")
+    func noRoom() async throws {
+        let harness = try StoreHarness { $0.parkedCommitsMaximum = 0 }
+        try await harness.commit([.set("c/a", fields(0))])
+        let first = try await harness.begin()
+        _ = try harness.get("c/a", .transaction(first))
+        try await harness.commit([.increment("c/a", field: "n", by: 1)])
+        #expect(try await harness.failure([.set("c/a", fields(9))], transaction: first)?.code == .aborted)
+        let second = try await harness.retry(first)
+        _ = try harness.get("c/a", .transaction(second))
+        try await harness.commit([.increment("c/a", field: "n", by: 10)])
+        #expect(try await harness.failure([.set("c/a", fields(9))], transaction: second)?.code == .aborted)
+        #expect(try harness.integer("c/a") == 11)
+        try harness.finish()
+    }
+
     @Test("A holder that vanishes stops nobody for longer than its lease")
     func vanished() async throws {
         let harness = try StoreHarness()
