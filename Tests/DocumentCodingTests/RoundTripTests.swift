@@ -13,7 +13,7 @@ import Testing
     func encodesCanonically(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         let encoder = FirestoreEncoder()
-        for number in 0..<400 {
+        for number in 0..<200 {
             let fields = random.fields(depth: 5).withFiniteDoubles
             let bytes = try encoder.documentBytes(CodableValue(.map(fields)))
             #expect(bytes == fields.documentBytes, "document \(number) of seed \(seed)")
@@ -26,7 +26,7 @@ import Testing
     func decodesCanonicalBytes(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         let decoder = FirestoreDecoder()
-        for number in 0..<300 {
+        for number in 0..<150 {
             let fields = random.fields(depth: 5)
             let decoded = try decoder.decode(CodableValue.self, fields)
             #expect(decoded.value == .map(fields.preferringIntegers), "document \(number) of seed \(seed)")
@@ -37,7 +37,7 @@ import Testing
     func decodesIrregularBytes(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         let decoder = FirestoreDecoder()
-        for number in 0..<300 {
+        for number in 0..<150 {
             let fields = random.fields(depth: 4)
             let bytes = random.irregularDocumentBytes(of: fields)
             var decoded = try decoder.decode(CodableValue.self, fromDocumentBytes: bytes.span.bytes).value
@@ -50,7 +50,7 @@ import Testing
     @Test("Random documents survive [String: Any]", arguments: seeds)
     func dictionariesRoundTrip(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
-        for number in 0..<400 {
+        for number in 0..<200 {
             let fields = random.fields(depth: 5)
             // A Swift dictionary takes different spellings of a letter for one key.
             guard Value.map(fields).hasDistinctSwiftKeys else { continue }
@@ -65,7 +65,7 @@ import Testing
     func survivesHostileBytes(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         let decoder = FirestoreDecoder()
-        for _ in 0..<150 {
+        for _ in 0..<60 {
             let bytes = random.fields(depth: 4).documentBytes
             for _ in 0..<20 {
                 var hostile = bytes

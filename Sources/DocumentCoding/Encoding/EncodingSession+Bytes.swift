@@ -58,10 +58,28 @@ extension EncodingSession {
     @inline(__always)
     func put(bytes: UnsafeRawBufferPointer) {
         let count = unsafe state.pointee.count
-        if let start = bytes.baseAddress {
-            unsafe (state.pointee.base + count).copyMemory(from: start, byteCount: bytes.count)
+        if let start = unsafe bytes.baseAddress {
+            unsafe Self.copy(start, to: state.pointee.base + count, bytes.count)
         }
         unsafe state.pointee.count = count &+ bytes.count
+    }
+
+    /// Copies bytes; the few bytes of most strings without a call, as two words that may overlap.
+    @inline(__always)
+    private static func copy(_ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, _ count: Int) {
+        if count > 16 || count < 4 {
+            unsafe target.copyMemory(from: source, byteCount: count)
+        } else if count >= 8 {
+            let head = unsafe source.loadUnaligned(as: UInt64.self)
+            let tail = unsafe source.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
+            unsafe target.storeBytes(of: head, as: UInt64.self)
+            unsafe target.storeBytes(of: tail, toByteOffset: count &- 8, as: UInt64.self)
+        } else {
+            let head = unsafe source.loadUnaligned(as: UInt32.self)
+            let tail = unsafe source.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self)
+            unsafe target.storeBytes(of: head, as: UInt32.self)
+            unsafe target.storeBytes(of: tail, toByteOffset: count &- 4, as: UInt32.self)
+        }
     }
 
     /// Reserves room and writes a tag of one or two bytes, the length, and the bytes.

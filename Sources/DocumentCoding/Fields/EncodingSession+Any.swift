@@ -48,7 +48,9 @@ extension EncodingSession {
         } catch let error as InvalidUserData {
             throw error
         } catch EncodingError.invalidValue(_, let context) {
-            throw InvalidUserData(context.debugDescription + Self.location(context.codingPath.map(\.stringValue)))
+            // Fields are named up to the first array: its elements have no names.
+            let path = context.codingPath.prefix { $0.intValue == nil }.map(\.stringValue)
+            throw InvalidUserData(context.debugDescription + Self.location(path))
         } catch {
             throw InvalidUserData("\(error)")
         }

@@ -1,0 +1,128 @@
+// Containers and decoders used in the ways the protocols allow, and kept for later.
+
+import DocumentCoding
+import DocumentModel
+import Foundation
+import Testing
+
+@Suite struct DecodingContainersTests {
+    enum Keys: String, CodingKey { case a, b, c }
+    let decoder = FirestoreDecoder()
+
+    /// Keeps its container and reads it later.
+    struct Lazy: Decodable {
+        let container: KeyedDecodingContainer<Keys>
+        let decoder: any Decoder
+        init(from decoder: any Decoder) throws {
+            container = try decoder.container(keyedBy: Keys.self)
+            self.decoder = decoder
+        }
+    }
+
+    @Test("A container that was kept is good until the document has been decoded") func keptContainers() throws {
+        struct Holder: Decodable {
+            var values: [Int] = []
+            var paths: [String] = []
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: Keys.self)
+                let lazy = try container.decode([Lazy].self, forKey: .a)
+                let other = try container.decode(Field<[Field<Int>]>.self, forKey: .b)
+                for element in lazy {
+                    values.append(try element.container.decode(Int.self, forKey: .c))
+                    values.append(try element.decoder.container(keyedBy: Keys.self).decode(Int.self, forKey: .c))
+                }
+                values.append(other.v[0].v)
+            }
+        }
+        let fields: MapValue = ["a": [["b": "x", "c": 1], ["c": 2], ["a": 0, "c": 3]], "b": ["v": [["v": 9]]]]
+        for _ in 0..<3 {
+            #expect(try decoder.decode(Holder.self, fields).values == [1, 1, 2, 2, 3, 3, 9])
+        }
+    }
+
+    @Test("After that it throws") func outlived() throws {
+        let lazy = try decoder.decode(Lazy.self, ["a": 1])
+        #expect(throws: DecodingError.self) { try lazy.container.decode(Int.self, forKey: .a) }
+        #expect(throws: DecodingError.self) { try lazy.decoder.container(keyedBy: Keys.self) }
+        #expect(!lazy.container.contains(.a))
+        #expect(lazy.container.allKeys.isEmpty)
+        // Also while another document is being decoded.
+        struct Nosy: Decodable {
+            let lazy: Lazy
+            init(from decoder: any Decoder) throws { lazy = try Lazy(from: decoder) }
+        }
+        let nosy = try decoder.decode(Nosy.self, ["a": 2])
+        #expect(throws: DecodingError.self) { try lazy.container.decode(Int.self, forKey: .a) }
+        #expect(throws: DecodingError.self) { try nosy.lazy.decoder.singleValueContainer() }
+    }
+
+    @Test("Nested containers and super decoders") func nested() throws {
+        class Base: Decodable {
+            var base: Int
+            enum Keys: CodingKey { case base }
+            required init(from decoder: any Decoder) throws {
+                base = try decoder.container(keyedBy: Keys.self).decode(Int.self, forKey: .base)
+            }
+        }
+        final class Derived: Base {
+            var own = 0
+            enum Keys: CodingKey { case own, missing, list }
+            enum ListKeys: CodingKey { case v }
+            required init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: Keys.self)
+                own = try container.decode(Int.self, forKey: .own)
+                let missing = try container.superDecoder(forKey: .missing)
+                #expect(try missing.singleValueContainer().decodeNil())
+                var list = try container.nestedUnkeyedContainer(forKey: .list)
+                #expect(list.codingPath.map(\.stringValue) == ["list"])
+                let inner = try list.nestedContainer(keyedBy: ListKeys.self)
+                #expect(inner.codingPath.map(\.stringValue) == ["list", "Index 0"])
+                own += try inner.decode(Int.self, forKey: .v)
+                let last = try list.superDecoder()
+                own += try Int(from: last)
+                try super.init(from: container.superDecoder())
+            }
+        }
+        let derived = try decoder.decode(Derived.self, ["own": 1, "super": ["base": 5], "list": [["v": 10], 100]])
+        #expect(derived.own == 111 && derived.base == 5)
+    }
+
+    @Test("Keys are all there, presence and null are told apart") func presence() throws {
+        struct Look: Decodable {
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: Keys.self)
+                #expect(container.allKeys.map(\.stringValue).sorted() == ["a", "b"])
+                #expect(container.contains(.a) && container.contains(.b) && !container.contains(.c))
+                #expect(try container.decodeNil(forKey: .a) && !container.decodeNil(forKey: .b))
+                #expect(throws: DecodingError.self) { try container.decodeNil(forKey: .c) }
+                #expect(try container.decodeIfPresent(Int.self, forKey: .a) == nil)
+                #expect(try container.decodeIfPresent(Int.self, forKey: .b) == 1)
+                #expect(try container.decodeIfPresent(Int.self, forKey: .c) == nil)
+                #expect(throws: DecodingError.self) { try container.decodeIfPresent(String.self, forKey: .b) }
+            }
+        }
+        _ = try decoder.decode(Look.self, ["a": nil, "b": 1, "unknown": 2])
+    }
+
+    @Test("Documents of one type in other shapes are read as well") func shapes() throws {
+        struct Shape: Codable, Equatable {
+            var a: Int?
+            var b: Int?
+            var c: Int?
+        }
+        let shapes: [(MapValue, Shape)] = [
+            (["a": 1, "b": 2, "c": 3], Shape(a: 1, b: 2, c: 3)), (["c": 3], Shape(c: 3)), ([:], Shape()),
+            (["_": 0, "a": 1, "aa": 0, "c": 3], Shape(a: 1, c: 3)), (["b": 2, "bb": 0, "c": 3], Shape(b: 2, c: 3)),
+        ]
+        for _ in 0..<2 {
+            for (fields, shape) in shapes { #expect(try decoder.decode(Shape.self, fields) == shape) }
+        }
+    }
+
+    @Test("Single-key and empty key types") func smallKeys() throws {
+        struct One: Codable, Equatable { var only: String }
+        #expect(try decoder.decode([One].self, from: [["only": "x"]]) == [One(only: "x")])
+        #expect(try decoder.decode(One.self, ["only": "y"]).only == "y")
+        #expect(try FirestoreEncoder().fields(One(only: "z")) == ["only": "z"])
+    }
+}

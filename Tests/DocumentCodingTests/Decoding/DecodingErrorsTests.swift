@@ -1,0 +1,170 @@
+// What decoding refuses, with which error at which path.
+
+import DocumentCoding
+import DocumentModel
+import Foundation
+import Testing
+
+@Suite struct DecodingErrorsTests {
+    let decoder = FirestoreDecoder()
+
+    enum Failure: Equatable {
+        case typeMismatch(String), valueNotFound(String), keyNotFound(String), dataCorrupted(String)
+        case other(String)
+    }
+
+    private func failure<T: Decodable>(_ type: T.Type, _ fields: MapValue) -> (Failure, String)? {
+        func path(_ context: DecodingError.Context) -> String {
+            context.codingPath.map(\.stringValue).joined(separator: "/")
+        }
+        do {
+            _ = try decoder.decode(type, fields)
+            return nil
+        } catch let error as DecodingError {
+            switch error {
+            case .typeMismatch(_, let context): return (.typeMismatch(path(context)), context.debugDescription)
+            case .valueNotFound(_, let context): return (.valueNotFound(path(context)), context.debugDescription)
+            case .keyNotFound(_, let context): return (.keyNotFound(path(context)), context.debugDescription)
+            case .dataCorrupted(let context): return (.dataCorrupted(path(context)), context.debugDescription)
+            @unknown default: return (.other("\(error)"), "")
+            }
+        } catch {
+            return (.other("\(error)"), "")
+        }
+    }
+
+    private func expect<T: Decodable>(
+        _ type: T.Type, _ value: Value, _ expected: Failure, _ text: String? = nil,
+        _ location: SourceLocation = #_sourceLocation
+    ) {
+        let found = failure(Field<T>.self, ["v": value])
+        #expect(found?.0 == expected, sourceLocation: location)
+        if let text { #expect(found?.1 == text, sourceLocation: location) }
+    }
+
+    @Test("Values of another type") func mismatches() {
+        expect(Int.self, "1", .typeMismatch("v"), "Expected to decode Int but found a string/data instead.")
+        expect(Int.self, true, .typeMismatch("v"), "Expected to decode Int but found a number instead.")
+        expect(Bool.self, 1, .typeMismatch("v"), "Expected to decode Bool but found a number instead.")
+        expect(String.self, 1, .typeMismatch("v"), "Expected to decode String but found a number instead.")
+        expect(String.self, [1], .typeMismatch("v"), "Expected to decode String but found an array instead.")
+        expect(String.self, ["a": 1], .typeMismatch("v"), "Expected to decode String but found a dictionary instead.")
+        expect(Double.self, .geoPoint(GeoPointValue(latitude: 1, longitude: 1)), .typeMismatch("v"),
+            "Expected to decode Double but found GeoPoint instead.")
+        expect(Date.self, "2020-01-01", .typeMismatch("v"))
+        expect(Date.self, 5, .typeMismatch("v"))
+        expect([Int].self, "a", .typeMismatch("v"))
+        expect([String: Int].self, [1], .typeMismatch("v"))
+        expect(Field<Int>.self, 1, .typeMismatch("v"))
+        expect(DocumentReference.self, "a/b", .typeMismatch("v"))
+        expect([Field<Int>].self, [["v": 1], ["v": "x"]], .typeMismatch("v/Index 1/v"))
+        expect([String: [Int]].self, ["k": [1, "x"]], .typeMismatch("v/k/Index 1"))
+    }
+
+    @Test("Numbers that do not fit") func numbers() throws {
+        expect(Int.self, .double(45.55), .dataCorrupted("v"), "Parsed number <45.55> does not fit in Int.")
+        expect(UInt.self, -1, .dataCorrupted("v"))
+        expect(Int8.self, 128, .dataCorrupted("v"))
+        expect(Int.self, .double(.nan), .dataCorrupted("v"))
+        expect(Int64.self, .double(0x1p63), .dataCorrupted("v"))
+        expect(Float.self, .double(1e300), .dataCorrupted("v"))
+        expect(Float.self, .double(.nan), .dataCorrupted("v"))
+        #expect(try decoder.decode(Field<Int>.self, ["v": .double(3)]).v == 3)
+        #expect(try decoder.decode(Field<Double>.self, ["v": 3]).v == 3)
+        #expect(try decoder.decode(Field<Float>.self, ["v": 3]).v == 3)
+        #expect(try decoder.decode(Field<UInt64>.self, ["v": .double(0x1p62)]).v == 1 << 62)
+    }
+
+    @Test("Null and absent values") func absence() throws {
+        expect(Int.self, nil, .valueNotFound("v"))
+        expect([Int].self, [1, nil], .valueNotFound("v/Index 1"))
+        expect([String: Int].self, ["a": nil], .valueNotFound("v/a"))
+        expect(Field<Int>.self, nil, .valueNotFound("v"))
+        #expect(failure(Field<Int>.self, [:])?.0 == .keyNotFound(""))
+        #expect(failure(Field<Field<Int>>.self, ["v": [:]])?.0 == .keyNotFound("v"))
+        #expect(failure(Field<ExplicitNull<Int>>.self, [:])?.0 == .keyNotFound(""))
+        let dropped: MapValue = ["v": ["a": nil, "b": .timestamp(TimestampValue(seconds: 1, nanoseconds: 0))]]
+        #expect(try decoder.decode(Field<[String: Date]>.self, dropped).v.keys.sorted() == ["b"])
+        #expect(try decoder.decode(Field<[String: URL]>.self, ["v": ["a": nil]]).v.isEmpty)
+        #expect(try decoder.decode(Field<[String: [String: Int]]>.self, ["v": ["a": nil]]).v.isEmpty)
+        #expect(try decoder.decode(Field<[String: Int?]>.self, ["v": ["a": nil]]).v == ["a": nil])
+    }
+
+    @Test("Texts that mean nothing") func texts() {
+        expect(URL.self, "", .dataCorrupted("v"), "Invalid URL string.")
+        expect(UUID.self, "x", .dataCorrupted("v"))
+        expect(EncodedTypesTests.Named.self, "third", .dataCorrupted("v"))
+        expect(EncodedTypesTests.Numbered.self, 2, .dataCorrupted("v"))
+    }
+
+    @Test("Firestore's types from their maps") func maps() throws {
+        let time = try decoder.decode(Field<Timestamp>.self, ["v": ["seconds": 5, "nanoseconds": 6]]).v
+        #expect(time == Timestamp(seconds: 5, nanoseconds: 6))
+        let date = try decoder.decode(Field<Date>.self, ["v": ["seconds": 5, "nanoseconds": 0]]).v
+        #expect(date == Date(timeIntervalSince1970: 5))
+        let point = try decoder.decode(Field<GeoPoint>.self, ["v": ["latitude": 5, "longitude": .double(6)]]).v
+        #expect(point == GeoPoint(latitude: 5, longitude: 6))
+        let vector = try decoder.decode(Field<VectorValue>.self, ["v": ["array": [1, .double(2)]]]).v
+        #expect(vector == VectorValue([1, 2]))
+        expect(GeoPoint.self, ["latitude": 91, "longitude": 0], .dataCorrupted("v"))
+        expect(Timestamp.self, ["seconds": 0, "nanoseconds": -1], .dataCorrupted("v"))
+    }
+
+    @Test("A failed attempt leaves the decoder clean") func attempts() throws {
+        struct Either: Decodable {
+            var number: Int?
+            var fields: [String: [Int]]?
+            var list: [String]?
+            init(from decoder: any Decoder) throws {
+                let single = try decoder.singleValueContainer()
+                number = try? single.decode(Int.self)
+                fields = try? single.decode([String: [Int]].self)
+                list = try? single.decode([String].self)
+            }
+        }
+        let decoded = try decoder.decode(
+            [String: [Either]].self, ["v": [1, ["a": [1], "b": [2]], ["a": ["x"]], 2], "w": [7]])
+        #expect(decoded["v"]?.map(\.number) == [1, nil, nil, 2])
+        #expect(decoded["v"]?[1].fields == ["a": [1], "b": [2]])
+        #expect(decoded["v"]?[2].fields == nil)
+        #expect(decoded["w"]?.first?.number == 7)
+    }
+
+    @Test("An unkeyed container stays at an element that failed") func unkeyedAttempts() throws {
+        struct Mixed: Decodable {
+            var texts: [String] = []
+            init(from decoder: any Decoder) throws {
+                var list = try decoder.unkeyedContainer()
+                #expect(list.count == 4)
+                while !list.isAtEnd {
+                    if try list.decodeNil() {
+                        texts.append("null")
+                    } else if let number = try? list.decode(Int.self) {
+                        texts.append("\(number)")
+                    } else if let nested = try? list.decode(Field<Int>.self) {
+                        texts.append("{\(nested.v)}")
+                    } else {
+                        texts.append(try list.decode(String.self))
+                    }
+                }
+                #expect(list.currentIndex == 4)
+                #expect(throws: DecodingError.self) { try list.decode(Int.self) }
+            }
+        }
+        #expect(try decoder.decode(Field<Mixed>.self, ["v": [1, nil, "x", ["v": 2]]]).v.texts == ["1", "null", "x", "{2}"])
+    }
+
+    @Test("A missing document is nil for an optional, an error otherwise") func missingDocument() throws {
+        let none: Field<Int>? = try decoder.decodeMissing(Field<Int>?.self)
+        #expect(none == nil)
+        #expect(throws: DecodingError.self) { try decoder.decodeMissing(Field<Int>.self) }
+        #expect(try decoder.decode(Field<Int>?.self, ["v": 1])?.v == 1)
+    }
+
+    @Test("What stands at the top is a map") func topLevel() {
+        #expect(failure(Int.self, ["v": 1])?.0 == .typeMismatch(""))
+        #expect(failure(String.self, ["v": 1])?.0 == .typeMismatch(""))
+        #expect(failure([Int].self, ["v": 1])?.0 == .typeMismatch(""))
+        #expect(failure([String: Int].self, ["v": 1]) == nil)
+    }
+}

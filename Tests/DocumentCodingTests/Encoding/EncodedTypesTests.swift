@@ -1,0 +1,169 @@
+// What each Swift type is encoded as, and decoded from.
+
+import DocumentCoding
+import DocumentModel
+import Foundation
+import Synchronization
+import Testing
+
+@Suite struct EncodedTypesTests {
+    let encoder = FirestoreEncoder()
+    let decoder = FirestoreDecoder()
+
+    /// Encodes a field of the value, compares, decodes it again, compares; and the same through `[String: Any]`.
+    private func check<T: Codable & Equatable>(
+        _ value: T, _ expected: Value, _ location: SourceLocation = #_sourceLocation
+    ) throws {
+        let fields = try encoder.fields(Field(v: value))
+        #expect(fields == ["v": expected], sourceLocation: location)
+        let decoded = try decoder.decode(Field<T>.self, fields)
+        #expect(decoded.v == value, sourceLocation: location)
+        let dictionary = try encoder.encode(Field(v: value))
+        let fromDictionary = try decoder.decode(Field<T>.self, from: dictionary)
+        #expect(fromDictionary.v == value, sourceLocation: location)
+        #expect(try DocumentFields.set(dictionary).fields == fields.documentBytes, sourceLocation: location)
+    }
+
+    @Test("Booleans and integers of every width") func integers() throws {
+        try check(true, true)
+        try check(false, false)
+        try check(Int.min, .integer(.min))
+        try check(Int8(-128), -128)
+        try check(Int16(-32768), -32768)
+        try check(Int32.max, 2_147_483_647)
+        try check(Int64.max, .integer(.max))
+        try check(UInt8(255), 255)
+        try check(UInt16(65535), 65535)
+        try check(UInt32.max, 4_294_967_295)
+        try check(UInt(7), 7)
+        try check(UInt64(Int64.max), .integer(.max))
+    }
+
+    @Test("Doubles stay doubles, floats are widened") func doubles() throws {
+        try check(1.0, .double(1))
+        try check(-0.0, .double(-0.0))
+        try check(0.1 as Float, .double(0.10000000149011612))
+        try check(Decimal(string: "2.5")!, .double(2.5))
+    }
+
+    @Test("Text, bytes, addresses, identifiers") func texts() throws {
+        try check("", "")
+        try check("日本 😀", "日本 😀")
+        try check(String(repeating: "long ", count: 100), .string(String(repeating: "long ", count: 100)))
+        try check(Data(), .bytes([]))
+        try check(Data([0, 255]), .bytes([0, 255]))
+        try check(URL(string: "https://a.example/b?c#d")!, "https://a.example/b?c#d")
+        let identifier = UUID()
+        try check(identifier, .string(identifier.uuidString))
+    }
+
+    @Test("Times are cut to microseconds") func times() throws {
+        try check(Date(timeIntervalSince1970: -1.5), .timestamp(TimestampValue(seconds: -2, nanoseconds: 500_000_000)))
+        try check(Date(timeIntervalSince1970: 0), .timestamp(TimestampValue(seconds: 0, nanoseconds: 0)))
+        try check(Timestamp(seconds: 5, nanoseconds: 123_456_000), .timestamp(TimestampValue(seconds: 5, nanoseconds: 123_456_000)))
+        let fields = try encoder.fields(Field(v: Timestamp(seconds: -5, nanoseconds: 999_999_999)))
+        #expect(fields == ["v": .timestamp(TimestampValue(seconds: -5, nanoseconds: 999_999_000))])
+        let untouched = try encoder.encode(Field(v: Timestamp(seconds: -5, nanoseconds: 999_999_999)))
+        #expect(untouched["v"] as? Timestamp == Timestamp(seconds: -5, nanoseconds: 999_999_999))
+    }
+
+    @Test("Firestore's own types") func ownTypes() throws {
+        try check(GeoPoint(latitude: -0.0, longitude: 180), .geoPoint(GeoPointValue(latitude: -0.0, longitude: 180)))
+        try check(VectorValue([1, 2.5]), .vector([1, 2.5]))
+        try check(VectorValue([]), .vector([]))
+        try check(VectorValue(Array(repeating: 0.5, count: 300)), .vector(Array(repeating: 0.5, count: 300)))
+        let name = "projects/p/databases/(default)/documents/a/b"
+        try check(DocumentReference(name: name, owner: nil)!, .reference(name))
+    }
+
+    @Test("Collections") func collections() throws {
+        try check([1, 2, 3], [1, 2, 3])
+        try check([] as [String], [])
+        try check(["a", nil] as [String?], ["a", nil])
+        try check([true, false], [true, false])
+        try check([1.5, 2], [.double(1.5), .double(2)])
+        try check([Date(timeIntervalSince1970: 1)], [.timestamp(TimestampValue(seconds: 1, nanoseconds: 0))])
+        try check(Set(["only"]), ["only"])
+        try check(["b": 1, "a": 2, "é": 3], ["a": 2, "b": 1, "é": 3])
+        try check([:] as [String: Int], [:])
+        try check(["a": nil, "b": 1] as [String: Int?], ["a": nil, "b": 1])
+        try check([7: "x", -1: "y"], ["7": "x", "-1": "y"])
+        try check(["my_key.with dots": ["in_ner": 1]], ["my_key.with dots": ["in_ner": 1]])
+        try check([Field(v: [Field(v: 1)])], [["v": [["v": 1]]]])
+        let identifier = UUID()
+        try check([identifier: 1], [.string(identifier.uuidString), 1])
+    }
+
+    enum Named: String, Codable { case first, second }
+    enum Numbered: Int, Codable { case one = 1 }
+    enum Loaded: Codable, Equatable { case nothing, plain(Int), labelled(name: String) }
+    struct Empty: Codable, Equatable {}
+
+    @Test("Enumerations and empty structures") func enumerations() throws {
+        try check(Named.second, "second")
+        try check(Numbered.one, 1)
+        try check(Loaded.nothing, ["nothing": [:]])
+        try check(Loaded.plain(3), ["plain": ["_0": 3]])
+        try check(Loaded.labelled(name: "n"), ["labelled": ["name": "n"]])
+        try check(Empty(), [:])
+        try check([Named.first: 1], ["first", 1])
+    }
+
+    struct Person: Codable, Equatable {
+        var zip: Int?
+        var name: String
+        var friends: [Person]?
+    }
+
+    @Test("Absent optionals are left out, nested values are sorted at every level") func structures() throws {
+        try check(
+            Person(zip: nil, name: "a", friends: [Person(zip: 1, name: "b", friends: nil)]),
+            ["friends": [["name": "b", "zip": 1]], "name": "a"])
+        #expect(
+            try decoder.decode(Person.self, ["name": "x", "zip": nil, "friends": nil])
+                == Person(zip: nil, name: "x", friends: nil))
+    }
+
+    struct LongNames: Codable, Equatable {
+        var publishedBy = 1
+        var publishedAt = 2
+        var published = 3
+        var publisher = 4
+        var p = 5
+    }
+
+    @Test("Names that share their first eight bytes are sorted too") func longNames() throws {
+        let bytes = try encoder.documentBytes(LongNames())
+        #expect(
+            bytes == documentBytes(["p": 5, "published": 3, "publishedAt": 2, "publishedBy": 1, "publisher": 4]))
+        #expect(try DocumentValidator.validate(fields: bytes.span.bytes).isCanonical)
+    }
+
+    @Test("Large documents are sorted and measured right") func large() throws {
+        var map: [String: [String: String]] = [:]
+        for index in 0..<2000 { map["key \(index * 7919 % 2000)"] = ["inner": String(repeating: "x", count: index)] }
+        let fields = try encoder.fields(map)
+        #expect(fields.count == 2000)
+        let bytes = try encoder.documentBytes(map)
+        // As a value, for which there is no limit of size.
+        let value = Value.map(fields).wireBytes
+        #expect(try DocumentValidator.validate(value: value.span.bytes).isCanonical)
+        #expect(bytes == fields.documentBytes)
+        #expect(try decoder.decode([String: [String: String]].self, fields) == map)
+    }
+
+    @Test("One encoder serves several threads") func threads() {
+        nonisolated(unsafe) let shared = encoder  // its properties are not being set
+        let failures = Mutex(0)
+        DispatchQueue.concurrentPerform(iterations: 8) { thread in
+            for round in 0..<200 {
+                let friend = Person(zip: nil, name: "f", friends: [])
+                let person = Person(zip: round, name: "thread \(thread)", friends: [friend])
+                let bytes = (try? shared.documentBytes(person)) ?? []
+                let back = try? FirestoreDecoder().decode(Person.self, fromDocumentBytes: bytes.span.bytes)
+                if back != person { failures.withLock { $0 += 1 } }
+            }
+        }
+        #expect(failures.withLock { $0 } == 0)
+    }
+}

@@ -1,0 +1,115 @@
+// What cannot be encoded, with which error at which path.
+
+import DocumentCoding
+import DocumentModel
+import Foundation
+import Testing
+
+@Suite struct EncodingErrorsTests {
+    struct Outer<T: Encodable>: Encodable {
+        var fine = 1
+        var list: [Field<T>]
+    }
+
+    private func error<T: Encodable>(_ value: T, _ encoder: FirestoreEncoder = FirestoreEncoder()) -> (path: String, text: String)? {
+        do {
+            _ = try encoder.documentBytes(value)
+            return nil
+        } catch EncodingError.invalidValue(_, let context) {
+            return (context.codingPath.map(\.stringValue).joined(separator: "/"), context.debugDescription)
+        } catch {
+            return ("?", "\(error)")
+        }
+    }
+
+    @Test("Values no document can hold are refused at their path") func refusals() {
+        #expect(error(Outer(list: [Field(v: Double.nan)]))?.path == "list/Index 0/v")
+        #expect(error(Outer(list: [Field(v: 1.0), Field(v: -.infinity)]))?.path == "list/Index 1/v")
+        #expect(error(Field(v: Float.infinity))?.path == "v")
+        #expect(error(Field(v: UInt64.max))?.text.contains("too large") == true)
+        #expect(error(Field(v: [UInt64.max]))?.path == "v/Index 0")
+        #expect(error(Field(v: [[1]]))?.text.contains("Nested arrays") == true)
+        #expect(error(Field(v: [Optional([1])]))?.text.contains("Nested arrays") == true)
+        #expect(error(Field(v: Date(timeIntervalSince1970: 1e15)))?.path == "v")
+        #expect(error(Field(v: Date(timeIntervalSince1970: .nan)))?.path == "v")
+        #expect(error(["": 1])?.text.contains("must not be empty") == true)
+        #expect(error(Field(v: ["__a__": 1]))?.path == "v")
+        #expect(error(["____": 1]) == nil)
+        #expect(error(["__a": 1]) == nil)
+        #expect(error([String(repeating: "k", count: 1501): 1])?.text.contains("1500") == true)
+    }
+
+    @Test("Only maps can stand at the top") func topLevel() {
+        for refused: (path: String, text: String)? in [
+            error(1), error([1]), error("text"), error(Date()), error(Int?.none), error(Timestamp()), error(Data()),
+            error(FieldValue.serverTimestamp()), error(VectorValue([1])), error(GeoPoint(latitude: 0, longitude: 0)),
+        ] {
+            #expect(refused?.path == "")
+            #expect(refused?.text.contains("Top-level") == true)
+        }
+        struct Nothing: Encodable { func encode(to encoder: any Encoder) throws {} }
+        #expect(error(Nothing())?.text.contains("did not encode any values") == true)
+        #expect(error(Optional(Field(v: 1))) == nil)
+        #expect(error(["a": 1]) == nil)
+    }
+
+    @Test("Nesting without end is refused") func depth() {
+        final class Endless: Encodable {
+            enum CodingKeys: CodingKey { case next }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: CodingKeys.self)
+                try container.encode(self, forKey: .next)
+            }
+        }
+        #expect(error(Endless())?.text.contains("nested") == true)
+        struct Nested: Encodable {
+            var depth: Int
+            enum CodingKeys: CodingKey { case next }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: CodingKeys.self)
+                if depth > 0 { try container.encode(Nested(depth: depth - 1), forKey: .next) }
+            }
+        }
+        #expect(error(Nested(depth: 30)) == nil)
+    }
+
+    @Test("After a failed attempt the encoder goes on as if it had not been made") func attempts() throws {
+        struct Failing: Encodable {
+            enum CodingKeys: CodingKey { case a, b, c, list }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: CodingKeys.self)
+                try container.encode(1, forKey: .c)
+                try? container.encode(Double.nan, forKey: .a)
+                try? container.encode([Field(v: 1.0), Field(v: .nan)], forKey: .b)
+                try? container.encode(Sentinels(), forKey: .b)
+                var list = container.nestedUnkeyedContainer(forKey: .list)
+                try? list.encode(Field(v: Double.nan))
+                try list.encode(5)
+                try? list.encode(Double.infinity)
+            }
+            struct Sentinels: Encodable {
+                enum CodingKeys: CodingKey { case stamp, broken }
+                func encode(to encoder: any Encoder) throws {
+                    var container = encoder.container(keyedBy: CodingKeys.self)
+                    try container.encode(FieldValue.serverTimestamp(), forKey: .stamp)
+                    try container.encode(Double.nan, forKey: .broken)
+                }
+            }
+        }
+        let data = try FirestoreEncoder().setData(from: Failing())
+        #expect(try MapValue(documentBytes: data.fields.span.bytes) == ["c": 1, "list": [5]])
+        #expect(data.transforms.isEmpty)
+        // And a failed document leaves nothing for the next.
+        let encoder = FirestoreEncoder()
+        #expect(throws: EncodingError.self) { try encoder.documentBytes(Outer(list: [Field(v: Double.nan)])) }
+        #expect(try encoder.fields(Field(v: 1)) == ["v": 1])
+    }
+
+    @Test("References of another database are refused when a database is named") func foreignReference() throws {
+        let reference = DocumentReference(name: "projects/p/databases/other/documents/a/b", owner: nil)!
+        #expect(throws: EncodingError.self) {
+            try FirestoreEncoder().setData(from: Field(v: reference), database: "projects/p/databases/(default)")
+        }
+        _ = try FirestoreEncoder().setData(from: Field(v: reference), database: "projects/p/databases/other")
+    }
+}

@@ -1,0 +1,73 @@
+// The value classes of the public API.
+
+@_spi(Testing) import DocumentCoding
+import Foundation
+import Testing
+
+@Suite struct ValueClassesTests {
+    @Test("Equality and hash go by value") func equality() {
+        #expect(Timestamp(seconds: 1, nanoseconds: 2) == Timestamp(seconds: 1, nanoseconds: 2))
+        #expect(Timestamp(seconds: 1, nanoseconds: 2).hash == Timestamp(seconds: 1, nanoseconds: 2).hash)
+        #expect(Timestamp(seconds: 1, nanoseconds: 2) != Timestamp(seconds: 1, nanoseconds: 3))
+        #expect(GeoPoint(latitude: 1, longitude: 2) == GeoPoint(latitude: 1, longitude: 2))
+        #expect(VectorValue([1, 2]) == VectorValue([1, 2]))
+        #expect(FieldPath(["a", "b.c"]) == FieldPath(["a", "b.c"]))
+        #expect(FieldPath(["é"]) != FieldPath(["e\u{301}"]))
+        #expect(Set([FieldPath(["a"]), FieldPath(["a"]), FieldPath(["b"])]).count == 2)
+        #expect(["a": Timestamp(seconds: 1, nanoseconds: 2)] as NSDictionary == ["a": Timestamp(seconds: 1, nanoseconds: 2)] as NSDictionary)
+        #expect(FieldValue.delete() == FieldValue.delete())
+        #expect(FieldValue.serverTimestamp() == FieldValue.serverTimestamp())
+        #expect(FieldValue.increment(Int64(1)) != FieldValue.increment(Int64(1)))
+    }
+
+    @Test("Timestamps know dates and their order") func timestamps() {
+        let time = Timestamp(date: Date(timeIntervalSince1970: -1.25))
+        #expect(time.seconds == -2 && time.nanoseconds == 750_000_000)
+        #expect(time.dateValue() == Date(timeIntervalSince1970: -1.25))
+        #expect(time < Timestamp(seconds: -1, nanoseconds: 0))
+        #expect(time.compare(Timestamp(seconds: -2, nanoseconds: 0)) == .orderedDescending)
+        #expect(time.copy() as? Timestamp == time)
+    }
+
+    @Test("Paths: dotted texts and literal names") func fieldPaths() throws {
+        #expect(try FieldPath(dotted: "a.b c.\\").segments == ["a", "b c", "\\"])
+        #expect(FieldPath(["a", "b.c", "`", "é", "_x1", "1x", "\\"]).serverFormat == "a.`b.c`.`\\``.`é`._x1.`1x`.`\\\\`")
+        for bad in ["", ".a", "a.", "a..b", "a~", "a*b", "a/b", "[a]"] {
+            #expect(throws: InvalidFieldPath.self) { try FieldPath(dotted: bad) }
+        }
+        #expect(throws: InvalidFieldPath.self) { try FieldPath.reading(5) }
+        #expect(FieldPath.documentID().isDocumentID)
+    }
+
+    @Test("References know their names") func references() throws {
+        let reference = try #require(DocumentReference(name: "projects/p/databases/(default)/documents/a/b/c/d", owner: nil))
+        #expect(reference.path == "a/b/c/d" && reference.documentID == "d")
+        #expect(reference.databaseName == "projects/p/databases/(default)")
+        for bad in [
+            "", "a/b", "projects/p/databases/d/documents", "projects/p/databases/d/documents/", "projects/p/databases/d/documents/a",
+            "projects/p/databases/d/documents/a//b", "projects/p/databases/d/documents/a/b/", "projects//databases/d/documents/a/b",
+            "project/p/databases/d/documents/a/b",
+        ] {
+            #expect(DocumentReference(name: bad, owner: nil) == nil, "\(bad)")
+        }
+        let owner = NSObject()
+        #expect(DocumentReference(name: reference.name, owner: owner) != reference)
+    }
+
+    @Test("Broken rules stop the process with a message") func programmingErrors() async {
+        let latitude = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            _ = GeoPoint(latitude: 91, longitude: 0)
+        }
+        let message = String(decoding: latitude?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(message.contains("latitude"))
+        await #expect(processExitsWith: .failure) { _ = GeoPoint(latitude: 0, longitude: .nan) }
+        await #expect(processExitsWith: .failure) { _ = Timestamp(seconds: 0, nanoseconds: 1_000_000_000) }
+        await #expect(processExitsWith: .failure) { _ = Timestamp(seconds: 253_402_300_800, nanoseconds: 0) }
+        await #expect(processExitsWith: .failure) { _ = FieldPath([]) }
+        await #expect(processExitsWith: .failure) { _ = FieldPath(["a", ""]) }
+        await #expect(processExitsWith: .exitCode(7)) {
+            ProgrammingError.setHandler { message in exit(message.contains("longitude") ? 7 : 8) }
+            _ = GeoPoint(latitude: 0, longitude: 181)
+        }
+    }
+}

@@ -1,0 +1,94 @@
+// The property wrappers with both coders, and with Foundation's.
+
+import DocumentCoding
+import DocumentModel
+import Foundation
+import Testing
+
+@Suite struct WrappersTests {
+    let encoder = FirestoreEncoder()
+    let decoder = FirestoreDecoder()
+    let reference = DocumentReference(name: "projects/p/databases/(default)/documents/books/b1", owner: nil)!
+
+    struct Book: Codable, Equatable {
+        @DocumentID var id: String?
+        @DocumentID var reference: DocumentReference?
+        var title: String
+        var inner: Inner?
+        struct Inner: Codable, Equatable { @DocumentID var id: String? }
+    }
+
+    @Test("A document id is never written and comes from the document") func documentID() throws {
+        var book = Book(title: "t", inner: .init())
+        book.id = "ignored"
+        #expect(try encoder.fields(book) == ["inner": [:], "title": "t"])
+        let decoded = try decoder.decode(Book.self, ["id": 5, "title": "t", "inner": ["id": nil]], of: reference)
+        #expect(decoded.id == "b1")
+        #expect(decoded.reference == reference)
+        #expect(decoded.inner?.id == "b1")
+    }
+
+    @Test("A document id has no meaning elsewhere") func documentIDElsewhere() throws {
+        #expect(throws: FirestoreDecodingError.self) { try decoder.decode(Book.self, ["title": "t"]) }
+        #expect(throws: FirestoreDecodingError.self) {
+            try JSONDecoder().decode(Book.self, from: Data(#"{"title": "t"}"#.utf8))
+        }
+        #expect(throws: FirestoreEncodingError.self) { try JSONEncoder().encode(Book(title: "t")) }
+        #expect(throws: FirestoreEncodingError.self) { try encoder.documentBytes(["a": [DocumentID<String>(wrappedValue: nil)]]) }
+    }
+
+    @Test("A custom type can wrap a document's identity") func customDocumentID() throws {
+        struct Path: Codable, DocumentIDWrappable {
+            var path: String
+            static func wrap(_ reference: DocumentReference) throws -> Path { Path(path: reference.path) }
+        }
+        struct Item: Codable { @DocumentID var path: Path? }
+        #expect(try decoder.decode(Item.self, [:], of: reference).path?.path == "books/b1")
+    }
+
+    struct Stamped: Codable, Equatable {
+        @ServerTimestamp var at: Date?
+        @ExplicitNull var note: String?
+    }
+
+    @Test("Nil is a server timestamp or an explicit null") func nilValues() throws {
+        let data = try encoder.setData(from: Stamped())
+        #expect(try MapValue(documentBytes: data.fields.span.bytes) == ["note": nil])
+        #expect(data.transforms == [FieldTransformData(path: ["at"], operation: [0x10, 1])])
+        #expect(throws: EncodingError.self) { try encoder.documentBytes(Stamped()) }
+        let dictionary = try encoder.encode(Stamped())
+        #expect(dictionary["at"] as? FieldValue === FieldValue.serverTimestamp())
+        #expect(dictionary["note"] is NSNull)
+        #expect(try decoder.decode(Stamped.self, ["at": nil, "note": nil]) == Stamped())
+        #expect(throws: DecodingError.self) { try decoder.decode(Stamped.self, ["note": nil]) }
+        #expect(throws: DecodingError.self) { try decoder.decode(Stamped.self, ["at": nil]) }
+    }
+
+    @Test("Values are written as themselves") func values() throws {
+        let stamped = Stamped(at: Date(timeIntervalSince1970: 7), note: "n")
+        let fields = try encoder.fields(stamped)
+        #expect(fields == ["at": .timestamp(TimestampValue(seconds: 7, nanoseconds: 0)), "note": "n"])
+        #expect(try decoder.decode(Stamped.self, fields) == stamped)
+        #expect(try decoder.decode(Stamped.self, from: try encoder.encode(stamped)) == stamped)
+    }
+
+    @Test("Values are keyed objects for JSON") func json() throws {
+        struct All: Codable, Equatable {
+            var time = Timestamp(seconds: 1, nanoseconds: 2)
+            var point = GeoPoint(latitude: 3, longitude: 4)
+            var vector = VectorValue([5])
+        }
+        let json = JSONEncoder()
+        json.outputFormatting = .sortedKeys
+        let data = try json.encode(All())
+        #expect(
+            String(decoding: data, as: UTF8.self)
+                == #"{"point":{"latitude":3,"longitude":4},"time":{"nanoseconds":2,"seconds":1},"vector":{"array":[5]}}"#)
+        #expect(try JSONDecoder().decode(All.self, from: data) == All())
+        #expect(throws: FirestoreEncodingError.self) { try json.encode(["a": reference]) }
+        #expect(throws: FirestoreEncodingError.self) { try json.encode(["a": FieldValue.delete()]) }
+        #expect(throws: FirestoreDecodingError.self) {
+            try JSONDecoder().decode([DocumentReference].self, from: Data("[{}]".utf8))
+        }
+    }
+}
