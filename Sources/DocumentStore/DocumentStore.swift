@@ -56,6 +56,7 @@ package final class DocumentStore: Sendable {
         options.latestOnlySpaces = [
             KeySpace.meta.rawValue, KeySpace.catalogue.rawValue, KeySpace.sessions.rawValue,
         ]
+        options.groupBytesMax = min(configuration.groupBytesMaximum, EngineLimits.groupBytesMax / 4)
         options.clock = { configuration.clock.nowMicroseconds }
         return options
     }

@@ -60,7 +60,7 @@ package struct StoreConfiguration: Sendable {
     /// Databases that may come to be in this store; the next is refused with `RESOURCE_EXHAUSTED`.
     package var databasesMaximum = 100_000
 
-    /// Settings of the storage engine. Its clock and the key spaces without history are the store's to set.
+    /// Settings of the storage engine. Its clock, its group size and the key spaces without history are the store's to set.
     package var engine = EngineOptions()
 
     package init(directory: String) {
