@@ -58,7 +58,7 @@ extension EncodingSession {
     @inline(__always)
     func put(bytes: UnsafeRawBufferPointer) {
         let count = unsafe state.pointee.count
-        if let start = unsafe bytes.baseAddress {
+        if let start = bytes.baseAddress {
             unsafe Self.copy(start, to: state.pointee.base + count, bytes.count)
         }
         unsafe state.pointee.count = count &+ bytes.count
