@@ -6,8 +6,8 @@
 //
 // Writing. The driver appends to `output`, a buffer from the loop's pool. At the end of the turn `flush` tries to write it at
 // once; what the socket does not take becomes `inFlight` and libuv finishes it, while new output gathers in another buffer.
-// When more than `highWaterBytes` wait, the channel is congested: the driver stops producing and no more is read, until half
-// of it has left. A reader that takes nearly nothing for `stallMilliseconds` is dropped, as is one for which more than
+// When more than `highWaterBytes` wait, the channel is congested: the driver stops producing and no more is read, until what
+// is in flight has left. A reader that takes nearly nothing for `stallMilliseconds` is dropped, as is one for which more than
 // `outputBytesMax` has gathered.
 
 import CUV
@@ -83,7 +83,6 @@ package struct ChannelLimits: Sendable {
 
 @safe package final class Channel: TCPHandle, TimerTarget, @unchecked Sendable {
     // Sendable: as TCPHandle says.
-
 
     /// Output that is written before more is made, so that a buffer stays in the cache.
     private static let flushBytes = 64 << 10
