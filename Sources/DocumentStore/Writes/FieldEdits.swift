@@ -28,7 +28,7 @@ struct FieldEdits {
         edits = unsorted
         if edits.count < 2 { return }
         // Sorted, every path is preceded by its prefixes, with nothing but paths of the same prefix in between.
-        edits.sort { $0.path < $1.path }
+        edits.sort { $0.path.precedes($1.path) }
         var kept: [FieldEdit] = []
         for edit in edits {
             if let last = kept.last, last.path.isPrefix(of: edit.path) { continue }
@@ -51,8 +51,9 @@ struct FieldEdits {
     /// The longest prefix of the transforms in which no path equals another or leads into it: those that do not see
     /// each other's results and can be applied in one go.
     static func independentPrefix(of transforms: ArraySlice<FieldTransform>) -> ArraySlice<FieldTransform> {
+        if transforms.count < 2 { return transforms }
         func areIndependent(_ count: Int) -> Bool {
-            let paths = transforms.prefix(count).map(\.path).sorted()
+            let paths = transforms.prefix(count).map(\.path).sorted { $0.precedes($1) }
             return zip(paths, paths.dropFirst()).allSatisfy { !$0.isPrefix(of: $1) }
         }
         if areIndependent(transforms.count) { return transforms }

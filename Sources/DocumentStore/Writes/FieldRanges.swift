@@ -18,6 +18,11 @@ enum FieldRanges {
         return search.found
     }
 
+    private static func isSorted(_ paths: [FieldPath]) -> Bool {
+        for index in paths.indices.dropFirst() where paths[index].precedes(paths[index - 1]) { return false }
+        return true
+    }
+
     private struct Search {
         let paths: [FieldPath]
         /// Indices of `paths`, sorted by path.
@@ -26,7 +31,7 @@ enum FieldRanges {
 
         init(paths: [FieldPath]) {
             self.paths = paths
-            order = paths.indices.sorted { paths[$0] < paths[$1] }
+            order = FieldRanges.isSorted(paths) ? Array(paths.indices) : paths.indices.sorted { paths[$0].precedes(paths[$1]) }
             found = Array(repeating: nil, count: paths.count)
         }
 
@@ -65,5 +70,21 @@ enum FieldRanges {
                 try run(next..<range.upperBound, depth: depth + 1, entries: map, document: document)
             }
         }
+    }
+}
+
+extension FieldPath {
+    /// Whether the path comes before another: segment by segment by bytes, a prefix first.
+    ///
+    /// The same order as `<`, compared a segment and not a byte at a time.
+    func precedes(_ other: FieldPath) -> Bool {
+        let shared = min(utf8Segments.count, other.utf8Segments.count)
+        for index in 0..<shared {
+            let own = utf8Segments[index]
+            let theirs = other.utf8Segments[index]
+            let order = own.byteSpan.compareBytes(theirs.byteSpan)
+            if order != 0 { return order < 0 }
+        }
+        return utf8Segments.count < other.utf8Segments.count
     }
 }

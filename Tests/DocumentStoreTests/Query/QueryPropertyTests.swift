@@ -66,4 +66,39 @@ struct QueryPropertyTests {
             #expect(run.result[0].value == expected, "seed \(seed), round \(round), plan:\n\(run.plan)")
         }
     }
+
+    @Test("Damaged queries are refused or run, never trap", arguments: 300..<308 as Range<UInt64>)
+    func damaged(seed: UInt64) throws {
+        var random = RandomQueries(seed: seed)
+        let documents = random.documents()
+        for _ in 0..<150 {
+            var writer = WireWriter()
+            var (query, _) = random.query()
+            if random.random.generator.oneIn(6) {
+                query.findNearest = FindNearest(
+                    vectorField: RandomQueries.fields[0], queryVector: EncodedValue(.vector([1, 2])),
+                    distanceMeasure: .cosine, limit: 3, distanceResultField: RandomQueries.fields[2])
+            }
+            query.encode(into: &writer)
+            var bytes = writer.copyBytes()
+            for _ in 0..<1 + random.random.generator.below(3) {
+                let position = random.random.generator.below(bytes.count)
+                switch random.random.generator.below(3) {
+                case 0: bytes[position] ^= 1 << UInt8(random.random.generator.below(8))
+                case 1 where bytes.count > 1: bytes.remove(at: position)
+                default: bytes.insert(UInt8(random.random.generator.below(256)), at: position)
+                }
+            }
+            do {
+                let damaged = try StructuredQuery(wire: bytes.byteSpan)
+                let plan = try plan(damaged)
+                var scanner = MemoryScanner(documents)
+                let (found, _, _) = try results(of: plan, over: &scanner)
+                #expect(found.count <= documents.count, "seed \(seed)")
+                #expect(!plan.description.isEmpty)
+            } catch let error as RequestError {
+                #expect(error.code == .invalidArgument, "seed \(seed): \(error)")
+            }
+        }
+    }
 }
