@@ -70,6 +70,10 @@ final class CommitPipeline {
 
     // MARK: The loop
 
+    /// Staged bytes up to which a group is synced on this thread. Computing a small group takes less time than handing it to
+    /// another thread and being woken; of larger ones the next is computed while the log thread writes.
+    private static let inlineSyncBytesMax = 256 << 10
+
     /// Works until the queue is closed and empty.
     func run() {
         var taken: [QueuedRequest] = []
@@ -82,7 +86,7 @@ final class CommitPipeline {
             requestsInGroup += taken.count
             taken.removeAll(keepingCapacity: true)
             doChores()
-            if !isSyncing.isSet { seal(isLone: requestsInGroup == 1 && queue.isEmpty) }
+            if !isSyncing.isSet { seal(isLone: writer.stagedBytes < Self.inlineSyncBytesMax) }
         }
         finish()
     }
