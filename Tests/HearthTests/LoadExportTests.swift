@@ -1,0 +1,105 @@
+// `hearth load` and `hearth export` against a real server: every type there and back, bad lines, interrupted loads.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Load and export", .serialized)
+struct LoadExportTests {
+    private let directory = TemporaryDirectory("hearth-load-export")
+
+    private func write(_ name: String, _ lines: [String]) throws -> String {
+        let path = directory.path(of: name)
+        try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+
+    private func load(_ server: ServerProcess, _ file: String, _ arguments: String...) throws -> HearthBinary.Outcome {
+        try HearthBinary.run(["load", "--to", "127.0.0.1:\(server.port)", "--quiet"] + arguments + [file])
+    }
+
+    private func export(_ server: ServerProcess, _ collection: String, _ arguments: String...) throws -> String {
+        let outcome = try HearthBinary.run(
+            ["export", "--from", "127.0.0.1:\(server.port)", "--collection", collection, "--quiet"] + arguments)
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        return outcome.output
+    }
+
+    @Test("What export writes loads again to the same bytes, every type of it")
+    func roundTrip() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let types = #"{"__name__":"types","a":null,"b":true,"c":-5,"d":2.0,"e":{"$double":"NaN"},"f":"é\n","g":{"$bytes":"AAEC"},"h":{"$timestamp":"2026-01-31T12:00:00.5Z"},"i":{"$reference":"x/y"},"j":{"$geoPoint":[1.5,-2.0]},"k":[1,{"l":[]}],"m":{"$map":{"$bytes":1}},"n":{"$vector":[0.5,1.0]}}"#
+        var lines = [types, #"{"__name__":"types/sub/deep","n":1}"#]
+        for number in 0..<1500 { lines.append(#"{"__name__":"d\#(number)","n":\#(number),"text":"\#(String(repeating: "x", count: number % 300))"}"#) }
+        let outcome = try load(server, try write("in.jsonl", lines), "--collection", "a")
+        #expect(outcome.status == 0 && outcome.output.hasPrefix("loaded 1,502 documents"), "\(outcome)")
+
+        let first = try export(server, "a", "--recursive")
+        #expect(first.split(separator: "\n").count == 1502)
+        #expect(first.contains(#""a":null,"b":true,"c":-5,"d":2.0,"e":{"$double":"NaN"},"f":"é\n","g":{"$bytes":"AAEC"},"h":{"$timestamp":"2026-01-31T12:00:00.500Z"}"#))
+        #expect(try export(server, "a").split(separator: "\n").count == 1501)
+        let copy = try write("copy.jsonl", [String(first.dropLast())])
+        #expect(try load(server, copy, "--collection", "b/c/d").status == 0)
+        #expect(try export(server, "b/c/d", "--recursive") == first)
+        #expect(server.stop() == 0)
+    }
+
+    @Test("A bad line stops the load with its number and reason; what stands before it is stored, and --resume goes on")
+    func badLineAndResume() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        var lines = (0..<700).map { #"{"n":\#($0)}"# }
+        lines[600] = #"{"n":}"#
+        let file = try write("bad.jsonl", lines)
+        let failed = try load(server, file, "--collection", "c")
+        #expect(failed.status == 1 && failed.errors.contains("bad.jsonl:601: expected a value (column 6)"), "\(failed)")
+        #expect(try export(server, "c").split(separator: "\n").count == 600)
+
+        let again = try load(server, file, "--collection", "c")
+        #expect(again.status == 1 && again.errors.contains("--resume"), "\(again)")
+        lines[600] = #"{"n":1}"#
+        _ = try write("bad.jsonl", lines)
+        let resumed = try load(server, file, "--collection", "c", "--resume")
+        #expect(resumed.status == 0 && resumed.output.hasPrefix("loaded 100 documents"), "\(resumed)")
+        #expect(try export(server, "c").split(separator: "\n").count == 700)
+        #expect(!FileManager.default.fileExists(atPath: file + ".hearth-load"))
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Bad lines can be put aside, mended and loaded")
+    func skipBad() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let file = try write("some.jsonl", [#"{"id":"a"}"#, "nonsense", #"{"x":1}"#, "", #"{"id":"b"}"#])
+        let aside = directory.path(of: "aside.jsonl")
+        let outcome = try load(server, file, "--collection", "c", "--id-field", "id", "--skip-bad", aside)
+        #expect(outcome.status == 0 && outcome.output.contains("2 bad lines"), "\(outcome)")
+        #expect(try export(server, "c") == "{\"__name__\":\"a\",\"id\":\"a\"}\n{\"__name__\":\"b\",\"id\":\"b\"}\n")
+        let text = try String(contentsOfFile: aside, encoding: .utf8)
+        #expect(text.contains("some.jsonl:2: ") && text.contains("\nnonsense\n") && text.contains("\n{\"x\":1}\n"), "\(text)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test("A load whose server and client are killed half way resumes to every document, each once")
+    func interruptedLoad() throws {
+        var server = try ServerProcess(data: directory.path(of: "data"))
+        let lines = (0..<60_000).map { #"{"n":\#($0),"text":"\#(String(repeating: "y", count: 200))"}"# }
+        let file = try write("long.jsonl", lines)
+        let loading = HearthProcess(["load", "--to", "127.0.0.1:\(server.port)", "--quiet", "--collection", "c", "--in-flight", "2", file])
+        try loading.start()
+        // Half way: the server has stored something and the load has not ended.
+        while loading.isRunning, try export(server, "c").isEmpty {}
+        server.kill()
+        loading.signal(9)
+        loading.waitForEnd()
+        server = try ServerProcess(data: directory.path(of: "data"))
+        let resumed = try load(server, file, "--collection", "c", "--resume")
+        #expect(resumed.status == 0, "\(resumed)")
+        let numbers = try export(server, "c").split(separator: "\n").map { line in
+            Int(line.split(separator: "\"n\":")[1].prefix { $0.isNumber }) ?? -1
+        }
+        #expect(numbers.count == lines.count)
+        #expect(Set(numbers) == Set(0..<lines.count))
+        #expect(server.stop() == 0)
+        let check = try HearthBinary.run(["check", "--data", directory.path(of: "data")])
+        #expect(check.status == 0, "\(check.output)\(check.errors)")
+    }
+}
