@@ -46,6 +46,8 @@ package final class ClientCall: @unchecked Sendable {
     let options: CallOptions
     var receiver: Receiver?
     var state = State.waiting
+    /// The caller held the call's messages before it had a stream.
+    var isHeldFromStart = false
     var deadlineTimer: EventLoop.Timer?
     /// The first message until it is sent; then messages that wait for the server's window.
     var outgoing: [(payload: [UInt8], isLast: Bool)]

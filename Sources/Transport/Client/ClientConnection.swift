@@ -159,6 +159,7 @@ package final class ClientConnection: @unchecked Sendable {
         }
         let stream = session.open(isComplete: first.isLast, call)
         call.state = .open(stream: stream)
+        if call.isHeldFromStart { setHeld(call, true) }
         var header = FrameHeader(length: 0, kind: .request, code: call.method.rawValue, stream: stream)
         if first.isLast { header.flags.insert(.endStream) }
         let deadline = call.options.deadlineMilliseconds
@@ -215,6 +216,7 @@ package final class ClientConnection: @unchecked Sendable {
     }
 
     func setHeld(_ call: ClientCall, _ isHeld: Bool) {
+        if case .waiting = call.state { call.isHeldFromStart = isHeld }
         guard case .open(let stream) = call.state, let slot = session.streams.slot(of: stream) else { return }
         session.streams[slot: slot].isHeld = isHeld
         if !isHeld { permitMore(stream) }
