@@ -43,6 +43,9 @@ struct CommandFailure: Error, CustomStringConvertible {
 
 /// Finds the subcommand, parses, runs, and turns errors into exit statuses: 0 done, 1 failed, 2 not understood.
 struct CommandRouter {
+    /// What `hearth --version` prints; the newest heading of CHANGELOG.md.
+    static let version = "0.1.0 (unreleased)"
+
     let subcommands: [any Subcommand.Type]
 
     /// Runs a verb of the main thread, or help or an error about it; nil when the rest is for ``run(_:)``.
@@ -66,6 +69,10 @@ struct CommandRouter {
             return arguments.isEmpty ? 2 : 0
         }
         if verb == "help" { return help(arguments.dropFirst().first) }
+        if verb == "--version" {
+            print("hearth \(Self.version)")
+            return 0
+        }
         guard let subcommand = subcommands.first(where: { $0.name == verb }) else {
             let nearest = Spelling.nearest(to: verb, among: subcommands.map { $0.name })
             let hint = nearest.map { "; did you mean \($0)?" } ?? ""
