@@ -48,6 +48,7 @@ let package = Package(
         .target(name: "DocumentCoding", dependencies: ["DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(name: "DocumentJSON", dependencies: ["DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(name: "FirestoreMessages", dependencies: ["DocumentModel"], swiftSettings: strict),
+        .target(name: "FirestoreSchema", dependencies: ["DocumentModel", "DocumentJSON"], swiftSettings: strict),
 
         // Storage.
         .target(
@@ -92,6 +93,7 @@ let package = Package(
         tests("DocumentCodingTests", ["DocumentCoding", "DocumentModel", "CFirestoreProto"]),
         tests("DocumentJSONTests", ["DocumentJSON", "DocumentModel"]),
         tests("FirestoreMessagesTests", ["FirestoreMessages", "DocumentModel"]),
+        tests("FirestoreSchemaTests", ["FirestoreSchema", "DocumentModel"]),
         tests("KeyValueStoreTests", ["KeyValueStore"]),
         tests(
             "DocumentStoreTests", ["DocumentStore", "KeyValueStore", "DocumentModel"],

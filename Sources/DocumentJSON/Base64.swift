@@ -2,7 +2,7 @@
 
 import DocumentModel
 
-enum Base64 {
+package enum Base64 {
     private static let alphabet: [UInt8] = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     /// Six bits by character; 0xFF for characters outside the alphabet.
     private static let values: [UInt8] = {
@@ -12,7 +12,7 @@ enum Base64 {
     }()
 
     /// The bytes that `text` spells; nil if it is not padded base64 or its unused bits are not zero.
-    static func decode(_ text: Span<UInt8>) -> [UInt8]? {
+    package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
         guard text.count % 4 == 0 else { return nil }
         var output = [UInt8]()
         output.reserveCapacity(text.count / 4 * 3)
@@ -40,7 +40,7 @@ enum Base64 {
     }
 
     /// Appends the text of `bytes`.
-    static func append(_ bytes: RawSpan, to output: inout [UInt8]) {
+    package static func append(_ bytes: RawSpan, to output: inout [UInt8]) {
         var at = 0
         while at < bytes.byteCount {
             let count = min(3, bytes.byteCount - at)

@@ -859,6 +859,51 @@ void   google__firestore__v1__aggregation_result__free_unpacked
   assert(message->base.descriptor == &google__firestore__v1__aggregation_result__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   google__firestore__v1__request_options__init
+                     (Google__Firestore__V1__RequestOptions         *message)
+{
+  static const Google__Firestore__V1__RequestOptions init_value = GOOGLE__FIRESTORE__V1__REQUEST_OPTIONS__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__request_options__get_packed_size
+                     (const Google__Firestore__V1__RequestOptions *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__request_options__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__request_options__pack
+                     (const Google__Firestore__V1__RequestOptions *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__request_options__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__request_options__pack_to_buffer
+                     (const Google__Firestore__V1__RequestOptions *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__request_options__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__RequestOptions *
+       google__firestore__v1__request_options__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__RequestOptions *)
+     protobuf_c_message_unpack (&google__firestore__v1__request_options__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__request_options__free_unpacked
+                     (Google__Firestore__V1__RequestOptions *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__request_options__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   google__firestore__v1__get_document_request__init
                      (Google__Firestore__V1__GetDocumentRequest         *message)
 {
@@ -1534,6 +1579,51 @@ void   google__firestore__v1__plan_summary__free_unpacked
   assert(message->base.descriptor == &google__firestore__v1__plan_summary__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   google__firestore__v1__execution_stats__init
+                     (Google__Firestore__V1__ExecutionStats         *message)
+{
+  static const Google__Firestore__V1__ExecutionStats init_value = GOOGLE__FIRESTORE__V1__EXECUTION_STATS__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__execution_stats__get_packed_size
+                     (const Google__Firestore__V1__ExecutionStats *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__execution_stats__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__execution_stats__pack
+                     (const Google__Firestore__V1__ExecutionStats *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__execution_stats__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__execution_stats__pack_to_buffer
+                     (const Google__Firestore__V1__ExecutionStats *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__execution_stats__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__ExecutionStats *
+       google__firestore__v1__execution_stats__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__ExecutionStats *)
+     protobuf_c_message_unpack (&google__firestore__v1__execution_stats__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__execution_stats__free_unpacked
+                     (Google__Firestore__V1__ExecutionStats *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__execution_stats__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   google__firestore__v1__explain_metrics__init
                      (Google__Firestore__V1__ExplainMetrics         *message)
 {
@@ -1943,6 +2033,852 @@ void   google__firestore__v1__batch_write_response__free_unpacked
   if(!message)
     return;
   assert(message->base.descriptor == &google__firestore__v1__batch_write_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__partition_query_request__init
+                     (Google__Firestore__V1__PartitionQueryRequest         *message)
+{
+  static const Google__Firestore__V1__PartitionQueryRequest init_value = GOOGLE__FIRESTORE__V1__PARTITION_QUERY_REQUEST__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__partition_query_request__get_packed_size
+                     (const Google__Firestore__V1__PartitionQueryRequest *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__partition_query_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__partition_query_request__pack
+                     (const Google__Firestore__V1__PartitionQueryRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__partition_query_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__partition_query_request__pack_to_buffer
+                     (const Google__Firestore__V1__PartitionQueryRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__partition_query_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__PartitionQueryRequest *
+       google__firestore__v1__partition_query_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__PartitionQueryRequest *)
+     protobuf_c_message_unpack (&google__firestore__v1__partition_query_request__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__partition_query_request__free_unpacked
+                     (Google__Firestore__V1__PartitionQueryRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__partition_query_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__partition_query_response__init
+                     (Google__Firestore__V1__PartitionQueryResponse         *message)
+{
+  static const Google__Firestore__V1__PartitionQueryResponse init_value = GOOGLE__FIRESTORE__V1__PARTITION_QUERY_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__partition_query_response__get_packed_size
+                     (const Google__Firestore__V1__PartitionQueryResponse *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__partition_query_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__partition_query_response__pack
+                     (const Google__Firestore__V1__PartitionQueryResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__partition_query_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__partition_query_response__pack_to_buffer
+                     (const Google__Firestore__V1__PartitionQueryResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__partition_query_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__PartitionQueryResponse *
+       google__firestore__v1__partition_query_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__PartitionQueryResponse *)
+     protobuf_c_message_unpack (&google__firestore__v1__partition_query_response__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__partition_query_response__free_unpacked
+                     (Google__Firestore__V1__PartitionQueryResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__partition_query_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__write_request__labels_entry__init
+                     (Google__Firestore__V1__WriteRequest__LabelsEntry         *message)
+{
+  static const Google__Firestore__V1__WriteRequest__LabelsEntry init_value = GOOGLE__FIRESTORE__V1__WRITE_REQUEST__LABELS_ENTRY__INIT;
+  *message = init_value;
+}
+void   google__firestore__v1__write_request__init
+                     (Google__Firestore__V1__WriteRequest         *message)
+{
+  static const Google__Firestore__V1__WriteRequest init_value = GOOGLE__FIRESTORE__V1__WRITE_REQUEST__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__write_request__get_packed_size
+                     (const Google__Firestore__V1__WriteRequest *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__write_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__write_request__pack
+                     (const Google__Firestore__V1__WriteRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__write_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__write_request__pack_to_buffer
+                     (const Google__Firestore__V1__WriteRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__write_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__WriteRequest *
+       google__firestore__v1__write_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__WriteRequest *)
+     protobuf_c_message_unpack (&google__firestore__v1__write_request__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__write_request__free_unpacked
+                     (Google__Firestore__V1__WriteRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__write_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__write_response__init
+                     (Google__Firestore__V1__WriteResponse         *message)
+{
+  static const Google__Firestore__V1__WriteResponse init_value = GOOGLE__FIRESTORE__V1__WRITE_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__write_response__get_packed_size
+                     (const Google__Firestore__V1__WriteResponse *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__write_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__write_response__pack
+                     (const Google__Firestore__V1__WriteResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__write_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__write_response__pack_to_buffer
+                     (const Google__Firestore__V1__WriteResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__write_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__WriteResponse *
+       google__firestore__v1__write_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__WriteResponse *)
+     protobuf_c_message_unpack (&google__firestore__v1__write_response__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__write_response__free_unpacked
+                     (Google__Firestore__V1__WriteResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__write_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__structured_pipeline__options_entry__init
+                     (Google__Firestore__V1__StructuredPipeline__OptionsEntry         *message)
+{
+  static const Google__Firestore__V1__StructuredPipeline__OptionsEntry init_value = GOOGLE__FIRESTORE__V1__STRUCTURED_PIPELINE__OPTIONS_ENTRY__INIT;
+  *message = init_value;
+}
+void   google__firestore__v1__structured_pipeline__init
+                     (Google__Firestore__V1__StructuredPipeline         *message)
+{
+  static const Google__Firestore__V1__StructuredPipeline init_value = GOOGLE__FIRESTORE__V1__STRUCTURED_PIPELINE__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__structured_pipeline__get_packed_size
+                     (const Google__Firestore__V1__StructuredPipeline *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__structured_pipeline__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__structured_pipeline__pack
+                     (const Google__Firestore__V1__StructuredPipeline *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__structured_pipeline__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__structured_pipeline__pack_to_buffer
+                     (const Google__Firestore__V1__StructuredPipeline *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__structured_pipeline__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__StructuredPipeline *
+       google__firestore__v1__structured_pipeline__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__StructuredPipeline *)
+     protobuf_c_message_unpack (&google__firestore__v1__structured_pipeline__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__structured_pipeline__free_unpacked
+                     (Google__Firestore__V1__StructuredPipeline *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__structured_pipeline__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__explain_stats__init
+                     (Google__Firestore__V1__ExplainStats         *message)
+{
+  static const Google__Firestore__V1__ExplainStats init_value = GOOGLE__FIRESTORE__V1__EXPLAIN_STATS__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__explain_stats__get_packed_size
+                     (const Google__Firestore__V1__ExplainStats *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__explain_stats__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__explain_stats__pack
+                     (const Google__Firestore__V1__ExplainStats *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__explain_stats__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__explain_stats__pack_to_buffer
+                     (const Google__Firestore__V1__ExplainStats *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__explain_stats__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__ExplainStats *
+       google__firestore__v1__explain_stats__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__ExplainStats *)
+     protobuf_c_message_unpack (&google__firestore__v1__explain_stats__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__explain_stats__free_unpacked
+                     (Google__Firestore__V1__ExplainStats *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__explain_stats__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__execute_pipeline_request__init
+                     (Google__Firestore__V1__ExecutePipelineRequest         *message)
+{
+  static const Google__Firestore__V1__ExecutePipelineRequest init_value = GOOGLE__FIRESTORE__V1__EXECUTE_PIPELINE_REQUEST__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__execute_pipeline_request__get_packed_size
+                     (const Google__Firestore__V1__ExecutePipelineRequest *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__execute_pipeline_request__pack
+                     (const Google__Firestore__V1__ExecutePipelineRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__execute_pipeline_request__pack_to_buffer
+                     (const Google__Firestore__V1__ExecutePipelineRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__ExecutePipelineRequest *
+       google__firestore__v1__execute_pipeline_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__ExecutePipelineRequest *)
+     protobuf_c_message_unpack (&google__firestore__v1__execute_pipeline_request__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__execute_pipeline_request__free_unpacked
+                     (Google__Firestore__V1__ExecutePipelineRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__execute_pipeline_response__init
+                     (Google__Firestore__V1__ExecutePipelineResponse         *message)
+{
+  static const Google__Firestore__V1__ExecutePipelineResponse init_value = GOOGLE__FIRESTORE__V1__EXECUTE_PIPELINE_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__execute_pipeline_response__get_packed_size
+                     (const Google__Firestore__V1__ExecutePipelineResponse *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__execute_pipeline_response__pack
+                     (const Google__Firestore__V1__ExecutePipelineResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__execute_pipeline_response__pack_to_buffer
+                     (const Google__Firestore__V1__ExecutePipelineResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__ExecutePipelineResponse *
+       google__firestore__v1__execute_pipeline_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__ExecutePipelineResponse *)
+     protobuf_c_message_unpack (&google__firestore__v1__execute_pipeline_response__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__execute_pipeline_response__free_unpacked
+                     (Google__Firestore__V1__ExecutePipelineResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__document_change__init
+                     (Google__Firestore__V1__DocumentChange         *message)
+{
+  static const Google__Firestore__V1__DocumentChange init_value = GOOGLE__FIRESTORE__V1__DOCUMENT_CHANGE__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__document_change__get_packed_size
+                     (const Google__Firestore__V1__DocumentChange *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__document_change__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__document_change__pack
+                     (const Google__Firestore__V1__DocumentChange *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__document_change__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__document_change__pack_to_buffer
+                     (const Google__Firestore__V1__DocumentChange *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__document_change__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__DocumentChange *
+       google__firestore__v1__document_change__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__DocumentChange *)
+     protobuf_c_message_unpack (&google__firestore__v1__document_change__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__document_change__free_unpacked
+                     (Google__Firestore__V1__DocumentChange *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__document_change__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__document_delete__init
+                     (Google__Firestore__V1__DocumentDelete         *message)
+{
+  static const Google__Firestore__V1__DocumentDelete init_value = GOOGLE__FIRESTORE__V1__DOCUMENT_DELETE__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__document_delete__get_packed_size
+                     (const Google__Firestore__V1__DocumentDelete *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__document_delete__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__document_delete__pack
+                     (const Google__Firestore__V1__DocumentDelete *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__document_delete__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__document_delete__pack_to_buffer
+                     (const Google__Firestore__V1__DocumentDelete *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__document_delete__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__DocumentDelete *
+       google__firestore__v1__document_delete__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__DocumentDelete *)
+     protobuf_c_message_unpack (&google__firestore__v1__document_delete__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__document_delete__free_unpacked
+                     (Google__Firestore__V1__DocumentDelete *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__document_delete__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__document_remove__init
+                     (Google__Firestore__V1__DocumentRemove         *message)
+{
+  static const Google__Firestore__V1__DocumentRemove init_value = GOOGLE__FIRESTORE__V1__DOCUMENT_REMOVE__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__document_remove__get_packed_size
+                     (const Google__Firestore__V1__DocumentRemove *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__document_remove__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__document_remove__pack
+                     (const Google__Firestore__V1__DocumentRemove *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__document_remove__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__document_remove__pack_to_buffer
+                     (const Google__Firestore__V1__DocumentRemove *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__document_remove__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__DocumentRemove *
+       google__firestore__v1__document_remove__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__DocumentRemove *)
+     protobuf_c_message_unpack (&google__firestore__v1__document_remove__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__document_remove__free_unpacked
+                     (Google__Firestore__V1__DocumentRemove *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__document_remove__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__bit_sequence__init
+                     (Google__Firestore__V1__BitSequence         *message)
+{
+  static const Google__Firestore__V1__BitSequence init_value = GOOGLE__FIRESTORE__V1__BIT_SEQUENCE__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__bit_sequence__get_packed_size
+                     (const Google__Firestore__V1__BitSequence *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__bit_sequence__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__bit_sequence__pack
+                     (const Google__Firestore__V1__BitSequence *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__bit_sequence__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__bit_sequence__pack_to_buffer
+                     (const Google__Firestore__V1__BitSequence *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__bit_sequence__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__BitSequence *
+       google__firestore__v1__bit_sequence__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__BitSequence *)
+     protobuf_c_message_unpack (&google__firestore__v1__bit_sequence__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__bit_sequence__free_unpacked
+                     (Google__Firestore__V1__BitSequence *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__bit_sequence__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__bloom_filter__init
+                     (Google__Firestore__V1__BloomFilter         *message)
+{
+  static const Google__Firestore__V1__BloomFilter init_value = GOOGLE__FIRESTORE__V1__BLOOM_FILTER__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__bloom_filter__get_packed_size
+                     (const Google__Firestore__V1__BloomFilter *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__bloom_filter__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__bloom_filter__pack
+                     (const Google__Firestore__V1__BloomFilter *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__bloom_filter__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__bloom_filter__pack_to_buffer
+                     (const Google__Firestore__V1__BloomFilter *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__bloom_filter__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__BloomFilter *
+       google__firestore__v1__bloom_filter__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__BloomFilter *)
+     protobuf_c_message_unpack (&google__firestore__v1__bloom_filter__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__bloom_filter__free_unpacked
+                     (Google__Firestore__V1__BloomFilter *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__bloom_filter__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__existence_filter__init
+                     (Google__Firestore__V1__ExistenceFilter         *message)
+{
+  static const Google__Firestore__V1__ExistenceFilter init_value = GOOGLE__FIRESTORE__V1__EXISTENCE_FILTER__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__existence_filter__get_packed_size
+                     (const Google__Firestore__V1__ExistenceFilter *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__existence_filter__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__existence_filter__pack
+                     (const Google__Firestore__V1__ExistenceFilter *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__existence_filter__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__existence_filter__pack_to_buffer
+                     (const Google__Firestore__V1__ExistenceFilter *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__existence_filter__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__ExistenceFilter *
+       google__firestore__v1__existence_filter__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__ExistenceFilter *)
+     protobuf_c_message_unpack (&google__firestore__v1__existence_filter__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__existence_filter__free_unpacked
+                     (Google__Firestore__V1__ExistenceFilter *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__existence_filter__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__target__query_target__init
+                     (Google__Firestore__V1__Target__QueryTarget         *message)
+{
+  static const Google__Firestore__V1__Target__QueryTarget init_value = GOOGLE__FIRESTORE__V1__TARGET__QUERY_TARGET__INIT;
+  *message = init_value;
+}
+void   google__firestore__v1__target__documents_target__init
+                     (Google__Firestore__V1__Target__DocumentsTarget         *message)
+{
+  static const Google__Firestore__V1__Target__DocumentsTarget init_value = GOOGLE__FIRESTORE__V1__TARGET__DOCUMENTS_TARGET__INIT;
+  *message = init_value;
+}
+void   google__firestore__v1__target__pipeline_query_target__init
+                     (Google__Firestore__V1__Target__PipelineQueryTarget         *message)
+{
+  static const Google__Firestore__V1__Target__PipelineQueryTarget init_value = GOOGLE__FIRESTORE__V1__TARGET__PIPELINE_QUERY_TARGET__INIT;
+  *message = init_value;
+}
+void   google__firestore__v1__target__init
+                     (Google__Firestore__V1__Target         *message)
+{
+  static const Google__Firestore__V1__Target init_value = GOOGLE__FIRESTORE__V1__TARGET__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__target__get_packed_size
+                     (const Google__Firestore__V1__Target *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__target__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__target__pack
+                     (const Google__Firestore__V1__Target *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__target__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__target__pack_to_buffer
+                     (const Google__Firestore__V1__Target *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__target__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__Target *
+       google__firestore__v1__target__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__Target *)
+     protobuf_c_message_unpack (&google__firestore__v1__target__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__target__free_unpacked
+                     (Google__Firestore__V1__Target *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__target__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__target_change__init
+                     (Google__Firestore__V1__TargetChange         *message)
+{
+  static const Google__Firestore__V1__TargetChange init_value = GOOGLE__FIRESTORE__V1__TARGET_CHANGE__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__target_change__get_packed_size
+                     (const Google__Firestore__V1__TargetChange *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__target_change__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__target_change__pack
+                     (const Google__Firestore__V1__TargetChange *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__target_change__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__target_change__pack_to_buffer
+                     (const Google__Firestore__V1__TargetChange *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__target_change__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__TargetChange *
+       google__firestore__v1__target_change__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__TargetChange *)
+     protobuf_c_message_unpack (&google__firestore__v1__target_change__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__target_change__free_unpacked
+                     (Google__Firestore__V1__TargetChange *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__target_change__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__listen_request__labels_entry__init
+                     (Google__Firestore__V1__ListenRequest__LabelsEntry         *message)
+{
+  static const Google__Firestore__V1__ListenRequest__LabelsEntry init_value = GOOGLE__FIRESTORE__V1__LISTEN_REQUEST__LABELS_ENTRY__INIT;
+  *message = init_value;
+}
+void   google__firestore__v1__listen_request__init
+                     (Google__Firestore__V1__ListenRequest         *message)
+{
+  static const Google__Firestore__V1__ListenRequest init_value = GOOGLE__FIRESTORE__V1__LISTEN_REQUEST__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__listen_request__get_packed_size
+                     (const Google__Firestore__V1__ListenRequest *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__listen_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__listen_request__pack
+                     (const Google__Firestore__V1__ListenRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__listen_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__listen_request__pack_to_buffer
+                     (const Google__Firestore__V1__ListenRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__listen_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__ListenRequest *
+       google__firestore__v1__listen_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__ListenRequest *)
+     protobuf_c_message_unpack (&google__firestore__v1__listen_request__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__listen_request__free_unpacked
+                     (Google__Firestore__V1__ListenRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__listen_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__v1__listen_response__init
+                     (Google__Firestore__V1__ListenResponse         *message)
+{
+  static const Google__Firestore__V1__ListenResponse init_value = GOOGLE__FIRESTORE__V1__LISTEN_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t google__firestore__v1__listen_response__get_packed_size
+                     (const Google__Firestore__V1__ListenResponse *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__listen_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__listen_response__pack
+                     (const Google__Firestore__V1__ListenResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__listen_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__listen_response__pack_to_buffer
+                     (const Google__Firestore__V1__ListenResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__listen_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__ListenResponse *
+       google__firestore__v1__listen_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__ListenResponse *)
+     protobuf_c_message_unpack (&google__firestore__v1__listen_response__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__listen_response__free_unpacked
+                     (Google__Firestore__V1__ListenResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__listen_response__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor google__firestore__v1__document__fields_entry__field_descriptors[2] =
@@ -4521,7 +5457,45 @@ const ProtobufCMessageDescriptor google__firestore__v1__aggregation_result__desc
   (ProtobufCMessageInit) google__firestore__v1__aggregation_result__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__get_document_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor google__firestore__v1__request_options__field_descriptors[1] =
+{
+  {
+    "request_tags",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Google__Firestore__V1__RequestOptions, n_request_tags),
+    offsetof(Google__Firestore__V1__RequestOptions, request_tags),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__request_options__field_indices_by_name[] = {
+  0,   /* field[0] = request_tags */
+};
+static const ProtobufCIntRange google__firestore__v1__request_options__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__request_options__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.RequestOptions",
+  "RequestOptions",
+  "Google__Firestore__V1__RequestOptions",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__RequestOptions),
+  1,
+  google__firestore__v1__request_options__field_descriptors,
+  google__firestore__v1__request_options__field_indices_by_name,
+  1,  google__firestore__v1__request_options__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__request_options__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__get_document_request__field_descriptors[5] =
 {
   {
     "name",
@@ -4571,18 +5545,32 @@ static const ProtobufCFieldDescriptor google__firestore__v1__get_document_reques
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__GetDocumentRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__get_document_request__field_indices_by_name[] = {
   1,   /* field[1] = mask */
   0,   /* field[0] = name */
   3,   /* field[3] = read_time */
+  4,   /* field[4] = request_options */
   2,   /* field[2] = transaction */
 };
-static const ProtobufCIntRange google__firestore__v1__get_document_request__number_ranges[2 + 1] =
+static const ProtobufCIntRange google__firestore__v1__get_document_request__number_ranges[3 + 1] =
 {
   { 1, 0 },
   { 5, 3 },
-  { 0, 4 }
+  { 10, 4 },
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__get_document_request__descriptor =
 {
@@ -4592,14 +5580,14 @@ const ProtobufCMessageDescriptor google__firestore__v1__get_document_request__de
   "Google__Firestore__V1__GetDocumentRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__GetDocumentRequest),
-  4,
+  5,
   google__firestore__v1__get_document_request__field_descriptors,
   google__firestore__v1__get_document_request__field_indices_by_name,
-  2,  google__firestore__v1__get_document_request__number_ranges,
+  3,  google__firestore__v1__get_document_request__number_ranges,
   (ProtobufCMessageInit) google__firestore__v1__get_document_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__list_documents_request__field_descriptors[9] =
+static const ProtobufCFieldDescriptor google__firestore__v1__list_documents_request__field_descriptors[10] =
 {
   {
     "parent",
@@ -4709,6 +5697,18 @@ static const ProtobufCFieldDescriptor google__firestore__v1__list_documents_requ
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    13,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ListDocumentsRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__list_documents_request__field_indices_by_name[] = {
   1,   /* field[1] = collection_id */
@@ -4718,6 +5718,7 @@ static const unsigned google__firestore__v1__list_documents_request__field_indic
   3,   /* field[3] = page_token */
   0,   /* field[0] = parent */
   7,   /* field[7] = read_time */
+  9,   /* field[9] = request_options */
   8,   /* field[8] = show_missing */
   6,   /* field[6] = transaction */
 };
@@ -4727,7 +5728,7 @@ static const ProtobufCIntRange google__firestore__v1__list_documents_request__nu
   { 6, 4 },
   { 10, 7 },
   { 12, 8 },
-  { 0, 9 }
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__list_documents_request__descriptor =
 {
@@ -4737,7 +5738,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__list_documents_request__
   "Google__Firestore__V1__ListDocumentsRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__ListDocumentsRequest),
-  9,
+  10,
   google__firestore__v1__list_documents_request__field_descriptors,
   google__firestore__v1__list_documents_request__field_indices_by_name,
   4,  google__firestore__v1__list_documents_request__number_ranges,
@@ -4795,7 +5796,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__list_documents_response_
   (ProtobufCMessageInit) google__firestore__v1__list_documents_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__create_document_request__field_descriptors[5] =
+static const ProtobufCFieldDescriptor google__firestore__v1__create_document_request__field_descriptors[6] =
 {
   {
     "parent",
@@ -4857,6 +5858,18 @@ static const ProtobufCFieldDescriptor google__firestore__v1__create_document_req
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__CreateDocumentRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__create_document_request__field_indices_by_name[] = {
   1,   /* field[1] = collection_id */
@@ -4864,11 +5877,12 @@ static const unsigned google__firestore__v1__create_document_request__field_indi
   2,   /* field[2] = document_id */
   4,   /* field[4] = mask */
   0,   /* field[0] = parent */
+  5,   /* field[5] = request_options */
 };
 static const ProtobufCIntRange google__firestore__v1__create_document_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__create_document_request__descriptor =
 {
@@ -4878,14 +5892,14 @@ const ProtobufCMessageDescriptor google__firestore__v1__create_document_request_
   "Google__Firestore__V1__CreateDocumentRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__CreateDocumentRequest),
-  5,
+  6,
   google__firestore__v1__create_document_request__field_descriptors,
   google__firestore__v1__create_document_request__field_indices_by_name,
   1,  google__firestore__v1__create_document_request__number_ranges,
   (ProtobufCMessageInit) google__firestore__v1__create_document_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__update_document_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor google__firestore__v1__update_document_request__field_descriptors[5] =
 {
   {
     "document",
@@ -4935,17 +5949,30 @@ static const ProtobufCFieldDescriptor google__firestore__v1__update_document_req
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__UpdateDocumentRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__update_document_request__field_indices_by_name[] = {
   3,   /* field[3] = current_document */
   0,   /* field[0] = document */
   2,   /* field[2] = mask */
+  4,   /* field[4] = request_options */
   1,   /* field[1] = update_mask */
 };
 static const ProtobufCIntRange google__firestore__v1__update_document_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__update_document_request__descriptor =
 {
@@ -4955,14 +5982,14 @@ const ProtobufCMessageDescriptor google__firestore__v1__update_document_request_
   "Google__Firestore__V1__UpdateDocumentRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__UpdateDocumentRequest),
-  4,
+  5,
   google__firestore__v1__update_document_request__field_descriptors,
   google__firestore__v1__update_document_request__field_indices_by_name,
   1,  google__firestore__v1__update_document_request__number_ranges,
   (ProtobufCMessageInit) google__firestore__v1__update_document_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__delete_document_request__field_descriptors[2] =
+static const ProtobufCFieldDescriptor google__firestore__v1__delete_document_request__field_descriptors[3] =
 {
   {
     "name",
@@ -4988,15 +6015,28 @@ static const ProtobufCFieldDescriptor google__firestore__v1__delete_document_req
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__DeleteDocumentRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__delete_document_request__field_indices_by_name[] = {
   1,   /* field[1] = current_document */
   0,   /* field[0] = name */
+  2,   /* field[2] = request_options */
 };
 static const ProtobufCIntRange google__firestore__v1__delete_document_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__delete_document_request__descriptor =
 {
@@ -5006,14 +6046,14 @@ const ProtobufCMessageDescriptor google__firestore__v1__delete_document_request_
   "Google__Firestore__V1__DeleteDocumentRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__DeleteDocumentRequest),
-  2,
+  3,
   google__firestore__v1__delete_document_request__field_descriptors,
   google__firestore__v1__delete_document_request__field_indices_by_name,
   1,  google__firestore__v1__delete_document_request__number_ranges,
   (ProtobufCMessageInit) google__firestore__v1__delete_document_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__batch_get_documents_request__field_descriptors[6] =
+static const ProtobufCFieldDescriptor google__firestore__v1__batch_get_documents_request__field_descriptors[7] =
 {
   {
     "database",
@@ -5087,6 +6127,18 @@ static const ProtobufCFieldDescriptor google__firestore__v1__batch_get_documents
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__BatchGetDocumentsRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__batch_get_documents_request__field_indices_by_name[] = {
   0,   /* field[0] = database */
@@ -5094,13 +6146,14 @@ static const unsigned google__firestore__v1__batch_get_documents_request__field_
   2,   /* field[2] = mask */
   4,   /* field[4] = new_transaction */
   5,   /* field[5] = read_time */
+  6,   /* field[6] = request_options */
   3,   /* field[3] = transaction */
 };
 static const ProtobufCIntRange google__firestore__v1__batch_get_documents_request__number_ranges[2 + 1] =
 {
   { 1, 0 },
   { 7, 5 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__batch_get_documents_request__descriptor =
 {
@@ -5110,7 +6163,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__batch_get_documents_requ
   "Google__Firestore__V1__BatchGetDocumentsRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__BatchGetDocumentsRequest),
-  6,
+  7,
   google__firestore__v1__batch_get_documents_request__field_descriptors,
   google__firestore__v1__batch_get_documents_request__field_indices_by_name,
   2,  google__firestore__v1__batch_get_documents_request__number_ranges,
@@ -5194,7 +6247,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__batch_get_documents_resp
   (ProtobufCMessageInit) google__firestore__v1__batch_get_documents_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__begin_transaction_request__field_descriptors[2] =
+static const ProtobufCFieldDescriptor google__firestore__v1__begin_transaction_request__field_descriptors[3] =
 {
   {
     "database",
@@ -5220,15 +6273,28 @@ static const ProtobufCFieldDescriptor google__firestore__v1__begin_transaction_r
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__BeginTransactionRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__begin_transaction_request__field_indices_by_name[] = {
   0,   /* field[0] = database */
   1,   /* field[1] = options */
+  2,   /* field[2] = request_options */
 };
 static const ProtobufCIntRange google__firestore__v1__begin_transaction_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__begin_transaction_request__descriptor =
 {
@@ -5238,7 +6304,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__begin_transaction_reques
   "Google__Firestore__V1__BeginTransactionRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__BeginTransactionRequest),
-  2,
+  3,
   google__firestore__v1__begin_transaction_request__field_descriptors,
   google__firestore__v1__begin_transaction_request__field_indices_by_name,
   1,  google__firestore__v1__begin_transaction_request__number_ranges,
@@ -5283,7 +6349,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__begin_transaction_respon
   (ProtobufCMessageInit) google__firestore__v1__begin_transaction_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__commit_request__field_descriptors[3] =
+static const ProtobufCFieldDescriptor google__firestore__v1__commit_request__field_descriptors[4] =
 {
   {
     "database",
@@ -5321,16 +6387,29 @@ static const ProtobufCFieldDescriptor google__firestore__v1__commit_request__fie
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__CommitRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__commit_request__field_indices_by_name[] = {
   0,   /* field[0] = database */
+  3,   /* field[3] = request_options */
   2,   /* field[2] = transaction */
   1,   /* field[1] = writes */
 };
 static const ProtobufCIntRange google__firestore__v1__commit_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__commit_request__descriptor =
 {
@@ -5340,7 +6419,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__commit_request__descript
   "Google__Firestore__V1__CommitRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__CommitRequest),
-  3,
+  4,
   google__firestore__v1__commit_request__field_descriptors,
   google__firestore__v1__commit_request__field_indices_by_name,
   1,  google__firestore__v1__commit_request__number_ranges,
@@ -5398,7 +6477,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__commit_response__descrip
   (ProtobufCMessageInit) google__firestore__v1__commit_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__rollback_request__field_descriptors[2] =
+static const ProtobufCFieldDescriptor google__firestore__v1__rollback_request__field_descriptors[3] =
 {
   {
     "database",
@@ -5424,15 +6503,28 @@ static const ProtobufCFieldDescriptor google__firestore__v1__rollback_request__f
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__RollbackRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__rollback_request__field_indices_by_name[] = {
   0,   /* field[0] = database */
+  2,   /* field[2] = request_options */
   1,   /* field[1] = transaction */
 };
 static const ProtobufCIntRange google__firestore__v1__rollback_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__rollback_request__descriptor =
 {
@@ -5442,7 +6534,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__rollback_request__descri
   "Google__Firestore__V1__RollbackRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__RollbackRequest),
-  2,
+  3,
   google__firestore__v1__rollback_request__field_descriptors,
   google__firestore__v1__rollback_request__field_indices_by_name,
   1,  google__firestore__v1__rollback_request__number_ranges,
@@ -5525,7 +6617,85 @@ const ProtobufCMessageDescriptor google__firestore__v1__plan_summary__descriptor
   (ProtobufCMessageInit) google__firestore__v1__plan_summary__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__explain_metrics__field_descriptors[1] =
+static const ProtobufCFieldDescriptor google__firestore__v1__execution_stats__field_descriptors[4] =
+{
+  {
+    "results_returned",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExecutionStats, results_returned),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "execution_duration",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExecutionStats, execution_duration),
+    &google__protobuf__duration__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "read_operations",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExecutionStats, read_operations),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "debug_stats",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExecutionStats, debug_stats),
+    &google__protobuf__struct__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__execution_stats__field_indices_by_name[] = {
+  3,   /* field[3] = debug_stats */
+  1,   /* field[1] = execution_duration */
+  2,   /* field[2] = read_operations */
+  0,   /* field[0] = results_returned */
+};
+static const ProtobufCIntRange google__firestore__v1__execution_stats__number_ranges[2 + 1] =
+{
+  { 1, 0 },
+  { 3, 1 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__execution_stats__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.ExecutionStats",
+  "ExecutionStats",
+  "Google__Firestore__V1__ExecutionStats",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__ExecutionStats),
+  4,
+  google__firestore__v1__execution_stats__field_descriptors,
+  google__firestore__v1__execution_stats__field_indices_by_name,
+  2,  google__firestore__v1__execution_stats__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__execution_stats__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__explain_metrics__field_descriptors[2] =
 {
   {
     "plan_summary",
@@ -5539,14 +6709,27 @@ static const ProtobufCFieldDescriptor google__firestore__v1__explain_metrics__fi
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "execution_stats",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExplainMetrics, execution_stats),
+    &google__firestore__v1__execution_stats__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__explain_metrics__field_indices_by_name[] = {
+  1,   /* field[1] = execution_stats */
   0,   /* field[0] = plan_summary */
 };
 static const ProtobufCIntRange google__firestore__v1__explain_metrics__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 1 }
+  { 0, 2 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__explain_metrics__descriptor =
 {
@@ -5556,14 +6739,14 @@ const ProtobufCMessageDescriptor google__firestore__v1__explain_metrics__descrip
   "Google__Firestore__V1__ExplainMetrics",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__ExplainMetrics),
-  1,
+  2,
   google__firestore__v1__explain_metrics__field_descriptors,
   google__firestore__v1__explain_metrics__field_indices_by_name,
   1,  google__firestore__v1__explain_metrics__number_ranges,
   (ProtobufCMessageInit) google__firestore__v1__explain_metrics__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__run_query_request__field_descriptors[6] =
+static const ProtobufCFieldDescriptor google__firestore__v1__run_query_request__field_descriptors[7] =
 {
   {
     "parent",
@@ -5637,12 +6820,25 @@ static const ProtobufCFieldDescriptor google__firestore__v1__run_query_request__
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__RunQueryRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__run_query_request__field_indices_by_name[] = {
   5,   /* field[5] = explain_options */
   3,   /* field[3] = new_transaction */
   0,   /* field[0] = parent */
   4,   /* field[4] = read_time */
+  6,   /* field[6] = request_options */
   1,   /* field[1] = structured_query */
   2,   /* field[2] = transaction */
 };
@@ -5651,7 +6847,7 @@ static const ProtobufCIntRange google__firestore__v1__run_query_request__number_
   { 1, 0 },
   { 5, 2 },
   { 10, 5 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__run_query_request__descriptor =
 {
@@ -5661,7 +6857,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__run_query_request__descr
   "Google__Firestore__V1__RunQueryRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__RunQueryRequest),
-  6,
+  7,
   google__firestore__v1__run_query_request__field_descriptors,
   google__firestore__v1__run_query_request__field_indices_by_name,
   3,  google__firestore__v1__run_query_request__number_ranges,
@@ -5773,7 +6969,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__run_query_response__desc
   (ProtobufCMessageInit) google__firestore__v1__run_query_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__run_aggregation_query_request__field_descriptors[6] =
+static const ProtobufCFieldDescriptor google__firestore__v1__run_aggregation_query_request__field_descriptors[7] =
 {
   {
     "parent",
@@ -5847,12 +7043,25 @@ static const ProtobufCFieldDescriptor google__firestore__v1__run_aggregation_que
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__RunAggregationQueryRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__run_aggregation_query_request__field_indices_by_name[] = {
   5,   /* field[5] = explain_options */
   3,   /* field[3] = new_transaction */
   0,   /* field[0] = parent */
   4,   /* field[4] = read_time */
+  6,   /* field[6] = request_options */
   1,   /* field[1] = structured_aggregation_query */
   2,   /* field[2] = transaction */
 };
@@ -5861,7 +7070,7 @@ static const ProtobufCIntRange google__firestore__v1__run_aggregation_query_requ
   { 1, 0 },
   { 4, 2 },
   { 8, 5 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__run_aggregation_query_request__descriptor =
 {
@@ -5871,7 +7080,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__run_aggregation_query_re
   "Google__Firestore__V1__RunAggregationQueryRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__RunAggregationQueryRequest),
-  6,
+  7,
   google__firestore__v1__run_aggregation_query_request__field_descriptors,
   google__firestore__v1__run_aggregation_query_request__field_indices_by_name,
   3,  google__firestore__v1__run_aggregation_query_request__number_ranges,
@@ -5956,7 +7165,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__run_aggregation_query_re
   (ProtobufCMessageInit) google__firestore__v1__run_aggregation_query_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__list_collection_ids_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor google__firestore__v1__list_collection_ids_request__field_descriptors[5] =
 {
   {
     "parent",
@@ -6006,17 +7215,30 @@ static const ProtobufCFieldDescriptor google__firestore__v1__list_collection_ids
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ListCollectionIdsRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__list_collection_ids_request__field_indices_by_name[] = {
   1,   /* field[1] = page_size */
   2,   /* field[2] = page_token */
   0,   /* field[0] = parent */
   3,   /* field[3] = read_time */
+  4,   /* field[4] = request_options */
 };
 static const ProtobufCIntRange google__firestore__v1__list_collection_ids_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__list_collection_ids_request__descriptor =
 {
@@ -6026,7 +7248,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__list_collection_ids_requ
   "Google__Firestore__V1__ListCollectionIdsRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__ListCollectionIdsRequest),
-  4,
+  5,
   google__firestore__v1__list_collection_ids_request__field_descriptors,
   google__firestore__v1__list_collection_ids_request__field_indices_by_name,
   1,  google__firestore__v1__list_collection_ids_request__number_ranges,
@@ -6135,7 +7357,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__batch_write_request__lab
   (ProtobufCMessageInit) google__firestore__v1__batch_write_request__labels_entry__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor google__firestore__v1__batch_write_request__field_descriptors[3] =
+static const ProtobufCFieldDescriptor google__firestore__v1__batch_write_request__field_descriptors[4] =
 {
   {
     "database",
@@ -6173,16 +7395,29 @@ static const ProtobufCFieldDescriptor google__firestore__v1__batch_write_request
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "request_options",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__BatchWriteRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__v1__batch_write_request__field_indices_by_name[] = {
   0,   /* field[0] = database */
   2,   /* field[2] = labels */
+  3,   /* field[3] = request_options */
   1,   /* field[1] = writes */
 };
 static const ProtobufCIntRange google__firestore__v1__batch_write_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor google__firestore__v1__batch_write_request__descriptor =
 {
@@ -6192,7 +7427,7 @@ const ProtobufCMessageDescriptor google__firestore__v1__batch_write_request__des
   "Google__Firestore__V1__BatchWriteRequest",
   "google.firestore.v1",
   sizeof(Google__Firestore__V1__BatchWriteRequest),
-  3,
+  4,
   google__firestore__v1__batch_write_request__field_descriptors,
   google__firestore__v1__batch_write_request__field_indices_by_name,
   1,  google__firestore__v1__batch_write_request__number_ranges,
@@ -6248,5 +7483,1713 @@ const ProtobufCMessageDescriptor google__firestore__v1__batch_write_response__de
   google__firestore__v1__batch_write_response__field_indices_by_name,
   1,  google__firestore__v1__batch_write_response__number_ranges,
   (ProtobufCMessageInit) google__firestore__v1__batch_write_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__partition_query_request__field_descriptors[7] =
+{
+  {
+    "parent",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__PartitionQueryRequest, parent),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "structured_query",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__PartitionQueryRequest, query_type_case),
+    offsetof(Google__Firestore__V1__PartitionQueryRequest, structured_query),
+    &google__firestore__v1__structured_query__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "partition_count",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__PartitionQueryRequest, partition_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_token",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__PartitionQueryRequest, page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "page_size",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__PartitionQueryRequest, page_size),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "read_time",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__PartitionQueryRequest, consistency_selector_case),
+    offsetof(Google__Firestore__V1__PartitionQueryRequest, read_time),
+    &google__protobuf__timestamp__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "request_options",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__PartitionQueryRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__partition_query_request__field_indices_by_name[] = {
+  4,   /* field[4] = page_size */
+  3,   /* field[3] = page_token */
+  0,   /* field[0] = parent */
+  2,   /* field[2] = partition_count */
+  5,   /* field[5] = read_time */
+  6,   /* field[6] = request_options */
+  1,   /* field[1] = structured_query */
+};
+static const ProtobufCIntRange google__firestore__v1__partition_query_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 7 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__partition_query_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.PartitionQueryRequest",
+  "PartitionQueryRequest",
+  "Google__Firestore__V1__PartitionQueryRequest",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__PartitionQueryRequest),
+  7,
+  google__firestore__v1__partition_query_request__field_descriptors,
+  google__firestore__v1__partition_query_request__field_indices_by_name,
+  1,  google__firestore__v1__partition_query_request__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__partition_query_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__partition_query_response__field_descriptors[2] =
+{
+  {
+    "partitions",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__PartitionQueryResponse, n_partitions),
+    offsetof(Google__Firestore__V1__PartitionQueryResponse, partitions),
+    &google__firestore__v1__cursor__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "next_page_token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__PartitionQueryResponse, next_page_token),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__partition_query_response__field_indices_by_name[] = {
+  1,   /* field[1] = next_page_token */
+  0,   /* field[0] = partitions */
+};
+static const ProtobufCIntRange google__firestore__v1__partition_query_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__partition_query_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.PartitionQueryResponse",
+  "PartitionQueryResponse",
+  "Google__Firestore__V1__PartitionQueryResponse",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__PartitionQueryResponse),
+  2,
+  google__firestore__v1__partition_query_response__field_descriptors,
+  google__firestore__v1__partition_query_response__field_indices_by_name,
+  1,  google__firestore__v1__partition_query_response__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__partition_query_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__write_request__labels_entry__field_descriptors[2] =
+{
+  {
+    "key",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__WriteRequest__LabelsEntry, key),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "value",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__WriteRequest__LabelsEntry, value),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__write_request__labels_entry__field_indices_by_name[] = {
+  0,   /* field[0] = key */
+  1,   /* field[1] = value */
+};
+static const ProtobufCIntRange google__firestore__v1__write_request__labels_entry__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__write_request__labels_entry__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.WriteRequest.LabelsEntry",
+  "LabelsEntry",
+  "Google__Firestore__V1__WriteRequest__LabelsEntry",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__WriteRequest__LabelsEntry),
+  2,
+  google__firestore__v1__write_request__labels_entry__field_descriptors,
+  google__firestore__v1__write_request__labels_entry__field_indices_by_name,
+  1,  google__firestore__v1__write_request__labels_entry__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__write_request__labels_entry__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__write_request__field_descriptors[6] =
+{
+  {
+    "database",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__WriteRequest, database),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "stream_id",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__WriteRequest, stream_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "writes",
+    3,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__WriteRequest, n_writes),
+    offsetof(Google__Firestore__V1__WriteRequest, writes),
+    &google__firestore__v1__write__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "stream_token",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__WriteRequest, stream_token),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "labels",
+    5,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__WriteRequest, n_labels),
+    offsetof(Google__Firestore__V1__WriteRequest, labels),
+    &google__firestore__v1__write_request__labels_entry__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "request_options",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__WriteRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__write_request__field_indices_by_name[] = {
+  0,   /* field[0] = database */
+  4,   /* field[4] = labels */
+  5,   /* field[5] = request_options */
+  1,   /* field[1] = stream_id */
+  3,   /* field[3] = stream_token */
+  2,   /* field[2] = writes */
+};
+static const ProtobufCIntRange google__firestore__v1__write_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__write_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.WriteRequest",
+  "WriteRequest",
+  "Google__Firestore__V1__WriteRequest",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__WriteRequest),
+  6,
+  google__firestore__v1__write_request__field_descriptors,
+  google__firestore__v1__write_request__field_indices_by_name,
+  1,  google__firestore__v1__write_request__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__write_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__write_response__field_descriptors[4] =
+{
+  {
+    "stream_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__WriteResponse, stream_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "stream_token",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__WriteResponse, stream_token),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "write_results",
+    3,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__WriteResponse, n_write_results),
+    offsetof(Google__Firestore__V1__WriteResponse, write_results),
+    &google__firestore__v1__write_result__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "commit_time",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__WriteResponse, commit_time),
+    &google__protobuf__timestamp__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__write_response__field_indices_by_name[] = {
+  3,   /* field[3] = commit_time */
+  0,   /* field[0] = stream_id */
+  1,   /* field[1] = stream_token */
+  2,   /* field[2] = write_results */
+};
+static const ProtobufCIntRange google__firestore__v1__write_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__write_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.WriteResponse",
+  "WriteResponse",
+  "Google__Firestore__V1__WriteResponse",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__WriteResponse),
+  4,
+  google__firestore__v1__write_response__field_descriptors,
+  google__firestore__v1__write_response__field_indices_by_name,
+  1,  google__firestore__v1__write_response__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__write_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__structured_pipeline__options_entry__field_descriptors[2] =
+{
+  {
+    "key",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__StructuredPipeline__OptionsEntry, key),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "value",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__StructuredPipeline__OptionsEntry, value),
+    &google__firestore__v1__value__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__structured_pipeline__options_entry__field_indices_by_name[] = {
+  0,   /* field[0] = key */
+  1,   /* field[1] = value */
+};
+static const ProtobufCIntRange google__firestore__v1__structured_pipeline__options_entry__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__structured_pipeline__options_entry__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.StructuredPipeline.OptionsEntry",
+  "OptionsEntry",
+  "Google__Firestore__V1__StructuredPipeline__OptionsEntry",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__StructuredPipeline__OptionsEntry),
+  2,
+  google__firestore__v1__structured_pipeline__options_entry__field_descriptors,
+  google__firestore__v1__structured_pipeline__options_entry__field_indices_by_name,
+  1,  google__firestore__v1__structured_pipeline__options_entry__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__structured_pipeline__options_entry__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__structured_pipeline__field_descriptors[2] =
+{
+  {
+    "pipeline",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__StructuredPipeline, pipeline),
+    &google__firestore__v1__pipeline__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "options",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__StructuredPipeline, n_options),
+    offsetof(Google__Firestore__V1__StructuredPipeline, options),
+    &google__firestore__v1__structured_pipeline__options_entry__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__structured_pipeline__field_indices_by_name[] = {
+  1,   /* field[1] = options */
+  0,   /* field[0] = pipeline */
+};
+static const ProtobufCIntRange google__firestore__v1__structured_pipeline__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__structured_pipeline__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.StructuredPipeline",
+  "StructuredPipeline",
+  "Google__Firestore__V1__StructuredPipeline",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__StructuredPipeline),
+  2,
+  google__firestore__v1__structured_pipeline__field_descriptors,
+  google__firestore__v1__structured_pipeline__field_indices_by_name,
+  1,  google__firestore__v1__structured_pipeline__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__structured_pipeline__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__explain_stats__field_descriptors[1] =
+{
+  {
+    "data",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExplainStats, data),
+    &google__protobuf__any__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__explain_stats__field_indices_by_name[] = {
+  0,   /* field[0] = data */
+};
+static const ProtobufCIntRange google__firestore__v1__explain_stats__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__explain_stats__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.ExplainStats",
+  "ExplainStats",
+  "Google__Firestore__V1__ExplainStats",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__ExplainStats),
+  1,
+  google__firestore__v1__explain_stats__field_descriptors,
+  google__firestore__v1__explain_stats__field_indices_by_name,
+  1,  google__firestore__v1__explain_stats__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__explain_stats__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__execute_pipeline_request__field_descriptors[7] =
+{
+  {
+    "database",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExecutePipelineRequest, database),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "structured_pipeline",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__ExecutePipelineRequest, pipeline_type_case),
+    offsetof(Google__Firestore__V1__ExecutePipelineRequest, structured_pipeline),
+    &google__firestore__v1__structured_pipeline__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "transaction",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Google__Firestore__V1__ExecutePipelineRequest, consistency_selector_case),
+    offsetof(Google__Firestore__V1__ExecutePipelineRequest, transaction),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "new_transaction",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__ExecutePipelineRequest, consistency_selector_case),
+    offsetof(Google__Firestore__V1__ExecutePipelineRequest, new_transaction),
+    &google__firestore__v1__transaction_options__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "read_time",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__ExecutePipelineRequest, consistency_selector_case),
+    offsetof(Google__Firestore__V1__ExecutePipelineRequest, read_time),
+    &google__protobuf__timestamp__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "auto_commit_transaction",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExecutePipelineRequest, auto_commit_transaction),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "request_options",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExecutePipelineRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__execute_pipeline_request__field_indices_by_name[] = {
+  5,   /* field[5] = auto_commit_transaction */
+  0,   /* field[0] = database */
+  3,   /* field[3] = new_transaction */
+  4,   /* field[4] = read_time */
+  6,   /* field[6] = request_options */
+  1,   /* field[1] = structured_pipeline */
+  2,   /* field[2] = transaction */
+};
+static const ProtobufCIntRange google__firestore__v1__execute_pipeline_request__number_ranges[3 + 1] =
+{
+  { 1, 0 },
+  { 5, 2 },
+  { 9, 5 },
+  { 0, 7 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__execute_pipeline_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.ExecutePipelineRequest",
+  "ExecutePipelineRequest",
+  "Google__Firestore__V1__ExecutePipelineRequest",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__ExecutePipelineRequest),
+  7,
+  google__firestore__v1__execute_pipeline_request__field_descriptors,
+  google__firestore__v1__execute_pipeline_request__field_indices_by_name,
+  3,  google__firestore__v1__execute_pipeline_request__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__execute_pipeline_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__execute_pipeline_response__field_descriptors[4] =
+{
+  {
+    "transaction",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExecutePipelineResponse, transaction),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "results",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__ExecutePipelineResponse, n_results),
+    offsetof(Google__Firestore__V1__ExecutePipelineResponse, results),
+    &google__firestore__v1__document__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "execution_time",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExecutePipelineResponse, execution_time),
+    &google__protobuf__timestamp__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "explain_stats",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExecutePipelineResponse, explain_stats),
+    &google__firestore__v1__explain_stats__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__execute_pipeline_response__field_indices_by_name[] = {
+  2,   /* field[2] = execution_time */
+  3,   /* field[3] = explain_stats */
+  1,   /* field[1] = results */
+  0,   /* field[0] = transaction */
+};
+static const ProtobufCIntRange google__firestore__v1__execute_pipeline_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__execute_pipeline_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.ExecutePipelineResponse",
+  "ExecutePipelineResponse",
+  "Google__Firestore__V1__ExecutePipelineResponse",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__ExecutePipelineResponse),
+  4,
+  google__firestore__v1__execute_pipeline_response__field_descriptors,
+  google__firestore__v1__execute_pipeline_response__field_indices_by_name,
+  1,  google__firestore__v1__execute_pipeline_response__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__execute_pipeline_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__document_change__field_descriptors[3] =
+{
+  {
+    "document",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__DocumentChange, document),
+    &google__firestore__v1__document__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "target_ids",
+    5,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_INT32,
+    offsetof(Google__Firestore__V1__DocumentChange, n_target_ids),
+    offsetof(Google__Firestore__V1__DocumentChange, target_ids),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_PACKED,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "removed_target_ids",
+    6,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_INT32,
+    offsetof(Google__Firestore__V1__DocumentChange, n_removed_target_ids),
+    offsetof(Google__Firestore__V1__DocumentChange, removed_target_ids),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_PACKED,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__document_change__field_indices_by_name[] = {
+  0,   /* field[0] = document */
+  2,   /* field[2] = removed_target_ids */
+  1,   /* field[1] = target_ids */
+};
+static const ProtobufCIntRange google__firestore__v1__document_change__number_ranges[2 + 1] =
+{
+  { 1, 0 },
+  { 5, 1 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__document_change__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.DocumentChange",
+  "DocumentChange",
+  "Google__Firestore__V1__DocumentChange",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__DocumentChange),
+  3,
+  google__firestore__v1__document_change__field_descriptors,
+  google__firestore__v1__document_change__field_indices_by_name,
+  2,  google__firestore__v1__document_change__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__document_change__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__document_delete__field_descriptors[3] =
+{
+  {
+    "document",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__DocumentDelete, document),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "read_time",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__DocumentDelete, read_time),
+    &google__protobuf__timestamp__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "removed_target_ids",
+    6,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_INT32,
+    offsetof(Google__Firestore__V1__DocumentDelete, n_removed_target_ids),
+    offsetof(Google__Firestore__V1__DocumentDelete, removed_target_ids),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_PACKED,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__document_delete__field_indices_by_name[] = {
+  0,   /* field[0] = document */
+  1,   /* field[1] = read_time */
+  2,   /* field[2] = removed_target_ids */
+};
+static const ProtobufCIntRange google__firestore__v1__document_delete__number_ranges[3 + 1] =
+{
+  { 1, 0 },
+  { 4, 1 },
+  { 6, 2 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__document_delete__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.DocumentDelete",
+  "DocumentDelete",
+  "Google__Firestore__V1__DocumentDelete",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__DocumentDelete),
+  3,
+  google__firestore__v1__document_delete__field_descriptors,
+  google__firestore__v1__document_delete__field_indices_by_name,
+  3,  google__firestore__v1__document_delete__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__document_delete__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__document_remove__field_descriptors[3] =
+{
+  {
+    "document",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__DocumentRemove, document),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "removed_target_ids",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_INT32,
+    offsetof(Google__Firestore__V1__DocumentRemove, n_removed_target_ids),
+    offsetof(Google__Firestore__V1__DocumentRemove, removed_target_ids),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_PACKED,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "read_time",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__DocumentRemove, read_time),
+    &google__protobuf__timestamp__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__document_remove__field_indices_by_name[] = {
+  0,   /* field[0] = document */
+  2,   /* field[2] = read_time */
+  1,   /* field[1] = removed_target_ids */
+};
+static const ProtobufCIntRange google__firestore__v1__document_remove__number_ranges[2 + 1] =
+{
+  { 1, 0 },
+  { 4, 2 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__document_remove__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.DocumentRemove",
+  "DocumentRemove",
+  "Google__Firestore__V1__DocumentRemove",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__DocumentRemove),
+  3,
+  google__firestore__v1__document_remove__field_descriptors,
+  google__firestore__v1__document_remove__field_indices_by_name,
+  2,  google__firestore__v1__document_remove__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__document_remove__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__bit_sequence__field_descriptors[2] =
+{
+  {
+    "bitmap",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__BitSequence, bitmap),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "padding",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__BitSequence, padding),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__bit_sequence__field_indices_by_name[] = {
+  0,   /* field[0] = bitmap */
+  1,   /* field[1] = padding */
+};
+static const ProtobufCIntRange google__firestore__v1__bit_sequence__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__bit_sequence__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.BitSequence",
+  "BitSequence",
+  "Google__Firestore__V1__BitSequence",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__BitSequence),
+  2,
+  google__firestore__v1__bit_sequence__field_descriptors,
+  google__firestore__v1__bit_sequence__field_indices_by_name,
+  1,  google__firestore__v1__bit_sequence__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__bit_sequence__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__bloom_filter__field_descriptors[2] =
+{
+  {
+    "bits",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__BloomFilter, bits),
+    &google__firestore__v1__bit_sequence__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "hash_count",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__BloomFilter, hash_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__bloom_filter__field_indices_by_name[] = {
+  0,   /* field[0] = bits */
+  1,   /* field[1] = hash_count */
+};
+static const ProtobufCIntRange google__firestore__v1__bloom_filter__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__bloom_filter__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.BloomFilter",
+  "BloomFilter",
+  "Google__Firestore__V1__BloomFilter",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__BloomFilter),
+  2,
+  google__firestore__v1__bloom_filter__field_descriptors,
+  google__firestore__v1__bloom_filter__field_indices_by_name,
+  1,  google__firestore__v1__bloom_filter__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__bloom_filter__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__existence_filter__field_descriptors[3] =
+{
+  {
+    "target_id",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExistenceFilter, target_id),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "count",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExistenceFilter, count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "unchanged_names",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ExistenceFilter, unchanged_names),
+    &google__firestore__v1__bloom_filter__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__existence_filter__field_indices_by_name[] = {
+  1,   /* field[1] = count */
+  0,   /* field[0] = target_id */
+  2,   /* field[2] = unchanged_names */
+};
+static const ProtobufCIntRange google__firestore__v1__existence_filter__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__existence_filter__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.ExistenceFilter",
+  "ExistenceFilter",
+  "Google__Firestore__V1__ExistenceFilter",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__ExistenceFilter),
+  3,
+  google__firestore__v1__existence_filter__field_descriptors,
+  google__firestore__v1__existence_filter__field_indices_by_name,
+  1,  google__firestore__v1__existence_filter__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__existence_filter__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__target__query_target__field_descriptors[2] =
+{
+  {
+    "parent",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__Target__QueryTarget, parent),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "structured_query",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__Target__QueryTarget, query_type_case),
+    offsetof(Google__Firestore__V1__Target__QueryTarget, structured_query),
+    &google__firestore__v1__structured_query__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__target__query_target__field_indices_by_name[] = {
+  0,   /* field[0] = parent */
+  1,   /* field[1] = structured_query */
+};
+static const ProtobufCIntRange google__firestore__v1__target__query_target__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__target__query_target__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.Target.QueryTarget",
+  "QueryTarget",
+  "Google__Firestore__V1__Target__QueryTarget",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__Target__QueryTarget),
+  2,
+  google__firestore__v1__target__query_target__field_descriptors,
+  google__firestore__v1__target__query_target__field_indices_by_name,
+  1,  google__firestore__v1__target__query_target__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__target__query_target__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__target__documents_target__field_descriptors[1] =
+{
+  {
+    "documents",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_STRING,
+    offsetof(Google__Firestore__V1__Target__DocumentsTarget, n_documents),
+    offsetof(Google__Firestore__V1__Target__DocumentsTarget, documents),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__target__documents_target__field_indices_by_name[] = {
+  0,   /* field[0] = documents */
+};
+static const ProtobufCIntRange google__firestore__v1__target__documents_target__number_ranges[1 + 1] =
+{
+  { 2, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__target__documents_target__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.Target.DocumentsTarget",
+  "DocumentsTarget",
+  "Google__Firestore__V1__Target__DocumentsTarget",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__Target__DocumentsTarget),
+  1,
+  google__firestore__v1__target__documents_target__field_descriptors,
+  google__firestore__v1__target__documents_target__field_indices_by_name,
+  1,  google__firestore__v1__target__documents_target__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__target__documents_target__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__target__pipeline_query_target__field_descriptors[1] =
+{
+  {
+    "structured_pipeline",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__Target__PipelineQueryTarget, pipeline_type_case),
+    offsetof(Google__Firestore__V1__Target__PipelineQueryTarget, structured_pipeline),
+    &google__firestore__v1__structured_pipeline__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__target__pipeline_query_target__field_indices_by_name[] = {
+  0,   /* field[0] = structured_pipeline */
+};
+static const ProtobufCIntRange google__firestore__v1__target__pipeline_query_target__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__target__pipeline_query_target__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.Target.PipelineQueryTarget",
+  "PipelineQueryTarget",
+  "Google__Firestore__V1__Target__PipelineQueryTarget",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__Target__PipelineQueryTarget),
+  1,
+  google__firestore__v1__target__pipeline_query_target__field_descriptors,
+  google__firestore__v1__target__pipeline_query_target__field_indices_by_name,
+  1,  google__firestore__v1__target__pipeline_query_target__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__target__pipeline_query_target__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__target__field_descriptors[8] =
+{
+  {
+    "query",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__Target, target_type_case),
+    offsetof(Google__Firestore__V1__Target, query),
+    &google__firestore__v1__target__query_target__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "documents",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__Target, target_type_case),
+    offsetof(Google__Firestore__V1__Target, documents),
+    &google__firestore__v1__target__documents_target__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "resume_token",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Google__Firestore__V1__Target, resume_type_case),
+    offsetof(Google__Firestore__V1__Target, resume_token),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "target_id",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__Target, target_id),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "once",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__Target, once),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "read_time",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__Target, resume_type_case),
+    offsetof(Google__Firestore__V1__Target, read_time),
+    &google__protobuf__timestamp__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "expected_count",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__Target, expected_count),
+    &google__protobuf__int32_value__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "pipeline_query",
+    13,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__Target, target_type_case),
+    offsetof(Google__Firestore__V1__Target, pipeline_query),
+    &google__firestore__v1__target__pipeline_query_target__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__target__field_indices_by_name[] = {
+  1,   /* field[1] = documents */
+  6,   /* field[6] = expected_count */
+  4,   /* field[4] = once */
+  7,   /* field[7] = pipeline_query */
+  0,   /* field[0] = query */
+  5,   /* field[5] = read_time */
+  2,   /* field[2] = resume_token */
+  3,   /* field[3] = target_id */
+};
+static const ProtobufCIntRange google__firestore__v1__target__number_ranges[2 + 1] =
+{
+  { 2, 0 },
+  { 11, 5 },
+  { 0, 8 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__target__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.Target",
+  "Target",
+  "Google__Firestore__V1__Target",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__Target),
+  8,
+  google__firestore__v1__target__field_descriptors,
+  google__firestore__v1__target__field_indices_by_name,
+  2,  google__firestore__v1__target__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__target__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCEnumValue google__firestore__v1__target_change__target_change_type__enum_values_by_number[5] =
+{
+  { "NO_CHANGE", "GOOGLE__FIRESTORE__V1__TARGET_CHANGE__TARGET_CHANGE_TYPE__NO_CHANGE", 0 },
+  { "ADD", "GOOGLE__FIRESTORE__V1__TARGET_CHANGE__TARGET_CHANGE_TYPE__ADD", 1 },
+  { "REMOVE", "GOOGLE__FIRESTORE__V1__TARGET_CHANGE__TARGET_CHANGE_TYPE__REMOVE", 2 },
+  { "CURRENT", "GOOGLE__FIRESTORE__V1__TARGET_CHANGE__TARGET_CHANGE_TYPE__CURRENT", 3 },
+  { "RESET", "GOOGLE__FIRESTORE__V1__TARGET_CHANGE__TARGET_CHANGE_TYPE__RESET", 4 },
+};
+static const ProtobufCIntRange google__firestore__v1__target_change__target_change_type__value_ranges[] = {
+{0, 0},{0, 5}
+};
+static const ProtobufCEnumValueIndex google__firestore__v1__target_change__target_change_type__enum_values_by_name[5] =
+{
+  { "ADD", 1 },
+  { "CURRENT", 3 },
+  { "NO_CHANGE", 0 },
+  { "REMOVE", 2 },
+  { "RESET", 4 },
+};
+const ProtobufCEnumDescriptor google__firestore__v1__target_change__target_change_type__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.TargetChange.TargetChangeType",
+  "TargetChangeType",
+  "Google__Firestore__V1__TargetChange__TargetChangeType",
+  "google.firestore.v1",
+  5,
+  google__firestore__v1__target_change__target_change_type__enum_values_by_number,
+  5,
+  google__firestore__v1__target_change__target_change_type__enum_values_by_name,
+  1,
+  google__firestore__v1__target_change__target_change_type__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__target_change__field_descriptors[5] =
+{
+  {
+    "target_change_type",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__TargetChange, target_change_type),
+    &google__firestore__v1__target_change__target_change_type__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "target_ids",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_INT32,
+    offsetof(Google__Firestore__V1__TargetChange, n_target_ids),
+    offsetof(Google__Firestore__V1__TargetChange, target_ids),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_PACKED,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "cause",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__TargetChange, cause),
+    &google__rpc__status__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "resume_token",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__TargetChange, resume_token),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "read_time",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__TargetChange, read_time),
+    &google__protobuf__timestamp__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__target_change__field_indices_by_name[] = {
+  2,   /* field[2] = cause */
+  4,   /* field[4] = read_time */
+  3,   /* field[3] = resume_token */
+  0,   /* field[0] = target_change_type */
+  1,   /* field[1] = target_ids */
+};
+static const ProtobufCIntRange google__firestore__v1__target_change__number_ranges[2 + 1] =
+{
+  { 1, 0 },
+  { 6, 4 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__target_change__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.TargetChange",
+  "TargetChange",
+  "Google__Firestore__V1__TargetChange",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__TargetChange),
+  5,
+  google__firestore__v1__target_change__field_descriptors,
+  google__firestore__v1__target_change__field_indices_by_name,
+  2,  google__firestore__v1__target_change__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__target_change__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__listen_request__labels_entry__field_descriptors[2] =
+{
+  {
+    "key",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ListenRequest__LabelsEntry, key),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "value",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ListenRequest__LabelsEntry, value),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__listen_request__labels_entry__field_indices_by_name[] = {
+  0,   /* field[0] = key */
+  1,   /* field[1] = value */
+};
+static const ProtobufCIntRange google__firestore__v1__listen_request__labels_entry__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__listen_request__labels_entry__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.ListenRequest.LabelsEntry",
+  "LabelsEntry",
+  "Google__Firestore__V1__ListenRequest__LabelsEntry",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__ListenRequest__LabelsEntry),
+  2,
+  google__firestore__v1__listen_request__labels_entry__field_descriptors,
+  google__firestore__v1__listen_request__labels_entry__field_indices_by_name,
+  1,  google__firestore__v1__listen_request__labels_entry__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__listen_request__labels_entry__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__listen_request__field_descriptors[5] =
+{
+  {
+    "database",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ListenRequest, database),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "add_target",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__ListenRequest, target_change_case),
+    offsetof(Google__Firestore__V1__ListenRequest, add_target),
+    &google__firestore__v1__target__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "remove_target",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT32,
+    offsetof(Google__Firestore__V1__ListenRequest, target_change_case),
+    offsetof(Google__Firestore__V1__ListenRequest, remove_target),
+    NULL,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "labels",
+    4,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__ListenRequest, n_labels),
+    offsetof(Google__Firestore__V1__ListenRequest, labels),
+    &google__firestore__v1__listen_request__labels_entry__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "request_options",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__V1__ListenRequest, request_options),
+    &google__firestore__v1__request_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__listen_request__field_indices_by_name[] = {
+  1,   /* field[1] = add_target */
+  0,   /* field[0] = database */
+  3,   /* field[3] = labels */
+  2,   /* field[2] = remove_target */
+  4,   /* field[4] = request_options */
+};
+static const ProtobufCIntRange google__firestore__v1__listen_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__listen_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.ListenRequest",
+  "ListenRequest",
+  "Google__Firestore__V1__ListenRequest",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__ListenRequest),
+  5,
+  google__firestore__v1__listen_request__field_descriptors,
+  google__firestore__v1__listen_request__field_indices_by_name,
+  1,  google__firestore__v1__listen_request__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__listen_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__v1__listen_response__field_descriptors[5] =
+{
+  {
+    "target_change",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__ListenResponse, response_type_case),
+    offsetof(Google__Firestore__V1__ListenResponse, target_change),
+    &google__firestore__v1__target_change__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "document_change",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__ListenResponse, response_type_case),
+    offsetof(Google__Firestore__V1__ListenResponse, document_change),
+    &google__firestore__v1__document_change__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "document_delete",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__ListenResponse, response_type_case),
+    offsetof(Google__Firestore__V1__ListenResponse, document_delete),
+    &google__firestore__v1__document_delete__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "filter",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__ListenResponse, response_type_case),
+    offsetof(Google__Firestore__V1__ListenResponse, filter),
+    &google__firestore__v1__existence_filter__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "document_remove",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__V1__ListenResponse, response_type_case),
+    offsetof(Google__Firestore__V1__ListenResponse, document_remove),
+    &google__firestore__v1__document_remove__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__v1__listen_response__field_indices_by_name[] = {
+  1,   /* field[1] = document_change */
+  2,   /* field[2] = document_delete */
+  4,   /* field[4] = document_remove */
+  3,   /* field[3] = filter */
+  0,   /* field[0] = target_change */
+};
+static const ProtobufCIntRange google__firestore__v1__listen_response__number_ranges[1 + 1] =
+{
+  { 2, 0 },
+  { 0, 5 }
+};
+const ProtobufCMessageDescriptor google__firestore__v1__listen_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.v1.ListenResponse",
+  "ListenResponse",
+  "Google__Firestore__V1__ListenResponse",
+  "google.firestore.v1",
+  sizeof(Google__Firestore__V1__ListenResponse),
+  5,
+  google__firestore__v1__listen_response__field_descriptors,
+  google__firestore__v1__listen_response__field_indices_by_name,
+  1,  google__firestore__v1__listen_response__number_ranges,
+  (ProtobufCMessageInit) google__firestore__v1__listen_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
