@@ -18,6 +18,8 @@ struct HostileMessageTests {
             { _ = try RollbackRequest(wire: $0) }, { _ = try RunQueryRequest(wire: $0) },
             { _ = try RunQueryResponse(wire: $0) }, { _ = try CommitResponse(wire: $0) },
             { _ = try BatchWriteResponse(wire: $0) }, { _ = try StatusMessage(wire: $0) },
+            { _ = try PartitionQueryRequest(wire: $0) }, { _ = try PartitionQueryResponse(wire: $0) },
+            { _ = try WriteResponse(wire: $0) }, { try WriteRequestView($0).forEachWrite { _ = $0.byteCount } },
             { try CommitRequestView($0).forEachWrite { _ = $0.byteCount } },
             { try BatchWriteRequestView($0).forEachWrite { _ = $0.byteCount } },
         ]

@@ -15,6 +15,12 @@ package struct CarriedCall: ServiceCall {
         requestID = head.requestID
     }
 
+    /// A call of several messages, after the first.
+    init(_ call: Call) {
+        self.call = call
+        requestID = nil
+    }
+
     package var requestIdentifier: RequestIdentifier? {
         requestID.map {
             RequestIdentifier(
@@ -35,6 +41,14 @@ package struct CarriedCall: ServiceCall {
     package func fail(_ error: RequestError) { call.fail(error) }
     package func stream(_ source: any ResponseSource) { call.stream(source) }
     package func resume() { call.resume() }
+    package func holdMessages() { call.holdMessages() }
+    package func releaseMessages() { call.releaseMessages() }
+
+    package var context: AnyObject? {
+        get { call.context }
+        nonmutating set { call.context = newValue }
+    }
+
     package func onLoop(_ body: @escaping @Sendable () -> Void) { call.loop.execute(body) }
 }
 
@@ -48,6 +62,15 @@ package final class FrameFront: ServiceHandler {
 
     package func begin(_ call: Call, _ head: RequestHead, payload: RawSpan) {
         service.begin(CarriedCall(call, head), head.method, payload)
+        if head.isComplete, head.method.shape == .bidirectional { service.halfClosed(CarriedCall(call)) }
+    }
+
+    package func message(_ call: Call, payload: RawSpan) {
+        service.message(CarriedCall(call), payload)
+    }
+
+    package func halfClosed(_ call: Call) {
+        service.halfClosed(CarriedCall(call))
     }
 
     package func cancelled(_ call: Call, _ reason: CancellationReason, context: AnyObject?) {

@@ -62,8 +62,10 @@ package final class FirestoreService<Call: ServiceCall> {
             case .updateDocument: try updateDocument(call, request)
             case .deleteDocument: try deleteDocument(call, request)
             case .batchWrite: try batchWrite(call, request)
-            case .partitionQuery, .write, .listen:
-                throw RequestError(.unimplemented, "\(method.name) is not implemented by this server yet.")
+            case .partitionQuery: try partitionQuery(call, request)
+            case .write: try write(call, request)
+            case .listen:
+                throw RequestError(.unimplemented, "Listen is not implemented by this server yet: read with RunQuery.")
             }
         } catch {
             fail(call, method, error)

@@ -37,6 +37,16 @@ package protocol ServiceCall: Sendable {
     /// Asks the source again that had nothing to send when it was asked last.
     func resume()
 
+    /// Something that the service wants to find again with a call of several messages; nil when there is nothing or the call is
+    /// over.
+    var context: AnyObject? { get nonmutating set }
+
+    /// Asks the client of a call of several messages to send no more for now: no more than a window's worth follows.
+    func holdMessages()
+
+    /// Lets the client go on.
+    func releaseMessages()
+
     /// Runs the body on the thread of the call's loop, after the caller has returned to it; callable on any thread.
     func onLoop(_ body: @escaping @Sendable () -> Void)
 }

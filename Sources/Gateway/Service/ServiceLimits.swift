@@ -8,6 +8,8 @@ package struct ServiceLimits: Sendable {
     package var listPageBytes = 4 << 20
     /// Ids on a page of ListCollectionIds, also where the client asks for more or for none in particular.
     package var collectionIDPageEntries = 1_000
+    /// Cursors of one PartitionQuery, on all its pages together, also where the client asks for more.
+    package var partitionCursors = 1_000
     /// Names in one BatchGetDocuments.
     package var batchGetDocuments = 100_000
     /// Writes in one BatchWrite.

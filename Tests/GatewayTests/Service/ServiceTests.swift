@@ -9,7 +9,7 @@ import Transport
 @Suite("Every method")
 struct ServiceTests {
     private static let implemented: [Transport.Method] = Transport.Method.allCases.filter {
-        ![.partitionQuery, .write, .listen].contains($0)
+        $0 != .listen
     }
 
     @Test("Malformed bytes are INVALID_ARGUMENT", arguments: implemented)
@@ -27,12 +27,12 @@ struct ServiceTests {
         #expect(harness.call(method, []).status == .invalidArgument)
     }
 
-    @Test("What is not implemented says so", arguments: [Transport.Method.partitionQuery, .write, .listen])
-    func unimplemented(_ method: Transport.Method) throws {
+    @Test("What is not implemented says so")
+    func unimplemented() throws {
         let harness = try Harness()
-        let answer = harness.call(method, [])
+        let answer = harness.call(.listen, [])
         #expect(answer.status == .unimplemented)
-        #expect(answer.text.contains(method.name))
+        #expect(answer.text.contains("Listen"))
     }
 
     @Test("Random requests are answered", arguments: implemented)
@@ -86,7 +86,11 @@ struct ServiceTests {
             ).encode(into: &writer)
         case .listCollectionIds: ListCollectionIdsRequest(parent: Harness.root).encode(into: &writer)
         case .batchWrite: BatchWriteRequestMessage(writes: writes).encode(into: &writer)
-        case .partitionQuery, .write, .listen: break
+        case .partitionQuery:
+            let group = StructuredQuery(from: [CollectionSelector(collectionID: "c", allDescendants: true)])
+            PartitionQueryRequest(parent: Harness.root, query: group, partitionCount: 2).encode(into: &writer)
+        case .write: WriteRequestMessage(database: Harness.database).encode(into: &writer)
+        case .listen: break
         }
         return writer.copyBytes()
     }

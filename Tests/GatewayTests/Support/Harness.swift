@@ -36,6 +36,7 @@ final class Harness {
         let call = TestCall(
             loop: loop, requestIdentifier: identifier, principal: principal, messagesMax: messagesMax)
         service.begin(call, method, request.span.bytes)
+        if method.shape == .bidirectional { service.halfClosed(call) }
         #expect(loop.run { call.answer.status != nil }, "no answer to \(method.name)")
         return call.answer
     }

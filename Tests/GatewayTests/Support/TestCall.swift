@@ -13,6 +13,8 @@ struct TestAnswer: Sendable {
     /// Nil until the call is over.
     var status: StatusCode?
     var text = ""
+    /// The service has asked the client to send no more for now.
+    var isHeld = false
 
     var isOK: Bool { status == .ok }
 }
@@ -47,6 +49,13 @@ final class TestCall: ServiceCall {
     private let messagesMax: Int?
     private let state = Mutex(TestAnswer())
     private let source = Mutex(SourceBox())
+
+    private let held = Mutex(ContextBox())
+
+    private struct ContextBox: @unchecked Sendable {
+        // Sendable: touched on the test's thread only.
+        var context: AnyObject?
+    }
 
     private struct SourceBox: @unchecked Sendable {
         // Sendable: touched on the test's thread only.
@@ -84,6 +93,14 @@ final class TestCall: ServiceCall {
     }
 
     func resume() { pull() }
+
+    func holdMessages() { state.withLock { $0.isHeld = true } }
+    func releaseMessages() { state.withLock { $0.isHeld = false } }
+
+    var context: AnyObject? {
+        get { held.withLock { $0 }.context }
+        set { held.withLock { [box = ContextBox(context: newValue)] in $0 = box } }
+    }
 
     func onLoop(_ body: @escaping @Sendable () -> Void) { loop.enqueue(body) }
 

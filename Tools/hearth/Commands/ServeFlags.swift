@@ -70,6 +70,9 @@ enum ServeFlags {
     static let batchWrite = Flag(
         "max-batch-write", "N", default: 10_000, in: 1...10_000_000,
         help: "Writes of one BatchWrite; more are answered INVALID_ARGUMENT. A Commit has no such limit.")
+    static let partitionCursors = Flag(
+        "max-partition-cursors", "N", default: 1_000, in: 1...100_000,
+        help: "Cursors of one PartitionQuery; who asks for more gets so many.")
 
     // MARK: Commits and transactions
 
@@ -131,7 +134,7 @@ enum ServeFlags {
                 connections, backlog, streams, messageBytes, frameBytes, assemblyBytes, windowBytes, headerTime, idleTime,
                 callTime, outputPause, outputMax, slowReaderTime,
             ]),
-        FlagGroup(heading: "Answers", flags: [listPage, listPageBytes, collectionIDPage, batchGet, batchWrite]),
+        FlagGroup(heading: "Answers", flags: [listPage, listPageBytes, collectionIDPage, batchGet, batchWrite, partitionCursors]),
         FlagGroup(
             heading: "Commits and transactions",
             flags: [
@@ -157,6 +160,7 @@ extension ServeFlags {
         configuration.service.collectionIDPageEntries = arguments[collectionIDPage]
         configuration.service.batchGetDocuments = arguments[batchGet]
         configuration.service.batchWriteWrites = arguments[batchWrite]
+        configuration.service.partitionCursors = arguments[partitionCursors]
         return configuration
     }
 

@@ -1,0 +1,112 @@
+// Write: a stream of commits, each answered in order.
+// WriteRequest: 1 database, 2 stream_id, 3 writes*, 4 stream_token, 5 labels.
+// WriteResponse: 1 stream_id, 2 stream_token, 3 write_results*, 4 commit_time.
+
+package import DocumentModel
+
+/// A message of the client's side, to be sent.
+package struct WriteRequestMessage: Sendable {
+    /// Wanted in the first message.
+    package var database: String
+    /// In the first message: the stream to take up again; empty for a new one.
+    package var streamID: String
+    /// None in the first message.
+    package var writes: WriteList?
+    /// The last token that was received; empty in the first message of a new stream.
+    package var streamToken: [UInt8]
+
+    package init(database: String = "", streamID: String = "", writes: WriteList? = nil, streamToken: [UInt8] = []) {
+        self.database = database
+        self.streamID = streamID
+        self.writes = writes
+        self.streamToken = streamToken
+    }
+
+    package func encode(into writer: inout WireWriter) {
+        writer.writeIfSet(1, string: database)
+        writer.writeIfSet(2, string: streamID)
+        writes?.encode(field: 3, into: &writer)
+        writer.writeIfSet(4, bytes: streamToken)
+    }
+}
+
+/// A message of the client's side as received, lent.
+package struct WriteRequestView: ~Escapable {
+    /// The database's name; not checked.
+    package private(set) var database: RawSpan
+    /// The stream to take up again; empty for a new one.
+    package private(set) var streamID: RawSpan
+    /// The last token that the client has received.
+    package private(set) var streamToken: RawSpan
+    /// How many writes the message has.
+    package private(set) var writeCount = 0
+
+    private let wire: RawSpan
+
+    @_lifetime(copy wire)
+    package init(_ wire: RawSpan) throws {
+        self.wire = wire
+        database = wire.extracting(first: 0)
+        streamID = database
+        streamToken = database
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: database = try reader.span(tag)
+            case 2: streamID = try reader.span(tag)
+            case 3:
+                _ = try reader.span(tag)
+                writeCount += 1
+            case 4: streamToken = try reader.span(tag)
+            default: try reader.skip(tag)
+            }
+        }
+    }
+
+    /// Lends the bytes of every `Write`, in order.
+    package func forEachWrite(_ body: (RawSpan) throws -> Void) rethrows {
+        try wire.forEachSubmessage(field: 3, body)
+    }
+}
+
+/// A message of the server's side.
+package struct WriteResponse: FirestoreMessage, Equatable, Sendable {
+    /// In the first message of a new stream: its name.
+    package var streamID: String
+    /// Stands for everything answered so far.
+    package var streamToken: [UInt8]
+    /// One for each write, in order.
+    package var writeResults: [WriteResult]
+    /// Nil where nothing was committed.
+    package var commitTime: TimestampValue?
+
+    package init(
+        streamID: String = "", streamToken: [UInt8] = [], writeResults: [WriteResult] = [], commitTime: TimestampValue? = nil
+    ) {
+        self.streamID = streamID
+        self.streamToken = streamToken
+        self.writeResults = writeResults
+        self.commitTime = commitTime
+    }
+
+    package init(wire: RawSpan) throws {
+        self.init()
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: streamID = try reader.string(tag)
+            case 2: streamToken = try reader.byteArray(tag)
+            case 3: writeResults.append(try WriteResult(wire: try reader.span(tag)))
+            case 4: commitTime = try reader.timestamp(tag)
+            default: try reader.skip(tag)
+            }
+        }
+    }
+
+    package func encode(into writer: inout WireWriter) {
+        writer.writeIfSet(1, string: streamID)
+        writer.writeIfSet(2, bytes: streamToken)
+        for result in writeResults { writer.withLengthPrefix(field: 3) { result.encode(into: &$0) } }
+        if let commitTime { writer.appendField(4, timestamp: commitTime) }
+    }
+}

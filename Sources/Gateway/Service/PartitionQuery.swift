@@ -1,0 +1,91 @@
+// PartitionQuery: cursors that cut a collection group into parts of about the same size.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Transport
+
+extension FirestoreService {
+    func partitionQuery(_ call: Call, _ request: RawSpan) throws {
+        let message = try PartitionQueryRequest(wire: request)
+        guard let query = message.query else { throw RequestError.invalidArgument("A query is missing.") }
+        guard message.partitionCount > 0 else {
+            throw RequestError.invalidArgument("The partition count must be positive, not \(message.partitionCount).")
+        }
+        guard message.pageSize >= 0 else { throw RequestError.invalidArgument("A page size cannot be negative.") }
+        // No more than asked for; fewer is within the contract.
+        let cuts = Int(min(message.partitionCount, Int64(limits.partitionCursors)))
+        try withParent(call, .partitionQuery, message.parent) { (parent) throws(RequestError) in
+            guard parent.isRoot else {
+                throw .invalidArgument("The parent of a query to be partitioned must be a database's documents root.")
+            }
+        }
+        let token = message.pageToken.isEmpty ? nil : try PageToken(message.pageToken)
+        let run = try message.parent.withUTF8Span { (parent) throws(RequestError) in
+            try PartitionRun(query, parent: parent, cuts: cuts)
+        }
+        let point = try reader.readPoint(message.consistency.selector(), in: run.database)
+        let size = message.pageSize == 0 ? cuts : min(Int(message.pageSize), cuts)
+        try PartitionSearch(self, call, run, at: point, pageSize: size, after: token).goOn()
+    }
+}
+
+/// One search, in steps between which other calls have their turn.
+private final class PartitionSearch<Call: ServiceCall> {
+    private unowned let service: FirestoreService<Call>
+    private let call: Call
+    private var run: PartitionRun
+    private let point: ReadPoint
+    private let pageSize: Int
+    /// The last cursor of the page before.
+    private let after: Cursor?
+
+    init(
+        _ service: FirestoreService<Call>, _ call: Call, _ run: PartitionRun, at point: ReadPoint, pageSize: Int,
+        after token: PageToken?
+    ) throws(RequestError) {
+        self.service = service
+        self.call = call
+        self.run = run
+        self.point = point
+        self.pageSize = pageSize
+        switch token {
+        case nil: after = nil
+        case .cursor(let cursor) where cursor.values.first?.referenceBytes != nil: after = cursor
+        default: throw .invalidArgument("The page token belongs to another listing.")
+        }
+    }
+
+    func goOn() throws(RequestError) {
+        if try run.next(service.reader, at: point) { return answer() }
+        let bound = LoopBound(self)
+        call.onLoop {
+            let search = bound.value
+            do throws(RequestError) {
+                try search.goOn()
+            } catch {
+                search.service.fail(search.call, .partitionQuery, error)
+            }
+        }
+    }
+
+    private func answer() {
+        let root = run.database.documentsRoot
+        var cursors = run.result.map { path in
+            Cursor(values: [EncodedValue(.reference("\(root)/\(String(decoding: path, as: UTF8.self))"))], before: true)
+        }
+        if let last = after?.values.first?.referenceBytes {
+            cursors.removeAll { cursor in
+                guard let name = cursor.values.first?.referenceBytes else { return true }
+                return ResourcePath.compareNames(name.byteSpan, last.byteSpan) <= 0
+            }
+        }
+        var response = PartitionQueryResponse()
+        if cursors.count > pageSize {
+            cursors.removeLast(cursors.count - pageSize)
+            response.nextPageToken = cursors.last.map { PageToken.cursor($0).text } ?? ""
+        }
+        response.partitions = cursors
+        service.succeed(call) { response.encode(into: &$0) }
+    }
+}

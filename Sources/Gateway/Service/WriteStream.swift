@@ -1,0 +1,264 @@
+// Write: a client's stream of commits, answered in order. Mobile SDKs write through it.
+//
+//     client                                server
+//     database                     ──▶
+//                                  ◀──      stream_id, stream_token 0
+//     token 0, writes A            ──▶
+//     token 0, writes B            ──▶
+//                                  ◀──      stream_token 1, results of A, commit_time
+//                                  ◀──      stream_token 2, results of B, commit_time
+//     token 2, no writes           ──▶      the client leaves; the stream ends with OK
+//
+// Every message with writes is a commit of its own, and one is begun only when the one before it is durable: whatever a lease
+// holds up, their order stands, and after a failure, which ends the stream, nothing that followed has been applied.
+//
+// A stream is one of the store's writers' sessions (docs/commits.md, "Repeated requests"): its id names the session, and its
+// commits are numbered. A token is the number of the last commit that was answered. A client whose connection broke may name
+// both in the first message of a new stream, and send again what it has no answer to: what had been applied is answered
+// with its first result, also after a restart of the server, and not applied a second time.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Transport
+
+extension FirestoreService {
+    /// The first message of a stream.
+    func write(_ call: Call, _ request: RawSpan) throws {
+        let view = try WriteRequestView(request)
+        let database = try database(view.database)
+        try authorize(call, .write, view.database)
+        guard view.writeCount == 0 else {
+            throw RequestError.invalidArgument("The first message of a write stream must not have writes.")
+        }
+        let stream = WriteStream(self, call, database: database, session: try WriteSession(view))
+        call.context = stream
+        self.stream(call, stream)
+    }
+
+    /// Takes a further message of a stream. The bytes are lent for the time of this function.
+    package func message(_ call: Call, _ request: RawSpan) {
+        guard let stream = call.context as? WriteStream<Call> else {
+            counters.callsFailed.add()
+            return call.fail(RequestError(.unimplemented, "This method takes one message."))
+        }
+        stream.take(request)
+    }
+
+    /// The client of a stream sends no more.
+    package func halfClosed(_ call: Call) {
+        (call.context as? WriteStream<Call>)?.leave()
+    }
+}
+
+/// Who writes, and how far they have come.
+private struct WriteSession {
+    /// Sixteen bytes that nobody guesses.
+    let high: UInt64
+    let low: UInt64
+    /// The stream is a new one, so its id has to be told.
+    let isNew: Bool
+    /// The last commit that was answered.
+    var answered: UInt64 = 0
+    /// The last commit whose answer the client has.
+    var acknowledged: UInt64 = 0
+
+    /// Begins a session, or takes up the one that the first message names.
+    init(_ view: borrowing WriteRequestView) throws(RequestError) {
+        if view.streamID.isEmpty {
+            high = .random(in: .min ... .max)
+            low = .random(in: .min ... .max)
+            isNew = true
+            return
+        }
+        let text = String(repairingUTF8: view.streamID)
+        guard text.utf8.count == 32, let high = UInt64(text.prefix(16), radix: 16),
+            let low = UInt64(text.suffix(16), radix: 16), let token = Self.number(view.streamToken)
+        else { throw .invalidArgument("There is no write stream \"\(text)\" to take up at this token.") }
+        self.high = high
+        self.low = low
+        isNew = false
+        answered = token
+        acknowledged = token
+    }
+
+    var id: String { Self.digits(high) + Self.digits(low) }
+
+    /// The token that stands for everything answered so far.
+    var token: [UInt8] { Array(Self.digits(answered).utf8) }
+
+    /// Takes a client's word for what it has. A token that is none of ours says that it has everything it was sent.
+    mutating func acknowledge(_ token: RawSpan) {
+        let number = Self.number(token) ?? answered
+        acknowledged = min(max(acknowledged, number), answered)
+    }
+
+    /// Names the next commit.
+    var next: RequestIdentifier {
+        RequestIdentifier(sessionHigh: high, sessionLow: low, sequence: answered + 1, oldestPending: acknowledged + 1)
+    }
+
+    private static func digits(_ number: UInt64) -> String {
+        let text = String(number, radix: 16)
+        return String(repeating: "0", count: 16 - text.utf8.count) + text
+    }
+
+    private static func number(_ token: RawSpan) -> UInt64? {
+        token.byteCount == 16 ? UInt64(String(repairingUTF8: token), radix: 16) : nil
+    }
+}
+
+/// One stream: takes the client's messages and is the source of the server's.
+private final class WriteStream<Call: ServiceCall>: ResponseSource {
+    /// A message of the client that waits for its turn.
+    private struct Waiting {
+        let writes: WriteList
+        let acknowledged: [UInt8]
+    }
+
+    private enum End {
+        case left
+        case failed(RequestError)
+    }
+
+    /// Messages and bytes that may wait before the client is asked to hold on.
+    private static var waitingMax: Int { 32 }
+    private static var waitingBytesMax: Int { 16 << 20 }
+
+    private unowned let service: FirestoreService<Call>
+    private let call: Call
+    private let database: DatabaseName
+    private var session: WriteSession
+    private var waiting: [Waiting] = []
+    private var waitingBytes = 0
+    private var isHeld = false
+    /// A commit is on its way.
+    private var isCommitting = false
+    /// Answers that are not sent yet.
+    private var answers: [WriteResponse] = []
+    /// The client sends no more.
+    private var isLeaving = false
+    private var end: End?
+
+    init(_ service: FirestoreService<Call>, _ call: Call, database: DatabaseName, session: WriteSession) {
+        self.service = service
+        self.call = call
+        self.database = database
+        self.session = session
+        answers = [WriteResponse(streamID: session.isNew ? session.id : "", streamToken: session.token)]
+    }
+
+    // MARK: From the client
+
+    func take(_ request: RawSpan) {
+        if end != nil || isLeaving { return }
+        do {
+            let view = try WriteRequestView(request)
+            if view.writeCount == 0 { return leave() }
+            var writes = WriteList(database: database)
+            writes.reserveCapacity(byteCount: request.byteCount)
+            try view.forEachWrite { try writes.append(wire: $0) }
+            try writes.checkTransformLimit()
+            waitingBytes += writes.bytes.count
+            waiting.append(Waiting(writes: writes, acknowledged: [UInt8](copying: view.streamToken)))
+        } catch {
+            // In its turn: what came before is still answered.
+            return fail(after: error)
+        }
+        holdIfFull()
+        commitNext()
+    }
+
+    /// The client said its last: what waits is still committed and answered.
+    func leave() {
+        isLeaving = true
+        settle()
+    }
+
+    /// What came is no message: the stream ends with the error once everything before it is answered.
+    private func fail(after error: any Error) {
+        isLeaving = true
+        failure = service.requestError(error, .write)
+        settle()
+    }
+
+    /// How the stream ends when everything before is answered; nil for OK.
+    private var failure: RequestError?
+
+    private func holdIfFull() {
+        let isFull = waiting.count >= Self.waitingMax || waitingBytes >= Self.waitingBytesMax
+        if isFull == isHeld { return }
+        isHeld = isFull
+        if isFull { call.holdMessages() } else { call.releaseMessages() }
+    }
+
+    // MARK: To the store
+
+    private func commitNext() {
+        guard !isCommitting, end == nil, !waiting.isEmpty, answers.count < Self.waitingMax else { return }
+        let next = waiting.removeFirst()
+        waitingBytes -= next.writes.bytes.count
+        holdIfFull()
+        session.acknowledge(next.acknowledged.span.bytes)
+        isCommitting = true
+        service.counters.writesSubmitted.add(UInt64(next.writes.count))
+        let stream = LoopBound(self)
+        service.store.commit(CommitRequest(writes: next.writes, identifier: session.next)) { [call] outcome in
+            call.onLoop { stream.value.finish(outcome) }
+        }
+    }
+
+    private func finish(_ outcome: Result<CommitResult, RequestError>) {
+        isCommitting = false
+        if case .failed = end { return }
+        switch outcome {
+        case .success(let result):
+            session.answered += 1
+            answers.append(
+                WriteResponse(
+                    streamToken: session.token, writeResults: result.writeResults,
+                    commitTime: TimestampValue(microseconds: Int64(clamping: result.commitMicroseconds))))
+            call.resume()
+            commitNext()
+        case .failure(let error):
+            waiting = []
+            end = .failed(service.requestError(error, .write))
+            return call.resume()
+        }
+        settle()
+    }
+
+    /// Ends the stream if the client has left and has all answers.
+    private func settle() {
+        guard isLeaving, !isCommitting, waiting.isEmpty, end == nil else { return }
+        end = failure.map(End.failed) ?? .left
+        call.resume()
+    }
+
+    // MARK: To the client
+
+    func next(into output: inout WireWriter) -> SourceStep {
+        if !answers.isEmpty {
+            answers.removeFirst().encode(into: &output)
+            commitNext()
+            return .message
+        }
+        switch end {
+        case nil: return .waiting
+        case .left:
+            service.counters.callsSucceeded.add()
+            service.counters.streamsOpen.subtract()
+            return .finished
+        case .failed(let error):
+            service.counters.streamsOpen.subtract()
+            return .failed(error.code, error.message)
+        }
+    }
+
+    func cancelled() {
+        service.counters.streamsOpen.subtract()
+        // The commit under way is finished; what waits behind it was never answered and is dropped.
+        waiting = []
+        end = .left
+    }
+}
