@@ -40,6 +40,8 @@ let package = Package(
         systemLibrary("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
         systemLibrary("CXXHash", pkgConfig: "libxxhash", apt: "libxxhash-dev"),
         systemLibrary("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
+        systemLibrary("CNGHTTP2", pkgConfig: "libnghttp2", apt: "libnghttp2-dev"),
+        systemLibrary("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
         systemLibrary("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
         .target(name: "CFirestoreProto", dependencies: ["CProtobufC"]),
 
@@ -59,7 +61,7 @@ let package = Package(
             swiftSettings: strictAndUnsafe),
 
         // The wire, the service, the client.
-        .target(name: "Transport", dependencies: ["CUV", "DocumentModel"], swiftSettings: strictAndUnsafe),
+        .target(name: "Transport", dependencies: ["CUV", "CNGHTTP2", "CZlib", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
             name: "Gateway", dependencies: ["DocumentModel", "FirestoreMessages", "DocumentStore", "Transport"],
             swiftSettings: strict),

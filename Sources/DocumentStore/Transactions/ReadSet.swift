@@ -5,7 +5,6 @@
 // its snapshot that fulfilled a walked range's query before or fulfils it now. See `docs/commits.md`.
 
 internal import DocumentModel
-internal import KeyValueStore
 
 /// A range of document keys that a transaction walked.
 struct ReadRange: Sendable {
@@ -17,8 +16,6 @@ struct ReadRange: Sendable {
     let collectionID: [UInt8]?
     /// The query's filter over path and fields; nil if every document of the range was asked for.
     let matches: DocumentFilter?
-    /// The state in which it was walked.
-    var version: CommitVersion
 
     func contains(_ key: RawSpan) -> Bool {
         key.compareBytes(lower.byteSpan) >= 0 && key.compareBytes(upper.byteSpan) < 0
@@ -45,11 +42,8 @@ struct ReadSet: ~Copyable {
 
     /// Takes note of a document read by its name.
     mutating func note(key: RawSpan, versionMicroseconds: UInt64) throws(RequestError) {
-        // Seen in two states (without the lock that should have kept it): the first one counts, and will not stand.
-        let hash = ByteTable.hash(key)
-        if documents.value(of: key, hash: hash) != nil { return }
         try checkRoom()
-        documents.set(key, hash: hash, to: Int(clamping: versionMicroseconds))
+        documents.set(key, to: Int(clamping: versionMicroseconds))
     }
 
     /// Takes note of a walk.
@@ -57,11 +51,10 @@ struct ReadSet: ~Copyable {
         try checkRoom()
         // A walk that goes on page by page makes adjoining ranges: keep one.
         if let last = ranges.last, last.matches == nil, range.matches == nil, last.collectionID == range.collectionID,
-            last.upper == range.lower, last.version == range.version
+            last.upper == range.lower
         {
             ranges[ranges.count - 1] = ReadRange(
-                lower: last.lower, upper: range.upper, collectionID: last.collectionID, matches: nil,
-                version: range.version)
+                lower: last.lower, upper: range.upper, collectionID: last.collectionID, matches: nil)
             return
         }
         ranges.append(range)

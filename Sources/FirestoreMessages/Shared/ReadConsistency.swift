@@ -33,8 +33,7 @@ package enum ReadConsistency: Equatable, Sendable {
             // An empty id is what proto3 calls unset.
             self = id.isEmpty ? .latest : .transaction(id)
         case fields.newTransaction:
-            self = .newTransaction(
-                try TransactionOptions(wire: try reader.span(tag), otherwise: .readOnly(readTime: nil)))
+            self = .newTransaction(try TransactionOptions(wire: try reader.span(tag)))
         case fields.readTime:
             self = .readTime(try reader.timestamp(tag))
         default:

@@ -45,6 +45,8 @@ package enum CloseReason: Error, Equatable, Sendable {
     case broken(String)
     /// The other side broke the protocol.
     case violation(ProtocolViolation)
+    /// The other side broke the rules of HTTP/2, or asked for too much by them.
+    case http2(String)
     /// Nothing happened for longer than the idle limit.
     case idle
     /// No complete HELLO or frame within the time for it.
@@ -85,7 +87,7 @@ package struct ChannelLimits: Sendable {
     // Sendable: as TCPHandle says.
 
     /// Output that is written before more is made, so that a buffer stays in the cache.
-    private static let flushBytes = 64 << 10
+    static let flushBytes = 64 << 10
     /// What must leave in `stallMilliseconds` from a channel that is stuck.
     private static let progressBytesMin = 4 << 10
     /// How long a connection that we ended may take to read our last words.
@@ -275,10 +277,15 @@ package struct ChannelLimits: Sendable {
 
     /// Puts the output back with what was appended, to be sent when the turn ends.
     func putOutput(_ writer: consuming WireWriter) {
+        returnOutput(writer)
+        needsSettling()
+    }
+
+    /// Puts the output back; for those who flush it themselves, or are in `produce`, after which it is flushed.
+    func returnOutput(_ writer: consuming WireWriter) {
         hot.state.isOutputLent = false
         hot.state.outputBytes = writer.count
         hot.state.output = consume writer
-        needsSettling()
     }
 
     /// Appends to the output, to be sent when the turn ends.

@@ -37,6 +37,9 @@ package enum Method: UInt16, Sendable, CaseIterable {
         }
     }
 
+    /// The paths by which gRPC knows the RPC.
+    package var paths: [String] { ["/google.firestore.v1.Firestore/\(name)"] }
+
     /// The RPC's name, as in `/google.firestore.v1.Firestore/<name>`.
     package var name: String {
         switch self {

@@ -35,7 +35,7 @@ package class CallCarrier: @unchecked Sendable {
     func setHeld(_ stream: UInt32, _ isHeld: Bool) { mustOverride() }
     func remainingMilliseconds(_ stream: UInt32) -> UInt64? { mustOverride() }
 
-    private func mustOverride(_ function: StaticString = #function) -> Never {
+    final func mustOverride(_ function: StaticString = #function) -> Never {
         fatalError("\(function) is for a subclass to implement")
     }
 }

@@ -2,8 +2,7 @@
 
 import DocumentModel
 
-/// Waits for the first bytes, then puts the right driver in its place. This is where a gRPC front or a REST front is
-/// plugged in: one more case of ``Tongue``, one more driver.
+/// Waits for the first bytes, then puts the right driver in its place: one case of ``Tongue``, one driver.
 final class OpeningConnection: ChannelDriver, TimerTarget {
     let channel: Channel
     private let peerAddress: String
@@ -27,7 +26,9 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
             server.speakHearth(channel, peerAddress: peerAddress, openedAt: openedAt, opening: self)
             return ReceiveProgress(consumed: Preface.hearth.count)
         case .http1: channel.write { $0.append(utf8: Self.notHereHTTP1) }
-        case .http2: channel.write { $0.append(Self.notHereHTTP2) }
+        case .http2:
+            server.speakHTTP2(channel, peerAddress: peerAddress, openedAt: openedAt, opening: self)
+            return ReceiveProgress(consumed: 0)
         case .unknown: break
         }
         channel.closeAfterFlush(.notSpokenHere(tongue))
@@ -60,12 +61,4 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain; charset=utf-8\r\n\
         Content-Length: \(notHereText.utf8.count)\r\nConnection: close\r\n\r\n\(notHereText)
         """
-
-    /// An empty SETTINGS frame, then GOAWAY with last stream 0, error NO_ERROR and a text (RFC 9113 sections 3.4, 6.5, 6.8).
-    private static let notHereHTTP2: [UInt8] = {
-        let text = Array("gRPC is not served here yet".utf8)
-        let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0]
-        let goAway: [UInt8] = [0, 0, UInt8(8 + text.count), 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-        return settings + goAway + text
-    }()
 }

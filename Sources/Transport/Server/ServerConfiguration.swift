@@ -26,6 +26,20 @@ package struct ServerConfiguration: Sendable {
     /// Message bytes that a client may send on a bidirectional call before the service has taken them.
     package var initialWindowBytes: UInt32 = 256 << 10
 
+    /// Window of each stream over HTTP/2, for the same purpose; the larger default is what gRPC's clients fill.
+    package var http2WindowBytes: UInt32 = 1 << 20
+    /// Window of an HTTP/2 connection, over all its streams.
+    package var http2ConnectionWindowBytes: UInt32 = 16 << 20
+    /// Header fields of one gRPC request, as HTTP/2 counts them; a call beyond is told RESOURCE_EXHAUSTED.
+    package var metadataBytesMax = 16 << 10
+    /// HTTP/2 streams that a client may reset at once, and in a second in the long run; the connection ends beyond.
+    package var resetsMax: UInt64 = 2_000
+    package var resetsPerSecond: UInt64 = 200
+    /// HTTP/2 frames that bring nothing (PING, SETTINGS, PRIORITY, empty DATA, malformed ones) that a client may send at once, and
+    /// in a second in the long run; the connection ends beyond.
+    package var idleFramesMax: UInt64 = 10_000
+    package var idleFramesPerSecond: UInt64 = 1_000
+
     /// Time for a new connection to say HELLO, for a frame that has begun to arrive to end, and between the frames of a message
     /// that comes in parts.
     package var headerMilliseconds: UInt64 = 10_000

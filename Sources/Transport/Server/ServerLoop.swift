@@ -40,7 +40,7 @@ final class ServerLoop: @unchecked Sendable {
 
     let shared: ServerShared
     private let handler: any ServiceHandler
-    private var connections: [ObjectIdentifier: ServerConnection] = [:]
+    private var connections: [ObjectIdentifier: CallConnection] = [:]
     private var opening: [ObjectIdentifier: OpeningConnection] = [:]
     private var listener: Listener?
     private var isDraining = false
@@ -88,14 +88,24 @@ final class ServerLoop: @unchecked Sendable {
     }
 
     func speakHearth(_ channel: Channel, peerAddress: String, openedAt: UInt64, opening driver: OpeningConnection) {
+        opened(
+            ServerConnection(channel: channel, handler: handler, server: self, peerAddress: peerAddress, openedAt: openedAt),
+            on: channel, driver)
+    }
+
+    func speakHTTP2(_ channel: Channel, peerAddress: String, openedAt: UInt64, opening driver: OpeningConnection) {
+        opened(
+            HTTP2Connection(channel: channel, handler: handler, server: self, peerAddress: peerAddress, openedAt: openedAt),
+            on: channel, driver)
+    }
+
+    private func opened(_ connection: CallConnection, on channel: Channel, _ driver: OpeningConnection) {
         opening[ObjectIdentifier(driver)] = nil
-        let connection = ServerConnection(
-            channel: channel, handler: handler, server: self, peerAddress: peerAddress, openedAt: openedAt)
         connections[ObjectIdentifier(connection)] = connection
         channel.driver = connection
     }
 
-    func connectionEnded(_ connection: ServerConnection, _ reason: CloseReason) {
+    func connectionEnded(_ connection: CallConnection, _ reason: CloseReason) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         statistics.calls &+= connection.callsBegun
         ended(connection.channel, connection.peerAddress, reason)

@@ -12,13 +12,25 @@ package enum Refusal: Equatable, Sendable {
     case noWindow
     case endedInsideMessage
     case windowTooLarge
+    // Of gRPC alone.
+    case unknownPath(String)
+    case messageCount(Method)
+    case metadataTooLarge(max: Int)
+    case malformedTimeout
+    case unsupportedEncoding
+    case undeclaredCompression
+    case malformedCompression
+    case reservedFlag(UInt8)
+    case endedInsideGRPCMessage
 
     /// The status that the call ends with.
     package var code: StatusCode {
         switch self {
-        case .unknownMethod: .unimplemented
+        case .unknownMethod, .unknownPath, .messageCount, .unsupportedEncoding: .unimplemented
         case .takesOneMessage, .endedInsideMessage, .windowTooLarge: .invalidArgument
-        case .tooManyStreams, .messageTooLarge, .incompleteMessagesTooLarge, .noWindow: .resourceExhausted
+        case .tooManyStreams, .messageTooLarge, .incompleteMessagesTooLarge, .noWindow, .metadataTooLarge: .resourceExhausted
+        // What gRPC's own libraries answer to a request that is not framed as it should be.
+        case .malformedTimeout, .undeclaredCompression, .malformedCompression, .reservedFlag, .endedInsideGRPCMessage: .internal
         }
     }
 }
@@ -34,6 +46,21 @@ extension Refusal: CustomStringConvertible {
         case .noWindow: "a message was sent without window"
         case .endedInsideMessage: "the client ended inside a message"
         case .windowTooLarge: "the window exceeds \(FlowWindow.max) bytes"
+        case .unknownPath(let path): "unknown method \(path)"
+        case .messageCount(let method): "\(method.name) takes exactly one message"
+        case .metadataTooLarge(let max): "the request's metadata exceed the limit of \(max) bytes"
+        case .malformedTimeout: "grpc-timeout is malformed"
+        case .unsupportedEncoding: "the request's grpc-encoding is not supported; these are: \(MessageEncodingNames.accepted)"
+        case .undeclaredCompression: "a message is compressed, but the request names no grpc-encoding"
+        case .malformedCompression: "a compressed message is damaged"
+        case .reservedFlag(let flag): "a message begins with \(flag), which is neither 0 nor 1"
+        case .endedInsideGRPCMessage: "the request ended inside a message"
         }
     }
+}
+
+/// The names of compressions in gRPC's metadata.
+enum MessageEncodingNames {
+    /// What `grpc-accept-encoding` says: what a client may use.
+    static let accepted = "identity,deflate,gzip"
 }

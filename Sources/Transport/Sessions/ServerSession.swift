@@ -38,8 +38,6 @@ struct ServerStream {
     /// The handler asked for no more messages for now.
     var isHeld = false
     var assembly = MessageAssembly()
-    /// What the connection keeps with the call.
-    var attachment = CallAttachment()
 }
 
 /// What the connection has to do about a frame.
@@ -53,7 +51,7 @@ enum ServerAction: Equatable {
     case message(UInt32, MessageBytes, isLast: Bool)
     /// The client ends its side without a message.
     case halfClosed(UInt32)
-    /// The client gave up; the stream is out of the table already, and this is what was attached to it.
+    /// The client gave up; the stream is still in the table.
     case cancelled(UInt32)
     /// The client permits more bytes.
     case windowOpened(UInt32)
@@ -113,12 +111,14 @@ struct ServerSession {
         return true
     }
 
-    /// The call is over, by our answer or for another reason; false when it was over already.
-    mutating func finish(_ stream: UInt32) -> FinishedCall? {
-        if finishCurrent(stream) { return FinishedCall(attachment: nil) }
+    /// The call is over, by our answer or for another reason.
+    ///
+    /// - Returns: whether its first message was complete, so that the handler knows of it; nil when it was over already.
+    mutating func finish(_ stream: UInt32) -> Bool? {
+        if finishCurrent(stream) { return true }
         guard let gone = streams.remove(stream) else { return nil }
         assemblyBytes -= gone.assembly.bytes.count
-        return FinishedCall(attachment: gone.attachment)
+        return gone.hasBegun
     }
 
     /// Gives the call a place in the table, if it is open, and says where.
@@ -313,10 +313,4 @@ struct ServerSession {
     }
 
     private var tooLarge: Refusal { .messageTooLarge(max: limits.settings.messageBytesMax) }
-}
-
-/// A call that has just ended.
-struct FinishedCall {
-    /// What the connection kept with it; nil when it never left `current`.
-    let attachment: CallAttachment?
 }

@@ -9,6 +9,3 @@ public func fuzzFrameParser(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CIn
     if let violation = FrameParserCheck.violation(bytes) { fatalError(violation) }
     return 0
 }
-
-/// What a real connection keeps with a call; the sessions only store it, and here there is no connection.
-struct CallAttachment {}

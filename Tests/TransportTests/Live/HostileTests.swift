@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `HTTP is told that it is not served here`() throws {
+    @Test func `HTTP/1 is told that it is not served here`() throws {
         let live = try LiveServer()
         defer { live.stop() }
         let old = RawClient(port: live.server.port)
@@ -28,13 +28,6 @@ import Testing
         #expect(answer.hasPrefix("HTTP/1.1 501 Not Implemented\r\n"))
         let body = answer.components(separatedBy: "\r\n\r\n").last!
         #expect(answer.contains("Content-Length: \(body.utf8.count)\r\n"))
-
-        let new = RawClient(port: live.server.port)
-        new.send(Preface.http2 + [0, 0, 0, 4, 0, 0, 0, 0, 0])
-        let frames = new.receiveAll()
-        #expect(frames.starts(with: [0, 0, 0, 4, 0, 0, 0, 0, 0]))
-        #expect(frames.dropFirst(9 + 3).first == 7)
-        #expect(String(decoding: frames, as: UTF8.self).hasSuffix("gRPC is not served here yet"))
     }
 
     @Test func `A breach of the protocol is named in GOAWAY`() throws {

@@ -1,6 +1,5 @@
 // The flags of `hearth serve`, and the configuration that they make. docs/operations.md lists them too.
 
-import DocumentModel
 import DocumentStore
 import Gateway
 import Glibc
@@ -37,6 +36,21 @@ enum ServeFlags {
     static let windowBytes = Flag(
         "stream-window", "SIZE", default: .kibibytes(256), in: .kibibytes(16)...ByteCount(bytes: 1 << 30),
         help: "Bytes that a client may send on a streaming call before they are taken.")
+    static let http2WindowBytes = Flag(
+        "http2-window", "SIZE", default: .mebibytes(1), in: .kibibytes(64)...ByteCount(bytes: 1 << 30),
+        help: "The same for a call over gRPC.")
+    static let http2ConnectionWindowBytes = Flag(
+        "http2-connection-window", "SIZE", default: .mebibytes(16), in: .kibibytes(64)...ByteCount(bytes: 1 << 30),
+        help: "Bytes that a client may send over all calls of one gRPC connection before they are taken.")
+    static let metadataBytes = Flag(
+        "max-metadata", "SIZE", default: .kibibytes(16), in: .kibibytes(1)...ByteCount(bytes: 1 << 20),
+        help: "Header fields of one gRPC request; a call beyond is answered RESOURCE_EXHAUSTED.")
+    static let resets = Flag(
+        "max-resets", "N", default: 2_000, in: 1...1_000_000,
+        help: "gRPC calls that a client may reset at once; beyond, its connection ends. A tenth of it comes back each second.")
+    static let idleFrames = Flag(
+        "max-idle-frames", "N", default: 10_000, in: 10...10_000_000,
+        help: "HTTP/2 frames that bring nothing, such as PING, that a client may send at once; beyond, its connection ends. A tenth of it comes back each second.")
     static let headerTime = Flag(
         "header-time", "TIME", default: TimeSpan.seconds(10),
         help: "Time for a new connection to say hello and for a frame to arrive whole.")
@@ -96,19 +110,6 @@ enum ServeFlags {
     static let transactionReads = Flag(
         "max-transaction-reads", "N", default: 100_000, in: 1...100_000_000,
         help: "Documents and ranges that one transaction may read.")
-    static let concurrencyMode = Flag(
-        "concurrency-mode", "MODE", default: "optimistic",
-        help: "How transactions run that ask for nothing else: optimistic or pessimistic."
-    ) { concurrencyModes[$0] == nil ? "optimistic or pessimistic" : nil }
-    static let lockWait = Flag(
-        "lock-wait", "TIME", default: TimeSpan.seconds(15),
-        help: "How long a commit waits for the locks of others: a transaction's is then ABORTED, a plain one goes on.")
-    static let lockIdle = Flag(
-        "lock-idle", "TIME", default: TimeSpan.seconds(10),
-        help: "Silence after which a transaction loses locks that are in somebody's way.")
-    static let shareLocks = Flag(
-        "max-locks", "N", default: 1_000_000, in: 1...1_000_000_000,
-        help: "Locks of all pessimistic transactions together; further reads take none.")
     static let databases = Flag(
         "max-databases", "N", default: 100_000, in: 1...4_000_000_000, help: "Databases in the data directory.")
 
@@ -145,22 +146,19 @@ enum ServeFlags {
         FlagGroup(
             heading: "Connections",
             flags: [
-                connections, backlog, streams, messageBytes, frameBytes, assemblyBytes, windowBytes, headerTime, idleTime,
-                callTime, outputPause, outputMax, slowReaderTime,
+                connections, backlog, streams, messageBytes, frameBytes, assemblyBytes, windowBytes, http2WindowBytes,
+                http2ConnectionWindowBytes, metadataBytes, resets, idleFrames, headerTime, idleTime, callTime, outputPause,
+                outputMax, slowReaderTime,
             ]),
         FlagGroup(heading: "Answers", flags: [listPage, listPageBytes, collectionIDPage, batchGet, batchWrite, partitionCursors]),
         FlagGroup(
             heading: "Commits and transactions",
             flags: [
                 queuedRequests, queuedBytes, groupBytes, transactions, transactionTime, transactionIdle, transactionReads,
-                concurrencyMode, lockWait, lockIdle, shareLocks, databases,
+                databases,
             ]),
         FlagGroup(heading: "Storage", flags: [retention, overlayBytes, logSegment, mapBytes]),
         FlagGroup(heading: "Running", flags: [drainTime, logLevel, figuresInterval]),
-    ]
-
-    private static let concurrencyModes: [String: TransactionOptions.ConcurrencyMode] = [
-        "optimistic": .optimistic, "pessimistic": .pessimistic,
     ]
 
     private static let mebibytes16 = ByteCount.mebibytes(16)
@@ -191,10 +189,6 @@ extension ServeFlags {
         store.transactionLifetimeMilliseconds = UInt64(arguments[transactionTime].milliseconds)
         store.transactionIdleMilliseconds = UInt64(arguments[transactionIdle].milliseconds)
         store.transactionReadsMaximum = arguments[transactionReads]
-        store.concurrencyMode = concurrencyModes[arguments[concurrencyMode]] ?? .optimistic
-        store.lockWaitMilliseconds = UInt64(arguments[lockWait].milliseconds)
-        store.lockIdleMilliseconds = UInt64(arguments[lockIdle].milliseconds)
-        store.shareLocksMaximum = arguments[shareLocks]
         store.databasesMaximum = arguments[databases]
         store.engine.retentionMicroseconds = UInt64(arguments[retention].milliseconds) * 1_000
         store.engine.overlayBytesMax = arguments[overlayBytes].bytes
@@ -214,6 +208,13 @@ extension ServeFlags {
         transport.frameBytesMax = UInt32(arguments[frameBytes].bytes)
         transport.assemblyBytesMax = arguments[assemblyBytes].bytes
         transport.initialWindowBytes = UInt32(arguments[windowBytes].bytes)
+        transport.http2WindowBytes = UInt32(arguments[http2WindowBytes].bytes)
+        transport.http2ConnectionWindowBytes = UInt32(arguments[http2ConnectionWindowBytes].bytes)
+        transport.metadataBytesMax = arguments[metadataBytes].bytes
+        transport.resetsMax = UInt64(arguments[resets])
+        transport.resetsPerSecond = max(transport.resetsMax / 10, 1)
+        transport.idleFramesMax = UInt64(arguments[idleFrames])
+        transport.idleFramesPerSecond = max(transport.idleFramesMax / 10, 1)
         transport.headerMilliseconds = UInt64(arguments[headerTime].milliseconds)
         transport.idleMilliseconds = UInt64(arguments[idleTime].milliseconds)
         transport.defaultDeadlineMilliseconds = UInt32(clamping: arguments[callTime].milliseconds)

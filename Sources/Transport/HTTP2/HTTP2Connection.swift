@@ -1,0 +1,228 @@
+// One gRPC connection on the server: carries bytes between the channel and the HTTP/2 session, and calls between the session
+// and the handler.
+//
+// Answers gather in the session while a turn lasts; at its end, or when there is enough for a write, `transfer` has them framed
+// into the channel's output.
+
+import CNGHTTP2
+import DocumentModel
+
+final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Sendable {
+    // Sendable: as CallCarrier says, confined to the loop.
+
+    /// Received bytes that are taken before their answers are sent: some hundred requests.
+    private static let sliceBytes = 16 << 10
+    /// How long a client may take to show that it knows of a drain, by answering a PING.
+    private static let drainNoticeMilliseconds: UInt64 = 1_000
+
+    private var session: HTTP2Session!
+    private let hot: Confined<Hot>
+
+    private struct Hot {
+        var lastHeardAt: UInt64
+        var assemblyBytesSeen = 0
+        /// nghttp2 is calling us: it cannot be asked to send.
+        var isReceiving = false
+        /// The connection is to end as soon as nghttp2 has returned.
+        var ending: (CloseReason, StatusCode, String)?
+        var drain = Drain.not
+    }
+
+    private enum Drain {
+        case not
+        /// The client has been told that there will be an end.
+        case announced
+        /// The client has been told which streams are the last.
+        case begun
+    }
+
+    override init(channel: Channel, handler: any ServiceHandler, server: ServerLoop, peerAddress: String, openedAt: UInt64) {
+        hot = Confined(Hot(lastHeardAt: openedAt))
+        super.init(channel: channel, handler: handler, server: server, peerAddress: peerAddress, openedAt: openedAt)
+        session = HTTP2Session(limits: configuration.http2, delegate: self, now: loop.nowMilliseconds)
+        channel.needsSettling()
+        keepHouse()
+    }
+
+    override var assemblyBytes: Int { session.assemblyBytes }
+    override var openCalls: Int { session.openCalls }
+    override var openStreams: [UInt32] { session.openStreams }
+    override var lastHeardAt: UInt64 { hot.state.lastHeardAt }
+
+    // MARK: Bytes in
+
+    override func received(_ bytes: RawSpan) -> ReceiveProgress {
+        hot.state.lastHeardAt = loop.nowMilliseconds
+        var offset = 0
+        while offset < bytes.byteCount, !isOver {
+            let next = min(offset + Self.sliceBytes, bytes.byteCount)
+            hot.state.isReceiving = true
+            let progress = session.receive(bytes.extracting(offset..<next), now: hot.state.lastHeardAt)
+            hot.state.isReceiving = false
+            offset = next
+            if case .failed(let reason) = progress { fail(reason) }
+            if let (reason, code, text) = hot.state.ending { end(reason, code, text) }
+            guard !isOver else { break }
+            noteAssembly()
+            if session.unsentBytes >= Channel.flushBytes { transfer() }
+            // Full enough to write, or too full to go on: the channel decides, and comes back with the rest.
+            if channel.outputIsDue || channel.isCongested { break }
+        }
+        channel.needsSettling()
+        return ReceiveProgress(consumed: isOver ? bytes.byteCount : offset)
+    }
+
+    private func noteAssembly() {
+        guard session.assemblyBytes != hot.state.assemblyBytesSeen else { return }
+        hot.state.assemblyBytesSeen = session.assemblyBytes
+        countAssembly()
+    }
+
+    // MARK: HTTP2SessionDelegate
+
+    func begin(_ stream: UInt32, _ head: RequestHead, _ payload: RawSpan) {
+        guard !isOver else { return }
+        countBegun()
+        handler.begin(Call(carrier: self, stream: stream), head, payload: payload)
+        if session.isOpen(stream) { armDeadline(stream, head.deadlineMilliseconds) }
+    }
+
+    func message(_ stream: UInt32, _ payload: RawSpan, isLast: Bool) {
+        guard !isOver else { return }
+        let call = Call(carrier: self, stream: stream)
+        handler.message(call, payload: payload)
+        if isLast, isOpen(stream) { handler.halfClosed(call) }
+    }
+
+    func halfClosed(_ stream: UInt32) {
+        guard !isOver else { return }
+        handler.halfClosed(Call(carrier: self, stream: stream))
+    }
+
+    func waits(_ stream: UInt32, _ head: RequestHead) { armDeadline(stream, head.deadlineMilliseconds) }
+
+    func cancelled(_ stream: UInt32) { cancel(stream, .client) }
+
+    func refused(_ stream: UInt32, _ refusal: Refusal) { refuse(stream, refusal) }
+
+    func windowOpened(_ stream: UInt32?) {
+        if let stream { makeReady(stream) } else { makeAllReady() }
+    }
+
+    func pingAcknowledged() { if hot.state.drain == .announced { beginDrain() } }
+
+    func takeBuffer() -> WireWriter { loop.takeWriter() }
+    func giveBack(_ writer: consuming WireWriter) { loop.giveBack(writer) }
+
+    // MARK: Bytes out
+
+    override var isCongested: Bool { channel.isCongested || session.isCongested }
+
+    override func flushIfDue() {
+        guard session.unsentBytes >= Channel.flushBytes else { return }
+        transfer()
+        if channel.outputIsDue { channel.flush() }
+    }
+
+    /// Moves what the session has to send into the channel's output, and writes what is more than enough for one write.
+    private func transfer() {
+        while session.wantsToSend, !channel.isCongested, !channel.isClosing {
+            var output = channel.takeOutput()
+            let hasMore = session.send(into: &output, upTo: Channel.flushBytes)
+            channel.returnOutput(output)
+            guard hasMore else { return }
+            channel.flush()
+        }
+    }
+
+    override func produce() {
+        guard !isOver else { return }
+        transfer()
+        session.beginWaiting()
+        noteAssembly()
+        guard !isOver else { return }
+        super.produce()
+    }
+
+    // MARK: CallConnection
+
+    override func park(_ stream: UInt32) -> Bool { session.isOpen(stream) }
+
+    override func forget(_ stream: UInt32) -> Bool? { session.endCall(stream) }
+
+    override func sendStatus(_ stream: UInt32, _ code: StatusCode, _ text: String) {
+        session.submitStatus(stream, code, text)
+        channel.needsSettling()
+    }
+
+    override func hasWindow(_ stream: UInt32) -> Bool { session.hasWindow(stream) }
+
+    override func replyWaits(_ stream: UInt32) { session.submitHead(stream) }
+
+    // MARK: CallCarrier
+
+    override func isOpen(_ stream: UInt32) -> Bool { !isOver && session.isOpen(stream) }
+
+    override func beginMessage(_ stream: UInt32) -> WireWriter? {
+        guard isOpen(stream) else { return nil }
+        return session.openMessage()
+    }
+
+    override func endMessage(_ stream: UInt32, _ output: consuming WireWriter, isLast: Bool) {
+        session.endMessage(stream, output, isLast: isLast)
+        if isLast { _ = detach(stream) }
+        channel.needsSettling()
+    }
+
+    override func abandonMessage(_ output: consuming WireWriter) { session.abandonMessage(output) }
+
+    override func setHeld(_ stream: UInt32, _ isHeld: Bool) {
+        guard !isOver else { return }
+        session.setHeld(stream, isHeld)
+        channel.needsSettling()
+    }
+
+    // MARK: Time and the end
+
+    override func slowness(now: UInt64, limit: UInt64) -> String? {
+        guard now - hot.state.lastHeardAt >= limit else { return nil }
+        if !session.hasSettings { return "no SETTINGS within \(limit) ms" }
+        return session.isAwaiting ? "a request did not go on within \(limit) ms" : nil
+    }
+
+    override func drain() {
+        guard !isOver, hot.state.drain == .not else { return }
+        hot.state.drain = .announced
+        session.announceDrain()
+        channel.needsSettling()
+        loop.schedule(afterMilliseconds: Self.drainNoticeMilliseconds) { [weak self] in self?.beginDrain() }
+    }
+
+    private func beginDrain() {
+        guard !isOver, hot.state.drain == .announced else { return }
+        hot.state.drain = .begun
+        session.submitGoAway(NGHTTP2_NO_ERROR, "the server is draining")
+        channel.needsSettling()
+    }
+
+    override func endIfDone() {
+        guard !isOver else { return }
+        transfer()
+        if session.isFinished { return close(session.failure.map { .http2($0) } ?? .finished) }
+        guard hot.state.drain == .begun || session.clientLeaves, session.streamCount == 0, !session.wantsToSend else { return }
+        close(.finished)
+    }
+
+    private func fail(_ reason: String) {
+        server.statistics.protocolErrors &+= 1
+        transfer()
+        close(.http2(reason))
+    }
+
+    override func end(_ reason: CloseReason, _ code: StatusCode, _ text: String) {
+        guard !hot.state.isReceiving else { return hot.state.ending = (reason, code, text) }
+        session.submitGoAway(code == .ok ? NGHTTP2_NO_ERROR : NGHTTP2_ENHANCE_YOUR_CALM, text)
+        transfer()
+        close(reason)
+    }
+}

@@ -1,0 +1,47 @@
+// What an HTTP/2 session takes in before it says no.
+
+/// Limits of one HTTP/2 connection; their defaults and reasons stand in ``ServerConfiguration``.
+struct HTTP2Limits: Sendable {
+    /// Calls open at once: SETTINGS_MAX_CONCURRENT_STREAMS.
+    var streamsMax: UInt32
+    /// One message, before and after inflating.
+    var messageBytesMax: Int
+    /// Messages that are not complete or cannot be served yet, together.
+    var assemblyBytesMax: Int
+    /// SETTINGS_MAX_FRAME_SIZE, in the range that HTTP/2 has for it.
+    var frameBytesMax: UInt32
+    /// SETTINGS_INITIAL_WINDOW_SIZE.
+    var streamWindowBytes: UInt32
+    var connectionWindowBytes: UInt32
+    /// Header fields of one request: SETTINGS_MAX_HEADER_LIST_SIZE.
+    var metadataBytesMax: Int
+    /// Streams that the client may reset at once, and in a second in the long run.
+    var resetsMax: UInt64
+    var resetsPerSecond: UInt64
+    /// Frames that ask for work and bring nothing (PING, SETTINGS, PRIORITY, empty DATA, malformed ones) at once, and in a second
+    /// in the long run.
+    var idleFramesMax: UInt64
+    var idleFramesPerSecond: UInt64
+    /// Unsent bytes of answers beyond which no further request is begun.
+    var pauseBytes: Int
+
+    /// Fields beyond this many times the limit end the connection: they are no mistake.
+    static let metadataExcess = 64
+    /// The range of SETTINGS_MAX_FRAME_SIZE, RFC 9113 section 6.5.2.
+    static let frameBytesRange: ClosedRange<UInt32> = 16_384...16_777_215
+    /// Frames that one header list may take beyond its first.
+    static let continuationsMax = 8
+}
+
+extension ServerConfiguration {
+    var http2: HTTP2Limits {
+        let range = HTTP2Limits.frameBytesRange
+        return HTTP2Limits(
+            streamsMax: streamsPerConnectionMax, messageBytesMax: Int(messageBytesMax), assemblyBytesMax: assemblyBytesMax,
+            frameBytesMax: min(max(frameBytesMax, range.lowerBound), range.upperBound),
+            streamWindowBytes: min(http2WindowBytes, FlowWindow.max),
+            connectionWindowBytes: min(max(http2ConnectionWindowBytes, 65_535), FlowWindow.max),
+            metadataBytesMax: metadataBytesMax, resetsMax: resetsMax, resetsPerSecond: resetsPerSecond,
+            idleFramesMax: idleFramesMax, idleFramesPerSecond: idleFramesPerSecond, pauseBytes: outputPauseBytes)
+    }
+}

@@ -1,0 +1,340 @@
+// From HTTP/2 frames to calls and messages: all of this runs inside nghttp2's callbacks.
+
+import CNGHTTP2
+import DocumentModel
+
+/// A whole message at the end of the bytes received so far, lent until its DATA frame is known to end there.
+@safe struct HeldMessage {
+    // Owner: the caller of `receive`, until that returns. In bounds: a range that the message reader found.
+    let stream: StreamPlace
+    let start: UnsafeRawPointer
+    let count: Int
+    let isCompressed: Bool
+}
+
+extension HTTP2Session {
+    // MARK: Fields
+
+    func fieldsBegin() -> Int32 {
+        hot.state.fields = RequestFields()
+        hot.state.isInsideFields = true
+        return 0
+    }
+
+    func field(_ name: RawSpan, _ value: RawSpan) -> Int32 {
+        hot.state.fields.take(name, value, bytesMax: limits.metadataBytesMax)
+        guard hot.state.fields.byteCount > limits.metadataBytesMax * HTTP2Limits.metadataExcess else { return 0 }
+        hot.state.failure = "a header list without end"
+        return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+    }
+
+    /// A request's fields are complete: the stream begins.
+    private func requestBegins(_ identifier: UInt32, isLast: Bool) {
+        let stream = pool.take()
+        stream.state.identifier = identifier
+        stream.state.clientEnded = isLast
+        unsafe nghttp2_session_set_stream_user_data(session, Int32(bitPattern: identifier), stream.pointer)
+        hot.state.known = stream
+        hot.state.openCalls += 1
+        switch hot.state.fields.verdict(bytesMax: limits.metadataBytesMax) {
+        case .call(let head, let encoding):
+            stream.state.head = head
+            stream.state.encoding = encoding
+            if isLast { return unsafe delegate.refused(identifier, .messageCount(head.method)) }
+            if head.method.shape == .bidirectional {
+                // Its client may wait for our head before it says anything.
+                submitHead(stream)
+            } else {
+                stream.state.isAwaited = true
+                hot.state.awaited += 1
+            }
+        case .refuse(let refusal): unsafe delegate.refused(identifier, refusal)
+        case .status(let status):
+            _ = endCall(identifier)
+            submitHTTPStatus(stream, status)
+        }
+    }
+
+    // MARK: Frames
+
+    /// A frame has been received whole, and its fields or bytes were reported.
+    func frameEnded(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
+        let header = unsafe frame.pointee.hd
+        let identifier = UInt32(bitPattern: header.stream_id)
+        let isLast = header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
+        switch UInt32(header.type) {
+        case NGHTTP2_DATA.rawValue:
+            return dataEnded(identifier, isEmpty: header.length == 0, isLast: isLast)
+        case NGHTTP2_HEADERS.rawValue:
+            hot.state.isInsideFields = false
+            if unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST {
+                requestBegins(identifier, isLast: isLast)
+            } else if let stream = find(identifier) {
+                // Trailers, of which gRPC's clients send none; nghttp2 has seen to it that they end the stream.
+                clientEnds(stream)
+            }
+        case NGHTTP2_WINDOW_UPDATE.rawValue: unsafe delegate.windowOpened(identifier == 0 ? nil : identifier)
+        case NGHTTP2_SETTINGS.rawValue:
+            guard header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 else { break }
+            hot.state.hasSettings = true
+            unsafe delegate.windowOpened(nil)
+            return idleFrame()
+        case NGHTTP2_PING.rawValue:
+            guard header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 else {
+                unsafe delegate.pingAcknowledged()
+                break
+            }
+            return idleFrame()
+        case NGHTTP2_GOAWAY.rawValue: hot.state.clientLeaves = true
+        case NGHTTP2_PRIORITY.rawValue: return idleFrame()
+        default: break
+        }
+        return 0
+    }
+
+    private func idleFrame() -> Int32 { spendIdleFrame() ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
+
+    /// HTTP/2 is done with a stream, one way or the other.
+    func streamClosed(_ identifier: UInt32) -> Int32 {
+        guard let stream = find(identifier) else { return 0 }
+        if let held = hot.state.held, held.stream == stream { hot.state.held = nil }
+        if !stream.state.isOver { unsafe delegate.cancelled(identifier) }
+        _ = endCall(identifier)
+        hot.state.unsentBytes -= stream.state.unsentBytes
+        hot.state.known = nil
+        pool.give(stream)
+        return 0
+    }
+
+    /// The call is over; its stream stays until HTTP/2 has closed it.
+    ///
+    /// - Returns: whether the handler knows of the call; nil when it was over already.
+    func endCall(_ identifier: UInt32) -> Bool? {
+        guard let stream = find(identifier), !stream.state.isOver else { return nil }
+        stream.state.isOver = true
+        hot.state.openCalls -= 1
+        awaitNoMore(stream)
+        _ = takeAssembly(stream)
+        return stream.state.hasBegun
+    }
+
+    private func awaitNoMore(_ stream: StreamPlace) {
+        guard stream.state.isAwaited else { return }
+        stream.state.isAwaited = false
+        hot.state.awaited -= 1
+    }
+
+    // MARK: Data
+
+    /// Part of a DATA frame has come, at least one byte.
+    func data(_ identifier: UInt32, _ bytes: RawSpan) -> Int32 {
+        hot.state.uncredited += bytes.byteCount
+        guard let stream = find(identifier) else { return 0 }
+        stream.state.uncredited += bytes.byteCount
+        // To a call that is over, bytes may still be under way.
+        guard !stream.state.isOver else { return 0 }
+        if hot.state.held != nil { deliverHeld(isLast: false) }
+        var offset = 0
+        while offset < bytes.byteCount, !stream.state.isOver {
+            if stream.state.isWhole, !deliverWhole(stream, isLast: false) { break }
+            readMessage(stream, bytes, &offset)
+        }
+        return 0
+    }
+
+    private func readMessage(_ stream: StreamPlace, _ bytes: RawSpan, _ offset: inout Int) {
+        let identifier = stream.state.identifier
+        switch stream.state.reader.next(bytes, &offset, bytesMax: limits.messageBytesMax) {
+        case .incomplete: break
+        case .whole(let range):
+            unsafe bytes.withUnsafeBytes {
+                hot.state.held = unsafe HeldMessage(
+                    stream: stream, start: $0.baseAddress! + range.lowerBound, count: range.count,
+                    isCompressed: stream.state.reader.isCompressed)
+            }
+            // More in this frame, so this is not the last message.
+            if offset < bytes.byteCount { deliverHeld(isLast: false) }
+        case .part(let range): _ = keep(stream, bytes.extracting(range))
+        case .lastPart(let range):
+            guard keep(stream, bytes.extracting(range)) else { return }
+            let isCompressed = stream.state.reader.isCompressed
+            wholeArrived(stream)
+            if isCompressed { inflateAssembly(stream) }
+        case .reservedFlag(let flag): unsafe delegate.refused(identifier, .reservedFlag(flag))
+        case .tooLarge: unsafe delegate.refused(identifier, .messageTooLarge(max: UInt32(clamping: limits.messageBytesMax)))
+        }
+    }
+
+    private func wholeArrived(_ stream: StreamPlace) {
+        awaitNoMore(stream)
+        stream.state.isWhole = true
+    }
+
+    /// Adds bytes to the stream's assembly, if there may be so many; else the call is refused.
+    private func keep(_ stream: StreamPlace, _ bytes: RawSpan) -> Bool {
+        guard hot.state.assemblyBytes + bytes.byteCount <= limits.assemblyBytesMax else {
+            unsafe delegate.refused(stream.state.identifier, .incompleteMessagesTooLarge(max: limits.assemblyBytesMax))
+            return false
+        }
+        hot.state.assemblyBytes += bytes.byteCount
+        stream.state.assembly.append(bytes)
+        return true
+    }
+
+    func takeAssembly(_ stream: StreamPlace) -> [UInt8] {
+        hot.state.assemblyBytes -= stream.state.assembly.bytes.count
+        stream.state.isWhole = false
+        return stream.state.assembly.take()
+    }
+
+    /// A DATA frame has ended.
+    private func dataEnded(_ identifier: UInt32, isEmpty: Bool, isLast: Bool) -> Int32 {
+        if isEmpty, !isLast, !spendIdleFrame() { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
+        guard let stream = find(identifier) else { return 0 }
+        if isLast {
+            clientEnds(stream)
+        } else if hot.state.held != nil {
+            deliverHeld(isLast: false)
+        } else if stream.state.isWhole, stream.state.head.method.shape == .bidirectional {
+            _ = deliverWhole(stream, isLast: false)
+        }
+        credit(stream)
+        return 0
+    }
+
+    private func clientEnds(_ stream: StreamPlace) {
+        stream.state.clientEnded = true
+        guard !stream.state.isOver else { return }
+        if hot.state.held != nil { return deliverHeld(isLast: true) }
+        if stream.state.isWhole {
+            _ = deliverWhole(stream, isLast: true)
+            return
+        }
+        let identifier = stream.state.identifier
+        if stream.state.reader.isInsideMessage {
+            unsafe delegate.refused(identifier, .endedInsideGRPCMessage)
+        } else if stream.state.hasBegun {
+            unsafe delegate.halfClosed(identifier)
+        } else {
+            unsafe delegate.refused(identifier, .messageCount(stream.state.head.method))
+        }
+    }
+
+    /// Permits the client more on a stream, once half a window has been taken and nobody holds it.
+    func credit(_ stream: StreamPlace) {
+        let due = stream.state.uncredited
+        guard due * 2 >= Int(limits.streamWindowBytes), !stream.state.clientEnded,
+            !stream.state.isHeld || stream.state.reader.isInsideMessage
+        else { return }
+        stream.state.uncredited = 0
+        unsafe nghttp2_session_consume_stream(session, Int32(bitPattern: stream.state.identifier), due)
+    }
+
+    /// Has the client stop sending on a stream when its window is used up, or go on.
+    func setHeld(_ identifier: UInt32, _ isHeld: Bool) {
+        guard let stream = find(identifier) else { return }
+        stream.state.isHeld = isHeld
+        credit(stream)
+    }
+
+    // MARK: Messages
+
+    private func deliverHeld(isLast: Bool) {
+        guard let held = hot.state.held else { return }
+        hot.state.held = nil
+        let payload = unsafe RawSpan(_unsafeStart: held.start, byteCount: held.count)
+        guard held.isCompressed else { return deliver(held.stream, payload, isLast: isLast) }
+        guard let inflated = inflate(held.stream, payload) else { return }
+        unsafe deliver(held.stream, inflated.span.bytes, isLast: isLast)
+    }
+
+    /// The bytes that hold the message are about to go.
+    func keepHeldMessage() {
+        guard let held = hot.state.held else { return }
+        hot.state.held = nil
+        guard unsafe keep(held.stream, RawSpan(_unsafeStart: held.start, byteCount: held.count)) else { return }
+        wholeArrived(held.stream)
+        if held.isCompressed { inflateAssembly(held.stream) }
+    }
+
+    /// Hands on a message, lent; keeps it when it cannot be handed on yet.
+    private func deliver(_ stream: StreamPlace, _ payload: RawSpan, isLast: Bool) {
+        guard mayDeliver(stream, isLast: isLast) else {
+            if keep(stream, payload) { wholeArrived(stream) }
+            return
+        }
+        handOn(stream, payload, isLast: isLast)
+    }
+
+    /// Hands on the message that was kept; false when it still has to be kept.
+    private func deliverWhole(_ stream: StreamPlace, isLast: Bool) -> Bool {
+        guard mayDeliver(stream, isLast: isLast) else { return false }
+        let message = takeAssembly(stream)
+        unsafe handOn(stream, message.span.bytes, isLast: isLast)
+        return true
+    }
+
+    /// Whether a message may be handed on now. A method that takes one message is begun when the client has ended, so that a
+    /// second one is noticed, and when answers before it have been taken.
+    private func mayDeliver(_ stream: StreamPlace, isLast: Bool) -> Bool {
+        guard stream.state.head.method.shape != .bidirectional else { return true }
+        let identifier = stream.state.identifier
+        guard isLast else {
+            // The client goes on after a whole message: with its end, or with one message too many.
+            if stream.state.isWhole { unsafe delegate.refused(identifier, .messageCount(stream.state.head.method)) }
+            return false
+        }
+        guard isCongested else { return true }
+        hot.state.waiting.append(identifier)
+        unsafe delegate.waits(identifier, stream.state.head)
+        return false
+    }
+
+    private func handOn(_ stream: StreamPlace, _ payload: RawSpan, isLast: Bool) {
+        let identifier = stream.state.identifier
+        guard !stream.state.hasBegun else { return unsafe delegate.message(identifier, payload, isLast: isLast) }
+        awaitNoMore(stream)
+        stream.state.hasBegun = true
+        stream.state.head.isComplete = isLast
+        unsafe delegate.begin(identifier, stream.state.head, payload)
+    }
+
+    /// Begins calls that waited, as long as their answers would not wait themselves.
+    func beginWaiting() {
+        guard hasWaiting else { return }
+        var begun = 0
+        while begun < hot.state.waiting.count, !isCongested {
+            let identifier = hot.state.waiting[begun]
+            begun += 1
+            guard let stream = find(identifier), !stream.state.isOver else { continue }
+            let message = takeAssembly(stream)
+            unsafe handOn(stream, message.span.bytes, isLast: true)
+        }
+        hot.state.waiting.removeFirst(begun)
+    }
+
+    // MARK: Compression
+
+    private func inflate(_ stream: StreamPlace, _ payload: RawSpan) -> [UInt8]? {
+        let identifier = stream.state.identifier
+        guard stream.state.encoding != .identity else {
+            unsafe delegate.refused(identifier, .undeclaredCompression)
+            return nil
+        }
+        do throws(InflateFailure) {
+            return try Inflater.inflate(payload, bytesMax: limits.messageBytesMax)
+        } catch {
+            switch error {
+            case .tooLarge: unsafe delegate.refused(identifier, .messageTooLarge(max: UInt32(clamping: limits.messageBytesMax)))
+            case .malformed: unsafe delegate.refused(identifier, .malformedCompression)
+            }
+            return nil
+        }
+    }
+
+    private func inflateAssembly(_ stream: StreamPlace) {
+        let compressed = takeAssembly(stream)
+        guard let inflated = unsafe inflate(stream, compressed.span.bytes), unsafe keep(stream, inflated.span.bytes) else { return }
+        stream.state.isWhole = true
+    }
+}

@@ -1,0 +1,32 @@
+// The end of a gRPC call as header fields: a code in digits, and a text in percent-encoding.
+
+import DocumentModel
+
+enum StatusFields {
+    /// The text as `grpc-message` carries it: UTF-8 with every byte outside 0x20...0x7E, and `%` itself, as `%XX`.
+    ///
+    /// Cut at ``statusTextBytesMax`` bytes before encoding, at the start of a character.
+    static func encode(_ text: String) -> [UInt8] {
+        var encoded: [UInt8] = []
+        encoded.reserveCapacity(text.utf8.count)
+        var taken = 0
+        for scalar in text.unicodeScalars {
+            let bytes = scalar.utf8
+            taken += bytes.count
+            if taken > statusTextBytesMax { break }
+            for byte in bytes { append(byte, to: &encoded) }
+        }
+        return encoded
+    }
+
+    private static func append(_ byte: UInt8, to encoded: inout [UInt8]) {
+        if 0x20...0x7E ~= byte, byte != UInt8(ascii: "%") { return encoded.append(byte) }
+        encoded.append(UInt8(ascii: "%"))
+        encoded.append(digit(byte >> 4))
+        encoded.append(digit(byte & 15))
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
+    }
+}
