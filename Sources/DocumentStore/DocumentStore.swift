@@ -129,8 +129,10 @@ package final class DocumentStore: Sendable {
             switch options {
             case .readOnly(let readTime):
                 let time = try readTime.map { (time) throws(RequestError) in try settledReadTime(time) }
-                completion(.success(try begin(in: database, isReadOnly: true, readMicroseconds: time)))
-            case .readWrite(let retried, _):
+                completion(.success(try begin(in: database, .readOnly(microseconds: time ?? versions.readTime()))))
+            case .readWrite(let retried, let mode):
+                let isPessimistic = (mode == .unspecified ? configuration.concurrencyMode : mode) == .pessimistic
+                let kind = isPessimistic ? Transaction.Kind.pessimistic : .optimistic
                 // What the transaction finds missing must have keys all the same.
                 _ = try databases.reserve(database)
                 let attempt = abortedAttempt(named: retried)
@@ -139,9 +141,10 @@ package final class DocumentStore: Sendable {
                     return submit(
                         .begin(
                             BeginRequest(
-                                identifier: identifier, database: database, retried: attempt, completion: completion)))
+                                identifier: identifier, database: database, kind: kind, retried: attempt,
+                                completion: completion)))
                 }
-                completion(.success(try begin(in: database, isReadOnly: false, readMicroseconds: nil, attempt)))
+                completion(.success(try begin(in: database, kind, attempt)))
             }
         } catch {
             completion(.failure(error))
@@ -149,12 +152,10 @@ package final class DocumentStore: Sendable {
     }
 
     private func begin(
-        in database: DatabaseName, isReadOnly: Bool, readMicroseconds: UInt64?, _ retried: AbortedAttempt? = nil
+        in database: DatabaseName, _ kind: Transaction.Kind, _ retried: AbortedAttempt? = nil
     ) throws(RequestError) -> TransactionIdentifier {
         let identifier = transactions.reserveIdentifier()
-        try transactions.begin(
-            identifier, in: database, isReadOnly: isReadOnly, readMicroseconds: readMicroseconds ?? versions.readTime(),
-            retried: retried)
+        try transactions.begin(identifier, in: database, kind: kind, retried: retried)
         return identifier
     }
 
@@ -167,7 +168,45 @@ package final class DocumentStore: Sendable {
     /// Ends a transaction without a commit. Fine for one that has ended already or is unknown.
     package func rollback(_ identifier: TransactionIdentifier) {
         guard let transaction = transactions.end(identifier) else { return }
-        if !transaction.earlierConflicts.isEmpty { queue.submitRelease(identifier.number) }
+        if transaction.mayHoldOthersUp { queue.submitRelease(identifier.number) }
+    }
+
+    // MARK: Locks
+
+    /// Whether reads in this transaction take locks: call ``lock(_:_:completion:)`` before them. False for ids that name nothing.
+    package func readsLock(in identifier: TransactionIdentifier) -> Bool {
+        transactions.open(identifier)?.kind == .pessimistic
+    }
+
+    /// Takes share locks on documents that a pessimistic transaction is about to read, and answers when everything committed
+    /// before is visible. A transaction that holds nothing yet may have to wait for commits to these documents.
+    ///
+    /// - Parameter names: full resource names of documents of the transaction's database; those that are none are passed
+    ///   over. Before a scan, whose documents are locked as they are met: empty.
+    package func lock(
+        _ identifier: TransactionIdentifier, _ names: [[UInt8]],
+        completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
+    ) {
+        guard let transaction = transactions.open(identifier) else { return completion(.failure(.unknownTransaction)) }
+        var keys: [UInt64] = []
+        if let number = databases.number(of: transaction.database) {
+            var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+            for name in names {
+                guard let view = try? ResourceNameView(resource: name.byteSpan), view.isDocument else { continue }
+                DocumentKey.write(view.pathBytes, database: number, into: &key)
+                keys.append(ByteTable.hash(key.bytes))
+            }
+        }
+        submit(.lock(LockRequest(ticket: identifier.number, age: transaction.age, keys: keys, mayWait: true, completion: completion)))
+    }
+
+    /// Locks what a scan has met; nobody waits for it.
+    func lockScanned(_ transaction: Transaction, _ keys: [UInt64]) {
+        submit(
+            .lock(
+                LockRequest(
+                    ticket: transaction.identifier.number, age: transaction.age, keys: keys, mayWait: false,
+                    completion: { _ in })))
     }
 
     /// A time that a client wants to read at, in microseconds, such that nothing will be committed below it any more.

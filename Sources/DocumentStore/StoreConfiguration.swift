@@ -1,5 +1,6 @@
 // What an operator or a test may choose about a store; every bound that protects memory or time stands here.
 
+package import DocumentModel
 package import KeyValueStore
 
 /// The settings of one store.
@@ -36,6 +37,19 @@ package struct StoreConfiguration: Sendable {
 
     /// How long a begin may wait for its lease before it goes on without, in milliseconds.
     package var leaseWaitMilliseconds: UInt64 = 20_000
+
+    /// How transactions run that ask for nothing in particular.
+    package var concurrencyMode = TransactionOptions.ConcurrencyMode.optimistic
+
+    /// How long a commit may wait for the share locks of others, in milliseconds: a transaction's is then answered `ABORTED`, a
+    /// plain one goes on.
+    package var lockWaitMilliseconds: UInt64 = 15_000
+
+    /// How long the holder of share locks that are in somebody's way may be silent before it loses them, in milliseconds.
+    package var lockIdleMilliseconds: UInt64 = 10_000
+
+    /// Share locks held at once; beyond, reads of pessimistic transactions take none.
+    package var shareLocksMaximum = 1_000_000
 
     /// Commits that may wait for a lease to end, and begins that may wait for a lease; further ones go on at once, and
     /// somebody may then have to retry. Waiting commits may hold `queuedBytesMaximum` beside those in the queue.

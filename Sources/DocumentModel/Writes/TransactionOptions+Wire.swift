@@ -1,9 +1,12 @@
 // Reading and writing transaction options. Field numbers: `google/firestore/v1/common.proto`.
 
 extension TransactionOptions {
-    /// Reads the message; one that says nothing asks for a read-write transaction.
-    package init(wire: RawSpan) throws(InvalidDocument) {
-        self = .readWrite
+    /// Reads the message.
+    ///
+    /// - Parameter otherwise: what a message asks for that says nothing: a read-write transaction in `BeginTransaction`, a
+    ///   read-only one where a read begins it.
+    package init(wire: RawSpan, otherwise: TransactionOptions = .readWrite) throws(InvalidDocument) {
+        self = otherwise
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {

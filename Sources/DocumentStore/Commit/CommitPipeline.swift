@@ -99,7 +99,12 @@ final class CommitPipeline {
     }
 
     private func process(_ request: QueuedRequest) {
-        if waiting.holdsUp(request, database: { databases.number(of: $0) }) { return }
+        let now = waiting.isEmpty ? 0 : configuration.clock.elapsedMilliseconds
+        if waiting.holdsUp(request, nowMilliseconds: now, database: { databases.number(of: $0) }) { return }
+        carryOut(request)
+    }
+
+    private func carryOut(_ request: QueuedRequest) {
         switch request {
         case .commit(let request, let completion):
             let result = Result { () throws(RequestError) in try commit(request, isBatch: false) }
@@ -112,9 +117,24 @@ final class CommitPipeline {
             if waiting.enter(request, nowMilliseconds: configuration.clock.elapsedMilliseconds) {
                 answers.append(.begin(request))
             }
+        case .lock(let request):
+            waiting.grant(request)
+            answers.append(.locked(request))
         case .release(let number):
             waiting.release(number)
         }
+    }
+
+    /// Ends a transaction whose commit waited in a circle, or for too long.
+    private func abort(_ request: QueuedRequest, conflicts: [UInt64]) {
+        guard case .commit(let request, let completion) = request, let identifier = request.transaction else { return }
+        if let transaction = transactions.end(identifier) {
+            var keys = ReadValidation.Conflicts()
+            for key in conflicts + transaction.earlierConflicts { keys.add(key) }
+            transactions.noteAborted(transaction, conflicts: keys.keys, request: request.identifier)
+        }
+        counters.transactionsAborted.add(1, ordering: .relaxed)
+        answers.append(.commit(.failure(.contention), completion))
     }
 
     private func endLease(of request: CommitRequest) {
@@ -125,8 +145,12 @@ final class CommitPipeline {
     private func settleWaiting() {
         if waiting.isSettled { return }
         while true {
-            if let request = waiting.nextReleased() {
-                process(request)
+            if let released = waiting.nextReleased() {
+                switch released.outcome {
+                case .again: process(released.request)
+                case .unconditional: carryOut(released.request)
+                case .aborted(let conflicts): abort(released.request, conflicts: conflicts)
+                }
             } else if !waiting.grantNext(
                 nowMilliseconds: configuration.clock.elapsedMilliseconds, { answers.append(.begin($0)) })
             {
@@ -199,7 +223,7 @@ final class CommitPipeline {
         if transaction.isReadOnly {
             throw RequestError(.invalidArgument, "Cannot modify entities in a read-only transaction")
         }
-        if lastVersion <= transaction.version { return }
+        guard let since = transaction.firstReadMicroseconds, lastVersion.microseconds > since else { return }
         var conflicts = try validation.conflicts(of: transaction, changes: builder.draft.changes)
         if conflicts.isEmpty { return }
         for key in transaction.earlierConflicts { conflicts.add(key) }
@@ -405,8 +429,7 @@ struct AnswerGiver: Sendable {
     private func begin(_ request: BeginRequest) {
         do throws(RequestError) {
             try transactions.begin(
-                request.identifier, in: request.database, isReadOnly: false, readMicroseconds: versions.readTime(),
-                retried: request.retried)
+                request.identifier, in: request.database, kind: request.kind, retried: request.retried)
             request.completion(.success(request.identifier))
         } catch {
             queue.submitRelease(request.identifier.number)

@@ -11,6 +11,8 @@ enum QueuedRequest: Sendable {
     case batch(CommitRequest, @Sendable (Result<BatchWriteResult, RequestError>) -> Void)
     /// A transaction that waits for its turn.
     case begin(BeginRequest)
+    /// Documents that a pessimistic transaction reads.
+    case lock(LockRequest)
     /// The transaction of this number has ended without a commit.
     case release(UInt64)
 
@@ -19,6 +21,7 @@ enum QueuedRequest: Sendable {
         switch self {
         case .commit(let request, _), .batch(let request, _):
             request.writes.bytes.count + request.writes.count * MemoryLayout<Write>.stride + 256
+        case .lock(let request): 256 + request.keys.count * MemoryLayout<UInt64>.stride
         case .begin, .release: 256
         }
     }
@@ -29,6 +32,7 @@ enum QueuedRequest: Sendable {
         case .commit(_, let completion): completion(.failure(error))
         case .batch(_, let completion): completion(.failure(error))
         case .begin(let begin): begin.completion(.failure(error))
+        case .lock(let read): read.completion(.failure(error))
         case .release: break
         }
     }
@@ -38,8 +42,23 @@ enum QueuedRequest: Sendable {
 struct BeginRequest: Sendable {
     var identifier: TransactionIdentifier
     var database: DatabaseName
+    var kind: Transaction.Kind
     var retried: AbortedAttempt
     var completion: @Sendable (Result<TransactionIdentifier, RequestError>) -> Void
+}
+
+/// Share locks that a transaction wants.
+struct LockRequest: Sendable {
+    /// The transaction's number.
+    var ticket: UInt64
+    /// The number of its first attempt.
+    var age: UInt64
+    /// Hashes of document keys; none at all just waits for what is staged to become visible.
+    var keys: [UInt64]
+    /// The documents are yet to be read, so the reader may wait for a commit to them.
+    var mayWait: Bool
+    /// Told when everything that was decided before the lock is visible.
+    var completion: @Sendable (Result<Void, RequestError>) -> Void
 }
 
 /// A queue with many producers and one consumer.

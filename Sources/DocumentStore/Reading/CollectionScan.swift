@@ -90,14 +90,14 @@ struct CollectionScan: ~Copyable {
 
     /// The part that was walked; nil if the range was empty from the start.
     /// - Parameter stoppedAt: what `run` returned.
-    func walked(stoppedAt: [UInt8]?, matches: DocumentFilter?) -> ReadRange? {
+    func walked(stoppedAt: [UInt8]?, matches: DocumentFilter?, at version: CommitVersion) -> ReadRange? {
         var from = lower.copyBytes()
         var to = upper.copyBytes()
         if let stoppedAt {
             if isDescending { from = stoppedAt } else { to = stoppedAt }
         }
         if from.byteSpan.compareBytes(to.byteSpan) >= 0 { return nil }
-        return ReadRange(lower: from, upper: to, collectionID: nil, matches: matches)
+        return ReadRange(lower: from, upper: to, collectionID: nil, matches: matches, version: version)
     }
 
     // MARK: Groups of long ids

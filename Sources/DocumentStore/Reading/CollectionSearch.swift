@@ -29,7 +29,7 @@ extension StoreReader {
         let snapshot = try snapshot(at: point)
         let found: CollectionSearch.Found?
         do throws(StorageError) { found = try search.run(snapshot) } catch { throw RequestError(error) }
-        if let transaction = point.transaction, let range = search.walked(until: found, matches: filter) {
+        if let transaction = point.transaction, let range = search.walked(until: found, matches: filter, at: point.version) {
             try transaction.noteRead(range)
         }
         return found?.path
@@ -161,9 +161,9 @@ struct CollectionSearch {
     }
 
     /// The part of the key space that the answer rests on: a document that appears there could change it.
-    func walked(until found: Found?, matches: DocumentFilter?) -> ReadRange? {
+    func walked(until found: Found?, matches: DocumentFilter?, at version: CommitVersion) -> ReadRange? {
         let end = found?.end ?? upper
         if lower.byteSpan.compareBytes(end.byteSpan) >= 0 { return nil }
-        return ReadRange(lower: lower, upper: end, collectionID: collectionID, matches: matches)
+        return ReadRange(lower: lower, upper: end, collectionID: collectionID, matches: matches, version: version)
     }
 }

@@ -39,8 +39,9 @@ package final class StoreReader {
         case .transaction(let identifier):
             let transaction = try store.transactions.transaction(identifier)
             guard transaction.database == database else { throw .unknownTransaction }
+            let time = transaction.readMicroseconds { store.versions.readTime() }
             return ReadPoint(
-                database: database, version: transaction.version, readMicroseconds: transaction.readMicroseconds,
+                database: database, version: CommitVersion(microseconds: time), readMicroseconds: time,
                 databaseNumber: number(of: database), transaction: transaction)
         }
     }

@@ -19,13 +19,17 @@ package struct StoreScanner: DocumentScanner, ~Copyable {
         let snapshot = try reader.snapshot(at: point)
         var stoppedAt: [UInt8]?
         do throws(RequestError) {
-            stoppedAt = try scan.run(snapshot, body)
+            if let transaction = point.transaction, transaction.kind == .pessimistic {
+                stoppedAt = try runLocking(scan, snapshot, collection, database, transaction, body)
+            } else {
+                stoppedAt = try scan.run(snapshot, body)
+            }
         } catch {
             // What was seen before the failure counts as read; the whole range covers it.
-            try note(scan.walked(stoppedAt: nil, matches: filter))
+            try note(scan.walked(stoppedAt: nil, matches: filter, at: point.version))
             throw error
         }
-        try note(scan.walked(stoppedAt: stoppedAt, matches: filter))
+        try note(scan.walked(stoppedAt: stoppedAt, matches: filter, at: point.version))
     }
 
     package mutating func nextCollection(
@@ -34,6 +38,30 @@ package struct StoreScanner: DocumentScanner, ~Copyable {
         try reader.firstCollection(
             after: position, skippingBelow: false, within: parent, collectionID: collectionID, at: point,
             filter: filter)
+    }
+
+    /// Locks the documents that fulfil the query as they are met. What is met already cannot be waited for: if it changes before
+    /// the lock is there, the transaction's commit finds out.
+    private func runLocking(
+        _ scan: borrowing CollectionScan, _ snapshot: borrowing EngineSnapshot, _ collection: RawSpan, _ database: UInt32,
+        _ transaction: Transaction, _ body: (borrowing CandidateDocument) throws(RequestError) -> ScanControl
+    ) throws(RequestError) -> [UInt8]? {
+        var locked: [UInt64] = []
+        var path = WireWriter(capacity: 256)
+        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        path.append(collection)
+        path.append(byte: UInt8(ascii: "/"))
+        let prefix = path.count
+        defer { if !locked.isEmpty { reader.store.lockScanned(transaction, locked) } }
+        return try scan.run(snapshot) { (document) throws(RequestError) in
+            path.truncate(to: prefix)
+            path.append(document.documentID)
+            if filter?(path.bytes, document.fields) ?? true {
+                DocumentKey.write(path.bytes, database: database, into: &key)
+                locked.append(ByteTable.hash(key.bytes))
+            }
+            return try body(document)
+        }
     }
 
     private func note(_ range: ReadRange?) throws(RequestError) {

@@ -5,6 +5,7 @@
 // its snapshot that fulfilled a walked range's query before or fulfils it now. See `docs/commits.md`.
 
 internal import DocumentModel
+internal import KeyValueStore
 
 /// A range of document keys that a transaction walked.
 struct ReadRange: Sendable {
@@ -16,6 +17,8 @@ struct ReadRange: Sendable {
     let collectionID: [UInt8]?
     /// The query's filter over path and fields; nil if every document of the range was asked for.
     let matches: DocumentFilter?
+    /// The state in which it was walked.
+    var version: CommitVersion
 
     func contains(_ key: RawSpan) -> Bool {
         key.compareBytes(lower.byteSpan) >= 0 && key.compareBytes(upper.byteSpan) < 0
@@ -42,8 +45,11 @@ struct ReadSet: ~Copyable {
 
     /// Takes note of a document read by its name.
     mutating func note(key: RawSpan, versionMicroseconds: UInt64) throws(RequestError) {
+        // Seen in two states (without the lock that should have kept it): the first one counts, and will not stand.
+        let hash = ByteTable.hash(key)
+        if documents.value(of: key, hash: hash) != nil { return }
         try checkRoom()
-        documents.set(key, to: Int(clamping: versionMicroseconds))
+        documents.set(key, hash: hash, to: Int(clamping: versionMicroseconds))
     }
 
     /// Takes note of a walk.
@@ -51,10 +57,11 @@ struct ReadSet: ~Copyable {
         try checkRoom()
         // A walk that goes on page by page makes adjoining ranges: keep one.
         if let last = ranges.last, last.matches == nil, range.matches == nil, last.collectionID == range.collectionID,
-            last.upper == range.lower
+            last.upper == range.lower, last.version == range.version
         {
             ranges[ranges.count - 1] = ReadRange(
-                lower: last.lower, upper: range.upper, collectionID: last.collectionID, matches: nil)
+                lower: last.lower, upper: range.upper, collectionID: last.collectionID, matches: nil,
+                version: range.version)
             return
         }
         ranges.append(range)

@@ -44,7 +44,6 @@ struct ReadValidation {
         of transaction: Transaction, changes: borrowing RecentChanges
     ) throws(RequestError) -> Conflicts {
         var conflicts = Conflicts()
-        let since = transaction.version
         try transaction.withReads { (reads) throws(RequestError) in
             var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
             for position in 0..<reads.documents.count where !conflicts.isFull {
@@ -54,6 +53,7 @@ struct ReadValidation {
                 if try latestVersion(of: key.bytes) != seen { conflicts.add(ByteTable.hash(key.bytes)) }
             }
             for range in reads.ranges where !conflicts.isFull {
+                let since = range.version
                 if changes.coverage <= since.microseconds {
                     try judge(range, since: since, changes: changes, into: &conflicts)
                 } else {

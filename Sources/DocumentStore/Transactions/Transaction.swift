@@ -7,18 +7,13 @@ internal import Synchronization
 /// Judges a document by its path below `documents` and its canonical fields.
 package typealias DocumentFilter = @Sendable (_ path: RawSpan, _ fields: RawSpan) -> Bool
 
-/// A snapshot, and for one that may write, what was read in it.
+/// What one transaction sees, and for one that may write, what it has read.
 ///
 /// Shared by the threads that read in it and the commit thread; what changes is behind a lock.
 final class Transaction: Sendable {
     let identifier: TransactionIdentifier
     let database: DatabaseName
-    let isReadOnly: Bool
-
-    /// The state that its reads see.
-    let version: CommitVersion
-    /// What its reads report as read time.
-    let readMicroseconds: UInt64
+    let kind: Kind
 
     /// When it began, in elapsed milliseconds.
     let beganMilliseconds: UInt64
@@ -29,27 +24,58 @@ final class Transaction: Sendable {
     /// Hashes of the keys that earlier attempts of the row conflicted on.
     let earlierConflicts: [UInt64]
 
+    /// What its reads see, and what it may do.
+    enum Kind: Sendable, Equatable {
+        /// Reads one state and writes nothing.
+        case readOnly(microseconds: UInt64)
+        /// Reads the state at its first read; commits if what it read still stands.
+        case optimistic
+        /// Each read sees the newest state and locks what it sees; commits if what it read still stands, which the locks see to.
+        case pessimistic
+    }
+
     private struct State: ~Copyable {
         var reads: ReadSet
         var lastUsedMilliseconds: UInt64
+        var firstReadMicroseconds: UInt64?
     }
 
     private let state: Mutex<State>
 
     init(
-        identifier: TransactionIdentifier, database: DatabaseName, isReadOnly: Bool, version: CommitVersion,
-        readMicroseconds: UInt64, nowMilliseconds: UInt64, age: UInt64, earlierConflicts: [UInt64], readsMaximum: Int
+        identifier: TransactionIdentifier, database: DatabaseName, kind: Kind, nowMilliseconds: UInt64, age: UInt64,
+        earlierConflicts: [UInt64], readsMaximum: Int
     ) {
         self.identifier = identifier
         self.database = database
-        self.isReadOnly = isReadOnly
-        self.version = version
-        self.readMicroseconds = readMicroseconds
+        self.kind = kind
         beganMilliseconds = nowMilliseconds
         self.age = age
         self.earlierConflicts = earlierConflicts
         state = Mutex(State(reads: ReadSet(maximum: readsMaximum), lastUsedMilliseconds: nowMilliseconds))
     }
+
+    var isReadOnly: Bool {
+        if case .readOnly = kind { true } else { false }
+    }
+
+    /// Others may wait for its end.
+    var mayHoldOthersUp: Bool { kind == .pessimistic || !earlierConflicts.isEmpty }
+
+    /// The state that a read sees, which is also what it reports as read time.
+    /// - Parameter newest: tells the newest state.
+    func readMicroseconds(newest: () -> UInt64) -> UInt64 {
+        if case .readOnly(let microseconds) = kind { return microseconds }
+        return state.withLock { state in
+            if kind == .optimistic, let first = state.firstReadMicroseconds { return first }
+            let now = newest()
+            if state.firstReadMicroseconds == nil { state.firstReadMicroseconds = now }
+            return now
+        }
+    }
+
+    /// The earliest state that it has read; nil if it has read nothing.
+    var firstReadMicroseconds: UInt64? { state.withLock { $0.firstReadMicroseconds } }
 
     var lastUsedMilliseconds: UInt64 { state.withLock { $0.lastUsedMilliseconds } }
 

@@ -52,13 +52,10 @@ final class TransactionTable: Sendable {
     /// Opens a transaction.
     /// - Parameter retried: the aborted attempt that this one follows, if any.
     func begin(
-        _ identifier: TransactionIdentifier, in database: DatabaseName, isReadOnly: Bool, readMicroseconds: UInt64,
-        retried: AbortedAttempt?
+        _ identifier: TransactionIdentifier, in database: DatabaseName, kind: Transaction.Kind, retried: AbortedAttempt?
     ) throws(RequestError) {
         let transaction = Transaction(
-            identifier: identifier, database: database, isReadOnly: isReadOnly,
-            version: CommitVersion(microseconds: readMicroseconds), readMicroseconds: readMicroseconds,
-            nowMilliseconds: nowMilliseconds, age: retried?.age ?? identifier.number,
+            identifier: identifier, database: database, kind: kind, nowMilliseconds: nowMilliseconds, age: retried?.age ?? identifier.number,
             earlierConflicts: retried?.conflicts ?? [], readsMaximum: configuration.transactionReadsMaximum)
         let maximum = configuration.transactionsMaximum
         let hasRoom = state.withLock { state in
@@ -69,6 +66,12 @@ final class TransactionTable: Sendable {
         if !hasRoom {
             throw RequestError(.resourceExhausted, "Too many transactions are open: at most \(maximum).")
         }
+    }
+
+    /// The open transaction of this name, or nil.
+    func open(_ identifier: TransactionIdentifier) -> Transaction? {
+        let found = state.withLock { $0.open[identifier.number] }
+        return found?.identifier == identifier ? found : nil
     }
 
     /// The open transaction of this name, which thereby counts as used.
@@ -107,6 +110,8 @@ final class TransactionTable: Sendable {
             nonce: transaction.identifier.nonce, age: transaction.age, conflicts: conflicts, request: request)
         state.withLock { state in
             state.aborted[transaction.identifier.number] = attempt
+            // Some clients name their first attempt in every retry: it stands for all of them.
+            if transaction.age != transaction.identifier.number { state.aborted[transaction.age]?.conflicts = conflicts }
             state.abortedOrder.append(transaction.identifier.number)
             while state.abortedOrder.count - state.abortedStart > TransactionTable.abortedMaximum {
                 state.aborted[state.abortedOrder[state.abortedStart]] = nil

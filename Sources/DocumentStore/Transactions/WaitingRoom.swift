@@ -1,73 +1,172 @@
-// Who waits for whom at contended documents: commits held up by a lease, and transactions that wait for theirs.
+// Who waits for whom at contended documents: commits held up by leases and share locks, reads held up by such commits, and
+// transactions that wait for their lease.
 //
-// `LeaseTable` knows keys and turns; this knows the requests behind them. A commit to a leased document is parked until
-// the lease ends, unless its own transaction holds a lease: holders never wait, so they cannot wait for each other.
+//     commit W to x      waits for   the holder of the lease on x, and everyone with a share lock on x
+//     first read of x    waits for   the holder of the lease on x, and the commits to x that wait already
+//     retried begin      waits for   its turn in the queues of its keys (LeaseTable)
+//
+// A first read is one of a transaction that holds nothing yet: nobody can wait for it. Holders may wait for each other
+// through their commits, and then in a circle: T and U have both read x, and both commit a change of it. The circle is found
+// when the commit comes that closes it, and the youngest transaction on it is aborted; age is that of the first attempt, so a
+// retry wins in the end. Whoever waits too long is told so, or goes on (docs/transactions.md).
+//
+// `LeaseTable` and `ShareLocks` know keys and holders; this knows the requests behind them. All of it is a courtesy: every
+// commit is validated all the same, so what is let through early costs an abort and never a wrong result.
 
 internal import DocumentModel
 
-/// Parked commits and waiting begins. Belongs to the commit thread.
+/// Parked requests and waiting begins. Belongs to the commit thread.
 struct WaitingRoom: ~Copyable {
+    private typealias Ticket = LeaseTable.Ticket
+    private typealias Key = LeaseTable.Key
+    private typealias Arrival = UInt64
+
+    /// What a parked request waits for the end of.
+    private enum Blocker: Hashable {
+        /// A transaction.
+        case ticket(Ticket)
+        /// A parked commit that came before.
+        case commit(Arrival)
+    }
+
+    private struct Parked {
+        let request: QueuedRequest
+        /// The transaction that it belongs to, if any.
+        let ticket: Ticket?
+        /// The documents that it writes; empty for reads.
+        let writes: [Key]
+        let sinceMilliseconds: UInt64
+        var blockers: Set<Blocker>
+    }
+
     private var leases: LeaseTable
-    private var parked: [LeaseTable.Ticket: [QueuedRequest]] = [:]
-    private var parkedCount = 0
+    private var locks: ShareLocks
+    /// Ages of the transactions that hold something.
+    private var ages: [Ticket: UInt64] = [:]
+
+    private var parked: [Arrival: Parked] = [:]
     private var parkedBytes = 0
+    private var nextArrival: Arrival = 0
+    /// Who waits for a blocker, in order of arrival.
+    private var heldUp: [Blocker: [Arrival]] = [:]
+    /// Parked commits that write a key, in order of arrival.
+    private var writers: [Key: [Arrival]] = [:]
+    /// The parked commits of transactions.
+    private var commits: [Ticket: Arrival] = [:]
+
     private var begins: [LeaseTable.Ticket: BeginRequest] = [:]
-    /// Commits whose lease has ended, from `releasedStart` on.
-    private var released: [QueuedRequest] = []
+    /// Requests that nothing holds up any more, from `releasedStart` on.
+    private var released: [Released] = []
     private var releasedStart = 0
-    /// Keys that have become free.
+    /// Keys of leases that have become free.
     private var freed: [LeaseTable.Key] = []
     private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
 
     private let parkedMaximum: Int
     private let parkedBytesMaximum: Int
+    private let lockWaitMilliseconds: UInt64
+    private let lockIdleMilliseconds: UInt64
 
     init(configuration: StoreConfiguration) {
         leases = LeaseTable(
             idleMilliseconds: configuration.leaseIdleMilliseconds,
             waitMilliseconds: configuration.leaseWaitMilliseconds)
+        locks = ShareLocks(maximum: configuration.shareLocksMaximum)
         parkedMaximum = configuration.parkedCommitsMaximum
         parkedBytesMaximum = configuration.queuedBytesMaximum
+        lockWaitMilliseconds = configuration.lockWaitMilliseconds
+        lockIdleMilliseconds = configuration.lockIdleMilliseconds
     }
 
-    /// Nobody holds a lease or waits for one.
-    var isEmpty: Bool { leases.isEmpty }
+    /// A request on its way out of the room.
+    struct Released {
+        let request: QueuedRequest
+        let outcome: Outcome
 
-    /// No lease has ended since everybody was last told.
+        enum Outcome {
+            /// Looked at again: something new may hold it up.
+            case again
+            /// It has waited long enough and goes on.
+            case unconditional
+            /// It is a transaction's commit that is aborted; the keys are those that a retry should lease.
+            case aborted([UInt64])
+        }
+    }
+
+    /// Nobody holds or waits for anything.
+    var isEmpty: Bool { leases.isEmpty && locks.isEmpty && parked.isEmpty }
+
+    /// Nothing has ended since everybody was last told.
     var isSettled: Bool { freed.isEmpty && releasedStart == released.count }
 
-    /// Commits parked now.
-    var count: Int { parkedCount }
+    /// Requests parked now.
+    var count: Int { parked.count }
 
-    /// Parks a commit that writes what somebody else has leased.
-    /// - Parameter database: finds a database's number; one without a number has no documents to lease.
-    mutating func holdsUp(_ request: QueuedRequest, database: (DatabaseName) -> UInt32?) -> Bool {
-        if leases.isEmpty || parkedCount >= parkedMaximum || parkedBytes >= parkedBytesMaximum { return false }
+    // MARK: Coming in
+
+    /// Parks a commit that writes what somebody else holds, or a first read of what is about to be written.
+    ///
+    /// - Parameter database: finds a database's number; one without a number has no documents to hold.
+    mutating func holdsUp(
+        _ request: QueuedRequest, nowMilliseconds: UInt64, database: (DatabaseName) -> UInt32?
+    ) -> Bool {
+        if leases.isEmpty && locks.isEmpty { return false }
+        if parked.count >= parkedMaximum || parkedBytes >= parkedBytesMaximum { return false }
         switch request {
         case .commit(let commit, _), .batch(let commit, _):
-            if let transaction = commit.transaction, leases.isHolder(transaction.number) { return false }
-            guard let number = database(commit.writes.database),
-                let holder = WaitingRoom.holder(of: commit.writes, database: number, leases: leases, key: &key)
-            else { return false }
-            parked[holder, default: []].append(request)
-            parkedCount += 1
-            parkedBytes += request.byteCount
+            guard let number = database(commit.writes.database) else { return false }
+            let ticket = commit.transaction?.number
+            let (blockers, writes) = blockers(of: commit.writes, ticket: ticket, database: number)
+            if blockers.isEmpty { return false }
+            let arrival = park(request, ticket, writes: writes, blockers, nowMilliseconds)
+            if let ticket { breakCircles(through: ticket, arrival) }
+            return true
+        case .lock(let read):
+            if !read.mayWait || locks.holds(read.ticket) || leases.isHolder(read.ticket) { return false }
+            var blockers: Set<Blocker> = []
+            for key in read.keys {
+                if let holder = leases.holder(of: key) { blockers.insert(.ticket(holder)) }
+                for arrival in writers[key] ?? [] { blockers.insert(.commit(arrival)) }
+            }
+            if blockers.isEmpty { return false }
+            park(request, read.ticket, writes: [], blockers, nowMilliseconds)
             return true
         case .begin, .release: return false
         }
     }
 
-    /// Who holds a lease on one of the documents, or on its collection.
-    private static func holder(
-        of list: borrowing WriteList, database: UInt32, leases: LeaseTable, key: inout WireWriter
-    ) -> LeaseTable.Ticket? {
+    /// Who must end before these writes go on, and the keys of the writes.
+    private mutating func blockers(
+        of list: borrowing WriteList, ticket: Ticket?, database: UInt32
+    ) -> (Set<Blocker>, [Key]) {
+        var blockers: Set<Blocker> = []
+        var writes: [Key] = []
+        // A lease holder does not wait for other leases: all of its own were granted at once.
+        let heedsLeases = !leases.isEmpty && !(ticket.map { leases.isHolder($0) } ?? false)
         for write in list.writes {
             let parts = DocumentKey.write(list.path(of: write), database: database, into: &key)
-            let collection = key.bytes.extracting(0..<parts.collectionByteCount)
-            if let holder = leases.holder(of: ByteTable.hash(key.bytes)) { return holder }
-            if let holder = leases.holder(of: ByteTable.hash(collection)) { return holder }
+            let document = ByteTable.hash(key.bytes)
+            writes.append(document)
+            for holder in locks.holders(of: document) where holder != ticket { blockers.insert(.ticket(holder)) }
+            guard heedsLeases else { continue }
+            if let holder = leases.holder(of: document), holder != ticket { blockers.insert(.ticket(holder)) }
+            let collection = ByteTable.hash(key.bytes.extracting(0..<parts.collectionByteCount))
+            if let holder = leases.holder(of: collection), holder != ticket { blockers.insert(.ticket(holder)) }
         }
-        return nil
+        return (blockers, writes)
+    }
+
+    /// Gives a transaction share locks. A commit that waits to write one of the documents now waits for it too.
+    mutating func grant(_ read: LockRequest) {
+        ages[read.ticket] = read.age
+        locks.take(read.ticket, keys: read.keys)
+        if writers.isEmpty { return }
+        for key in read.keys {
+            for arrival in writers[key] ?? [] where parked[arrival]?.ticket != read.ticket {
+                let isNew = parked[arrival]?.blockers.insert(.ticket(read.ticket)).inserted ?? false
+                if isNew { heldUp[.ticket(read.ticket), default: []].append(arrival) }
+            }
+        }
     }
 
     /// Lets a retried transaction join the queues of what it conflicted on; when too many wait, it goes on without.
@@ -75,6 +174,7 @@ struct WaitingRoom: ~Copyable {
     mutating func enter(_ request: BeginRequest, nowMilliseconds: UInt64) -> Bool {
         if begins.count >= parkedMaximum { return true }
         let number = request.identifier.number
+        ages[number] = request.retried.age
         if leases.request(
             number, age: request.retried.age, keys: request.retried.conflicts, nowMilliseconds: nowMilliseconds)
         {
@@ -84,18 +184,97 @@ struct WaitingRoom: ~Copyable {
         return false
     }
 
-    /// Ends a transaction's leases, or its waiting for them. Unknown numbers are fine.
-    mutating func release(_ number: UInt64) {
-        freed.append(contentsOf: leases.release(number))
-        begins[number] = nil
-        guard let held = parked.removeValue(forKey: number) else { return }
-        parkedCount -= held.count
-        for request in held { parkedBytes -= request.byteCount }
-        released.append(contentsOf: held)
+    // MARK: Parking
+
+    @discardableResult
+    private mutating func park(
+        _ request: QueuedRequest, _ ticket: Ticket?, writes: [Key], _ blockers: Set<Blocker>, _ nowMilliseconds: UInt64
+    ) -> Arrival {
+        let arrival = nextArrival
+        nextArrival += 1
+        parked[arrival] = Parked(
+            request: request, ticket: ticket, writes: writes, sinceMilliseconds: nowMilliseconds, blockers: blockers)
+        parkedBytes += request.byteCount
+        for blocker in blockers { heldUp[blocker, default: []].append(arrival) }
+        for key in writes { writers[key, default: []].append(arrival) }
+        if let ticket, !writes.isEmpty { commits[ticket] = arrival }
+        return arrival
     }
 
-    /// The next commit whose lease has ended, in the order of their coming.
-    mutating func nextReleased() -> QueuedRequest? {
+    /// Takes a request out of the room, and lets those go on that waited for it alone.
+    private mutating func unpark(_ arrival: Arrival, _ outcome: Released.Outcome) {
+        guard let gone = parked.removeValue(forKey: arrival) else { return }
+        parkedBytes -= gone.request.byteCount
+        for blocker in gone.blockers { heldUp[blocker]?.removeAll { $0 == arrival } }
+        for key in gone.writes {
+            writers[key]?.removeAll { $0 == arrival }
+            if writers[key]?.isEmpty == true { writers[key] = nil }
+        }
+        if let ticket = gone.ticket, commits[ticket] == arrival { commits[ticket] = nil }
+        released.append(Released(request: gone.request, outcome: outcome))
+        free(.commit(arrival))
+    }
+
+    /// What this held up is held up by one less.
+    private mutating func free(_ blocker: Blocker) {
+        for arrival in heldUp.removeValue(forKey: blocker) ?? [] {
+            parked[arrival]?.blockers.remove(blocker)
+            if parked[arrival]?.blockers.isEmpty == true { unpark(arrival, .again) }
+        }
+    }
+
+    // MARK: Circles
+
+    /// Aborts transactions until none waits for itself through the commit that has just been parked.
+    private mutating func breakCircles(through ticket: Ticket, _ arrival: Arrival) {
+        while parked[arrival] != nil, let circle = circle(through: ticket) {
+            guard let victim = circle.max(by: { (ages[$0] ?? $0) < (ages[$1] ?? $1) }), let commit = commits[victim]
+            else { return }
+            abort(commit)
+        }
+    }
+
+    /// The transactions of a circle of waiting commits, if there is one through this transaction.
+    private func circle(through ticket: Ticket) -> [Ticket]? {
+        var cameFrom: [Ticket: Ticket] = [:]
+        var frontier = [ticket]
+        while let waiting = frontier.popLast() {
+            guard let arrival = commits[waiting], let blockers = parked[arrival]?.blockers else { continue }
+            for case .ticket(let next) in blockers {
+                if next == ticket {
+                    var circle = [waiting]
+                    while let last = circle.last, last != ticket, let before = cameFrom[last] { circle.append(before) }
+                    return circle
+                }
+                if cameFrom[next] == nil {
+                    cameFrom[next] = waiting
+                    frontier.append(next)
+                }
+            }
+        }
+        return nil
+    }
+
+    /// Takes a transaction's commit out to be aborted, and with it what the transaction holds.
+    private mutating func abort(_ arrival: Arrival) {
+        guard let ticket = parked[arrival]?.ticket, let keys = parked[arrival]?.writes else { return }
+        unpark(arrival, .aborted(keys))
+        release(ticket)
+    }
+
+    // MARK: Going out
+
+    /// Ends what a transaction holds, or its waiting for a lease. Unknown numbers are fine.
+    mutating func release(_ number: UInt64) {
+        freed.append(contentsOf: leases.release(number))
+        locks.release(number)
+        ages[number] = nil
+        begins[number] = nil
+        free(.ticket(number))
+    }
+
+    /// The next request that leaves the room, in the order of their coming.
+    mutating func nextReleased() -> Released? {
         if releasedStart == released.count {
             released.removeAll(keepingCapacity: true)
             releasedStart = 0
@@ -117,28 +296,43 @@ struct WaitingRoom: ~Copyable {
         return true
     }
 
-    /// Ends the leases of silent holders, and lets those begin without a lease who have waited too long.
+    /// What time brings: silent holders lose what they hold, those who waited too long go on or are aborted.
     mutating func endExpired(
-        nowMilliseconds: UInt64, lastUsed: (LeaseTable.Ticket) -> UInt64?, goOn: (BeginRequest) -> Void
+        nowMilliseconds: UInt64, lastUsed: (UInt64) -> UInt64?, goOn: (BeginRequest) -> Void
     ) {
         let expiry = leases.expired(nowMilliseconds: nowMilliseconds, lastUsed: lastUsed)
-        for ticket in expiry.ended { release(ticket) }
+        for ticket in expiry.ended where commits[ticket] == nil { release(ticket) }
         for ticket in expiry.gaveUp {
             let begin = begins[ticket]
             release(ticket)
             if let begin { goOn(begin) }
+        }
+        for ticket in Array(locks.tickets) where commits[ticket] == nil {
+            guard let heard = lastUsed(ticket) else {
+                release(ticket)
+                continue
+            }
+            let isInTheWay = heldUp[.ticket(ticket)]?.isEmpty == false
+            if isInTheWay, nowMilliseconds >= heard + lockIdleMilliseconds { release(ticket) }
+        }
+        let late = parked.filter { nowMilliseconds >= $0.value.sinceMilliseconds + lockWaitMilliseconds }.keys.sorted()
+        for arrival in late {
+            guard let request = parked[arrival] else { continue }
+            if request.ticket != nil, !request.writes.isEmpty { abort(arrival) } else { unpark(arrival, .unconditional) }
         }
     }
 
     /// Empties the room.
     /// - Returns: everyone who waited, to be refused.
     mutating func removeAll() -> [QueuedRequest] {
-        var all = Array(released[releasedStart...])
-        for held in parked.values { all.append(contentsOf: held) }
+        var all = released[releasedStart...].map(\.request)
+        all.append(contentsOf: parked.keys.sorted().compactMap { parked[$0]?.request })
         all.append(contentsOf: begins.values.map { .begin($0) })
         parked = [:]
-        parkedCount = 0
         parkedBytes = 0
+        heldUp = [:]
+        writers = [:]
+        commits = [:]
         begins = [:]
         released = []
         releasedStart = 0

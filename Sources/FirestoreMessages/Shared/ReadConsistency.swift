@@ -33,7 +33,8 @@ package enum ReadConsistency: Equatable, Sendable {
             // An empty id is what proto3 calls unset.
             self = id.isEmpty ? .latest : .transaction(id)
         case fields.newTransaction:
-            self = .newTransaction(try TransactionOptions(wire: try reader.span(tag)))
+            self = .newTransaction(
+                try TransactionOptions(wire: try reader.span(tag), otherwise: .readOnly(readTime: nil)))
         case fields.readTime:
             self = .readTime(try reader.timestamp(tag))
         default:

@@ -33,6 +33,13 @@ extension FirestoreService {
     private func start(
         _ source: BatchGetSource<Call>, _ call: Call, _ selector: ReadSelector, in database: DatabaseName
     ) throws {
+        if case .transaction(let transaction) = selector, store.readsLock(in: transaction) {
+            let body = { (service: FirestoreService<Call>, _: Void) throws in
+                source.point = try service.reader.readPoint(selector, in: database)
+                service.stream(call, source)
+            }
+            return store.lock(transaction, source.allNames, completion: continuation(call, .batchGetDocuments, body))
+        }
         source.point = try reader.readPoint(selector, in: database)
         stream(call, source)
     }
@@ -83,6 +90,9 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
             names.append(start..<nameBytes.count)
         }
     }
+
+    /// The names that are asked for, each once.
+    var allNames: [[UInt8]] { names.map { Array(nameBytes[$0]) } }
 
     private func holds(_ name: RawSpan) -> Bool {
         let bytes = nameBytes

@@ -10,8 +10,25 @@ extension FirestoreService {
         let view = try GetDocumentRequestView(request)
         let name = try documentName(view.name)
         try authorize(call, .getDocument, view.name)
-        let point = try reader.readPoint(view.consistency.selector(), inDatabase: name.databaseBytes)
+        let selector = try view.consistency.selector()
+        if case .transaction(let transaction) = selector, store.readsLock(in: transaction) {
+            return getLocked(call, [UInt8](copying: view.name), selector, transaction, selection: view.mask?.selection)
+        }
+        let point = try reader.readPoint(selector, inDatabase: name.databaseBytes)
         try sendDocument(call, name, at: point, selection: view.mask?.selection)
+    }
+
+    /// Reads in a pessimistic transaction, once it has its lock.
+    private func getLocked(
+        _ call: Call, _ name: [UInt8], _ selector: ReadSelector, _ transaction: TransactionIdentifier,
+        selection: FieldSelection?
+    ) {
+        let body = { (service: FirestoreService<Call>, _: Void) throws in
+            let view = try service.documentName(name.byteSpan)
+            let point = try service.reader.readPoint(selector, inDatabase: view.databaseBytes)
+            try service.sendDocument(call, view, at: point, selection: selection)
+        }
+        store.lock(transaction, [name], completion: continuation(call, .getDocument, body))
     }
 
     /// Answers with the document of this name as it stands at a point.

@@ -18,8 +18,15 @@ extension FirestoreService {
         let database = try withParent(call, .listDocuments, message.parent) { (parent) throws(RequestError) in
             try self.database(parent.databaseBytes)
         }
-        let point = try reader.readPoint(message.consistency.selector(), in: database)
         let token = message.pageToken.isEmpty ? nil : try PageToken(message.pageToken)
+        try withReadPoint(call, .listDocuments, try message.consistency.selector(), in: database) { service, point in
+            try service.sendPage(call, message, after: token, at: point)
+        }
+    }
+
+    private func sendPage(
+        _ call: Call, _ message: ListDocumentsRequest, after token: PageToken?, at point: ReadPoint
+    ) throws {
         let size = Int(message.pageSize)
         let limit = size == 0 ? limits.listPageDocuments : min(size, limits.listPageDocuments)
         try succeed(call) { writer in

@@ -42,12 +42,30 @@ extension FirestoreService {
         _ body: @escaping (FirestoreService<Call>, ReadPoint, _ newTransaction: [UInt8]) throws -> Void
     ) throws {
         guard case .newTransaction(let options) = consistency else {
-            return try body(self, reader.readPoint(consistency.selector(), in: database), [])
+            return try withReadPoint(call, method, try consistency.selector(), in: database) { service, point in
+                try body(service, point, [])
+            }
         }
         beginTransaction(call, method, options, in: database) { service, transaction in
-            let point = try service.reader.readPoint(.transaction(transaction), in: database)
-            try body(service, point, transaction.bytes)
+            try service.withReadPoint(call, method, .transaction(transaction), in: database) { service, point in
+                try body(service, point, transaction.bytes)
+            }
         }
+    }
+
+    /// Fixes what a read sees. In a pessimistic transaction that is the newest state, so all that was committed before must be
+    /// visible first; the documents are locked as they are met.
+    func withReadPoint(
+        _ call: Call, _ method: Method, _ selector: ReadSelector, in database: DatabaseName,
+        _ body: @escaping (FirestoreService<Call>, ReadPoint) throws -> Void
+    ) throws {
+        guard case .transaction(let transaction) = selector, store.readsLock(in: transaction) else {
+            return try body(self, reader.readPoint(selector, in: database))
+        }
+        let locked = { (service: FirestoreService<Call>, _: Void) throws in
+            try body(service, service.reader.readPoint(selector, in: database))
+        }
+        store.lock(transaction, [], completion: continuation(call, method, locked))
     }
 
     func stream(_ call: Call, _ source: any ResponseSource) {

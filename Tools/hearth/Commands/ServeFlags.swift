@@ -1,5 +1,6 @@
 // The flags of `hearth serve`, and the configuration that they make. docs/operations.md lists them too.
 
+import DocumentModel
 import DocumentStore
 import Gateway
 import Glibc
@@ -110,6 +111,19 @@ enum ServeFlags {
     static let transactionReads = Flag(
         "max-transaction-reads", "N", default: 100_000, in: 1...100_000_000,
         help: "Documents and ranges that one transaction may read.")
+    static let concurrencyMode = Flag(
+        "concurrency-mode", "MODE", default: "optimistic",
+        help: "How transactions run that ask for nothing else: optimistic or pessimistic."
+    ) { concurrencyModes[$0] == nil ? "optimistic or pessimistic" : nil }
+    static let lockWait = Flag(
+        "lock-wait", "TIME", default: TimeSpan.seconds(15),
+        help: "How long a commit waits for the locks of others: a transaction's is then ABORTED, a plain one goes on.")
+    static let lockIdle = Flag(
+        "lock-idle", "TIME", default: TimeSpan.seconds(10),
+        help: "Silence after which a transaction loses locks that are in somebody's way.")
+    static let shareLocks = Flag(
+        "max-locks", "N", default: 1_000_000, in: 1...1_000_000_000,
+        help: "Locks of all pessimistic transactions together; further reads take none.")
     static let databases = Flag(
         "max-databases", "N", default: 100_000, in: 1...4_000_000_000, help: "Databases in the data directory.")
 
@@ -155,10 +169,14 @@ enum ServeFlags {
             heading: "Commits and transactions",
             flags: [
                 queuedRequests, queuedBytes, groupBytes, transactions, transactionTime, transactionIdle, transactionReads,
-                databases,
+                concurrencyMode, lockWait, lockIdle, shareLocks, databases,
             ]),
         FlagGroup(heading: "Storage", flags: [retention, overlayBytes, logSegment, mapBytes]),
         FlagGroup(heading: "Running", flags: [drainTime, logLevel, figuresInterval]),
+    ]
+
+    private static let concurrencyModes: [String: TransactionOptions.ConcurrencyMode] = [
+        "optimistic": .optimistic, "pessimistic": .pessimistic,
     ]
 
     private static let mebibytes16 = ByteCount.mebibytes(16)
@@ -189,6 +207,10 @@ extension ServeFlags {
         store.transactionLifetimeMilliseconds = UInt64(arguments[transactionTime].milliseconds)
         store.transactionIdleMilliseconds = UInt64(arguments[transactionIdle].milliseconds)
         store.transactionReadsMaximum = arguments[transactionReads]
+        store.concurrencyMode = concurrencyModes[arguments[concurrencyMode]] ?? .optimistic
+        store.lockWaitMilliseconds = UInt64(arguments[lockWait].milliseconds)
+        store.lockIdleMilliseconds = UInt64(arguments[lockIdle].milliseconds)
+        store.shareLocksMaximum = arguments[shareLocks]
         store.databasesMaximum = arguments[databases]
         store.engine.retentionMicroseconds = UInt64(arguments[retention].milliseconds) * 1_000
         store.engine.overlayBytesMax = arguments[overlayBytes].bytes

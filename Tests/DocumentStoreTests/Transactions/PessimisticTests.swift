@@ -1,0 +1,254 @@
+// Pessimistic transactions: who waits for whom, who wins, and that nobody waits for ever.
+
+import DocumentModel
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Pessimistic transactions")
+struct PessimisticTests {
+    /// A commit that was submitted and may not be answered yet.
+    private final class Submitted: Sendable {
+        private let result = Mutex<Result<CommitResult, RequestError>?>(nil)
+
+        init(_ harness: StoreHarness, _ writes: [StepWrite], _ transaction: TransactionIdentifier? = nil) throws {
+            let list = try harness.list(writes)
+            harness.store.commit(CommitRequest(writes: list, transaction: transaction)) { [self] outcome in
+                result.withLock { $0 = outcome }
+            }
+        }
+
+        var isAnswered: Bool { result.withLock { $0 != nil } }
+
+        /// The failure, or nil when it succeeded; waits for the answer.
+        func failure() async -> StatusCode? {
+            while true {
+                if let outcome = result.withLock({ $0 }) {
+                    if case .failure(let error) = outcome { return error.code }
+                    return nil
+                }
+                await Task.yield()
+            }
+        }
+    }
+
+    private func begin(_ harness: StoreHarness, retrying: TransactionIdentifier? = nil) async throws -> TransactionIdentifier {
+        try await harness.begin(.readWrite(retryTransaction: retrying?.bytes ?? [], concurrency: .pessimistic))
+    }
+
+    private func read(
+        _ harness: StoreHarness, _ path: String, _ transaction: TransactionIdentifier
+    ) async throws -> Int64? {
+        try await lock(harness, [path], transaction)
+        return try harness.integer(path, "n", .transaction(transaction))
+    }
+
+    private func lock(_ harness: StoreHarness, _ paths: [String], _ transaction: TransactionIdentifier) async throws {
+        #expect(harness.store.readsLock(in: transaction))
+        try await withCheckedContinuation { continuation in
+            harness.store.lock(transaction, paths.map { Array(harness.name($0).utf8) }) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    /// Returns when everything submitted before has been decided or parked.
+    private func settle(_ harness: StoreHarness) async throws {
+        try await harness.commit([.set("elsewhere/x", fields(0))])
+    }
+
+    @Test("A plain write waits for a reader of the document, found or missing", arguments: ["c/a", "c/missing"])
+    func writerWaits(path: String) async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1))])
+        let transaction = try await begin(harness)
+        let seen = try await read(harness, path, transaction)
+        let plain = try Submitted(harness, [.set(path, fields(7))])
+        try await settle(harness)
+        #expect(!plain.isAnswered)
+        #expect(try harness.integer(path) == seen)
+        try await harness.commit([.set(path, fields(2))], transaction: transaction)
+        #expect(await plain.failure() == nil)
+        #expect(try harness.integer(path) == 7)
+        try harness.finish()
+    }
+
+    @Test("A rollback lets the writers go on")
+    func rollback() async throws {
+        let harness = try StoreHarness()
+        let transaction = try await begin(harness)
+        _ = try await read(harness, "c/a", transaction)
+        let plain = try Submitted(harness, [.set("c/a", fields(7))])
+        try await settle(harness)
+        #expect(!plain.isAnswered)
+        harness.store.rollback(transaction)
+        #expect(await plain.failure() == nil)
+        try harness.finish()
+    }
+
+    @Test("A query locks what it returns and nothing else")
+    func queryLocks() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(2))])
+        let transaction = try await begin(harness)
+        try await lock(harness, [], transaction)
+        let onlyOnes: DocumentFilter = { _, bytes in (try? MapValue(documentBytes: bytes))?["n"] == .integer(1) }
+        _ = try harness.ids("c", .all, .transaction(transaction), matching: onlyOnes)
+        let met = try Submitted(harness, [.set("c/a", fields(5))])
+        let unmet = try Submitted(harness, [.set("c/b", fields(5))])
+        #expect(await unmet.failure() == nil)
+        #expect(!met.isAnswered)
+        try await harness.commit([.set("d/x", fields(1))], transaction: transaction)
+        #expect(await met.failure() == nil)
+        try harness.finish()
+    }
+
+    @Test("Of two that read and write one document the older wins, whoever commits first", arguments: [true, false])
+    func twoReaders(olderFirst: Bool) async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1))])
+        let (older, younger) = (try await begin(harness), try await begin(harness))
+        _ = try await read(harness, "c/a", older)
+        _ = try await read(harness, "c/a", younger)
+        let order = olderFirst ? [older, younger] : [younger, older]
+        let commits = try order.map { try Submitted(harness, [.set("c/a", fields(Int64($0.number)))], $0) }
+        let outcomes = [await commits[0].failure(), await commits[1].failure()]
+        #expect(outcomes == (olderFirst ? [nil, .aborted] : [.aborted, nil]))
+        #expect(try harness.integer("c/a") == Int64(older.number))
+        try harness.finish()
+    }
+
+    @Test("Three that wait for each other in a circle: the youngest is aborted, the others commit")
+    func circle() async throws {
+        let harness = try StoreHarness()
+        var transactions: [TransactionIdentifier] = []
+        for name in ["a", "b", "c"] {
+            let transaction = try await begin(harness)
+            _ = try await read(harness, "c/\(name)", transaction)
+            transactions.append(transaction)
+        }
+        let commits = try zip(transactions, ["b", "c", "a"]).map { transaction, name in
+            try Submitted(harness, [.set("c/\(name)", fields(1))], transaction)
+        }
+        #expect(await commits[2].failure() == .aborted)
+        #expect(await commits[0].failure() == nil)
+        #expect(await commits[1].failure() == nil)
+        try harness.finish()
+    }
+
+    @Test("A waiting writer goes before readers that come later, which then see what it wrote")
+    func fifo() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1))])
+        let first = try await begin(harness)
+        _ = try await read(harness, "c/a", first)
+        let plain = try Submitted(harness, [.set("c/a", fields(2))])
+        try await settle(harness)
+        let second = try await begin(harness)
+        async let seen = read(harness, "c/a", second)
+        try await settle(harness)
+        #expect(!plain.isAnswered)
+        try await harness.commit([], transaction: first)
+        #expect(try await seen == 2)
+        try await harness.commit([.set("c/a", fields(3))], transaction: second)
+        #expect(await plain.failure() == nil)
+        #expect(try harness.integer("c/a") == 3)
+        try harness.finish()
+    }
+
+    @Test("Each read sees the newest state, and what it saw cannot change")
+    func newest() async throws {
+        let harness = try StoreHarness()
+        let transaction = try await begin(harness)
+        #expect(try await read(harness, "c/a", transaction) == nil)
+        try await harness.commit([.set("c/b", fields(5))])
+        #expect(try await read(harness, "c/b", transaction) == 5)
+        try await harness.commit([.set("c/x", fields(1))], transaction: transaction)
+        try harness.finish()
+    }
+
+    @Test("A phantom still aborts")
+    func phantom() async throws {
+        let harness = try StoreHarness()
+        let transaction = try await begin(harness)
+        try await lock(harness, [], transaction)
+        _ = try harness.ids("c", .all, .transaction(transaction))
+        try await harness.commit([.set("c/new", fields(5))])
+        #expect(try await harness.failure([.set("d/x", fields(1))], transaction: transaction)?.code == .aborted)
+        try harness.finish()
+    }
+
+    @Test("Locks of a silent reader lapse: the writer goes on, the reader is aborted")
+    func idle() async throws {
+        let harness = try StoreHarness()
+        let transaction = try await begin(harness)
+        _ = try await read(harness, "c/a", transaction)
+        let plain = try Submitted(harness, [.set("c/a", fields(2))])
+        try await settle(harness)
+        #expect(!plain.isAnswered)
+        while !plain.isAnswered {
+            harness.clock.advance(milliseconds: 500)
+            harness.store.noticeTime()
+            await Task.yield()
+        }
+        #expect(await plain.failure() == nil)
+        #expect(try await harness.failure([.set("c/b", fields(1))], transaction: transaction)?.code == .aborted)
+        try harness.finish()
+    }
+
+    @Test("A reader that stays busy: after the longest wait a transaction is aborted and a plain write goes on")
+    func longWait() async throws {
+        let harness = try StoreHarness()
+        let reader = try await begin(harness)
+        _ = try await read(harness, "c/a", reader)
+        let other = try await begin(harness)
+        let commit = try Submitted(harness, [.set("c/a", fields(1))], other)
+        let plain = try Submitted(harness, [.set("c/a", fields(2))])
+        try await settle(harness)
+        #expect(!commit.isAnswered && !plain.isAnswered)
+        while !plain.isAnswered || !commit.isAnswered {
+            harness.clock.advance(milliseconds: 500)
+            _ = try harness.get("c/z", .transaction(reader))
+            harness.store.noticeTime()
+            await Task.yield()
+        }
+        #expect(await commit.failure() == .aborted)
+        #expect(await plain.failure() == nil)
+        #expect(try await harness.failure([.set("c/b", fields(1))], transaction: reader)?.code == .aborted)
+        try harness.finish()
+    }
+
+    @Test(
+        "N clients that increment one document all finish within five attempts, naming their first attempt each time",
+        arguments: [TransactionOptions.ConcurrencyMode.optimistic, .pessimistic], [4, 32])
+    func increments(mode: TransactionOptions.ConcurrencyMode, clients: Int) async throws {
+        let harness = try StoreHarness { $0.clock = SystemClock() }
+        try await harness.commit([.set("c/counter", fields(0))])
+        let each = 10
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<clients {
+                group.addTask {
+                    for _ in 0..<each {
+                        var first: [UInt8] = []
+                        for attempt in 1... {
+                            let transaction = try await harness.begin(
+                                .readWrite(retryTransaction: first, concurrency: mode))
+                            if first.isEmpty { first = transaction.bytes }
+                            if mode == .pessimistic { try await lock(harness, ["c/counter"], transaction) }
+                            let value = try #require(try harness.integer("c/counter", "n", .transaction(transaction)))
+                            let failure = try await harness.failure(
+                                [.set("c/counter", fields(value + 1))], transaction: transaction)
+                            if failure == nil { break }
+                            #expect(failure?.code == .aborted)
+                            #expect(attempt < 5)
+                            if attempt >= 5 { return }
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try harness.integer("c/counter") == Int64(clients * each))
+        try harness.finish()
+    }
+}
