@@ -21,6 +21,7 @@ package final class DocumentStore: Sendable {
     let versions: VersionClock
     let databases: DatabaseDirectory
     let transactions: TransactionTable
+    let indexState = SharedIndexState()
     private let queue: CommitQueue
     private let counters = StoreCounters()
     /// The commit thread; nil once it has been joined.
@@ -47,14 +48,15 @@ package final class DocumentStore: Sendable {
             requestsMaximum: configuration.queuedRequestsMaximum, bytesMaximum: configuration.queuedBytesMaximum)
         let pipeline = try CommitPipeline(
             configuration: configuration, engine: engine, versions: versions, databases: databases,
-            transactions: transactions, queue: queue, counters: counters, sessions: recovery.sessions)
+            transactions: transactions, queue: queue, counters: counters, sessions: recovery.sessions,
+            indexState: indexState)
         commitThread = Mutex(try WorkerThread.start { pipeline.run() })
     }
 
     private static func engineOptions(_ configuration: StoreConfiguration) -> EngineOptions {
         var options = configuration.engine
         options.latestOnlySpaces = [
-            KeySpace.meta.rawValue, KeySpace.catalogue.rawValue, KeySpace.sessions.rawValue,
+            KeySpace.meta.rawValue, KeySpace.catalogue.rawValue, KeySpace.sessions.rawValue, KeySpace.fields.rawValue,
         ]
         options.groupBytesMax = min(configuration.groupBytesMaximum, EngineLimits.groupBytesMax / 4)
         options.clock = { configuration.clock.nowMicroseconds }

@@ -74,6 +74,13 @@ package struct StoreConfiguration: Sendable {
     /// Databases that may come to be in this store; the next is refused with `RESOURCE_EXHAUSTED`.
     package var databasesMaximum = 100_000
 
+    /// Whether every field is indexed as it is written. Turned off, entries are given up; turned on again, they are made anew in
+    /// the background.
+    package var indexesAutomatically = true
+
+    /// Index entries that one document may have; a write of one with more is refused with `INVALID_ARGUMENT`.
+    package var indexEntriesPerDocumentMaximum = 40_000
+
     /// Settings of the storage engine. Its clock, its group size and the key spaces without history are the store's to set.
     package var engine = EngineOptions()
 

@@ -28,7 +28,18 @@ package enum ValueKey {
     /// turns the order around.
     package static func append(wireValue: RawSpan, descending: Bool = false, into writer: inout WireWriter) {
         let start = writer.count
-        append(wireValue, into: &writer, depth: 0)
+        append(wireValue, into: &writer, depth: 0, end: .max)
+        if descending { writer.invertBits(from: start) }
+    }
+
+    /// Appends the first bytes of a value's key: all of it if it has less than `bytesMax`, else exactly so many. The work is
+    /// bounded by `bytesMax`, however long the value is.
+    package static func appendPrefix(
+        wireValue: RawSpan, bytesMax: Int, descending: Bool = false, into writer: inout WireWriter
+    ) {
+        let start = writer.count
+        append(wireValue, into: &writer, depth: 0, end: start + bytesMax)
+        if writer.count > start + bytesMax { writer.truncate(to: start + bytesMax) }
         if descending { writer.invertBits(from: start) }
     }
 
@@ -49,7 +60,8 @@ package enum ValueKey {
         return key.copyBytes()
     }
 
-    private static func append(_ bytes: RawSpan, into writer: inout WireWriter, depth: Int) {
+    /// - Parameter end: the writer's count from which on nothing more is needed.
+    private static func append(_ bytes: RawSpan, into writer: inout WireWriter, depth: Int, end: Int) {
         // Validated values do not nest deeper; the bound only keeps hostile bytes from the stack.
         guard depth <= Limits.nestingDepth + 1, let value = WireValue(bytes) else { return }
         if value.isNaN { return writer.append(byte: notANumber) }
@@ -60,7 +72,10 @@ package enum ValueKey {
         case .number:
             if let number = value.number { KeyEncoding.append(number: number, into: &writer) }
         case .timestamp: KeyEncoding.append(integer: value.timestamp?.microseconds ?? 0, into: &writer)
-        case .string, .bytes: KeyEncoding.append(escaped: value.payload, into: &writer)
+        case .string, .bytes:
+            // Each byte gives one at least.
+            let needed = max(0, min(value.payload.byteCount, end - writer.count))
+            KeyEncoding.append(escaped: value.payload.extracting(first: needed), into: &writer)
         case .reference: append(name: value.payload, into: &writer)
         case .geoPoint:
             let point = value.geoPoint ?? GeoPointValue(latitude: 0, longitude: 0)
@@ -68,19 +83,23 @@ package enum ValueKey {
             KeyEncoding.append(number: .double(point.longitude), into: &writer)
         case .array:
             var elements = ArrayElements(value.payload)
-            while let element = elements.next() { append(element, into: &writer, depth: depth + 1) }
+            while writer.count < end, let element = elements.next() {
+                append(element, into: &writer, depth: depth + 1, end: end)
+            }
             writer.append(byte: KeyEncoding.terminator)
         case .vector:
             let dimension = VectorBytes.dimension(mapEntries: value.payload)
             writer.append(bigEndian: UInt16(clamping: dimension))
             var elements = VectorBytes.elements(mapEntries: value.payload)
-            while let element = elements.next() { append(element, into: &writer, depth: depth + 1) }
+            while writer.count < end, let element = elements.next() {
+                append(element, into: &writer, depth: depth + 1, end: end)
+            }
         case .map:
             var entries = MapEntries(value.payload)
-            while let entry = entries.next() {
+            while writer.count < end, let entry = entries.next() {
                 writer.append(byte: TypeClass.string.rawValue)
                 KeyEncoding.append(escaped: entry.key, into: &writer)
-                append(entry.value, into: &writer, depth: depth + 1)
+                append(entry.value, into: &writer, depth: depth + 1, end: end)
             }
             writer.append(byte: KeyEncoding.terminator)
         }

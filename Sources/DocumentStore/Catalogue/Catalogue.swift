@@ -4,7 +4,7 @@
 //     01 | 'n'                              ->    | the next number, varint |
 //
 // A collection's number is given when its first document comes and stays its own for ever, also while it is empty: index
-// keys of later versions of this program will carry it.
+// keys carry it. Numbers are given in the order of commits that succeed, so that recovery gives the same.
 //
 // The commit thread keeps the entries it has used in memory, adjusts them there and writes each changed one once for a whole
 // group of commits. At recovery the counts follow from the log, which says of every document whether it was new.
@@ -34,7 +34,11 @@ struct Catalogue: ~Copyable {
     private var changed: [Int] = []
     /// What the commit being made has done.
     private var adjustments: [Adjustment] = []
+    /// Entries that the commit being made has numbered.
+    private var numbered: [Int] = []
     private var nextNumber: UInt64?
+    /// The counter as it was stored last.
+    private var storedNumber: UInt64?
     private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
     private var value = WireWriter(capacity: 64)
 
@@ -46,17 +50,31 @@ struct Catalogue: ~Copyable {
     /// Starts a commit.
     mutating func beginCommit() {
         adjustments.removeAll(keepingCapacity: true)
+        numbered.removeAll(keepingCapacity: true)
     }
 
-    /// Takes note that the commit adds or removes a document.
+    /// Takes note that the commit adds, changes or removes a document.
     ///
     /// - Parameters:
     ///   - collection: the document key up to and including the collection path.
     ///   - path: the document's relative path.
+    ///   - delta: documents more: 1, 0 or -1.
+    /// - Returns: the collection's number.
     mutating func adjust(
         _ collection: RawSpan, path: RawSpan, by delta: Int, latest: LatestReader
-    ) throws(StorageError) {
+    ) throws(StorageError) -> UInt64 {
         let position = try position(of: collection, path: path, latest: latest)
+        if entries[position].number == 0 {
+            let number = try nextCollectionNumber(latest)
+            entries[position].number = number
+            nextNumber = number + 1
+            numbered.append(position)
+        }
+        if delta != 0 { note(delta, at: position) }
+        return entries[position].number
+    }
+
+    private mutating func note(_ delta: Int, at position: Int) {
         entries[position].count += delta
         // Runs of writes to one collection make one adjustment.
         if let last = adjustments.last, last.entry == position {
@@ -70,6 +88,9 @@ struct Catalogue: ~Copyable {
     mutating func rollBackCommit() {
         for adjustment in adjustments { entries[adjustment.entry].count -= adjustment.delta }
         adjustments.removeAll(keepingCapacity: true)
+        for position in numbered { entries[position].number = 0 }
+        if let number = nextNumber { nextNumber = number - UInt64(numbered.count) }
+        numbered.removeAll(keepingCapacity: true)
     }
 
     /// The commit is staged.
@@ -86,13 +107,7 @@ struct Catalogue: ~Copyable {
     /// Puts every entry changed since the last time, and forgets the cache when it has become large.
     mutating func writeChanges(into batch: inout MutationBatch, latest: LatestReader) throws(StorageError) {
         if changed.isEmpty { return }
-        var next = try nextCollectionNumber(latest)
-        let first = next
         for position in changed {
-            if entries[position].number == 0 {
-                entries[position].number = next
-                next += 1
-            }
             entries[position].isChanged = false
             writeKey(of: position)
             value.reset()
@@ -102,11 +117,11 @@ struct Catalogue: ~Copyable {
             batch.put(key: key.bytes, value: value.bytes)
         }
         changed.removeAll(keepingCapacity: true)
-        if next != first {
-            nextNumber = next
+        if let nextNumber, nextNumber != storedNumber {
+            storedNumber = nextNumber
             Catalogue.writeCounterKey(into: &key)
             value.reset()
-            value.appendVarint(next)
+            value.appendVarint(nextNumber)
             batch.put(key: key.bytes, value: value.bytes)
         }
     }
@@ -149,6 +164,7 @@ struct Catalogue: ~Copyable {
         if let stored = try latest.value(forKey: key.bytes) {
             var reader = WireReader(stored.bytes)
             if let number = try? reader.varint() { next = number }
+            storedNumber = next
         }
         nextNumber = next
         return next

@@ -15,8 +15,8 @@ struct CommitBuilder: ~Copyable {
     private var tools = CommitTools()
     private(set) var draft: CommitDraft
 
-    init(changes: consuming RecentChanges) {
-        draft = CommitDraft(changes: changes)
+    init(changes: consuming RecentChanges, indexes: consuming IndexMaintenance, entriesMax: Int) {
+        draft = CommitDraft(changes: changes, indexes: indexes, entriesMax: entriesMax)
     }
 
     /// Starts a commit.
@@ -29,7 +29,7 @@ struct CommitBuilder: ~Copyable {
     mutating func rollBack() { draft.rollBack() }
 
     /// The commit is staged: the books keep it.
-    mutating func keep() { draft.catalogue.keepCommit() }
+    mutating func keep() { draft.keep() }
 
     /// Applies a write to the document as it is now.
     ///
@@ -58,11 +58,11 @@ struct CommitBuilder: ~Copyable {
             (outcome, existed) = try tools.apply(write, of: list, toStored: path, latest: latest, at: draft.version)
         }
         if outcome.effect == .none { return outcome.result }
+        if outcome.effect == .put { try draft.checkEntries(of: tools.application.newFields(of: write, in: list)) }
         let delta = outcome.effect == .put ? (existed ? 0 : 1) : -1
-        if delta != 0 {
-            let collection = tools.key.bytes.extracting(0..<parts.collectionByteCount)
-            try draft.adjustCatalogue(collection, path: path, by: delta, latest: latest)
-        }
+        let collection = try draft.adjustCatalogue(
+            tools.key.bytes.extracting(0..<parts.collectionByteCount), path: path, by: delta, latest: latest)
+        let id = (parts.collectionByteCount + 1)..<tools.key.count
         if outcome.effect == .put {
             let isNew = outcome.createMicroseconds == draft.version.microseconds
             StoredRecord.writeHeader(
@@ -71,8 +71,16 @@ struct CommitBuilder: ~Copyable {
             draft.put(
                 key: tools.key.bytes, path: path, existed: existed, createMicroseconds: outcome.createMicroseconds,
                 header: tools.header.bytes, fields: tools.application.newFields(of: write, in: list))
+            try draft.index(
+                IndexedDocument(
+                    database: draft.database, collection: collection, idSegment: tools.key.bytes.extracting(id)),
+                from: tools.oldFields.bytes, to: tools.application.newFields(of: write, in: list))
         } else {
             draft.delete(key: tools.key.bytes, path: path)
+            try draft.index(
+                IndexedDocument(
+                    database: draft.database, collection: collection, idSegment: tools.key.bytes.extracting(id)),
+                from: tools.oldFields.bytes, to: path.extracting(0..<0))
         }
         if !isAlone { draft.remember(tools.key.bytes, hash: hash, outcome) }
         return outcome.result
@@ -100,12 +108,33 @@ struct CommitBuilder: ~Copyable {
         CommitBuilder.put(tools, into: &draft)
     }
 
-    /// Puts every catalogue entry changed since the last time.
-    mutating func writeCatalogue(into batch: inout MutationBatch, latest: LatestReader) throws(StorageError) {
+    /// Puts every catalogue entry changed and every field numbered since the last time.
+    mutating func writeBooks(into batch: inout MutationBatch, latest: LatestReader) throws(StorageError) {
         try draft.catalogue.writeChanges(into: &batch, latest: latest)
+        draft.indexes.derivation.fields.writeChanges(into: &batch)
     }
 
-    mutating func trim() { draft.catalogue.trim() }
+    mutating func trim() {
+        draft.catalogue.trim()
+        draft.indexes.derivation.fields.trim()
+    }
+
+    // MARK: Indexes
+
+    /// Begins a commit that is a step in the making of indexes: a change of state if `isWanted` asks for one, else the next step
+    /// of a build. Its record and mutations are the draft's; `keep` and `rollBack` end it as they do any commit.
+    /// - Returns: the state after it; nil when there is nothing to do.
+    mutating func beginIndexStep(
+        version: CommitVersion, isWanted: Bool, record: inout WireWriter
+    ) throws(StorageError) -> IndexState? {
+        try draft.beginIndexStep(version: version, isWanted: isWanted, record: &record)
+    }
+
+    /// The step that was begun could not be staged.
+    mutating func rollBackIndexStep() {
+        draft.rollBack()
+        draft.indexes.leave()
+    }
 }
 
 /// What is needed to compute a write, and nothing of its outcome.
@@ -114,18 +143,22 @@ private struct CommitTools: ~Copyable {
     /// The key of the document being written.
     var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
     var header = WireWriter(capacity: 64)
+    /// The fields of the document before the write; empty if there was none.
+    var oldFields = WireWriter(capacity: 1024)
 
     /// Applies a write to a document that an earlier write of the commit left.
     mutating func apply(
         _ write: Write, of list: borrowing WriteList, toWritten state: CommitDraft.WrittenState, record: RawSpan,
         at version: CommitVersion
     ) throws(RequestError) -> WriteOutcome {
+        oldFields.reset(keeping: 1 << 20)
         if !state.exists {
             return try application.apply(write, of: list, to: nil, commitMicroseconds: version.microseconds)
         }
         let view = StoredDocumentView(
             createMicroseconds: state.createMicroseconds, updateMicroseconds: version.microseconds,
             fields: record.extracting(state.fields))
+        oldFields.append(view.fields)
         return try application.apply(write, of: list, to: view, commitMicroseconds: version.microseconds)
     }
 
@@ -136,6 +169,7 @@ private struct CommitTools: ~Copyable {
     ) throws(RequestError) -> (WriteOutcome, existed: Bool) {
         let stored: StoredValue?
         do throws(StorageError) { stored = try latest.value(forKey: key.bytes) } catch { throw RequestError(error) }
+        oldFields.reset(keeping: 1 << 20)
         guard let stored else {
             return (
                 try application.apply(write, of: list, to: nil, commitMicroseconds: version.microseconds), false
@@ -147,6 +181,7 @@ private struct CommitTools: ~Copyable {
         let view = StoredDocumentView(
             createMicroseconds: document.createMicroseconds, updateMicroseconds: document.updateMicroseconds,
             fields: document.fields)
+        oldFields.append(view.fields)
         return (try application.apply(write, of: list, to: view, commitMicroseconds: version.microseconds), true)
     }
 }
@@ -159,6 +194,8 @@ struct CommitDraft: ~Copyable {
     fileprivate(set) var record = LogRecordWriter()
     fileprivate(set) var catalogue = Catalogue()
     fileprivate(set) var changes: RecentChanges
+    fileprivate(set) var indexes: IndexMaintenance
+    private let entriesMax: Int
     /// Documents changed.
     private(set) var documentsWritten: UInt64 = 0
 
@@ -177,8 +214,10 @@ struct CommitDraft: ~Copyable {
         var fields: Range<Int>
     }
 
-    fileprivate init(changes: consuming RecentChanges) {
+    fileprivate init(changes: consuming RecentChanges, indexes: consuming IndexMaintenance, entriesMax: Int) {
         self.changes = changes
+        self.indexes = indexes
+        self.entriesMax = entriesMax
     }
 
     fileprivate mutating func begin(version: CommitVersion, database: UInt32, newDatabaseName: DatabaseName?) {
@@ -187,6 +226,7 @@ struct CommitDraft: ~Copyable {
         mutations.removeAll()
         record.begin(database: database, newDatabaseName: newDatabaseName)
         catalogue.beginCommit()
+        indexes.derivation.fields.beginCommit()
         changes.beginCommit()
         written.removeAll()
         states.removeAll(keepingCapacity: true)
@@ -195,7 +235,13 @@ struct CommitDraft: ~Copyable {
 
     fileprivate mutating func rollBack() {
         catalogue.rollBackCommit()
+        indexes.derivation.fields.rollBackCommit()
         changes.rollBack(version: version.microseconds)
+    }
+
+    fileprivate mutating func keep() {
+        catalogue.keepCommit()
+        indexes.derivation.fields.keepCommit()
     }
 
     /// Whether the commit changes nothing.
@@ -215,12 +261,47 @@ struct CommitDraft: ~Copyable {
 
     fileprivate mutating func adjustCatalogue(
         _ collection: RawSpan, path: RawSpan, by delta: Int, latest: LatestReader
-    ) throws(RequestError) {
+    ) throws(RequestError) -> UInt64 {
         do throws(StorageError) {
-            try catalogue.adjust(collection, path: path, by: delta, latest: latest)
+            return try catalogue.adjust(collection, path: path, by: delta, latest: latest)
         } catch {
             throw RequestError(error)
         }
+    }
+
+    /// - Throws: `INVALID_ARGUMENT` if the document would have more index entries than are allowed.
+    fileprivate func checkEntries(of fields: RawSpan) throws(RequestError) {
+        if indexes.state.isKept, IndexedValue.exceeds(entriesMax: entriesMax, fields: fields) {
+            throw .invalidArgument("too many index entries for entity: a document may have \(entriesMax)")
+        }
+    }
+
+    /// Brings the index entries of a written document up to date.
+    fileprivate mutating func index(
+        _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan
+    ) throws(RequestError) {
+        if !indexes.state.isKept { return }
+        do throws(StorageError) {
+            try indexes.derivation.derive(document, from: old, to: new, into: &mutations)
+        } catch {
+            throw RequestError(error)
+        }
+    }
+
+    fileprivate mutating func beginIndexStep(
+        version: CommitVersion, isWanted: Bool, record: inout WireWriter
+    ) throws(StorageError) -> IndexState? {
+        begin(version: version, database: 0, newDatabaseName: nil)
+        if let state = try indexes.change(isWanted: isWanted) {
+            IndexStepRecord.write(from: [], to: [], state: state, into: &record)
+            indexes.enter(state, into: &mutations)
+            return state
+        }
+        guard indexes.state.hasWork else { return nil }
+        let step = try indexes.nextStep(version: version, catalogue: &catalogue, into: &mutations)
+        IndexStepRecord.write(from: step.from, to: step.to, state: step.next, into: &record)
+        indexes.enter(step.next, into: &mutations)
+        return step.next
     }
 
     fileprivate mutating func put(

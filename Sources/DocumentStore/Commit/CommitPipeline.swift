@@ -46,10 +46,13 @@ final class CommitPipeline {
     private var encodedResult = WireWriter(capacity: 256)
     private var slotKey = WireWriter(capacity: 32)
     private var chores = ChoreTimes()
+    private let indexState: SharedIndexState
+    private var indexRecord = WireWriter(capacity: 64)
 
     init(
         configuration: StoreConfiguration, engine: StorageEngine, versions: VersionClock, databases: DatabaseDirectory,
-        transactions: TransactionTable, queue: CommitQueue, counters: StoreCounters, sessions: SessionTable
+        transactions: TransactionTable, queue: CommitQueue, counters: StoreCounters, sessions: SessionTable,
+        indexState: SharedIndexState
     ) throws(StorageError) {
         self.configuration = configuration
         self.versions = versions
@@ -58,11 +61,15 @@ final class CommitPipeline {
         self.queue = queue
         self.counters = counters
         self.sessions = sessions
+        self.indexState = indexState
         writer = try engine.makeWriter()
         latest = writer.latest
         lastVersion = writer.lastVersion
+        let state = try IndexState.stored(latest)
+        indexState.set(state)
         builder = CommitBuilder(
-            changes: RecentChanges(maximum: configuration.recentChangesMaximum, since: writer.lastVersion.microseconds))
+            changes: RecentChanges(maximum: configuration.recentChangesMaximum, since: writer.lastVersion.microseconds),
+            indexes: IndexMaintenance(latest: latest, state: state), entriesMax: configuration.indexEntriesPerDocumentMaximum)
         validation = ReadValidation(
             latest: latest, history: try engine.makeReader(), rescanMaximum: configuration.rangeRescanMaximum)
         waiting = WaitingRoom(configuration: configuration)
@@ -77,6 +84,7 @@ final class CommitPipeline {
     /// Works until the queue is closed and empty.
     func run() {
         var taken: [QueuedRequest] = []
+        stageIndexStep()
         while queue.take(into: &taken, waitMilliseconds: patience) {
             for request in taken {
                 process(request)
@@ -86,6 +94,7 @@ final class CommitPipeline {
             requestsInGroup += taken.count
             taken.removeAll(keepingCapacity: true)
             doChores()
+            if indexState.current.hasWork { stageIndexStep() }
             if !isSyncing.isSet { seal(isLone: writer.stagedBytes < Self.inlineSyncBytesMax) }
         }
         finish()
@@ -93,6 +102,7 @@ final class CommitPipeline {
 
     /// How long to wait for requests when there are none.
     private var patience: Int {
+        if indexState.current.hasWork, !hasIndexFailure { return 0 }
         if !waiting.isEmpty { return ChoreTimes.leaseMilliseconds }
         if !isSyncing.isSet { writer.finishReading() }
         return ChoreTimes.idleMilliseconds
@@ -329,7 +339,7 @@ final class CommitPipeline {
     private func stageBooks() {
         books.removeAll()
         do throws(StorageError) {
-            try builder.writeCatalogue(into: &books, latest: latest)
+            try builder.writeBooks(into: &books, latest: latest)
             if sessions.hasTooMany || chores.isSessionSweepDue { sweepSessions() }
             if !books.isEmpty { try stageClockRecord(with: true) }
             builder.trim()
@@ -362,6 +372,35 @@ final class CommitPipeline {
     }
 
     private static let clockRecord = [LogRecord.clockKind]
+
+    // MARK: Indexes
+
+    /// The last step could not be staged; the next try comes with the chores.
+    private var hasIndexFailure = false
+
+    /// Takes the making of indexes one step further, as a commit of its own.
+    private func stageIndexStep() {
+        // A new store's first version is below every time that a clock could have told.
+        let isNew = lastVersion == .zero
+        let version = isNew ? CommitVersion(microseconds: 1) : versions.nextVersion(after: lastVersion)
+        hasIndexFailure = false
+        do throws(StorageError) {
+            let state = try builder.beginIndexStep(
+                version: version, isWanted: configuration.indexesAutomatically, record: &indexRecord)
+            guard let state else {
+                if !isNew { versions.returnVersion(version, last: lastVersion, wasTold: false) }
+                return
+            }
+            try writer.stage(version: version, record: indexRecord.bytes, mutations: builder.draft.mutations)
+            lastVersion = version
+            builder.keep()
+            indexState.set(state)
+        } catch {
+            builder.rollBackIndexStep()
+            if !isNew { versions.returnVersion(version, last: lastVersion, wasTold: false) }
+            hasIndexFailure = true
+        }
+    }
 
     // MARK: Chores
 

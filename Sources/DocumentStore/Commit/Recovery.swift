@@ -12,6 +12,8 @@ final class Recovery {
     private let nowMilliseconds: UInt64
 
     private var catalogue = Catalogue()
+    /// Made with the first record.
+    private var entries: EntryReplay?
     private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
     private var header = WireWriter(capacity: 64)
     private var isLoaded = false
@@ -33,26 +35,53 @@ final class Recovery {
         try loadIfNeeded(from: latest)
         var reader = try LogRecordReader(record)
         if reader.kind == LogRecord.clockKind { return }
+        if entries == nil {
+            entries = EntryReplay(IndexMaintenance(latest: latest, state: try IndexState.stored(latest)))
+        }
+        catalogue.beginCommit()
+        entries!.beginCommit()
+        if reader.kind == LogRecord.indexKind {
+            try entries!.repeatStep(record, catalogue: &catalogue, into: &mutations)
+            return try finish(&mutations, latest)
+        }
         if reader.newDatabaseName.byteCount > 0 {
             let name = try DatabaseName(reader.newDatabaseName)
             databases.markStored(name, number: reader.database)
             DatabaseDirectory.write(name, number: reader.database, key: &key, value: &header)
             Recovery.put(key, header, into: &mutations)
         }
-        catalogue.beginCommit()
         while let item = try reader.next() {
             if let identifier = item.identifier {
                 keepAnswer(to: identifier, encodedResult: item.payload)
                 Recovery.put(key, header, into: &mutations)
             } else {
-                try Recovery.derive(
+                let (parts, collection) = try Recovery.derive(
                     item, database: reader.database, version: version, into: &mutations, latest: latest, key: &key,
                     header: &header, catalogue: &catalogue)
+                try Recovery.index(
+                    item, in: record, key: key, parts, collection: collection, database: reader.database,
+                    entries: &entries!, into: &mutations, latest: latest)
             }
         }
+        try finish(&mutations, latest)
+    }
+
+    /// Puts what is kept once for a record here, and once for a group when commits are new.
+    private func finish(_ mutations: inout MutationBatch, _ latest: LatestReader) throws {
         catalogue.keepCommit()
         try catalogue.writeChanges(into: &mutations, latest: latest)
         catalogue.trim()
+        entries!.finish(into: &mutations)
+    }
+
+    private static func index(
+        _ item: borrowing LogItem, in record: RawSpan, key: borrowing WireWriter, _ parts: DocumentKey.Parts,
+        collection: UInt64, database: UInt32, entries: inout EntryReplay, into mutations: inout MutationBatch,
+        latest: LatestReader
+    ) throws {
+        try entries.derive(
+            item, in: record, key: key.bytes, parts, collection: collection, database: database, into: &mutations,
+            latest: latest)
     }
 
     private static func put(
@@ -64,23 +93,22 @@ final class Recovery {
     private static func derive(
         _ item: borrowing LogItem, database: UInt32, version: CommitVersion, into mutations: inout MutationBatch,
         latest: LatestReader, key: inout WireWriter, header: inout WireWriter, catalogue: inout Catalogue
-    ) throws {
+    ) throws -> (DocumentKey.Parts, collection: UInt64) {
         guard item.path.firstOffset(of: UInt8(ascii: "/")) ?? 0 > 0 else { throw LogRecord.Malformed(offset: 0) }
         let parts = DocumentKey.write(item.path, database: database, into: &key)
         let delta = item.kind == .created ? 1 : item.kind == .deleted ? -1 : 0
-        if delta != 0 {
-            try catalogue.adjust(
-                key.bytes.extracting(0..<parts.collectionByteCount), path: item.path, by: delta, latest: latest)
-        }
+        let collection = try catalogue.adjust(
+            key.bytes.extracting(0..<parts.collectionByteCount), path: item.path, by: delta, latest: latest)
         if item.kind == .deleted {
             mutations.delete(key: key.bytes)
-            return
+            return (parts, collection)
         }
         let isNew = item.kind == .created || item.createMicroseconds == version.microseconds
         StoredRecord.writeHeader(
             createMicroseconds: isNew ? nil : item.createMicroseconds, path: item.path, isCut: parts.isCut,
             into: &header)
         mutations.put(key: key.bytes, value: header.bytes, item.payload)
+        return (parts, collection)
     }
 
     /// Remembers an answer and writes its slot's key and value.

@@ -7,7 +7,8 @@ internal import KeyValueStore
 ///
 /// First the engine's part: format, log, order of the tree, history. Then the store is opened, which recovers its log, and every
 /// key is looked at: documents are canonical, within the limits and at the key their name has; catalogue counts are those
-/// of the documents; databases, counters and sessions can be read.
+/// of the documents; every document has its index entries, and there are no others; databases, counters and sessions can be
+/// read.
 package enum StoreCheck {
     /// What was found.
     package struct Report: Sendable {
@@ -18,6 +19,8 @@ package enum StoreCheck {
         package var documents = 0
         /// Bytes of all documents' fields.
         package var documentBytes = 0
+        /// Entries of the automatic indexes.
+        package var indexEntries = 0
         /// Remembered results of commits.
         package var rememberedResults = 0
         package var isClean: Bool { problems.isEmpty }
@@ -56,6 +59,7 @@ package enum StoreCheck {
         var cursor = try snapshot.cursor()
         while try cursor.next() {
             walk.visit(key: cursor.key, value: cursor.value, version: cursor.version, report: &report)
+            try walk.checkEntries(of: cursor.key, snapshot, &report)
         }
         walk.finish(&report)
         report.databases = store.databases.all.count
@@ -68,10 +72,15 @@ private struct StoreWalk: ~Copyable {
 
     /// Counts by the catalogue: collection prefixes without the space byte, to positions in `counts`.
     private var catalogue = ByteTable()
-    private var counts: [(catalogued: Int, found: Int, path: [UInt8])] = []
+    private var counts: [(catalogued: Int, found: Int, number: UInt64, path: [UInt8])] = []
     private var numbers: Set<UInt64> = []
     private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
     private var path = WireWriter(capacity: 256)
+    private var indexState = IndexState.off
+    private var derivation = IndexDerivation(KnownFieldNumbers())
+    /// Entries of the document visited last.
+    private var entries = EntryList()
+    private var entriesDue = 0
 
     init(databases: Set<UInt32>) {
         self.databases = databases
@@ -87,17 +96,57 @@ private struct StoreWalk: ~Copyable {
         case .sessions:
             report.rememberedResults += 1
             visitSession(key, value, &report)
+        case .fields: visitField(key, value, &report)
         case .documents: visitDocument(key, value, version, &report)
+        case .values, .elements: report.indexEntries += 1
         }
     }
 
-    private func visitMeta(_ key: RawSpan, _ value: RawSpan, _ report: inout StoreCheck.Report) {
+    /// Makes sure that the document visited last has its index entries.
+    mutating func checkEntries(
+        of key: RawSpan, _ snapshot: borrowing EngineSnapshot, _ report: inout StoreCheck.Report
+    ) throws(StorageError) {
+        entriesDue += entries.keys.count
+        for position in 0..<entries.keys.count {
+            self.key.reset()
+            entries.keys.appendKey(at: position, to: &self.key)
+            if try snapshot.value(forKey: self.key.bytes) == nil {
+                report.note("a document lacks an index entry: \(StoreWalk.hex(key)) lacks \(StoreWalk.hex(self.key.bytes))")
+            }
+        }
+        entries.keys.removeAll()
+    }
+
+    /// Derives the index entries that a document should have.
+    private mutating func deriveEntries(_ key: RawSpan, _ parts: DocumentKey.Parts, number: UInt64, fields: RawSpan) {
+        if indexState.phase != .complete { return }
+        let document = IndexedDocument(
+            database: DocumentKey.database(of: key), collection: number,
+            idSegment: key.extracting((parts.collectionByteCount + 1)..<key.byteCount))
+        // Its numbers come from the walk: nothing is read that could fail.
+        try? derivation.derive(document, from: fields.extracting(0..<0), to: fields, into: &entries)
+    }
+
+    private mutating func visitField(_ key: RawSpan, _ value: RawSpan, _ report: inout StoreCheck.Report) {
+        guard key.byteCount > KeyLayout.pathOffset, let number = try? FieldNumbers.read(value) else {
+            return report.note("the number of a field is damaged: \(StoreWalk.hex(key))")
+        }
+        derivation.fields.add(key, number: number)
+    }
+
+    private mutating func visitMeta(_ key: RawSpan, _ value: RawSpan, _ report: inout StoreCheck.Report) {
         switch key[byteAt: 1] {
         case UInt8(ascii: "d"):
             if DatabaseDirectory.read(value: value) == nil { report.note("a database's entry is damaged") }
-        case UInt8(ascii: "n"):
+        case UInt8(ascii: "n"), UInt8(ascii: "f"):
             var reader = WireReader(value)
-            if (try? reader.varint()) == nil { report.note("the counter of collections is damaged") }
+            if (try? reader.varint()) == nil { report.note("a counter of collections or fields is damaged") }
+        case UInt8(ascii: "i"):
+            if let state = IndexState(value) {
+                indexState = state
+            } else {
+                report.note("the state of the indexes is damaged")
+            }
         default: report.note("a key of the store's books is not known: \(StoreWalk.hex(key))")
         }
     }
@@ -121,7 +170,7 @@ private struct StoreWalk: ~Copyable {
             report.note("a catalogue entry is of an unknown database: \(StoreWalk.hex(key))")
         }
         catalogue.set(key.extracting(1..<key.byteCount), to: counts.count)
-        counts.append((catalogued: entry.count, found: 0, path: [UInt8](copying: key)))
+        counts.append((catalogued: entry.count, found: 0, number: entry.number, path: [UInt8](copying: key)))
     }
 
     private mutating func visitDocument(
@@ -135,6 +184,7 @@ private struct StoreWalk: ~Copyable {
         let collection = key.extracting(1..<parts.collectionByteCount)
         if let position = catalogue.value(of: collection) {
             counts[position].found += 1
+            deriveEntries(key, parts, number: counts[position].number, fields: record.fields)
         } else {
             report.note("a document's collection is not in the catalogue: \(StoreWalk.hex(key))")
         }
@@ -173,6 +223,9 @@ private struct StoreWalk: ~Copyable {
     }
 
     func finish(_ report: inout StoreCheck.Report) {
+        if indexState.phase == .complete, entriesDue != report.indexEntries {
+            report.note("there are \(report.indexEntries) index entries where the documents have \(entriesDue)")
+        }
         for count in counts where count.catalogued != count.found {
             report.note(
                 "the catalogue counts \(count.catalogued) documents where there are \(count.found): "
@@ -187,5 +240,26 @@ private struct StoreWalk: ~Copyable {
             text += digits.count == 1 ? "0" + digits : digits
         }
         return text
+    }
+}
+
+/// The entries of one document, each once.
+private struct EntryList: IndexEntrySink, ~Copyable {
+    var keys = ByteTable()
+
+    mutating func put(entry key: RawSpan) { keys.set(key, to: 0) }
+    mutating func remove(entry key: RawSpan) {}
+}
+
+/// The numbers of fields that were found in the store; a field without one has 0, which no entry has.
+private struct KnownFieldNumbers: FieldNumbering, ~Copyable {
+    private var numbers = ByteTable()
+    private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+
+    mutating func add(_ key: RawSpan, number: UInt64) { numbers.set(key, to: Int(truncatingIfNeeded: number)) }
+
+    mutating func number(of name: RawSpan, under parent: UInt64, database: UInt32) -> UInt64 {
+        FieldNumbers.writeKey(name, under: parent, database: database, into: &key)
+        return UInt64(numbers.value(of: key.bytes) ?? 0)
     }
 }

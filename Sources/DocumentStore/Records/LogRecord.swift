@@ -8,6 +8,10 @@
 //             | deleted  3 | path length | path |
 //             | answer   4 | session, 16 | sequence | oldest pending | length | encoded result |
 //
+// A record of kind 3 is one step in the making of indexes: the keys it went over, and the state after it (`IndexState`).
+//
+//     | kind, 1 | from length | from | to length | to | state |
+//
 // Lengths and numbers are varints; times and the session are fixed-size, little-endian. Documents are logged once and
 // whole; headers, catalogue counts and remembered results follow from them. Whether a document was there before is logged
 // too, so that replay need not look.
@@ -20,6 +24,8 @@ enum LogRecord {
     static let commitKind: UInt8 = 1
     /// Nothing but its version: keeps versions above the read times handed out while nobody wrote.
     static let clockKind: UInt8 = 2
+    /// A step in the making of indexes.
+    static let indexKind: UInt8 = 3
 
     /// What an item says.
     enum ItemKind: UInt8 {
@@ -103,6 +109,37 @@ struct LogRecordWriter: ~Copyable {
     }
 }
 
+/// A record of kind 3, in place.
+struct IndexStepRecord: ~Escapable {
+    let from: RawSpan
+    let to: RawSpan
+    let state: RawSpan
+
+    /// Reads a record whose kind is `indexKind`.
+    @_lifetime(copy record)
+    init(_ record: RawSpan) throws(LogRecord.Malformed) {
+        var reader = WireReader(record)
+        reader.position = 1
+        do throws(InvalidDocument) {
+            from = try reader.lengthDelimited()
+            to = try reader.lengthDelimited()
+            state = record.extracting(reader.position..<record.byteCount)
+        } catch {
+            throw LogRecord.Malformed(offset: error.offset)
+        }
+    }
+
+    static func write(from: [UInt8], to: [UInt8], state: borrowing IndexState, into writer: inout WireWriter) {
+        writer.reset()
+        writer.append(byte: LogRecord.indexKind)
+        writer.appendVarint(UInt64(from.count))
+        writer.append(from)
+        writer.appendVarint(UInt64(to.count))
+        writer.append(to)
+        state.append(to: &writer)
+    }
+}
+
 /// One item of a record, in place.
 struct LogItem: ~Escapable {
     let kind: LogRecord.ItemKind
@@ -143,7 +180,7 @@ struct LogRecordReader: ~Escapable {
             guard record.byteCount > 0 else { throw InvalidDocument(.truncated, offset: 0) }
             kind = record[byteAt: 0]
             reader.position = 1
-            if kind == LogRecord.clockKind {
+            if kind == LogRecord.clockKind || kind == LogRecord.indexKind {
                 database = 0
                 newDatabaseName = record.extracting(0..<0)
                 return

@@ -1,0 +1,216 @@
+// From documents to index entries: what a write adds to the indexes and takes from them.
+//
+// The old and the new fields are walked side by side, in the order of their names. Where both have the same bytes nothing
+// is done, so an update costs what it changes. Every field has an entry by its value, maps and arrays as wholes too; the
+// fields inside maps have their own, and arrays have one for each distinct element.
+//
+//     {a: 1, m: {x: "u"}, t: [3, 4]}     values    a = 1, m = {x: "u"}, m.x = "u", t = [3, 4]
+//                                        elements  t has 3, t has 4
+//
+// Entries follow from documents alone. The log holds documents, and recovery derives the same entries again.
+
+internal import DocumentModel
+internal import KeyValueStore
+
+/// Takes index entries.
+protocol IndexEntrySink: ~Copyable {
+    mutating func put(entry key: RawSpan)
+    mutating func remove(entry key: RawSpan)
+}
+
+extension MutationBatch: IndexEntrySink {
+    mutating func put(entry key: RawSpan) { put(key: key, value: key.extracting(first: 0)) }
+    mutating func remove(entry key: RawSpan) { delete(key: key) }
+}
+
+/// The document whose entries are derived.
+struct IndexedDocument: ~Escapable {
+    let database: UInt32
+    let collection: UInt64
+    /// As in the document's key.
+    let idSegment: RawSpan
+
+    @_lifetime(copy idSegment)
+    init(database: UInt32, collection: UInt64, idSegment: RawSpan) {
+        self.database = database
+        self.collection = collection
+        self.idSegment = idSegment
+    }
+}
+
+/// Derives entries, with buffers that are kept. Belongs to one thread.
+struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
+    var fields: Numbers
+    private var key = WireWriter(capacity: 512)
+
+    init(_ fields: consuming Numbers) {
+        self.fields = fields
+    }
+
+    /// Brings the entries of a document up to date.
+    ///
+    /// - Parameters:
+    ///   - old: the fields it had; empty if it was not there.
+    ///   - new: the fields it has; empty if it goes.
+    mutating func derive<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
+    ) throws(StorageError) {
+        try deriveEntries(document, old, new, tag: DocumentTag.field, parent: 0, depth: 0, into: &sink)
+    }
+
+    private mutating func deriveEntries<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, _ old: RawSpan, _ new: RawSpan, tag: UInt8, parent: UInt64, depth: Int,
+        into sink: inout Sink
+    ) throws(StorageError) {
+        // Validated values do not nest deeper; the bound only keeps damaged bytes from the stack.
+        if depth > Limits.nestingDepth { return }
+        var oldPlace = EntryPlace(in: old, at: 0, tag: tag)
+        var newPlace = EntryPlace(in: new, at: 0, tag: tag)
+        while oldPlace != nil || newPlace != nil {
+            var order = 0
+            if let oldPlace, let newPlace {
+                order = old.extracting(oldPlace.name).compareBytes(new.extracting(newPlace.name))
+            } else {
+                order = oldPlace == nil ? 1 : -1
+            }
+            let nothing = new.extracting(0..<0)
+            if let place = oldPlace, order < 0 {
+                try change(
+                    document, name: old.extracting(place.name), old.extracting(place.value), nothing, parent, depth,
+                    into: &sink)
+            } else if let place = newPlace, order > 0 {
+                try change(
+                    document, name: new.extracting(place.name), nothing, new.extracting(place.value), parent, depth,
+                    into: &sink)
+            } else if let oldPlace, let newPlace {
+                let (oldValue, newValue) = (old.extracting(oldPlace.value), new.extracting(newPlace.value))
+                if !oldValue.equalsBytes(newValue) {
+                    try change(
+                        document, name: new.extracting(newPlace.name), oldValue, newValue, parent, depth, into: &sink)
+                }
+            }
+            if order <= 0, let place = oldPlace { oldPlace = EntryPlace(in: old, at: place.end, tag: tag) }
+            if order >= 0, let place = newPlace { newPlace = EntryPlace(in: new, at: place.end, tag: tag) }
+        }
+    }
+
+    /// A field's value goes from `old` to `new`; empty means that it has none.
+    private mutating func change<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, name: RawSpan, _ old: RawSpan, _ new: RawSpan, _ parent: UInt64,
+        _ depth: Int, into sink: inout Sink
+    ) throws(StorageError) {
+        let field = try fields.number(of: name, under: parent, database: document.database)
+        if !old.isEmpty {
+            write(.values, document, field, old)
+            sink.remove(entry: key.bytes)
+        }
+        // Values of equal order have one key: the put comes after the removal.
+        if !new.isEmpty {
+            write(.values, document, field, new)
+            sink.put(entry: key.bytes)
+        }
+        if IndexedValue.isArray(old) || IndexedValue.isArray(new) {
+            deriveElements(document, old, new, field, into: &sink)
+        }
+        let (oldInside, newInside) = (IndexedValue.inside(old), IndexedValue.inside(new))
+        if !oldInside.isEmpty || !newInside.isEmpty {
+            try deriveEntries(
+                document, oldInside, newInside, tag: DocumentTag.mapEntry, parent: field, depth: depth + 1, into: &sink)
+        }
+    }
+
+    private mutating func deriveElements<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, _ old: RawSpan, _ new: RawSpan, _ field: UInt64, into sink: inout Sink
+    ) {
+        if let wire = WireValue(old), var elements = wire.elements {
+            while let element = elements.next() {
+                write(.elements, document, field, element)
+                sink.remove(entry: key.bytes)
+            }
+        }
+        if let wire = WireValue(new), var elements = wire.elements {
+            while let element = elements.next() {
+                write(.elements, document, field, element)
+                sink.put(entry: key.bytes)
+                }
+        }
+    }
+
+    private mutating func write(
+        _ space: KeySpace, _ document: borrowing IndexedDocument, _ field: UInt64, _ value: RawSpan
+    ) {
+        IndexKey.begin(space, collection: document.collection, field: field, into: &key)
+        IndexKey.append(value: value, into: &key)
+        IndexKey.append(idSegment: document.idSegment, into: &key)
+    }
+
+}
+
+/// What a value has inside that is indexed by itself.
+enum IndexedValue {
+    static func isArray(_ value: RawSpan) -> Bool {
+        value.byteCount > 0 && value[byteAt: 0] == UInt8(ValueTag.array)
+    }
+
+    /// The entries of a map whose fields are indexed one by one; empty for anything else. A vector is one value.
+    @_lifetime(copy value)
+    static func inside(_ value: RawSpan) -> RawSpan {
+        guard let entries = DocumentBytes.mapEntries(of: value), !VectorBytes.isVector(mapEntries: entries) else {
+            return value.extracting(0..<0)
+        }
+        return entries
+    }
+}
+
+extension IndexedValue {
+    /// A document of fewer bytes cannot have more entries than `entriesMax`: an element takes four.
+    private static let entryBytesMinimum = 4
+
+    /// Whether a document would have more entries than allowed.
+    static func exceeds(entriesMax: Int, fields: RawSpan) -> Bool {
+        if fields.byteCount / entryBytesMinimum <= entriesMax { return false }
+        var left = entriesMax
+        count(fields, tag: DocumentTag.field, depth: 0, left: &left)
+        return left < 0
+    }
+
+    private static func count(_ entries: RawSpan, tag: UInt8, depth: Int, left: inout Int) {
+        var place = EntryPlace(in: entries, at: 0, tag: tag)
+        while let found = place, left >= 0, depth <= Limits.nestingDepth {
+            let value = entries.extracting(found.value)
+            left -= 1
+            if isArray(value), let wire = WireValue(value), var elements = wire.elements {
+                while elements.next() != nil { left -= 1 }
+            }
+            count(inside(value), tag: DocumentTag.mapEntry, depth: depth + 1, left: &left)
+            place = EntryPlace(in: entries, at: found.end, tag: tag)
+        }
+    }
+}
+
+/// Where the parts of one entry of a document or map lie.
+struct EntryPlace {
+    let name: Range<Int>
+    let value: Range<Int>
+    /// Where the next entry begins.
+    let end: Int
+
+    /// Reads the canonical entry at an offset; nil at the end, and where the bytes are something else.
+    init?(in entries: RawSpan, at start: Int, tag: UInt8) {
+        guard start < entries.byteCount, entries[byteAt: start] == tag else { return nil }
+        var reader = WireReader(entries)
+        reader.position = start + 1
+        guard let end = try? reader.endOfLengthDelimited(), reader.position < end,
+            entries[byteAt: reader.position] == DocumentTag.entryKey
+        else { return nil }
+        reader.position += 1
+        guard let nameEnd = try? reader.endOfLengthDelimited(), nameEnd < end,
+            entries[byteAt: nameEnd] == DocumentTag.entryValue
+        else { return nil }
+        name = reader.position..<nameEnd
+        reader.position = nameEnd + 1
+        guard let valueEnd = try? reader.endOfLengthDelimited(), valueEnd <= end else { return nil }
+        value = reader.position..<valueEnd
+        self.end = end
+    }
+}

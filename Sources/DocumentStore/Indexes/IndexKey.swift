@@ -1,0 +1,54 @@
+// Keys of index entries. A key is the whole entry: nothing stands behind it but the version of the commit that made it.
+//
+//     20 | collection number | field number | value, <= 220 | id segment, <= 248 | its byte count, 1
+//     21 | the same, one entry for each distinct element of an array
+//
+// Numbers are varints. The value is the order-preserving key of the field's value (`ValueKey`); no such key begins another,
+// so entries lie in the order of values, and for equal values in the order of ids. Walked backwards they serve descending
+// orders. The id segment is that of the document's key, so a document is found by putting it behind the collection's prefix;
+// the last byte says where it begins, whatever the value is.
+//
+// A value's key of 220 bytes or more is cut there. Entries with the same cut value lie side by side in the order of their
+// ids; whoever needs the order of values reads the documents of such a group. The same goes for ids that are cut.
+
+internal import DocumentModel
+
+enum IndexKey {
+    /// Bytes of a value in a key; one that takes all of them may be cut.
+    static let valueBytesMaximum = 220
+    /// Bytes of a cut id's segment.
+    static let cutSegmentBytes = KeyLayout.plainBytesMaximum + KeyLayout.cutTailBytes
+
+    /// Begins a key in an empty writer: what all entries of one field in one collection share.
+    static func begin(_ space: KeySpace, collection: UInt64, field: UInt64, into writer: inout WireWriter) {
+        writer.reset()
+        writer.append(byte: space.rawValue)
+        writer.appendVarint(collection)
+        writer.appendVarint(field)
+    }
+
+    /// Appends a value, cut where it is long.
+    static func append(value: RawSpan, into writer: inout WireWriter) {
+        ValueKey.appendPrefix(wireValue: value, bytesMax: valueBytesMaximum, into: &writer)
+    }
+
+    /// Ends a key with the segment of a document's id.
+    static func append(idSegment: RawSpan, into writer: inout WireWriter) {
+        writer.append(idSegment)
+        writer.append(byte: UInt8(truncatingIfNeeded: idSegment.byteCount))
+    }
+
+    /// Where the id segment of an entry lies; nil when the key is none.
+    static func idSegment(of key: RawSpan) -> Range<Int>? {
+        guard key.byteCount > 4 else { return nil }
+        let end = key.byteCount - 1
+        let count = Int(key[byteAt: end])
+        guard count > 0, count < end else { return nil }
+        return (end - count)..<end
+    }
+
+    /// Whether an id segment was cut, so that its place says nothing about its order among its neighbours.
+    static func isCut(idSegment: RawSpan) -> Bool {
+        idSegment.byteCount == cutSegmentBytes && idSegment[byteAt: KeyLayout.plainBytesMaximum] == KeyLayout.cutMarker
+    }
+}

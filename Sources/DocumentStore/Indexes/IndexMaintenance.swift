@@ -1,0 +1,136 @@
+// The commit thread's part in the indexes: entries of what is committed, and the making of indexes step by step.
+//
+// A step goes over some keys in order, between two groups of commits, and is a commit of its own: the log says which keys it
+// went over, and recovery goes over them again. So a crash loses no more than the last step, and writing never stops.
+
+internal import DocumentModel
+internal import KeyValueStore
+
+/// Keeps the entries and the state. Belongs to the commit thread, or to recovery.
+struct IndexMaintenance: ~Copyable {
+    var derivation: IndexDerivation<FieldNumbers>
+    private(set) var state: IndexState
+    /// The state before the last change, should that come to nothing.
+    private var stateBefore: IndexState
+    private let latest: LatestReader
+
+    init(latest: LatestReader, state: IndexState) {
+        derivation = IndexDerivation(FieldNumbers(latest: latest))
+        self.state = state
+        stateBefore = state
+        self.latest = latest
+    }
+
+    /// Keys of entries, and of documents.
+    private static let entries = (from: [KeySpace.values.rawValue], to: [KeySpace.elements.rawValue + 1])
+    private static let documents = (from: [KeySpace.documents.rawValue], to: [KeySpace.documents.rawValue + 1])
+
+    /// Bounds of one step: what it may hold up a commit that comes meanwhile.
+    private static let entriesPerStep = 4_096
+    private static let documentsPerStep = 256
+    private static let bytesPerStep = 1 << 20
+
+    /// A step that was computed and not staged yet.
+    struct Step {
+        var from: [UInt8]
+        var to: [UInt8]
+        var next: IndexState
+    }
+
+    // MARK: States
+
+    /// The state to be in, given whether indexes are wanted; nil if it is the present one or on the way there.
+    func change(isWanted: Bool) throws(StorageError) -> IndexState? {
+        if !isWanted { return state.phase == .off ? nil : .off }
+        if state.phase != .off { return nil }
+        let hasDocuments = try isAnything(in: IndexMaintenance.documents)
+        if !hasDocuments, try !isAnything(in: IndexMaintenance.entries) { return IndexState(phase: .complete) }
+        return IndexState(phase: .clearing, position: IndexMaintenance.entries.from)
+    }
+
+    private func isAnything(in range: (from: [UInt8], to: [UInt8])) throws(StorageError) -> Bool {
+        var cursor = try latest.cursor(from: range.from.byteSpan, to: range.to.byteSpan)
+        return try cursor.next()
+    }
+
+    /// Takes a new state and puts it.
+    mutating func enter(_ new: IndexState, into batch: inout MutationBatch) {
+        stateBefore = state
+        state = new
+        var value = WireWriter(capacity: 64)
+        new.append(to: &value)
+        let key = IndexState.key
+        batch.put(key: key.byteSpan, value: value.bytes)
+    }
+
+    /// Goes back to the state before the last change, which could not be staged.
+    mutating func leave() { state = stateBefore }
+
+    // MARK: Steps
+
+    /// Computes the next step.
+    /// - Parameter version: the commit that the step will be.
+    mutating func nextStep(
+        version: CommitVersion, catalogue: inout Catalogue, into batch: inout MutationBatch
+    ) throws(StorageError) -> Step {
+        let from = state.position
+        let isClearing = state.phase == .clearing
+        let end = isClearing ? IndexMaintenance.entries.to : IndexMaintenance.documents.to
+        let stop = try go(from: from, to: end, isBounded: true, catalogue: &catalogue, into: &batch)
+        if let stop { return Step(from: from, to: stop, next: IndexState(phase: state.phase, position: stop)) }
+        let next =
+            isClearing
+            ? IndexState(phase: .building, position: IndexMaintenance.documents.from)
+            : IndexState(phase: .complete, completeSince: version.microseconds)
+        return Step(from: from, to: end, next: next)
+    }
+
+    /// Does again what a step did; recovery.
+    mutating func repeatStep(
+        _ record: borrowing IndexStepRecord, catalogue: inout Catalogue, into batch: inout MutationBatch
+    ) throws(StorageError) {
+        guard let next = IndexState(record.state) else {
+            throw StorageError(.corrupt, "a record about indexes cannot be read")
+        }
+        if state.hasWork, record.to.byteCount > 0 {
+            _ = try go(
+                from: [UInt8](copying: record.from), to: [UInt8](copying: record.to), isBounded: false,
+                catalogue: &catalogue, into: &batch)
+        }
+        enter(next, into: &batch)
+    }
+
+    /// Goes over keys: removes entries, or adds those of documents, as the phase has it.
+    /// - Returns: the first key that was not looked at; nil when all were.
+    private mutating func go(
+        from: [UInt8], to: [UInt8], isBounded: Bool, catalogue: inout Catalogue, into batch: inout MutationBatch
+    ) throws(StorageError) -> [UInt8]? {
+        var left = isBounded ? (state.phase == .clearing ? Self.entriesPerStep : Self.documentsPerStep) : .max
+        let latest = latest
+        var cursor = try latest.cursor(from: from.byteSpan, to: to.byteSpan)
+        while try cursor.next() {
+            if left == 0 || (isBounded && batch.byteCount > Self.bytesPerStep) { return [UInt8](copying: cursor.key) }
+            left -= 1
+            if state.phase == .clearing {
+                batch.delete(key: cursor.key)
+            } else {
+                try addEntries(key: cursor.key, value: cursor.value, catalogue: &catalogue, into: &batch)
+            }
+        }
+        return nil
+    }
+
+    private mutating func addEntries(
+        key: RawSpan, value: RawSpan, catalogue: inout Catalogue, into batch: inout MutationBatch
+    ) throws(StorageError) {
+        guard let parts = DocumentKey.parts(of: key), let record = StoredRecordView(value, versionMicroseconds: 0) else {
+            throw StorageError(.corrupt, "a document's entry is damaged")
+        }
+        let collection = try catalogue.adjust(
+            key.extracting(0..<parts.collectionByteCount), path: record.path, by: 0, latest: latest)
+        let document = IndexedDocument(
+            database: DocumentKey.database(of: key), collection: collection,
+            idSegment: key.extracting((parts.collectionByteCount + 1)..<key.byteCount))
+        try derivation.derive(document, from: record.fields.extracting(0..<0), to: record.fields, into: &batch)
+    }
+}
