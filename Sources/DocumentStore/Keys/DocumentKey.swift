@@ -133,6 +133,12 @@ enum DocumentKey {
         precondition(end == key.byteCount, "a document key ends with its id")
     }
 
+    /// Appends the id of a segment that is whole.
+    static func appendID(ofSegment segment: RawSpan, to writer: inout WireWriter) {
+        let end = KeySegment.appendID(of: segment, at: 0, end: segment.byteCount, to: &writer)
+        precondition(end == segment.byteCount, "a segment is all of an id")
+    }
+
     /// Appends the relative path of a collection from a key in which it is whole.
     static func appendCollectionPath(of key: RawSpan, collectionByteCount: Int, to writer: inout WireWriter) {
         var offset = KeyLayout.pathOffset

@@ -46,7 +46,13 @@ package struct AggregationRun: ~Copyable, Sendable {
     package mutating func next<Scanner: DocumentScanner & ~Copyable>(
         _ scanner: inout Scanner
     ) throws(RequestError) -> QueryRun.Progress {
-        try run.next(&scanner) { (result) throws(RequestError) in
+        if let collection = run.plan.wholeCollection, run.plan.isCount,
+            let count = try scanner.knownCount(of: collection.byteSpan)
+        {
+            for index in totals.indices { totals[index].add(count: count) }
+            return .finished
+        }
+        return try run.next(&scanner) { (result) throws(RequestError) in
             for index in totals.indices { totals[index].add(result.fields) }
             return .more
         }

@@ -36,6 +36,42 @@ package protocol DocumentScanner: ~Copyable {
     mutating func nextCollection(
         after position: RawSpan, below parent: RawSpan, collectionID: RawSpan?
     ) throws(RequestError) -> [UInt8]?
+
+    /// What the planner needs to know of a collection; nil if it has no indexes that are complete at this version.
+    mutating func indexedCollection(_ collection: RawSpan) throws(RequestError) -> IndexedCollection?
+
+    /// The number that stands for a field in index keys; nil if no document ever had the field.
+    mutating func fieldNumber(of field: FieldPath) throws(RequestError) -> UInt64?
+
+    /// The number of index entries in a range of keys, counted no further than `atMost`.
+    mutating func countEntries(from lower: [UInt8], to upper: [UInt8], atMost: Int) throws(RequestError) -> Int
+
+    /// Visits the candidates of an access through indexes until `body` says stop; the next call goes on behind the last one.
+    mutating func visit(
+        _ walk: inout IndexWalk,
+        _ body: (_ path: RawSpan, borrowing CandidateDocument) throws(RequestError) -> ScanControl
+    ) throws(RequestError)
+
+    /// The number of documents in a collection, if it is known without counting.
+    mutating func knownCount(of collection: RawSpan) throws(RequestError) -> Int?
+}
+
+/// A scanner without indexes.
+extension DocumentScanner where Self: ~Copyable {
+    package mutating func indexedCollection(_ collection: RawSpan) throws(RequestError) -> IndexedCollection? { nil }
+
+    package mutating func fieldNumber(of field: FieldPath) throws(RequestError) -> UInt64? { nil }
+
+    package mutating func countEntries(from lower: [UInt8], to upper: [UInt8], atMost: Int) throws(RequestError) -> Int { 0 }
+
+    package mutating func visit(
+        _ walk: inout IndexWalk,
+        _ body: (_ path: RawSpan, borrowing CandidateDocument) throws(RequestError) -> ScanControl
+    ) throws(RequestError) {
+        preconditionFailure("no access through indexes is planned where there are none")
+    }
+
+    package mutating func knownCount(of collection: RawSpan) throws(RequestError) -> Int? { nil }
 }
 
 /// A document met by a scan, lent until the call returns.

@@ -31,9 +31,9 @@ struct FieldTest: Sendable {
     let path: FieldPath
     let condition: Condition
     /// A canonical `Value` message, for list operators that of the list; null where the condition has no operand.
-    private let operand: EncodedValue
-    private let operandClass: TypeClass
-    private let list: [EncodedValue]
+    let operand: EncodedValue
+    let operandClass: TypeClass
+    let list: [EncodedValue]
     /// The operator as the plan shows it.
     private let symbol: String
 
@@ -87,6 +87,22 @@ struct FieldTest: Sendable {
             case .notIn: members.contains(where: \.isNull) ? .never : .notIn
             case .arrayContains, .arrayContainsAny: .containsAny
             }
+    }
+
+    /// A list condition for one member of its list alone.
+    init(_ test: FieldTest, member: EncodedValue) {
+        path = test.path
+        operand = member
+        operandClass = WireValue(member.span)?.typeClass ?? .null
+        if case .containsAny = test.condition {
+            condition = .containsAny
+            list = [member]
+            symbol = FieldOperator.arrayContains.symbol
+        } else {
+            condition = .equal
+            list = []
+            symbol = FieldOperator.equal.symbol
+        }
     }
 
     /// The condition as the plan shows it.

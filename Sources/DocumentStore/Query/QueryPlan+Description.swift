@@ -3,7 +3,11 @@
 import DocumentModel
 
 extension QueryPlan: CustomStringConvertible {
-    package var description: String {
+    /// The plan with a scan as its source.
+    package var description: String { tree(nil) }
+
+    /// The plan with the access that was chosen as its source; nil is a scan.
+    package func tree(_ access: IndexAccess?) -> String {
         var stages: [String] = []
         if let selection { stages.append("project \(selection)") }
         var window: [String] = []
@@ -11,7 +15,7 @@ extension QueryPlan: CustomStringConvertible {
         if let limit { window.append("limit \(limit)") }
         if !window.isEmpty { stages.append(window.joined(separator: ", ")) }
         if case .nearest(let search) = strategy { stages.append("nearest \(search)") }
-        if case .sort(let orders) = strategy {
+        if case .sort(let orders) = strategy, access?.isOrdered != true {
             let names = orders.map(\.description).joined(separator: ", ")
             let bound = limit.map { ", first \(offset + $0)" } ?? ""
             stages.append("sort (\(names))\(bound)")
@@ -20,13 +24,24 @@ extension QueryPlan: CustomStringConvertible {
         let existing = matcher.requiredFields
         if !existing.isEmpty { stages.append("exists \(existing.map(\.description).joined(separator: ", "))") }
         if !matcher.filter.isEmpty { stages.append("filter \(matcher.filter)") }
+        var lines = stages.enumerated().map { QueryPlan.line($1, depth: $0) }
+        for (depth, text) in access?.tree ?? [(0, source)] {
+            let count = access?.countsOnly == true && depth == 0 ? "count entries of " : ""
+            lines.append(QueryPlan.line(count + text, depth: stages.count + depth))
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    /// What a scan goes over.
+    private var source: String {
         var source = points.map { "look up \($0.count) of \(matcher.scope)" } ?? "scan \(matcher.scope)"
         if case .stream(.descending) = strategy { source += ", descending" }
         if names != .all, points == nil { source += ", \(names)" }
-        stages.append(source)
-        return stages.enumerated().map { depth, stage in
-            depth == 0 ? stage : String(repeating: "   ", count: depth - 1) + "└─ " + stage
-        }.joined(separator: "\n")
+        return source
+    }
+
+    private static func line(_ text: String, depth: Int) -> String {
+        depth == 0 ? text : String(repeating: "   ", count: depth - 1) + "└─ " + text
     }
 }
 

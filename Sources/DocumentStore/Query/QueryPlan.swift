@@ -57,6 +57,13 @@ package struct QueryPlan: Sendable {
     /// The fields to return; nil returns all.
     let selection: FieldSelection?
     let strategy: Strategy
+    /// The order of candidates does not matter: totals over everything that matches.
+    let isUnordered: Bool
+    /// Only the number of results is asked for.
+    let isCount: Bool
+    /// The cursors as the client wrote them.
+    let startAt: Cursor?
+    let endAt: Cursor?
     /// The names that the scan visits.
     let names: NameRange
 
@@ -123,7 +130,10 @@ package struct QueryPlan: Sendable {
         limit = nearest?.limit ?? query.limit.map(Int.init)
         selection = FieldSelection(query.select)
         // A count does not depend on the order, nor does any total over everything that matches.
-        let isUnordered = totalling.map { $0.isEmpty || (query.offset == 0 && query.limit == nil) } ?? false
+        isUnordered = totalling.map { $0.isEmpty || (query.offset == 0 && query.limit == nil) } ?? false
+        isCount = totalling?.isEmpty ?? false
+        startAt = query.startAt
+        endAt = query.endAt
         strategy = nearest.map(Strategy.nearest) ?? QueryPlan.strategy(matcher, isUnordered: isUnordered)
         names = QueryPlan.names(matcher, query, database)
         points = QueryPlan.points(matcher, names)

@@ -1,4 +1,5 @@
-// Running a planned query, page by page.
+// Running a planned query, page by page. The candidates come from a scan or through indexes (`IndexAccess`), chosen when the
+// first page is asked for.
 //
 //     streamed   scan -> filter -> offset, limit -> project -> page
 //     sorted     scan -> filter -> cursors -> first rows by sort key ... -> offset, limit -> page
@@ -46,6 +47,9 @@ package struct QueryRun: ~Copyable, Sendable {
 
     package let plan: QueryPlan
     private var walk: ScopeWalk
+    /// Set once the access is chosen, if it is through indexes.
+    private var indexWalk: IndexWalk?
+    private var isPlanned = false
     private var window: ResultWindow
     private var sorter: QuerySorter
     private var projected = WireWriter()
@@ -55,6 +59,17 @@ package struct QueryRun: ~Copyable, Sendable {
 
     /// Candidates looked at so far, those of every pass.
     package private(set) var scannedDocuments = 0
+
+    /// Index entries looked at so far.
+    package var scannedEntries: Int { entriesBefore + (indexWalk?.entriesScanned ?? 0) }
+    /// Index entries looked at by a walk that a scan has taken over.
+    private var entriesBefore = 0
+
+    /// How the candidates are found; nil before that is chosen, and for a scan.
+    package var access: IndexAccess? { indexWalk?.access }
+
+    /// The plan as a tree, with the access that was chosen.
+    package var tree: String { plan.tree(access) }
 
     /// Results given out so far.
     package var returnedResults: Int { window.returned }
@@ -77,10 +92,64 @@ package struct QueryRun: ~Copyable, Sendable {
         _ scanner: inout Scanner, emit: (borrowing QueryResult) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Progress {
         if window.isClosed { return .finished }
+        try chooseAccess(&scanner)
+        if isStreamed { return try nextStreamed(&scanner, emit) }
+        return try nextSorted(&scanner, emit)
+    }
+
+    /// Chooses how the candidates are found, unless that is done.
+    package mutating func chooseAccess<Scanner: DocumentScanner & ~Copyable>(
+        _ scanner: inout Scanner
+    ) throws(RequestError) {
+        if isPlanned { return }
+        isPlanned = true
+        if let access = try AccessPlanner.choose(plan, &scanner) { indexWalk = IndexWalk(access, of: plan) }
+    }
+
+    /// Whether results come in the order of the candidates.
+    private var isStreamed: Bool {
         switch plan.strategy {
-        case .stream: return try nextStreamed(&scanner, emit)
-        case .sort, .nearest: return try nextSorted(&scanner, emit)
+        case .stream: true
+        case .sort: indexWalk?.access.isOrdered ?? false
+        case .nearest: false
         }
+    }
+
+    // MARK: Candidates
+
+    /// Visits candidates until `body` says stop.
+    private static func visit<Scanner: DocumentScanner & ~Copyable>(
+        _ scanner: inout Scanner, _ walk: inout ScopeWalk, _ indexWalk: inout IndexWalk?,
+        _ body: (_ path: RawSpan, borrowing CandidateDocument) throws(RequestError) -> ScanControl
+    ) throws(RequestError) {
+        if indexWalk == nil {
+            try walk.visit(&scanner, body)
+        } else {
+            try scanner.visit(&indexWalk!, body)
+        }
+    }
+
+    /// Lets a scan go on where a merge by names could not.
+    private mutating func handOver() {
+        guard let handed = indexWalk, handed.isHandedOver, case .stream(let direction) = plan.strategy else { return }
+        var names = plan.names
+        if let segment = handed.segment {
+            var path = WireWriter(capacity: 128)
+            path.append(handed.collection)
+            path.append(byte: RelativePath.slash)
+            DocumentKey.appendID(ofSegment: segment.byteSpan, to: &path)
+            let bound = NameRange.Bound(position: .at(path.copyBytes()), isInclusive: false)
+            if direction == .ascending { names.raise(bound) } else { names.reduce(bound) }
+        }
+        walk = ScopeWalk(plan.matcher.scope, names: names, points: nil, direction: direction)
+        entriesBefore = handed.entriesScanned
+        indexWalk = nil
+    }
+
+    private var isWalkFinished: Bool { indexWalk?.isFinished ?? walk.isFinished }
+
+    private mutating func restartWalk() {
+        if indexWalk != nil { indexWalk!.restart() } else { walk.restart() }
     }
 
     private mutating func nextStreamed<Scanner: DocumentScanner & ~Copyable>(
@@ -91,11 +160,13 @@ package struct QueryRun: ~Copyable, Sendable {
         let comparesCursors = plan.comparesCursors
         let matcher = plan.matcher
         let selection = plan.selection
-        try walk.visit(&scanner) { (path, document) throws(RequestError) in
-            scannedDocuments += 1
+        let countsOnly = indexWalk?.access.countsOnly ?? false
+        try QueryRun.visit(&scanner, &walk, &indexWalk) { (path, document) throws(RequestError) in
+            if !countsOnly { scannedDocuments += 1 }
             budget -= document.stepCost
             let isMatch =
-                comparesCursors
+                countsOnly ? true
+                : comparesCursors
                 ? matcher.matches(path: path, fields: document.fields)
                 : matcher.matchesInScope(path: path, fields: document.fields)
             if isMatch, window.admit() {
@@ -104,7 +175,8 @@ package struct QueryRun: ~Copyable, Sendable {
             }
             return budget > 0 ? .more : .stop
         }
-        if walk.isFinished { window.close() }
+        handOver()
+        if isWalkFinished { window.close() }
         return window.isClosed ? .finished : .paused
     }
 
@@ -140,16 +212,16 @@ package struct QueryRun: ~Copyable, Sendable {
                 window.close()
                 return .finished
             }
-            if walk.isFinished { walk.restart() }
+            if isWalkFinished { restartWalk() }
             sorter.beginPass(rowsMax: window.rowsWanted)
             var budget = plan.options.candidatesPerStep
-            try walk.visit(&scanner) { (path, document) throws(RequestError) in
+            try QueryRun.visit(&scanner, &walk, &indexWalk) { (path, document) throws(RequestError) in
                 scannedDocuments += 1
                 budget -= document.stepCost
                 sorter.offer(path, document)
                 return budget > 0 ? .more : .stop
             }
-            if !walk.isFinished { return .paused }
+            if !isWalkFinished { return .paused }
             sorter.endPass()
         }
     }

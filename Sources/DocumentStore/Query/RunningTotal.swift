@@ -49,6 +49,12 @@ struct RunningTotal: Sendable {
         }
     }
 
+    /// Takes so many results into account at once; for counts.
+    mutating func add(count results: Int) {
+        guard case .count(let upTo) = operation else { return }
+        count = min(count + Int64(results), upTo ?? .max)
+    }
+
     /// The total so far: an average over nothing is null, a sum over nothing is 0.
     var value: Value {
         switch operation {

@@ -80,7 +80,7 @@ extension StoreReader {
 
     /// How many documents the collection holds; a look-up when the point is the latest state, else a scan.
     package func documentCount(of collection: CollectionPath, at point: ReadPoint) throws(RequestError) -> Int {
-        if let count = try cataloguedCount(of: collection, at: point) { return count }
+        if let count = try cataloguedCount(of: collection.utf8.byteSpan, at: point) { return count }
         var count = 0
         var scanner = scanner(at: point)
         try scanner.scanCollection(collection.utf8.byteSpan, ids: .all, direction: .ascending) { _ in
@@ -91,11 +91,12 @@ extension StoreReader {
     }
 
     /// The catalogue's count, when it is that of the point's state.
-    private func cataloguedCount(of collection: CollectionPath, at point: ReadPoint) throws(RequestError) -> Int? {
+    /// - Parameter collection: the collection's relative path.
+    func cataloguedCount(of collection: RawSpan, at point: ReadPoint) throws(RequestError) -> Int? {
         // A transaction must remember what it counted: the scan does that.
         guard point.transaction == nil, let database = point.databaseNumber else { return nil }
         var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
-        DocumentKey.writeCatalogue(collection.utf8.byteSpan, database: database, into: &key)
+        DocumentKey.writeCatalogue(collection, database: database, into: &key)
         let snapshot = try snapshot(at: point)
         let stored: StoredValue?
         do throws(StorageError) { stored = try snapshot.value(forKey: key.bytes) } catch { throw RequestError(error) }

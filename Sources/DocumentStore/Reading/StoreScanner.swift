@@ -64,7 +64,7 @@ package struct StoreScanner: DocumentScanner, ~Copyable {
         }
     }
 
-    private func note(_ range: ReadRange?) throws(RequestError) {
+    func note(_ range: ReadRange?) throws(RequestError) {
         if let transaction = point.transaction, let range { try transaction.noteRead(range) }
     }
 }

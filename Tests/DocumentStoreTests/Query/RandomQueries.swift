@@ -12,11 +12,21 @@ struct RandomQueries {
         random.database = testDatabase
     }
 
+    /// Values and ids too long for a key are among them.
+    var isLong = false
+
+    static let longText = String(repeating: "long ", count: 44)
+    static let longIDs = ["a", "b", "c"].map { String(repeating: "i", count: 220) + $0 }
+
     static let fields = ["a", "b", "m.x", "m.y", "t"].map { try! FieldPath($0) }
 
     /// A value that is likely to occur again.
     mutating func value() -> Value {
-        switch random.generator.below(12) {
+        if isLong, random.generator.oneIn(3) {
+            let text = Self.longText + random.generator.pick(["", "a", "b", "c", "d"])
+            return random.generator.oneIn(4) ? .array([.string(text), scalar()]) : .string(text)
+        }
+        return switch random.generator.below(12) {
         case 0: .null
         case 1: .double(.nan)
         case 2: .integer(Int64(random.generator.below(4)))
@@ -49,7 +59,8 @@ struct RandomQueries {
     mutating func documents() -> [TestDocument] {
         var paths: Set<String> = []
         for _ in 0..<random.generator.below(40) {
-            paths.insert("\(random.generator.pick(Self.collections))/\(random.generator.pick(Self.ids))")
+            let ids = isLong && random.generator.oneIn(4) ? Self.longIDs : Self.ids
+            paths.insert("\(random.generator.pick(Self.collections))/\(random.generator.pick(ids))")
         }
         return paths.sorted().map { path in
             var fields = MapValue()
@@ -71,6 +82,8 @@ struct RandomQueries {
         case 1: .reference("projects/q/databases/d/documents/c/1")
         case 2: .reference("\(testRoot)/c/__id-9223372036854775808__")
         case 3: .reference("\(testRoot)/\(random.generator.pick(Self.collections))\u{0}/__id-9223372036854775808__")
+        case 4 where isLong:
+            .reference("\(testRoot)/\(random.generator.pick(Self.collections))/\(random.generator.pick(Self.longIDs))")
         default:
             .reference("\(testRoot)/\(random.generator.pick(Self.collections))/\(random.generator.pick(Self.ids))")
         }

@@ -56,12 +56,12 @@ final class StoreHarness: Sendable {
     ///   - directory: an existing data directory, or nil for a new one.
     ///   - configure: changes the settings, which suit small tests.
     init(
-        in directory: TemporaryDirectory? = nil, clock: SteppedClock = SteppedClock(),
+        in directory: TemporaryDirectory? = nil, clock: SteppedClock = SteppedClock(), database: String = "(default)",
         configure: (inout StoreConfiguration) -> Void = { _ in }
     ) throws {
         self.directory = directory ?? TemporaryDirectory("hearth-store")
         self.clock = clock
-        database = try DatabaseName(project: "p")
+        self.database = try DatabaseName(project: "p", database: database)
         var configuration = StoreConfiguration(directory: self.directory.path(of: "data"))
         configuration.clock = clock
         configuration.engine.overlayBytesMax = 1 << 20

@@ -1,0 +1,264 @@
+// Which indexes a query uses, if any.
+//
+//     by name        every alternative names values of some fields      merge
+//     sorted         the index of the first order has the order         intervals, ordered
+//                    or: few documents meet the filter                  what finds them, then sorted
+//     unordered      whatever finds the documents of the filter
+//     nothing of it  the collection, or the names that the filter leaves, is scanned
+//
+// Where an order and a filter ask for different indexes, it comes down to numbers. With N documents of which n meet the
+// filter, finding and sorting them costs n; walking the order until L results are found costs about L·N/n. They break even at
+// n = √(L·N), so the entries of the filter are counted up to there, which costs no more than either.
+
+import DocumentModel
+
+struct AccessPlanner {
+    private let plan: QueryPlan
+    private let collection: IndexedCollection
+    private let disjuncts: [Disjunct]
+
+    /// Chooses; nil leaves it to a scan.
+    static func choose<Scanner: DocumentScanner & ~Copyable>(
+        _ plan: QueryPlan, _ scanner: inout Scanner
+    ) throws(RequestError) -> IndexAccess? {
+        guard plan.points == nil, case .collection(let path) = plan.matcher.scope,
+            let collection = try scanner.indexedCollection(path.byteSpan)
+        else { return nil }
+        let planner = AccessPlanner(
+            plan: plan, collection: collection, disjuncts: Disjunct.all(of: plan.matcher.filter))
+        var access: IndexAccess?
+        switch plan.strategy {
+        case .stream(let direction):
+            access = try plan.isUnordered ? planner.filtered(&scanner) : planner.merge(direction, &scanner)
+        case .sort(let orders):
+            access = try planner.sorted(orders, &scanner)
+        case .nearest:
+            access = try planner.filtered(&scanner)
+        }
+        guard var access else { return nil }
+        access.countsOnly = plan.isCount && access.isExact
+        return access
+    }
+
+    // MARK: Ways of access
+
+    /// A merge of runs, if every alternative names values.
+    private func merge<Scanner: DocumentScanner & ~Copyable>(
+        _ direction: SortDirection, _ scanner: inout Scanner
+    ) throws(RequestError) -> IndexAccess? {
+        var members: [[ValueRun]] = []
+        var isExact = plan.matcher.requiredFields.isEmpty && plan.names == .all && plan.matcher.cursors.isEverything
+        for disjunct in disjuncts {
+            let tests = disjunct.fieldTests.filter(\.isEquality)
+            if tests.isEmpty { return nil }
+            if tests.count < disjunct.fieldTests.count || !disjunct.nameTests.isEmpty { isExact = false }
+            guard let runs = try runs(of: tests, &scanner) else { continue }
+            if runs.contains(where: \.value.isCut) { isExact = false }
+            members.append(runs)
+        }
+        let part = AccessPart(source: .merge(members), disjuncts: disjuncts)
+        return IndexAccess(
+            parts: members.isEmpty ? [] : [part], direction: direction, isOrdered: true, isExact: isExact)
+    }
+
+    /// The runs of entries with the values of the tests; nil if there are none because no document ever had one of the fields.
+    private func runs<Scanner: DocumentScanner & ~Copyable>(
+        of tests: [FieldTest], _ scanner: inout Scanner
+    ) throws(RequestError) -> [ValueRun]? {
+        var runs: [ValueRun] = []
+        for test in tests {
+            guard let use = try use(of: test.path, isOfElements: !test.condition.isOfValue, &scanner) else { return nil }
+            let run = ValueRun(index: use, value: test.points[0])
+            if !runs.contains(run) { runs.append(run) }
+        }
+        return runs
+    }
+
+    /// Whatever finds the documents of the filter with the least entries.
+    private func filtered<Scanner: DocumentScanner & ~Copyable>(
+        _ scanner: inout Scanner
+    ) throws(RequestError) -> IndexAccess? {
+        if var access = try merge(.ascending, &scanner) {
+            access.isOrdered = false
+            return access
+        }
+        // Alternatives by equal values make one part, those by intervals one for each index.
+        var equal: [Disjunct] = []
+        var ranged: [(field: FieldPath, disjuncts: [Disjunct])] = []
+        for disjunct in disjuncts {
+            if disjunct.fieldTests.contains(where: \.isEquality) {
+                equal.append(disjunct)
+            } else if let field = try bestRange(of: disjunct, &scanner) {
+                if let known = ranged.firstIndex(where: { $0.field == field }) {
+                    ranged[known].disjuncts.append(disjunct)
+                } else {
+                    ranged.append((field, [disjunct]))
+                }
+            } else {
+                return nil
+            }
+        }
+        var parts: [AccessPart] = []
+        var isExact = equal.isEmpty && ranged.count == 1 && plan.names == .all && plan.matcher.cursors.isEverything
+        if !equal.isEmpty {
+            let planner = AccessPlanner(plan: plan, collection: collection, disjuncts: equal)
+            if let merged = try planner.merge(.ascending, &scanner) { parts += merged.parts }
+        }
+        for (field, disjuncts) in ranged {
+            let intervals = intervals(of: field, in: disjuncts)
+            if !intervals.isExact || !isExpressed(disjuncts, by: field) { isExact = false }
+            guard let use = try use(of: field, isOfElements: false, &scanner), !intervals.intervals.isEmpty else { continue }
+            parts.append(AccessPart(source: .intervals(use, intervals.intervals), disjuncts: disjuncts))
+        }
+        if let field = ranged.first?.field, plan.matcher.requiredFields.contains(where: { $0 != field }) { isExact = false }
+        return IndexAccess(parts: parts, direction: .ascending, isExact: isExact)
+    }
+
+    /// The index whose order is the query's, or what finds the documents of the filter, whichever is less work.
+    private func sorted<Scanner: DocumentScanner & ~Copyable>(
+        _ orders: [Order], _ scanner: inout Scanner
+    ) throws(RequestError) -> IndexAccess? {
+        let filtered = try filtered(&scanner)
+        guard let ordered = try ordered(orders, &scanner) else { return filtered }
+        guard let filtered else { return ordered }
+        let field = orders[0].field
+        let isExpressed = disjuncts.allSatisfy { disjunct in
+            disjunct.fieldTests.allSatisfy { $0.path == field && $0.condition.isOfValue }
+        }
+        if isExpressed { return ordered }
+        let breakEven = entriesToBreakEven
+        return try entries(of: filtered, atMost: breakEven, &scanner) < breakEven ? filtered : ordered
+    }
+
+    /// The index of the first order, if its entries lie in the order of the query.
+    private func ordered<Scanner: DocumentScanner & ~Copyable>(
+        _ orders: [Order], _ scanner: inout Scanner
+    ) throws(RequestError) -> IndexAccess? {
+        guard orders.count == 2, !orders[0].field.isDocumentName, orders[1].field.isDocumentName,
+            orders[0].direction == orders[1].direction
+        else { return nil }
+        let field = orders[0].field
+        var intervals = intervals(of: field, in: disjuncts)
+        for bound in cursorBounds(orders[0].direction) {
+            intervals = intervals.intersection(ValueIntervals(intervals: [bound]))
+        }
+        guard let use = try use(of: field, isOfElements: false, &scanner), !intervals.intervals.isEmpty else {
+            return IndexAccess(parts: [], direction: orders[0].direction, isOrdered: true)
+        }
+        let part = AccessPart(source: .intervals(use, intervals.intervals), disjuncts: disjuncts)
+        return IndexAccess(parts: [part], direction: orders[0].direction, isOrdered: true)
+    }
+
+    // MARK: Pieces
+
+    private func use<Scanner: DocumentScanner & ~Copyable>(
+        of field: FieldPath, isOfElements: Bool, _ scanner: inout Scanner
+    ) throws(RequestError) -> IndexUse? {
+        guard let number = try scanner.fieldNumber(of: field) else { return nil }
+        var prefix = WireWriter(capacity: 16)
+        IndexKey.begin(isOfElements ? .elements : .values, collection: collection.number, field: number, into: &prefix)
+        return IndexUse(kind: isOfElements ? .elements : .values, field: field, prefix: prefix.copyBytes())
+    }
+
+    private func intervals(of field: FieldPath, in disjuncts: [Disjunct]) -> ValueIntervals {
+        disjuncts.reduce(ValueIntervals(intervals: [])) { $0.union($1.intervals(of: field)) }
+    }
+
+    private func isExpressed(_ disjuncts: [Disjunct], by field: FieldPath) -> Bool {
+        disjuncts.allSatisfy { disjunct in
+            disjunct.nameTests.isEmpty && disjunct.fieldTests.allSatisfy { $0.path == field && $0.condition.isOfValue }
+        }
+    }
+
+    /// The field whose conditions leave the least entries; nil if there is no condition on a field.
+    private func bestRange<Scanner: DocumentScanner & ~Copyable>(
+        of disjunct: Disjunct, _ scanner: inout Scanner
+    ) throws(RequestError) -> FieldPath? {
+        var best: FieldPath?
+        var least = Int.max
+        let fields = Set(disjunct.fieldTests.map(\.path)).sorted()
+        for field in fields {
+            if fields.count == 1 { return field }
+            guard let use = try use(of: field, isOfElements: false, &scanner) else { return field }
+            let part = AccessPart(
+                source: .intervals(use, disjunct.intervals(of: field).intervals), disjuncts: [disjunct])
+            let count = try entries(
+                of: IndexAccess(parts: [part], direction: .ascending), atMost: min(least, entriesToBreakEven), &scanner)
+            if count < least { (best, least) = (field, count) }
+        }
+        return best
+    }
+
+    /// Entries up to which finding and sorting is less work than walking the order.
+    private var entriesToBreakEven: Int {
+        let documents = Double(max(collection.documentCount, 1))
+        guard let limit = plan.limit else { return max(64, min(collection.documentCount / 4, 100_000)) }
+        return max(64, Int((Double(limit + plan.offset + 1) * documents).squareRoot()))
+    }
+
+    /// About how many entries an access has to go through, counted no further than `atMost`.
+    private func entries<Scanner: DocumentScanner & ~Copyable>(
+        of access: IndexAccess, atMost: Int, _ scanner: inout Scanner
+    ) throws(RequestError) -> Int {
+        var total = 0
+        for part in access.parts where total < atMost {
+            switch part.source {
+            case .intervals(let use, let intervals):
+                for interval in intervals where total < atMost {
+                    total += try scanner.countEntries(
+                        from: use.prefix + interval.lower, to: use.prefix + interval.upper, atMost: atMost - total)
+                }
+            case .merge(let members):
+                for runs in members where total < atMost {
+                    // An intersection has no more than its smallest run.
+                    var least = atMost - total
+                    for run in runs {
+                        let found = try scanner.countEntries(
+                            from: run.prefix, to: run.prefix + [KeyLayout.afterEverything], atMost: least)
+                        least = min(least, found)
+                    }
+                    total += least
+                }
+            }
+        }
+        return total
+    }
+
+    /// What the cursors leave of the index of the first order.
+    private func cursorBounds(_ direction: SortDirection) -> [ByteInterval] {
+        var bounds: [ByteInterval] = []
+        if let start = plan.startAt, !start.values.isEmpty {
+            bounds.append(bound(at: start, isStart: true, isForward: direction == .ascending))
+        }
+        if let end = plan.endAt, !end.values.isEmpty {
+            bounds.append(bound(at: end, isStart: false, isForward: direction == .ascending))
+        }
+        return bounds
+    }
+
+    /// One cursor's bound, equal values included where the cursor goes on to tell names apart: the cursors are compared as
+    /// wholes with every candidate anyway.
+    private func bound(at cursor: Cursor, isStart: Bool, isForward: Bool) -> ByteInterval {
+        let key = IndexedKey(cursor.values[0])
+        let isLower = isStart == isForward
+        let isInclusive = isStart == cursor.before
+        let keepsEqual = isInclusive || cursor.values.count > 1 || key.isCut
+        var position = isLower == keepsEqual ? key.bytes : key.end
+        if cursor.values.count > 1, !key.isCut, let segment = idSegment(at: cursor.values[1]) {
+            position = key.bytes + segment + (isLower ? [] : [KeyLayout.afterEverything])
+        }
+        return isLower
+            ? ByteInterval(lower: position, upper: [KeyLayout.afterEverything]) : ByteInterval(lower: [], upper: position)
+    }
+
+    /// The segment of the id that a name cursor stands at, if that is a document of the collection and is not cut.
+    private func idSegment(at value: EncodedValue) -> [UInt8]? {
+        guard case .collection(let collection) = plan.matcher.scope,
+            let position = try? NamePosition(value, database: plan.database),
+            case .at(let id) = NameRange.Bound(position: position, isInclusive: true).place(in: collection)
+        else { return nil }
+        var segment = WireWriter(capacity: 64)
+        DocumentKey.appendID(id.byteSpan, into: &segment)
+        return segment.count > KeyLayout.plainBytesMaximum ? nil : Array(segment.copyBytes().dropFirst())
+    }
+}

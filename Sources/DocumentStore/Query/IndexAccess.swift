@@ -1,0 +1,133 @@
+// How a query finds its candidates through indexes.
+//
+// An access is a list of parts, walked one after the other. A part is either
+//
+//     intervals   runs of entries of one index, in its order                       a > 5;  a in [1, 2], ordered by a
+//     merge       entries with one of several sets of equal values, by id          a == 1 AND b == 2;  a == 1 OR b == 2
+//
+// A merge is a union of intersections. Entries of one value lie in the order of ids, so an intersection moves along several
+// indexes at once, each leaping to where the others are (zig-zag), and a union takes the least of its members.
+//
+// What is found is judged once more by the whole filter, on the document. So an access may find too much, never too little,
+// and never a document twice: a document that an earlier part has found is passed over by the later ones.
+
+import DocumentModel
+
+/// One index in use.
+struct IndexUse: Sendable, Equatable {
+    enum Kind: Sendable, Equatable {
+        case values
+        case elements
+    }
+
+    let kind: Kind
+    let field: FieldPath
+    /// What the keys of its entries begin with in the collection queried.
+    let prefix: [UInt8]
+}
+
+/// A run of entries that all have one value: they lie in the order of ids.
+struct ValueRun: Sendable, Equatable {
+    let index: IndexUse
+    let value: IndexedKey
+
+    var prefix: [UInt8] { index.prefix + value.bytes }
+}
+
+/// A part of an access.
+struct AccessPart: Sendable {
+    enum Source: Sendable {
+        /// Entries in these intervals: in order, disjoint.
+        case intervals(IndexUse, [ByteInterval])
+        /// Documents that have an entry in each run of at least one member.
+        case merge([[ValueRun]])
+    }
+
+    var source: Source
+    /// The alternatives of the filter that the part answers.
+    var disjuncts: [Disjunct]
+}
+
+/// The candidates of a query, found through indexes.
+package struct IndexAccess: Sendable {
+    var parts: [AccessPart]
+    /// Which way the entries are walked.
+    var direction: SortDirection
+    /// Candidates come in the order of the query.
+    var isOrdered = false
+    /// Every candidate is a result, whatever its document says.
+    var isExact = false
+    /// Documents are not read: only the number of candidates is asked for.
+    var countsOnly = false
+
+    /// The indexes used, each once, in the order of their use.
+    var indexes: [IndexUse] {
+        var uses: [IndexUse] = []
+        for part in parts {
+            switch part.source {
+            case .intervals(let use, _): if !uses.contains(use) { uses.append(use) }
+            case .merge(let members):
+                for run in members.joined() where !uses.contains(run.index) { uses.append(run.index) }
+            }
+        }
+        return uses
+    }
+}
+
+/// A collection as the planner sees it.
+package struct IndexedCollection: Sendable {
+    /// What stands for it in index keys.
+    let number: UInt64
+    /// About how many documents it holds.
+    let documentCount: Int
+
+    package init(number: UInt64, documentCount: Int) {
+        self.number = number
+        self.documentCount = documentCount
+    }
+}
+
+// MARK: Text
+
+extension IndexUse {
+    /// The index's fields, as explain shows them.
+    func properties(_ direction: SortDirection) -> String {
+        switch kind {
+        case .values:
+            let order = direction == .ascending ? "ASC" : "DESC"
+            return "(\(field) \(order), __name__ \(order))"
+        case .elements: return "(\(field) CONTAINS, __name__ \(direction == .ascending ? "ASC" : "DESC"))"
+        }
+    }
+}
+
+extension IndexAccess {
+    /// The source of a plan's tree, from the top: lines with their depth.
+    var tree: [(depth: Int, text: String)] {
+        if parts.isEmpty { return [(0, "nothing")] }
+        if parts.count == 1 { return tree(of: parts[0], depth: 0) }
+        return [(0, "one after the other")] + parts.flatMap { tree(of: $0, depth: 1) }
+    }
+
+    private func tree(of part: AccessPart, depth: Int) -> [(depth: Int, text: String)] {
+        switch part.source {
+        case .intervals(let use, let intervals):
+            let conditions = part.disjuncts.map { disjunct in
+                disjunct.fieldTests.filter { $0.path == use.field }.map(\.description).joined(separator: " AND ")
+            }
+            let known = conditions.contains("") ? [] : conditions
+            let text = known.isEmpty ? "" : ": " + known.joined(separator: " OR ")
+            let number = intervals.count == 1 ? "" : ", \(intervals.count) intervals"
+            return [(depth, "index \(use.properties(direction))\(text)\(number)")]
+        case .merge(let members):
+            if members.count == 1 { return tree(ofMember: members[0], depth: depth) }
+            return [(depth, "union by name")] + members.flatMap { tree(ofMember: $0, depth: depth + 1) }
+        }
+    }
+
+    private func tree(ofMember runs: [ValueRun], depth: Int) -> [(depth: Int, text: String)] {
+        let lines = runs.map { "index \($0.index.properties(direction)): one value" }
+        if lines.count == 1 { return [(depth, lines[0])] }
+        return [(depth, "intersection by name")] + lines.map { (depth + 1, $0) }
+    }
+}

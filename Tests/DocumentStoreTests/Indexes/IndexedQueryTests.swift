@@ -1,0 +1,131 @@
+// Random queries over a store with indexes: the planner's choices against the naive evaluator.
+
+import DocumentModel
+import KeyValueStore
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+/// The documents of a database as a test knows them, and a store that holds the same.
+struct IndexedModel {
+    let harness: StoreHarness
+    var documents: [String: TestDocument] = [:]
+    /// The state at some times of the past.
+    var past: [(microseconds: UInt64, documents: [String: TestDocument])] = []
+
+    init(_ configure: (inout StoreConfiguration) -> Void = { _ in }) throws {
+        harness = try StoreHarness(database: "d", configure: configure)
+    }
+
+    /// Makes the store hold these documents and no others, in commits of several writes.
+    mutating func replace(with next: [TestDocument], random: inout RandomQueries) async throws {
+        var writes: [StepWrite] = []
+        let kept = Set(next.map(\.path))
+        for path in documents.keys.sorted() where !kept.contains(path) { writes.append(.delete(path)) }
+        for document in next where documents[document.path]?.fields != document.fields {
+            // A document written twice in one commit, now and then.
+            if random.random.generator.oneIn(8) { writes.append(.set(document.path, ["a": 1, "b": [1, 2]])) }
+            if random.random.generator.oneIn(16) { writes.append(.delete(document.path)) }
+            writes.append(.set(document.path, document.fields))
+        }
+        if writes.isEmpty { return }
+        harness.clock.advance(milliseconds: 1)
+        if random.random.generator.oneIn(2) {
+            try await harness.commit(writes)
+        } else {
+            for write in writes { try await harness.commit([write]) }
+        }
+        documents = Dictionary(uniqueKeysWithValues: next.map { ($0.path, $0) })
+        harness.clock.advance(milliseconds: 1)
+    }
+
+    /// What a query returns, a page at a time.
+    func run(
+        _ query: StructuredQuery, parent: String, options: QueryOptions, pageSize: Int, at selector: ReadSelector = .latest
+    ) throws -> (documents: [TestDocument], tree: String, scanned: Int, entries: Int) {
+        let root = Array((parent.isEmpty ? harness.database.documentsRoot : harness.name(parent)).utf8)
+        let plan = try QueryPlan(query, parent: root.byteSpan, options: options)
+        let reader = harness.store.makeReader()
+        let point = try reader.readPoint(selector, in: harness.database)
+        var run = QueryRun(plan)
+        var found: [TestDocument] = []
+        while true {
+            var room = pageSize
+            var scanner = reader.scanner(at: point, matching: plan.matcher)
+            let progress = try run.next(&scanner) { (result) throws(RequestError) in
+                do throws(InvalidDocument) {
+                    found.append(
+                        TestDocument(
+                            path: String(repairingUTF8: result.path), fields: try MapValue(documentBytes: result.fields)))
+                } catch {
+                    throw RequestError(error)
+                }
+                room -= 1
+                return room > 0 ? .more : .full
+            }
+            if progress == .finished { return (found, run.tree, run.scannedDocuments, run.scannedEntries) }
+        }
+    }
+
+    func count(_ query: StructuredQuery, parent: String, upTo: Int64? = nil) throws -> (count: Int64?, scanned: Int) {
+        let root = Array((parent.isEmpty ? harness.database.documentsRoot : harness.name(parent)).utf8)
+        var run = try AggregationRun(
+            StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: upTo))]),
+            parent: root.byteSpan)
+        let reader = harness.store.makeReader()
+        var scanner = reader.scanner(at: try reader.readPoint(.latest, in: harness.database))
+        while try run.next(&scanner) != .finished {}
+        let total = run.result[0].value
+        guard case .integer(let count) = try Value(wire: total.span) else { return (nil, 0) }
+        return (count, run.scannedDocuments)
+    }
+}
+
+@Suite("Queries over indexes")
+struct IndexedQueryTests {
+    @Test(
+        "Random queries return what the naive evaluator returns, now and in the past",
+        arguments: 1000..<1008 as Range<UInt64>)
+    func sameResults(seed: UInt64) async throws {
+        var random = RandomQueries(seed: seed)
+        random.isLong = seed % 2 == 0
+        var model = try IndexedModel()
+        for round in 0..<5 {
+            let documents = random.documents()
+            try await model.replace(with: documents, random: &random)
+            if round == 3 { try model.harness.store.checkpoint() }
+            let time = model.harness.clock.nowMicroseconds
+            model.harness.clock.advance(milliseconds: 1)
+            for _ in 0..<50 {
+                var (query, parent) = random.query()
+                var options = QueryOptions()
+                options.candidatesPerStep = random.random.generator.pick([1, 3, 1000])
+                options.sortBufferBytes = random.random.generator.pick([1, 700, 1 << 20])
+                let pageSize = random.random.generator.pick([1, 2, 1000])
+                let (found, tree, _, _) = try model.run(query, parent: parent, options: options, pageSize: pageSize)
+                let expected = NaiveQuery.results(query, parent: parent, of: documents)
+                #expect(
+                    found.map(\.path) == expected.map(\.path) && found.map(\.fields) == expected.map(\.fields),
+                    "seed \(seed), round \(round), plan:\n\(tree)\nfound \(found.map(\.path)), not \(expected.map(\.path))")
+                query.select = nil
+                let bare = NaiveQuery.results(query, parent: parent, of: documents)
+                let (count, _) = try model.count(query, parent: parent)
+                #expect(count == Int64(bare.count), "seed \(seed), round \(round), count of plan:\n\(tree)")
+                if let then = model.past.randomElement(using: &random.random.generator) {
+                    let old = Array(then.documents.values)
+                    let (found, tree, _, _) = try model.run(
+                        query, parent: parent, options: options, pageSize: pageSize,
+                        at: .time(TimestampValue(microseconds: Int64(then.microseconds))))
+                    let expected = NaiveQuery.results(query, parent: parent, of: old)
+                    #expect(
+                        found.map(\.path) == expected.map(\.path), "seed \(seed), round \(round), in the past:\n\(tree)")
+                }
+            }
+            model.past.append((time, model.documents))
+        }
+        let crashed = try model.harness.crashed()
+        try crashed.finish()
+        try model.harness.finish()
+    }
+}
