@@ -36,7 +36,7 @@ struct AccessPlanner {
             access = try planner.filtered(&scanner)
         }
         guard var access else { return nil }
-        access.countsOnly = plan.isCount && access.isExact
+        access.countsOnly = plan.isCount && access.isExact && !collection.mustReadDocuments
         return access
     }
 

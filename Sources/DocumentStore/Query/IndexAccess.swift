@@ -80,11 +80,8 @@ package struct IndexedCollection: Sendable {
     let number: UInt64
     /// About how many documents it holds.
     let documentCount: Int
-
-    package init(number: UInt64, documentCount: Int) {
-        self.number = number
-        self.documentCount = documentCount
-    }
+    /// Results must be read even when only their number is asked for, since the transaction locks them.
+    var mustReadDocuments = false
 }
 
 // MARK: Text

@@ -18,7 +18,9 @@ extension StoreScanner {
             guard let stored = try snapshot.value(forKey: key.bytes), let entry = CatalogueEntry(stored.bytes) else {
                 return nil
             }
-            return IndexedCollection(number: entry.number, documentCount: entry.count)
+            return IndexedCollection(
+                number: entry.number, documentCount: entry.count,
+                mustReadDocuments: point.transaction?.kind == .pessimistic)
         } catch {
             throw RequestError(error)
         }
@@ -67,9 +69,29 @@ extension StoreScanner {
         var documents = DocumentLookup(walk.collection, database: database)
         if !walk.isNoted {
             walk.isNoted = true
-            try note(documents.everything(matching: filter))
+            try note(documents.everything(matching: filter, at: point.version))
         }
         let snapshot = try reader.snapshot(at: point)
+        guard let transaction = point.transaction, transaction.kind == .pessimistic else {
+            return try visit(&walk, &documents, snapshot, body)
+        }
+        // Locks what fulfils the query as it is met, as scans do.
+        var locked: [UInt64] = []
+        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        defer { if !locked.isEmpty { reader.store.lockScanned(transaction, locked) } }
+        try visit(&walk, &documents, snapshot) { (path, document) throws(RequestError) in
+            if filter?(path, document.fields) ?? true {
+                DocumentKey.write(path, database: database, into: &key)
+                locked.append(ByteTable.hash(key.bytes))
+            }
+            return try body(path, document)
+        }
+    }
+
+    private func visit(
+        _ walk: inout IndexWalk, _ documents: inout DocumentLookup, _ snapshot: borrowing EngineSnapshot,
+        _ body: (_ path: RawSpan, borrowing CandidateDocument) throws(RequestError) -> ScanControl
+    ) throws(RequestError) {
         while walk.part < walk.access.parts.count, !walk.isHandedOver {
             let control: ScanControl
             switch walk.access.parts[walk.part].source {
@@ -272,12 +294,12 @@ private struct DocumentLookup: ~Copyable {
     }
 
     /// The range of all documents of the collection, as a transaction remembers it.
-    mutating func everything(matching filter: DocumentFilter?) -> ReadRange {
+    mutating func everything(matching filter: DocumentFilter?, at version: CommitVersion) -> ReadRange {
         key.truncate(to: prefixByteCount)
         let lower = key.copyBytes()
         var upper = lower
         upper[prefixByteCount - 1] += 1
-        return ReadRange(lower: lower, upper: upper, collectionID: nil, matches: filter)
+        return ReadRange(lower: lower, upper: upper, collectionID: nil, matches: filter, version: version)
     }
 
     /// Reads one document and lends it, if it can be a result of this part of the walk.

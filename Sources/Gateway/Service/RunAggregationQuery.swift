@@ -43,7 +43,7 @@ final class AggregationSource<Call: ServiceCall>: ResponseSource {
     func next(into writer: inout WireWriter) -> SourceStep {
         guard let point else { preconditionFailure("an aggregation is streamed after its read point is set") }
         do throws(RequestError) {
-            var scanner = service.reader.scanner(at: point)
+            var scanner = service.reader.scanner(at: point, matching: run.plan.matcher)
             if case .paused = try run.next(&scanner) {
                 let call = self.call
                 call.onLoop { call.resume() }

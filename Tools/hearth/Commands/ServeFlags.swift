@@ -138,6 +138,13 @@ enum ServeFlags {
     static let logSegment = Flag(
         "log-segment", "SIZE", default: .mebibytes(16), in: .mebibytes(1)...ByteCount(bytes: 1 << 30),
         help: "Size of one file of the log; only whole ones are used again.")
+    static let automaticIndexes = Flag(
+        "automatic-indexes", "on|off", default: "on",
+        help: "Whether every field is indexed as it is written. Off makes writing cheaper and lets queries scan; on again, indexes are made anew in the background."
+    ) { $0 == "on" || $0 == "off" ? nil : "on or off" }
+    static let indexEntries = Flag(
+        "max-index-entries", "N", default: 40_000, in: 1...1_000_000,
+        help: "Index entries one document may have; a write of one with more is refused with INVALID_ARGUMENT.")
     static let mapBytes = Flag(
         "max-tree", "SIZE", default: ByteCount(bytes: 1 << 40), in: .mebibytes(16)...ByteCount(bytes: 1 << 46),
         help: "The largest tree file; address space, not disk. A full tree answers commits RESOURCE_EXHAUSTED.")
@@ -171,7 +178,7 @@ enum ServeFlags {
                 queuedRequests, queuedBytes, groupBytes, transactions, transactionTime, transactionIdle, transactionReads,
                 concurrencyMode, lockWait, lockIdle, shareLocks, databases,
             ]),
-        FlagGroup(heading: "Storage", flags: [retention, overlayBytes, logSegment, mapBytes]),
+        FlagGroup(heading: "Storage", flags: [retention, overlayBytes, logSegment, mapBytes, automaticIndexes, indexEntries]),
         FlagGroup(heading: "Running", flags: [drainTime, logLevel, figuresInterval]),
     ]
 
@@ -211,6 +218,8 @@ extension ServeFlags {
         store.lockWaitMilliseconds = UInt64(arguments[lockWait].milliseconds)
         store.lockIdleMilliseconds = UInt64(arguments[lockIdle].milliseconds)
         store.shareLocksMaximum = arguments[shareLocks]
+        store.indexesAutomatically = arguments[automaticIndexes] == "on"
+        store.indexEntriesPerDocumentMaximum = arguments[indexEntries]
         store.databasesMaximum = arguments[databases]
         store.engine.retentionMicroseconds = UInt64(arguments[retention].milliseconds) * 1_000
         store.engine.overlayBytesMax = arguments[overlayBytes].bytes
