@@ -63,7 +63,8 @@ let package = Package(
         // The wire, the service, the client.
         .target(name: "Transport", dependencies: ["CUV", "CNGHTTP2", "CZlib", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
-            name: "Gateway", dependencies: ["DocumentModel", "FirestoreMessages", "DocumentStore", "Transport"],
+            name: "Gateway",
+            dependencies: ["DocumentModel", "FirestoreMessages", "FirestoreSchema", "DocumentStore", "Transport"],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
         .target(

@@ -39,6 +39,21 @@ package enum Base64 {
         return output
     }
 
+    /// The same for text in the URL alphabet (section 5) too, padded or not: all that protobuf's JSON mapping takes.
+    package static func decodeAnyForm(_ text: Span<UInt8>) -> [UInt8]? {
+        var plain = [UInt8]()
+        plain.reserveCapacity(text.count + 2)
+        for at in text.indices {
+            switch text[at] {
+            case 0x2D: plain.append(0x2B)
+            case 0x5F: plain.append(0x2F)
+            default: plain.append(text[at])
+            }
+        }
+        while plain.count % 4 != 0, plain.count % 4 > 1 { plain.append(0x3D) }
+        return decode(plain.span)
+    }
+
     /// Appends the text of `bytes`.
     package static func append(_ bytes: RawSpan, to output: inout [UInt8]) {
         var at = 0

@@ -4,12 +4,12 @@
 ///
 /// It lends nothing out: strings are named by their range in the line, or unescaped into a buffer of the caller's. Every error
 /// carries the offset it was noticed at.
-struct JSONScanner: ~Escapable {
-    let line: Span<UInt8>
-    private(set) var position = 0
+package struct JSONScanner: ~Escapable {
+    package let line: Span<UInt8>
+    package private(set) var position = 0
 
     @_lifetime(copy line)
-    init(_ line: Span<UInt8>) {
+    package init(_ line: Span<UInt8>) {
         self.line = line
     }
 
@@ -20,15 +20,15 @@ struct JSONScanner: ~Escapable {
     }
 
     /// Where a string's characters stand in the line, quotes excluded.
-    struct StringRange {
-        var start: Int
-        var end: Int
+    package struct StringRange {
+        package var start: Int
+        package var end: Int
         /// Whether the text is not the string itself, for it holds escapes.
-        var isEscaped: Bool
+        package var isEscaped: Bool
     }
 
     @_lifetime(self: copy self)
-    mutating func skipSpace() {
+    package mutating func skipSpace() {
         while position < line.count {
             switch line[position] {
             case 0x20, 0x09, 0x0D, 0x0A: position += 1
@@ -39,20 +39,20 @@ struct JSONScanner: ~Escapable {
 
     /// The next byte after white space, or 0 at the end of the line (no JSON begins with NUL).
     @_lifetime(self: copy self)
-    mutating func peek() -> UInt8 {
+    package mutating func peek() -> UInt8 {
         skipSpace()
         return position < line.count ? line[position] : 0
     }
 
     @_lifetime(self: copy self)
-    mutating func skip(_ byte: UInt8) -> Bool {
+    package mutating func skip(_ byte: UInt8) -> Bool {
         guard peek() == byte else { return false }
         position += 1
         return true
     }
 
     @_lifetime(self: copy self)
-    mutating func expect(_ byte: UInt8) throws(JSONLineError) {
+    package mutating func expect(_ byte: UInt8) throws(JSONLineError) {
         guard skip(byte) else {
             let found = position < line.count ? "found \(Self.name(line[position]))" : "the line ends"
             throw JSONLineError("expected \(Self.name(byte)), \(found)", at: position)
@@ -63,7 +63,7 @@ struct JSONScanner: ~Escapable {
     mutating func seek(to offset: Int) { position = offset }
 
     @_lifetime(self: copy self)
-    mutating func literal(_ text: StaticString) throws(JSONLineError) {
+    package mutating func literal(_ text: StaticString) throws(JSONLineError) {
         let start = position
         // The literal's bytes live as long as the program.
         let bytes = unsafe UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
@@ -79,8 +79,35 @@ struct JSONScanner: ~Escapable {
     @_lifetime(self: copy self)
     mutating func number() throws(JSONLineError) -> Number {
         let start = position
-        let isNegative = line[position] == 0x2D
-        if isNegative { position += 1 }
+        let extent = try numberExtent()
+        if !extent.isInteger {
+            let text = String(decodingUTF8: line.extracting(start..<position))
+            guard let value = Double(text), value.isFinite else {
+                throw JSONLineError("\(text) is too large for a double", at: start)
+            }
+            return .double(value)
+        }
+        let isNegative = line[start] == 0x2D
+        let limit = UInt64(Int64.max) + (isNegative ? 1 : 0)
+        guard let magnitude = extent.magnitude, magnitude <= limit else {
+            throw JSONLineError("integer needs more than 64 bits; write it with a decimal point for a double", at: start)
+        }
+        return .integer(isNegative ? Int64(truncatingIfNeeded: 0 &- magnitude) : Int64(magnitude))
+    }
+
+    /// What the text of a number says before it is made into one.
+    package struct NumberExtent {
+        /// Whether there is neither fraction nor exponent.
+        package var isInteger: Bool
+        /// The digits before fraction and exponent, without the sign; nil when they need more than 64 bits.
+        package var magnitude: UInt64?
+    }
+
+    /// Steps over a number.
+    @_lifetime(self: copy self)
+    package mutating func numberExtent() throws(JSONLineError) -> NumberExtent {
+        let start = position
+        if position < line.count, line[position] == 0x2D { position += 1 }
         let digitsStart = position
         var magnitude: UInt64 = 0
         var overflows = false
@@ -96,31 +123,19 @@ struct JSONScanner: ~Escapable {
             throw JSONLineError("a number does not begin with 0", at: start)
         }
 
-        var isDouble = false
+        var isInteger = true
         if position < line.count, line[position] == 0x2E {
-            isDouble = true
+            isInteger = false
             position += 1
             try skipDigits()
         }
         if position < line.count, line[position] | 0x20 == 0x65 {
-            isDouble = true
+            isInteger = false
             position += 1
             if position < line.count, line[position] == 0x2B || line[position] == 0x2D { position += 1 }
             try skipDigits()
         }
-
-        if isDouble {
-            let text = String(decodingUTF8: line.extracting(start..<position))
-            guard let value = Double(text), value.isFinite else {
-                throw JSONLineError("\(text) is too large for a double", at: start)
-            }
-            return .double(value)
-        }
-        let limit = UInt64(Int64.max) + (isNegative ? 1 : 0)
-        if overflows || magnitude > limit {
-            throw JSONLineError("integer needs more than 64 bits; write it with a decimal point for a double", at: start)
-        }
-        return .integer(isNegative ? Int64(truncatingIfNeeded: 0 &- magnitude) : Int64(magnitude))
+        return NumberExtent(isInteger: isInteger, magnitude: overflows ? nil : magnitude)
     }
 
     @_lifetime(self: copy self)
@@ -133,7 +148,7 @@ struct JSONScanner: ~Escapable {
     /// Reads a string's extent; the position is at its opening quote. Its characters are checked to be UTF-8 without control
     /// characters; escapes are left to ``unescape(_:into:)``.
     @_lifetime(self: copy self)
-    mutating func string() throws(JSONLineError) -> StringRange {
+    package mutating func string() throws(JSONLineError) -> StringRange {
         guard position < line.count, line[position] == 0x22 else { throw JSONLineError("expected a string", at: position) }
         let start = position + 1
         var at = start
@@ -160,7 +175,7 @@ struct JSONScanner: ~Escapable {
     }
 
     /// Appends the characters that `range` spells.
-    func append(_ range: StringRange, to output: inout [UInt8]) throws(JSONLineError) {
+    package func append(_ range: StringRange, to output: inout [UInt8]) throws(JSONLineError) {
         guard range.isEscaped else {
             output.append(contentsOf: line, range.start..<range.end)
             return
@@ -214,7 +229,7 @@ struct JSONScanner: ~Escapable {
 
     /// Steps over one value, checking no more than its brackets and strings.
     @_lifetime(self: copy self)
-    mutating func skipValue() throws(JSONLineError) {
+    package mutating func skipValue() throws(JSONLineError) {
         var depth = 0
         repeat {
             switch peek() {

@@ -1,11 +1,16 @@
-// Timestamps as RFC 3339 text, to and from microseconds since 1970.
+// Timestamps as RFC 3339 text, and back.
 // Days are counted by the proleptic Gregorian calendar, as `google.protobuf.Timestamp` has it.
 
+package import DocumentModel
+
 /// RFC 3339 date-times within years 1...9999.
-enum RFC3339 {
-    /// Microseconds since 1970-01-01T00:00:00Z named by `text`, floored; nil if `text` is no RFC 3339 date-time or lies outside
-    /// years 1...9999. A leap second (`:60`) counts as the second after it.
-    static func microseconds(_ text: Span<UInt8>) -> Int64? {
+package enum RFC3339 {
+    /// Microseconds since 1970-01-01T00:00:00Z named by `text`, floored; nil as for ``timestamp(_:)``.
+    static func microseconds(_ text: Span<UInt8>) -> Int64? { timestamp(text)?.microseconds }
+
+    /// The moment named by `text`, floored to nanoseconds; nil if `text` is no RFC 3339 date-time or lies outside years 1...9999. A
+    /// leap second (`:60`) counts as the second after it.
+    package static func timestamp(_ text: Span<UInt8>) -> TimestampValue? {
         var at = 0
 
         func digits(_ count: Int) -> Int? {
@@ -33,12 +38,12 @@ enum RFC3339 {
             second <= 60
         else { return nil }
 
-        var micros = 0
+        var nanoseconds = 0
         if skip(0x2E) {
-            var scale = 100_000
+            var scale = 100_000_000
             var count = 0
             while at < text.count, (0x30...0x39).contains(text[at]) {
-                micros += Int(text[at] - 0x30) * scale
+                nanoseconds += Int(text[at] - 0x30) * scale
                 scale /= 10
                 count += 1
                 at += 1
@@ -58,13 +63,18 @@ enum RFC3339 {
         let days = daysSinceEpoch(year: year, month: month, day: day)
         let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offsetMinutes * 60
         guard (minimumSeconds...maximumSeconds).contains(seconds) else { return nil }
-        return Int64(seconds) * 1_000_000 + Int64(micros)
+        return TimestampValue(seconds: Int64(seconds), nanoseconds: Int32(nanoseconds))
     }
 
     /// Appends `microseconds` as UTC text with 0, 3 or 6 fraction digits.
     static func append(_ microseconds: Int64, to output: inout [UInt8]) {
-        let (seconds, micros) = floorDivide(microseconds, 1_000_000)
-        let (days, secondOfDay) = floorDivide(seconds, 86_400)
+        append(TimestampValue(microseconds: microseconds), to: &output)
+    }
+
+    /// Appends a moment within years 1...9999 as UTC text with 0, 3, 6 or 9 fraction digits.
+    package static func append(_ time: TimestampValue, to output: inout [UInt8]) {
+        let (days, secondOfDay) = floorDivide(time.seconds, 86_400)
+        let nanoseconds = Int(time.nanoseconds)
         let (year, month, day) = civil(daysSinceEpoch: Int(days))
         append(year, width: 4, to: &output)
         output.append(0x2D)
@@ -77,15 +87,21 @@ enum RFC3339 {
         append(Int(secondOfDay) / 60 % 60, width: 2, to: &output)
         output.append(0x3A)
         append(Int(secondOfDay) % 60, width: 2, to: &output)
-        if micros != 0 {
-            output.append(0x2E)
-            if micros % 1000 == 0 {
-                append(Int(micros) / 1000, width: 3, to: &output)
-            } else {
-                append(Int(micros), width: 6, to: &output)
-            }
-        }
+        appendFraction(nanoseconds, to: &output)
         output.append(0x5A)
+    }
+
+    /// Appends nanoseconds 0...999,999,999 as a fraction of 3, 6 or 9 digits, or nothing for 0.
+    package static func appendFraction(_ nanoseconds: Int, to output: inout [UInt8]) {
+        if nanoseconds == 0 { return }
+        output.append(0x2E)
+        if nanoseconds % 1_000_000 == 0 {
+            append(nanoseconds / 1_000_000, width: 3, to: &output)
+        } else if nanoseconds % 1_000 == 0 {
+            append(nanoseconds / 1_000, width: 6, to: &output)
+        } else {
+            append(nanoseconds, width: 9, to: &output)
+        }
     }
 
     private static let minimumSeconds = daysSinceEpoch(year: 1, month: 1, day: 1) * 86_400

@@ -9,6 +9,9 @@ package struct GatewayConfiguration: Sendable {
     package var store: StoreConfiguration
     package var transport = ServerConfiguration()
     package var service = ServiceLimits()
+    package var http = HTTPOptions()
+    /// What /metrics says about the build.
+    package var version = "unknown"
     /// Event loops, each a thread.
     package var loops = 1
     /// How long a drain waits for calls under way before it ends them.
@@ -40,11 +43,13 @@ package final class GatewayServer: Sendable {
     private let group: EventLoopGroup
     private let server: Server
     private let counters: [ServiceCounters]
+    private let metrics: MetricsPage
+    private let readiness: Readiness
     private let control: ControlSocket?
 
     private init(
         _ configuration: GatewayConfiguration, store: DocumentStore, group: EventLoopGroup, server: Server,
-        counters: [ServiceCounters], control: ControlSocket?
+        counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, control: ControlSocket?
     ) {
         self.configuration = configuration
         self.log = configuration.log
@@ -52,6 +57,8 @@ package final class GatewayServer: Sendable {
         self.group = group
         self.server = server
         self.counters = counters
+        self.metrics = metrics
+        self.readiness = readiness
         self.control = control
     }
 
@@ -67,17 +74,26 @@ package final class GatewayServer: Sendable {
         transport.onEvent = { event in Self.write(event, to: log) }
         let counters = group.loops.map { _ in ServiceCounters() }
         do {
-            var nextLoop = 0
-            let server = try Server.start(transport, on: group) { _ in
-                defer { nextLoop += 1 }
-                return FrameFront(
-                    FirestoreService<CarriedCall>(
+            let metrics = MetricsPage(counters: counters, store: store, version: configuration.version)
+            let readiness = Readiness(store: store)
+            let pages = ServerPages(readiness: readiness, metrics: metrics)
+            // One service for each loop, whatever its clients speak.
+            var services: [FirestoreService<CarriedCall>] = []
+            let server = try Server.start(
+                transport, on: group,
+                makeHandler: { _ in
+                    let service = FirestoreService<CarriedCall>(
                         store: store, limits: configuration.service, policy: configuration.policy,
-                        counters: counters[nextLoop], log: log))
-            }
+                        counters: counters[services.count], log: log)
+                    services.append(service)
+                    return FrameFront(service)
+                },
+                makeHTTPHandler: { _ in HTTPFront(services[services.count - 1], pages: pages, options: configuration.http) })
+            metrics.setServer(server)
             let control = ControlSocket.open(in: configuration.store.directory, store: store, log: log)
             let gateway = GatewayServer(
-                configuration, store: store, group: group, server: server, counters: counters, control: control)
+                configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
+                readiness: readiness, control: control)
             gateway.scheduleFigures()
             return gateway
         } catch {
@@ -91,10 +107,12 @@ package final class GatewayServer: Sendable {
     ///
     /// Blocks; not for the thread of a loop.
     package func stop() {
+        readiness.drain()
         let drained = DispatchSemaphore(value: 0)
         server.drain(graceMilliseconds: UInt64(configuration.drainMilliseconds)) { drained.signal() }
         drained.wait()
         control?.close()
+        metrics.setServer(nil)
         group.stop()
         logFigures()
         store.close()

@@ -83,6 +83,12 @@ package final class FirestoreService<Call: ServiceCall> {
         counters.callsSucceeded.add()
     }
 
+    /// Ends a call that its front could not make into a request.
+    func refuse(_ call: Call, _ method: Method, _ error: RequestError) {
+        counters.callsStarted.add()
+        fail(call, method, error)
+    }
+
     /// Ends the call with whatever was thrown.
     func fail(_ call: Call, _ method: Method, _ error: any Error) {
         call.fail(requestError(error, method))

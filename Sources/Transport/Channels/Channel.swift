@@ -63,6 +63,8 @@ package enum CloseReason: Error, Equatable, Sendable {
     case tooManyConnections
     /// Opened with a protocol that is not served.
     case notSpokenHere(Tongue)
+    /// An HTTP request that could not be read; what its sender was told.
+    case malformedRequest(String)
     /// The loop or the server was stopped.
     case stopped
 }
@@ -108,6 +110,8 @@ package struct ChannelLimits: Sendable {
         var carry: [UInt8] = []
         var large: LargeFrame?
         var isReading = false
+        /// The driver wants to see nothing more for now.
+        var isInputPaused = false
         /// Everything is said: what still comes is thrown away until the other side closes.
         var readsToEnd = false
 
@@ -221,7 +225,7 @@ package struct ChannelLimits: Sendable {
         }
         guard !isClosing, hot.state.closesAfterFlush == nil else { return dropInput() }
         keep(bytes.extracting(consumed..<bytes.byteCount), needed)
-        if isCongested { stopReading() }
+        if isCongested || hot.state.isInputPaused { stopReading() }
     }
 
     private func keep(_ rest: RawSpan, _ needed: Int) {
@@ -241,15 +245,25 @@ package struct ChannelLimits: Sendable {
     /// Whether part of a frame has arrived and the rest has not.
     package var isInsideFrame: Bool { hot.state.large != nil || !hot.state.carry.isEmpty }
 
-    /// Goes on where congestion stopped.
+    /// Reads no more when the driver returns from `received`, which must not be outside of it.
+    func pauseInput() { hot.state.isInputPaused = true }
+
+    /// Goes on where the driver paused; not from inside `received`.
+    func resumeInput() {
+        guard hot.state.isInputPaused else { return }
+        hot.state.isInputPaused = false
+        resumeReading()
+    }
+
+    /// Goes on where congestion or the driver stopped.
     private func resumeReading() {
-        guard !hot.state.isReading, !isCongested, !hot.state.readsToEnd else { return }
+        guard !hot.state.isReading, !isCongested, !hot.state.isInputPaused, !hot.state.readsToEnd else { return }
         if !hot.state.carry.isEmpty {
             let kept = hot.state.carry
             hot.state.carry = []
             process(unsafe kept.span.bytes)
         }
-        if !isCongested, !isClosing, hot.state.closesAfterFlush == nil { startReading() }
+        if !isCongested, !hot.state.isInputPaused, !isClosing, hot.state.closesAfterFlush == nil { startReading() }
     }
 
     // MARK: Writing

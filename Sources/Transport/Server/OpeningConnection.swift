@@ -25,7 +25,11 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         case .hearth:
             server.speakHearth(channel, peerAddress: peerAddress, openedAt: openedAt, opening: self)
             return ReceiveProgress(consumed: Preface.hearth.count)
-        case .http1: channel.write { $0.append(utf8: Self.notHereHTTP1) }
+        case .http1:
+            if server.speakHTTP1(channel, peerAddress: peerAddress, openedAt: openedAt, opening: self) {
+                return ReceiveProgress(consumed: 0)
+            }
+            channel.write { $0.append(utf8: Self.notHereHTTP1) }
         case .http2:
             server.speakHTTP2(channel, peerAddress: peerAddress, openedAt: openedAt, opening: self)
             return ReceiveProgress(consumed: 0)
@@ -55,7 +59,7 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         timer = nil
     }
 
-    private static let notHereText = "REST is not served here yet; this port speaks Hearth's native protocol.\n"
+    private static let notHereText = "HTTP/1.1 is not served here; this port speaks Hearth's native protocol.\n"
 
     private static let notHereHTTP1 = """
         HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain; charset=utf-8\r\n\

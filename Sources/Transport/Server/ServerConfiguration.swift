@@ -40,6 +40,11 @@ package struct ServerConfiguration: Sendable {
     package var idleFramesMax: UInt64 = 10_000
     package var idleFramesPerSecond: UInt64 = 1_000
 
+    /// First line and headers of an HTTP/1.1 request; past it 431, or 414. At most 32 KiB.
+    package var http1HeadBytesMax = 16 << 10
+    /// Header lines of an HTTP/1.1 request; past it 431.
+    package var http1FieldsMax = 100
+
     /// Time for a new connection to say HELLO, for a frame that has begun to arrive to end, and between the frames of a message
     /// that comes in parts.
     package var headerMilliseconds: UInt64 = 10_000
@@ -67,6 +72,14 @@ package struct ServerConfiguration: Sendable {
                 streamsMax: streamsPerConnectionMax, initialWindowBytes: min(initialWindowBytes, FlowWindow.max),
                 idleMilliseconds: UInt32(clamping: idleMilliseconds)),
             assemblyBytesMax: assemblyBytesMax)
+    }
+
+    var http1: HTTP1Limits {
+        var limits = HTTP1Limits()
+        limits.headBytesMax = min(http1HeadBytesMax, 32 << 10)
+        limits.fieldsMax = http1FieldsMax
+        limits.bodyBytesMax = Int(messageBytesMax)
+        return limits
     }
 
     var channel: ChannelLimits {

@@ -40,6 +40,9 @@ final class ServerLoop: @unchecked Sendable {
 
     let shared: ServerShared
     private let handler: any ServiceHandler
+    private let http: (any HTTPHandler)?
+    /// For the headers of HTTP replies.
+    var date = HTTPDate()
     private var connections: [ObjectIdentifier: CallConnection] = [:]
     private var opening: [ObjectIdentifier: OpeningConnection] = [:]
     private var listener: Listener?
@@ -48,11 +51,15 @@ final class ServerLoop: @unchecked Sendable {
     /// Counted here, of connections that are open only what `snapshot` adds.
     var statistics = ServerStatistics()
 
-    init(loop: EventLoop, configuration: ServerConfiguration, shared: ServerShared, handler: any ServiceHandler) {
+    init(
+        loop: EventLoop, configuration: ServerConfiguration, shared: ServerShared, handler: any ServiceHandler,
+        http: (any HTTPHandler)?
+    ) {
         self.loop = loop
         self.configuration = configuration
         self.shared = shared
         self.handler = handler
+        self.http = http
     }
 
     /// Begins to accept connections from a socket that is bound and listens already.
@@ -97,6 +104,16 @@ final class ServerLoop: @unchecked Sendable {
         opened(
             HTTP2Connection(channel: channel, handler: handler, server: self, peerAddress: peerAddress, openedAt: openedAt),
             on: channel, driver)
+    }
+
+    /// False when nothing here answers HTTP requests.
+    func speakHTTP1(_ channel: Channel, peerAddress: String, openedAt: UInt64, opening driver: OpeningConnection) -> Bool {
+        guard let http else { return false }
+        opened(
+            HTTP1Connection(
+                channel: channel, handler: handler, http: http, server: self, peerAddress: peerAddress, openedAt: openedAt),
+            on: channel, driver)
+        return true
     }
 
     private func opened(_ connection: CallConnection, on channel: Channel, _ driver: OpeningConnection) {

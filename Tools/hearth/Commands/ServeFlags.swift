@@ -71,6 +71,23 @@ enum ServeFlags {
         "slow-reader-time", "TIME", default: TimeSpan.seconds(30),
         help: "A paused connection that takes nearly nothing for this long is dropped.")
 
+    // MARK: HTTP/1.1
+
+    static let httpHeadBytes = Flag(
+        "max-http-head", "SIZE", default: .kibibytes(16), in: .kibibytes(1)...ByteCount.kibibytes(32),
+        help: "First line and headers of an HTTP/1.1 request; a longer one is answered 431 or 414.")
+    static let httpFields = Flag(
+        "max-http-headers", "N", default: 100, in: 1...10_000,
+        help: "Header lines of an HTTP/1.1 request; one with more is answered 431.")
+    static let allowOrigin = Flag(
+        "allow-origin", "ORIGINS", default: "local",
+        help: "Whose pages may call from a browser: local (pages served from this machine), any, none, or origins such as https://app.example.org with commas between."
+    ) { AllowedOrigins($0) == nil ? "local, any, none, or origins with commas between" : nil }
+    static let emulatorEndpoints = Flag(
+        "emulator-endpoints", "WHEN", default: "auto",
+        help: "Whether DELETE /emulator/v1/projects/P/databases/D/documents deletes a database, as test suites ask of the emulator: on, off, or auto, which is on when --host is a loopback address."
+    ) { ["auto", "on", "off"].contains($0) ? nil : "auto, on or off" }
+
     // MARK: Answers
 
     static let listPage = Flag(
@@ -171,6 +188,7 @@ enum ServeFlags {
                 http2ConnectionWindowBytes, metadataBytes, resets, idleFrames, headerTime, idleTime, callTime, outputPause,
                 outputMax, slowReaderTime,
             ]),
+        FlagGroup(heading: "HTTP/1.1", flags: [httpHeadBytes, httpFields, allowOrigin, emulatorEndpoints]),
         FlagGroup(heading: "Answers", flags: [listPage, listPageBytes, collectionIDPage, batchGet, batchWrite, partitionCursors]),
         FlagGroup(
             heading: "Commits and transactions",
@@ -201,8 +219,15 @@ extension ServeFlags {
         configuration.service.collectionIDPageEntries = arguments[collectionIDPage]
         configuration.service.batchGetDocuments = arguments[batchGet]
         configuration.service.batchWriteWrites = arguments[batchWrite]
+        configuration.http.allowedOrigins = AllowedOrigins(arguments[allowOrigin]) ?? .local
+        configuration.http.emulatorEndpoints = servesEmulator(arguments[emulatorEndpoints], host: arguments[host])
+        configuration.version = CommandRouter.version
         configuration.service.partitionCursors = arguments[partitionCursors]
         return configuration
+    }
+
+    private static func servesEmulator(_ choice: String, host: String) -> Bool {
+        choice == "on" || choice == "auto" && (host == "localhost" || host == "::1" || host.hasPrefix("127."))
     }
 
     private static func store(_ arguments: ParsedArguments) -> StoreConfiguration {
@@ -238,6 +263,8 @@ extension ServeFlags {
         transport.messageBytesMax = UInt32(arguments[messageBytes].bytes)
         transport.frameBytesMax = UInt32(arguments[frameBytes].bytes)
         transport.assemblyBytesMax = arguments[assemblyBytes].bytes
+        transport.http1HeadBytesMax = arguments[httpHeadBytes].bytes
+        transport.http1FieldsMax = arguments[httpFields]
         transport.initialWindowBytes = UInt32(arguments[windowBytes].bytes)
         transport.http2WindowBytes = UInt32(arguments[http2WindowBytes].bytes)
         transport.http2ConnectionWindowBytes = UInt32(arguments[http2ConnectionWindowBytes].bytes)

@@ -1,0 +1,127 @@
+// Scalars from JSON, in all forms that protobuf's mapping takes: numbers as numbers or as text, whole numbers also with an empty
+// fraction or an exponent, what is no number by its name.
+
+internal import DocumentJSON
+internal import DocumentModel
+
+extension JSONMessageReader {
+    func expect(_ byte: UInt8, _ scanner: inout JSONScanner) throws(Trouble) {
+        do throws(JSONLineError) { try scanner.expect(byte) } catch { throw .syntax(error) }
+    }
+
+    func literal(_ text: StaticString, _ scanner: inout JSONScanner) throws(Trouble) {
+        do throws(JSONLineError) { try scanner.literal(text) } catch { throw .syntax(error) }
+    }
+
+    func stringExtent(_ scanner: inout JSONScanner) throws(Trouble) -> JSONScanner.StringRange {
+        scanner.skipSpace()
+        do throws(JSONLineError) { return try scanner.string() } catch { throw .syntax(error) }
+    }
+
+    /// The characters of a string.
+    func stringBytes(_ scanner: inout JSONScanner) throws(Trouble) -> [UInt8] {
+        let extent = try stringExtent(&scanner)
+        var text: [UInt8] = []
+        do throws(JSONLineError) { try scanner.append(extent, to: &text) } catch { throw .syntax(error) }
+        return text
+    }
+
+    func boolean(_ scanner: inout JSONScanner) throws(Trouble) -> Bool {
+        if scanner.peek() == UInt8(ascii: "t") {
+            try literal("true", &scanner)
+            return true
+        }
+        try literal("false", &scanner)
+        return false
+    }
+
+    func integer(_ scanner: inout JSONScanner) throws(Trouble) -> Int64 {
+        let text = try scalarText(&scanner)
+        guard let value = ScalarText.integer(text) else { throw .value(text, "a 64-bit integer") }
+        return value
+    }
+
+    func double(_ scanner: inout JSONScanner) throws(Trouble) -> Double {
+        let isText = scanner.peek() == UInt8(ascii: "\"")
+        let text = try scalarText(&scanner)
+        guard let value = ScalarText.double(text, allowsNames: isText) else { throw .value(text, "a double") }
+        return value
+    }
+
+    /// An enumeration's value by its name or number, null for the one that says so.
+    func enumeration(_ type: Int, _ scanner: inout JSONScanner) throws(Trouble) -> Int32 {
+        if scanner.peek() == UInt8(ascii: "n") {
+            try literal("null", &scanner)
+            return 0
+        }
+        let isText = scanner.peek() == UInt8(ascii: "\"")
+        let text = try scalarText(&scanner)
+        guard let value = schema.enumerations[type].number(text, allowsNames: isText) else {
+            throw .value(text, "a value of \(schema.enumerations[type].name)")
+        }
+        return value
+    }
+
+    /// The text of a number, or of a string that spells one.
+    private func scalarText(_ scanner: inout JSONScanner) throws(Trouble) -> String {
+        if scanner.peek() == UInt8(ascii: "\"") { return String(decoding: try stringBytes(&scanner), as: UTF8.self) }
+        let start = scanner.position
+        do throws(JSONLineError) { _ = try scanner.numberExtent() } catch { throw .syntax(error) }
+        return String(repairingUTF8: scanner.line.extracting(start..<scanner.position).rawBytes)
+    }
+}
+
+/// Scalars as text: what query parameters and quoted numbers have in common.
+enum ScalarText {
+    static func integer(_ text: String) -> Int64? {
+        if let value = Int64(text) { return value }
+        // 1.0 and 1e3 are whole numbers too, if no digit is lost.
+        guard isDecimal(text), let value = Double(text) else { return nil }
+        return Int64(exactly: value)
+    }
+
+    static func double(_ text: String, allowsNames: Bool) -> Double? {
+        switch text {
+        case "NaN" where allowsNames: return .nan
+        case "Infinity" where allowsNames: return .infinity
+        case "-Infinity" where allowsNames: return -.infinity
+        default:
+            guard isDecimal(text), let value = Double(text), value.isFinite else { return nil }
+            return value
+        }
+    }
+
+    static func boolean(_ text: String) -> Bool? {
+        switch text {
+        case "true": true
+        case "false": false
+        default: nil
+        }
+    }
+
+    /// Swift would also take hexadecimal digits and names.
+    private static func isDecimal(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || "+-.eE".utf8.contains($0) }
+    }
+}
+
+extension EnumTable {
+    func number(_ text: String, allowsNames: Bool) -> Int32? {
+        if allowsNames, let value = values.first(where: { $0.name == text }) { return value.number }
+        return ScalarText.integer(text).flatMap { Int32(exactly: $0) }
+    }
+}
+
+extension RawSpan {
+    /// The same bytes as a span of them.
+    var byteElements: Span<UInt8> {
+        @_lifetime(copy self) get { Span<UInt8>(_bytes: self) }
+    }
+}
+
+extension Span<UInt8> {
+    /// The same bytes as a raw span.
+    var rawBytes: RawSpan {
+        @_lifetime(copy self) get { bytes }
+    }
+}

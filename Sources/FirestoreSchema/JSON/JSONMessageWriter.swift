@@ -1,0 +1,267 @@
+// From the wire bytes of a message to JSON, by protobuf's mapping (protobuf.dev, "ProtoJSON Format").
+//
+// Fields come in the order in which they first stand on the wire. What is absent stays absent; a scalar that was written though
+// it holds its default is written here too. Unknown fields are left out.
+
+package import DocumentModel
+internal import DocumentJSON
+
+/// Writes messages as JSON text; a value to use again. Throws only for bytes that are no such message, or nested too deeply.
+package struct JSONMessageWriter: Sendable {
+    /// Objects and arrays within each other. A document at its limit of nesting needs some 70.
+    private static let depthMax = 200
+
+    private let schema: Schema
+    /// Whether every member has a line of its own, indented by two spaces a level.
+    private let isPretty: Bool
+
+    package init(schema: Schema = .shared, isPretty: Bool = false) {
+        self.schema = schema
+        self.isPretty = isPretty
+    }
+
+    /// Appends the message as JSON.
+    package func append(_ message: RawSpan, _ type: MessageType, to output: inout WireWriter) throws(InvalidDocument) {
+        try appendMessage(message, type.number, 0, &output)
+    }
+
+    // MARK: Messages
+
+    private func appendMessage(
+        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout WireWriter
+    ) throws(InvalidDocument) {
+        guard depth < Self.depthMax else { throw InvalidDocument(.nestedTooDeeply, offset: 0) }
+        switch schema.messages[number].form {
+        case .object: try appendObject(bytes, number, depth, &output)
+        case .timestamp:
+            var reader = WireReader(bytes)
+            let time = try TimestampValue(reading: &reader)
+            guard time.isValid else { throw InvalidDocument(.timestampOutOfRange, offset: 0) }
+            var text: [UInt8] = []
+            RFC3339.append(time, to: &text)
+            output.appendQuoted(text)
+        case .duration: try appendDuration(bytes, &output)
+        case .wrapper: try appendWrapped(bytes, number, &output)
+        case .structure: try appendStructure(bytes, number, depth, &output)
+        case .value: try appendLooseValue(bytes, number, depth, &output)
+        case .list: try appendList(bytes, number, depth, &output)
+        }
+    }
+
+    private func appendObject(
+        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout WireWriter
+    ) throws(InvalidDocument) {
+        let table = schema.messages[number]
+        output.append(byte: UInt8(ascii: "{"))
+        // A bit for each field that has been written.
+        var written: UInt64 = 0
+        var reader = WireReader(bytes)
+        while let tag = try reader.nextTag() {
+            guard let index = table.field(numbered: tag.fieldNumber), written & 1 << UInt64(index) == 0 else {
+                try reader.skip(tag)
+                continue
+            }
+            let field = table.fields[index]
+            startMember(isFirst: written == 0, depth, &output)
+            written |= 1 << UInt64(index)
+            output.appendQuoted(field.jsonName)
+            appendColon(&output)
+            if field.isRepeated {
+                // Whatever follows of the same field belongs here, also behind others.
+                try appendRepeated(field, tag, reader, depth + 1, &output)
+                try reader.skip(tag)
+            } else {
+                try appendSingle(field, tag, &reader, depth + 1, &output)
+            }
+        }
+        end(UInt8(ascii: "}"), isEmpty: written == 0, depth, &output)
+    }
+
+    /// Appends all occurrences of a field from the reader's on as an array, or an object for a map.
+    private func appendRepeated(
+        _ field: FieldTable, _ first: WireTag, _ start: WireReader, _ depth: Int, _ output: inout WireWriter
+    ) throws(InvalidDocument) {
+        guard depth < Self.depthMax else { throw InvalidDocument(.nestedTooDeeply, offset: 0) }
+        output.append(byte: UInt8(ascii: field.isMap ? "{" : "["))
+        var isFirst = true
+        var reader = WireReader(start.bytes)
+        reader.position = start.position
+        var tag: WireTag? = first
+        while let current = tag {
+            if current.fieldNumber != field.number {
+                try reader.skip(current)
+            } else if field.isMap {
+                startMember(isFirst: isFirst, depth, &output)
+                isFirst = false
+                try appendEntry(field, try reader.span(current), depth, &output)
+            } else if field.kind.isVarint, current.wireType == .lengthDelimited {
+                var packed = WireReader(try reader.span(current))
+                while !packed.isAtEnd {
+                    startMember(isFirst: isFirst, depth, &output)
+                    isFirst = false
+                    appendVarint(try packed.varint(), field, &output)
+                }
+            } else {
+                startMember(isFirst: isFirst, depth, &output)
+                isFirst = false
+                try appendSingle(field, current, &reader, depth + 1, &output)
+            }
+            tag = try reader.nextTag()
+        }
+        end(UInt8(ascii: field.isMap ? "}" : "]"), isEmpty: isFirst, depth, &output)
+    }
+
+    /// Appends an entry {1 key, 2 value} of a map, whose keys are strings throughout `proto/`.
+    private func appendEntry(
+        _ field: FieldTable, _ entry: RawSpan, _ depth: Int, _ output: inout WireWriter
+    ) throws(InvalidDocument) {
+        let valueField = schema.messages[field.type].fields[1]
+        var key = entry.extracting(first: 0)
+        var value = 0
+        var valueTag: WireTag?
+        var reader = WireReader(entry)
+        while let tag = try reader.nextTag() {
+            if tag.fieldNumber == 1 {
+                key = try reader.span(tag)
+            } else {
+                if tag.fieldNumber == 2 { (valueTag, value) = (tag, reader.position) }
+                try reader.skip(tag)
+            }
+        }
+        try output.appendQuoted(checking: key)
+        appendColon(&output)
+        guard let valueTag else { return output.append(utf8: valueField.kind == .message ? "{}" : "\"\"") }
+        reader.position = value
+        try appendSingle(valueField, valueTag, &reader, depth + 1, &output)
+    }
+
+    // MARK: Values
+
+    private func appendSingle(
+        _ field: FieldTable, _ tag: WireTag, _ reader: inout WireReader, _ depth: Int, _ output: inout WireWriter
+    ) throws(InvalidDocument) {
+        switch field.kind {
+        case .message: try appendMessage(try reader.span(tag), field.type, depth, &output)
+        case .string: try output.appendQuoted(checking: try reader.span(tag))
+        case .bytes:
+            var text: [UInt8] = []
+            Base64.append(try reader.span(tag), to: &text)
+            output.appendQuoted(text)
+        case .double: appendDouble(try reader.double(tag), &output)
+        case .int64, .int32, .bool, .enumeration: appendVarint(try reader.uint64(tag), field, &output)
+        }
+    }
+
+    private func appendVarint(_ raw: UInt64, _ field: FieldTable, _ output: inout WireWriter) {
+        switch field.kind {
+        case .bool: output.append(utf8: raw != 0 ? "true" : "false")
+        case .int64: output.append(utf8: "\"\(Int64(bitPattern: raw))\"")
+        case .enumeration:
+            let number = Int32(truncatingIfNeeded: raw)
+            let table = schema.enumerations[field.type]
+            if table.name == "google.protobuf.NullValue" {
+                output.append(utf8: "null")
+            } else if let value = table.values.first(where: { $0.number == number }) {
+                output.append(utf8: "\"\(value.name)\"")
+            } else {
+                output.append(utf8: "\(number)")
+            }
+        default: output.append(utf8: "\(Int32(truncatingIfNeeded: raw))")
+        }
+    }
+
+    private func appendDouble(_ value: Double, _ output: inout WireWriter) {
+        guard value.isFinite else {
+            return output.append(utf8: value.isNaN ? "\"NaN\"" : value < 0 ? "\"-Infinity\"" : "\"Infinity\"")
+        }
+        let text = value.description
+        output.append(utf8: text.hasSuffix(".0") ? String(text.dropLast(2)) : text)
+    }
+
+    private func appendWrapped(_ bytes: RawSpan, _ number: Int, _ output: inout WireWriter) throws(InvalidDocument) {
+        let field = schema.messages[number].fields[0]
+        var reader = WireReader(bytes)
+        while let tag = try reader.nextTag() {
+            if tag.fieldNumber == 1 { return try appendSingle(field, tag, &reader, 0, &output) }
+            try reader.skip(tag)
+        }
+        output.append(utf8: field.kind == .int64 ? "\"0\"" : "0")
+    }
+
+    /// Seconds and their fraction, for example `1.500s`.
+    private func appendDuration(_ bytes: RawSpan, _ output: inout WireWriter) throws(InvalidDocument) {
+        var reader = WireReader(bytes)
+        let parts = try TimestampValue(reading: &reader)
+        var text: [UInt8] = []
+        if parts.seconds < 0 || parts.nanoseconds < 0 { text.append(UInt8(ascii: "-")) }
+        text += Array(String(parts.seconds.magnitude).utf8)
+        RFC3339.appendFraction(Int(parts.nanoseconds.magnitude % 1_000_000_000), to: &text)
+        text.append(UInt8(ascii: "s"))
+        output.appendQuoted(text)
+    }
+
+    // MARK: Loosely typed values
+
+    private func appendStructure(
+        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout WireWriter
+    ) throws(InvalidDocument) {
+        var reader = WireReader(bytes)
+        guard let tag = try reader.nextTag() else { return output.append(utf8: "{}") }
+        try appendRepeated(schema.messages[number].fields[0], tag, reader, depth, &output)
+    }
+
+    private func appendList(
+        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout WireWriter
+    ) throws(InvalidDocument) {
+        var reader = WireReader(bytes)
+        guard let tag = try reader.nextTag() else { return output.append(utf8: "[]") }
+        try appendRepeated(schema.messages[number].fields[0], tag, reader, depth, &output)
+    }
+
+    /// `google.protobuf.Value` is written as what it holds.
+    private func appendLooseValue(
+        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout WireWriter
+    ) throws(InvalidDocument) {
+        let table = schema.messages[number]
+        var reader = WireReader(bytes)
+        while let tag = try reader.nextTag() {
+            if let index = table.field(numbered: tag.fieldNumber) {
+                return try appendSingle(table.fields[index], tag, &reader, depth, &output)
+            }
+            try reader.skip(tag)
+        }
+        output.append(utf8: "null")
+    }
+
+    // MARK: Layout
+
+    private func startMember(isFirst: Bool, _ depth: Int, _ output: inout WireWriter) {
+        if !isFirst { output.append(byte: UInt8(ascii: ",")) }
+        startLine(depth + 1, &output)
+    }
+
+    private func end(_ bracket: UInt8, isEmpty: Bool, _ depth: Int, _ output: inout WireWriter) {
+        if !isEmpty { startLine(depth, &output) }
+        output.append(byte: bracket)
+    }
+
+    private func startLine(_ depth: Int, _ output: inout WireWriter) {
+        guard isPretty else { return }
+        output.append(byte: UInt8(ascii: "\n"))
+        for _ in 0..<depth { output.append(utf8: "  ") }
+    }
+
+    private func appendColon(_ output: inout WireWriter) {
+        output.append(utf8: isPretty ? ": " : ":")
+    }
+}
+
+extension FieldKind {
+    /// Whether its values may be packed.
+    var isVarint: Bool {
+        switch self {
+        case .int64, .int32, .bool, .enumeration: true
+        case .double, .string, .message, .bytes: false
+        }
+    }
+}

@@ -1,0 +1,110 @@
+// The descriptors as flat tables: messages, their fields and enumerations, by number.
+
+internal import DocumentModel
+
+/// Every message and enumeration of `proto/`, made once from the descriptors.
+package struct Schema: Sendable {
+    package static let shared = Schema(DescriptorSet.files)
+
+    let messages: [MessageTable]
+    let enumerations: [EnumTable]
+    private let messageNumbers: [String: Int]
+
+    init(_ files: [FileDescriptor]) {
+        let descriptors = files.flatMap(\.messages)
+        let enumDescriptors = files.flatMap(\.enumerations)
+        var numbers: [String: Int] = [:]
+        for (number, message) in descriptors.enumerated() { numbers[message.fullName] = number }
+        var enumNumbers: [String: Int] = [:]
+        for (number, enumeration) in enumDescriptors.enumerated() { enumNumbers[enumeration.fullName] = number }
+        messageNumbers = numbers
+        enumerations = enumDescriptors.map { EnumTable(name: $0.fullName, values: $0.values) }
+        messages = descriptors.map { message in
+            MessageTable(
+                name: message.fullName, form: MessageForm(message.fullName),
+                fields: message.fields.map { field in
+                    let type = numbers[field.typeName] ?? enumNumbers[field.typeName] ?? 0
+                    return FieldTable(
+                        number: field.number, name: Array(field.name.utf8), jsonName: Array(field.jsonName.utf8),
+                        kind: field.kind, isRepeated: field.isRepeated,
+                        isMap: field.kind == .message && descriptors[type].isMapEntry, oneof: field.oneofIndex, type: type)
+                },
+                oneofs: message.oneofs)
+        }
+    }
+
+    /// The message of this full name, for example `google.firestore.v1.Document`.
+    package func message(_ name: String) -> MessageType {
+        guard let number = messageNumbers[name] else { preconditionFailure("proto/ declares no message \(name)") }
+        return MessageType(number: number)
+    }
+}
+
+/// A message of the schema, by its place in the tables.
+package struct MessageType: Equatable, Sendable {
+    let number: Int
+}
+
+struct MessageTable: Sendable {
+    let name: String
+    let form: MessageForm
+    let fields: [FieldTable]
+    let oneofs: [String]
+
+    /// The place of the field with this number in `fields`.
+    func field(numbered number: Int) -> Int? { fields.firstIndex { $0.number == number } }
+
+    /// The place of the field that JSON calls so: by its name in lowerCamelCase or as `proto/` has it.
+    func field(named name: RawSpan) -> Int? {
+        // Plain loops: the tables are short, and nothing is allocated.
+        for index in fields.indices where fields[index].isNamed(name) { return index }
+        return nil
+    }
+}
+
+struct FieldTable: Sendable {
+    let number: Int
+    let name: [UInt8]
+    let jsonName: [UInt8]
+    let kind: FieldKind
+    let isRepeated: Bool
+    let isMap: Bool
+    let oneof: Int?
+    /// Place of the message or enumeration in the schema; 0 for scalars.
+    let type: Int
+
+    func isNamed(_ text: RawSpan) -> Bool {
+        text.equalsBytes(jsonName.byteSpan) || text.equalsBytes(name.byteSpan)
+    }
+}
+
+struct EnumTable: Sendable {
+    let name: String
+    let values: [(name: String, number: Int32)]
+}
+
+/// How protobuf's JSON mapping writes a message.
+enum MessageForm: Sendable {
+    /// As an object of its fields.
+    case object
+    /// As RFC 3339 text.
+    case timestamp
+    /// As seconds with an `s`.
+    case duration
+    /// As the value of its one field.
+    case wrapper
+    /// As the loosely typed JSON that it holds.
+    case structure, value, list
+
+    init(_ name: String) {
+        switch name {
+        case "google.protobuf.Timestamp": self = .timestamp
+        case "google.protobuf.Duration": self = .duration
+        case "google.protobuf.Int32Value", "google.protobuf.Int64Value", "google.protobuf.DoubleValue": self = .wrapper
+        case "google.protobuf.Struct": self = .structure
+        case "google.protobuf.Value": self = .value
+        case "google.protobuf.ListValue": self = .list
+        default: self = .object
+        }
+    }
+}

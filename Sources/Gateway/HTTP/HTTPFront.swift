@@ -1,0 +1,82 @@
+// What the port answers over HTTP/1.1: pages for operators and load balancers, REST, and what the emulator's tools ask for.
+//
+//     GET  /                    Ok
+//     GET  /livez  /readyz      whether the process runs; whether it takes work
+//     GET  /metrics             docs/metrics.md
+//     *    /v1/projects/...     docs/rest.md
+//     DELETE /emulator/v1/...   EmulatorReset
+
+internal import DocumentModel
+internal import FirestoreSchema
+package import Transport
+
+/// The HTTP side of one loop.
+package final class HTTPFront: HTTPHandler {
+    private let pages: ServerPages
+    private let rest: RESTFront
+    private let service: FirestoreService<CarriedCall>
+    private let options: HTTPOptions
+
+    package init(_ service: FirestoreService<CarriedCall>, pages: ServerPages, options: HTTPOptions) {
+        self.service = service
+        self.pages = pages
+        self.options = options
+        rest = RESTFront(service)
+    }
+
+    package func handle(_ exchange: HTTPExchange, _ head: HTTP1Head, body: RawSpan) {
+        guard options.allowedOrigins.admit(exchange, head) else { return }
+        let segments = URLText.segments(head.pathBytes)
+        switch segments.first {
+        case "v1": rest.handle(exchange, head, Array(segments.dropFirst()), body: body)
+        case "emulator": emulator(exchange, head, Array(segments.dropFirst()))
+        default: page(exchange, head, segments)
+        }
+    }
+
+    private func page(_ exchange: HTTPExchange, _ head: HTTP1Head, _ segments: [String]) {
+        guard segments.count == 1, let page = ServerPages.Page(rawValue: segments[0]) else {
+            return exchange.fail(RequestError(.notFound, "There is nothing at this path."))
+        }
+        guard head.method == .get || head.method == .head else {
+            exchange.addHeaders("Allow: GET, HEAD\r\n")
+            return exchange.reply(.methodNotAllowed, "This page is only to be read.\n")
+        }
+        pages.answer(page, exchange)
+    }
+
+    /// `DELETE /emulator/v1/projects/P/databases/D/documents`
+    private func emulator(_ exchange: HTTPExchange, _ head: HTTP1Head, _ segments: [String]) {
+        let names = segments.map { URLText.decoded($0) ?? "" }
+        guard head.method == .delete, names.count == 6, names[0] == "v1", names[1] == "projects", names[3] == "databases",
+            names[5] == "documents"
+        else { return exchange.fail(RequestError(.notFound, "There is nothing at this path.")) }
+        guard options.emulatorEndpoints else {
+            return exchange.fail(
+                RequestError(
+                    .permissionDenied,
+                    "This server does not delete a database for the asking; --emulator-endpoints on permits it."))
+        }
+        do throws(RequestError) {
+            let database = try DatabaseName(project: names[2], database: names[4])
+            EmulatorReset(service, database) { result in
+                switch result {
+                case .success: exchange.reply(.ok, contentType: RESTReply.json) { $0.append(utf8: "{}\n") }
+                case .failure(let error): exchange.fail(error)
+                }
+            }.start(on: exchange.loop)
+        } catch {
+            exchange.fail(error)
+        }
+    }
+}
+
+/// What can be chosen about HTTP/1.1.
+package struct HTTPOptions: Sendable {
+    /// Whose pages may call from a browser.
+    package var allowedOrigins = AllowedOrigins.local
+    /// Whether the emulator's DELETE of a whole database is answered.
+    package var emulatorEndpoints = false
+
+    package init() {}
+}

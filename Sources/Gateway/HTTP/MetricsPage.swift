@@ -1,0 +1,135 @@
+// What /metrics says. Every family is described in docs/metrics.md.
+//
+// The loops count by plain loads and stores on memory of their own; the page adds up what it finds there. Only what the transport
+// counts is asked of each loop, so the answer comes a turn later.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import Glibc
+internal import Synchronization
+internal import Transport
+
+final class MetricsPage: Sendable {
+    private let counters: [ServiceCounters]
+    private let store: DocumentStore
+    private let version: String
+    /// Set once the server runs, before which nobody asks.
+    private let server = Mutex<Server?>(nil)
+    /// Seconds since 1970 at which the gateway was started.
+    private let startedAt: Double
+
+    init(counters: [ServiceCounters], store: DocumentStore, version: String) {
+        self.counters = counters
+        self.store = store
+        self.version = version
+        startedAt = Self.now()
+    }
+
+    func setServer(_ server: Server?) { self.server.withLock { $0 = server } }
+
+    func answer(_ exchange: HTTPExchange) {
+        guard let server = server.withLock({ $0 }) else { return exchange.reply(.unavailable, "starting\n") }
+        server.statistics { [self] statistics in
+            exchange.loop.execute { [self] in
+                let text = text(statistics)
+                exchange.reply(.ok, contentType: MetricsText.contentType) { $0.append(utf8: text) }
+            }
+        }
+    }
+
+    func text(_ transport: ServerStatistics) -> String {
+        var page = MetricsText()
+        appendService(&page)
+        appendTransport(transport, &page)
+        appendStore(store.statistics, &page)
+        appendProcess(&page)
+        return page.text
+    }
+
+    private func appendService(_ page: inout MetricsText) {
+        let totals = CounterTotals(counters)
+        page.family("hearth_documents_total", .counter, "Documents by what was done with them.")
+        page.sample(["operation": "read"], totals["documents_read"] ?? 0)
+        page.sample(["operation": "missing"], totals["documents_missing"] ?? 0)
+        page.single("hearth_writes_total", .counter, "Writes handed to the store.", totals["writes_submitted"] ?? 0)
+        page.single(
+            "hearth_calls_abandoned_total", .counter, "Calls given up by the client, or past their deadline, before the answer.",
+            totals["calls_abandoned"] ?? 0)
+        page.single("hearth_streams_open", .gauge, "Streaming replies under way.", totals["streams_open"] ?? 0)
+    }
+
+    private func appendTransport(_ transport: ServerStatistics, _ page: inout MetricsText) {
+        page.single("hearth_connections_total", .counter, "Connections accepted.", transport.connectionsOpened)
+        page.single("hearth_connections_refused_total", .counter, "Connections beyond the limit.", transport.connectionsRefused)
+        page.single("hearth_protocol_errors_total", .counter, "Connections ended for breaking their protocol.", transport.protocolErrors)
+        page.single("hearth_deadlines_exceeded_total", .counter, "Calls whose deadline passed.", transport.deadlinesExceeded)
+        page.single("hearth_received_bytes_total", .counter, "Bytes received.", transport.bytesReceived)
+        page.single("hearth_sent_bytes_total", .counter, "Bytes sent.", transport.bytesSent)
+    }
+
+    private func appendStore(_ store: StoreStatistics, _ page: inout MetricsText) {
+        let engine = store.engine
+        page.single("hearth_commits_total", .counter, "Commits applied.", store.commits)
+        page.single("hearth_documents_written_total", .counter, "Documents written or deleted.", store.documentsWritten)
+        page.single("hearth_commit_groups_total", .counter, "Groups of commits, each made durable by one sync.", store.groups)
+        page.single("hearth_commit_repeats_total", .counter, "Repeated requests answered from memory.", store.repeatsAnswered)
+        page.single("hearth_transactions_aborted_total", .counter, "Transactions told ABORTED.", store.transactionsAborted)
+        page.single("hearth_transactions_open", .gauge, "Transactions open.", store.transactionsOpen)
+        page.single("hearth_commit_queue_requests", .gauge, "Requests that wait for the commit thread.", store.requestsQueued)
+        page.single("hearth_commit_queue_bytes", .gauge, "Bytes of the requests that wait.", store.bytesQueued)
+        page.single("hearth_databases", .gauge, "Databases that hold or held documents.", store.databases)
+
+        page.single("hearth_log_written_bytes_total", .counter, "Bytes of log frames synced.", engine.logBytesWritten)
+        page.family("hearth_log_segments", .gauge, "Files of the log.")
+        page.sample(["state": "used"], engine.logSegmentsInUse)
+        page.sample(["state": "spare"], engine.logSegmentsSpare)
+        page.single("hearth_overlay_entries", .gauge, "Entries in memory that are not in the tree yet.", engine.overlayEntries)
+        page.single("hearth_overlay_bytes", .gauge, "Memory of those entries.", engine.overlayBytes)
+        page.single("hearth_tree_entries", .gauge, "Keys in the tree.", engine.treeEntries)
+        page.single("hearth_tree_file_bytes", .gauge, "Size of the tree's file.", engine.treeFileBytes)
+        page.single("hearth_history_entries", .gauge, "Superseded values kept for reads at a time.", engine.historyEntries)
+        page.single("hearth_history_swept_total", .counter, "Superseded values dropped.", engine.historyEntriesSwept)
+        page.single("hearth_checkpoints_total", .counter, "Checkpoints written.", engine.checkpoints)
+        page.single("hearth_checkpoint_entries_total", .counter, "Entries that checkpoints wrote.", engine.checkpointEntries)
+        page.single(
+            "hearth_checkpoint_seconds_total", .counter, "Time spent in checkpoints.", Double(engine.checkpointNanoseconds) / 1e9)
+        page.single("hearth_writer_stalls_total", .counter, "Times commits waited for a checkpoint.", engine.writerStalls)
+        page.single("hearth_store_full", .gauge, "1 while commits are refused for want of space.", engine.isFull)
+        page.single("hearth_store_failed", .gauge, "1 once the disk has failed; until a restart.", engine.hasFailed)
+    }
+
+    // MARK: The process
+
+    private func appendProcess(_ page: inout MetricsText) {
+        page.family("hearth_build_info", .gauge, "Always 1; the labels tell the version.")
+        page.sample(["version": version], 1)
+        page.single("process_start_time_seconds", .gauge, "When the server was started, in seconds since 1970.", startedAt)
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        page.single(
+            "process_cpu_seconds_total", .counter, "Processor time of the server.",
+            Self.seconds(usage.ru_utime) + Self.seconds(usage.ru_stime))
+        page.single("process_resident_memory_bytes", .gauge, "Memory of the process in RAM, mapped files included.", Self.residentBytes())
+    }
+
+    private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+
+    private static func now() -> Double {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return Double(now.tv_sec) + Double(now.tv_nsec) / 1e9
+    }
+
+    /// From the second number of proc_pid_statm(5), in pages; 0 where there is no such file.
+    private static func residentBytes() -> Int {
+        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 256)
+        guard fgets(&line, Int32(line.count), file) != nil else { return 0 }
+        let fields = line.prefix { $0 != 0 }.split(separator: CChar(UInt8(ascii: " ")))
+        guard fields.count > 1, let pages = Int(String(decoding: fields[1].map { UInt8(bitPattern: $0) }, as: UTF8.self)) else {
+            return 0
+        }
+        return pages * sysconf(Int32(_SC_PAGESIZE))
+    }
+}

@@ -1,0 +1,69 @@
+// Prometheus' text format, version 0.0.4 (prometheus.io, "Exposition formats").
+
+internal import DocumentModel
+
+/// Builds a page of metrics, family by family.
+struct MetricsText {
+    static let contentType = "text/plain; version=0.0.4; charset=utf-8"
+
+    private(set) var text = ""
+    /// Of the family being written.
+    private var name = ""
+
+    /// What a family's numbers do; histograms are begun by ``histogram(_:_:_:)``.
+    enum Kind: String {
+        /// They only grow, and begin again with the process.
+        case counter
+        /// They go up and down.
+        case gauge
+        case histogram
+    }
+
+    /// Begins a family.
+    mutating func family(_ name: String, _ kind: Kind, _ help: String) {
+        self.name = name
+        text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
+    }
+
+    /// One number of the family.
+    mutating func sample(_ labels: KeyValuePairs<String, String> = [:], _ value: some MetricsNumber) {
+        append("", labels.map { ($0, $1) }, value.metricsText)
+    }
+
+    /// A family of one number.
+    mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: some MetricsNumber) {
+        family(name, kind, help)
+        sample([:], value)
+    }
+
+    mutating func append(_ suffix: String, _ labels: [(String, String)], _ value: String) {
+        text += name + suffix
+        if !labels.isEmpty {
+            text += "{" + labels.map { "\($0)=\"\(Self.escaped($1))\"" }.joined(separator: ",") + "}"
+        }
+        text += " \(value)\n"
+    }
+
+    private static func escaped(_ value: String) -> String {
+        var escaped = ""
+        for character in value.unicodeScalars {
+            switch character {
+            case "\\": escaped += "\\\\"
+            case "\"": escaped += "\\\""
+            case "\n": escaped += "\\n"
+            default: escaped.unicodeScalars.append(character)
+            }
+        }
+        return escaped
+    }
+}
+
+/// A number as the format writes it.
+protocol MetricsNumber {
+    var metricsText: String { get }
+}
+
+extension UInt64: MetricsNumber { var metricsText: String { String(self) } }
+extension Int: MetricsNumber { var metricsText: String { String(self) } }
+extension Bool: MetricsNumber { var metricsText: String { self ? "1" : "0" } }
+extension Double: MetricsNumber { var metricsText: String { description } }

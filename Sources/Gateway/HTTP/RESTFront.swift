@@ -1,0 +1,120 @@
+// The front for REST: makes a request's path, parameters and JSON into the message of an RPC, and hands it to the loop's service,
+// whose reply `RESTReply` makes into JSON.
+
+internal import DocumentModel
+internal import FirestoreSchema
+internal import Transport
+
+/// Serves `/v1/...` on one loop.
+final class RESTFront {
+    private let service: FirestoreService<CarriedCall>
+    private var reader = JSONMessageReader()
+    private let parameterReader = ParameterReader()
+
+    init(_ service: FirestoreService<CarriedCall>) {
+        self.service = service
+    }
+
+    /// Input and output messages of the RPCs, by method.
+    private static let rpcs: [Method: (input: MessageType, output: MessageType)] = {
+        let descriptors = DescriptorSet.files.flatMap(\.services).flatMap(\.methods)
+        var rpcs: [Method: (input: MessageType, output: MessageType)] = [:]
+        for method in Method.allCases {
+            guard let descriptor = descriptors.first(where: { $0.name == method.name }) else { continue }
+            rpcs[method] = (Schema.shared.message(descriptor.inputType), Schema.shared.message(descriptor.outputType))
+        }
+        return rpcs
+    }()
+
+    private static let document = Schema.shared.message("google.firestore.v1.Document")
+
+    /// - Parameter segments: of the path after `/v1`, still encoded.
+    func handle(_ exchange: HTTPExchange, _ head: HTTP1Head, _ segments: [String], body: RawSpan) {
+        let route: RESTRoute
+        let options: RESTOptions
+        do throws(RequestError) {
+            guard let found = try RESTRoute(head.method, segments) else {
+                throw RequestError(.notFound, "Nothing answers this method on this path.")
+            }
+            route = found
+            options = try RESTOptions(head)
+        } catch {
+            return exchange.fail(error)
+        }
+        guard let rpc = Self.rpcs[route.method] else { preconditionFailure("proto/ declares no \(route.method.name)") }
+        let form = RESTReply(rpc.output, isStreaming: route.method.shape == .serverStreaming, isPretty: options.isPretty)
+        let call = CarriedCall(
+            exchange.beginCall(form, deadlineMilliseconds: options.deadlineMilliseconds), RequestHead(method: route.method))
+        var message = WireWriter(capacity: body.byteCount + 256)
+        do throws(RequestError) {
+            try append(route, rpc.input, options.parameters, body, to: &message)
+        } catch {
+            return service.refuse(call, route.method, error)
+        }
+        service.begin(call, route.method, message.bytes)
+    }
+
+    /// Appends the RPC's message. What the path says comes last: it counts, whatever the rest says.
+    private func append(
+        _ route: RESTRoute, _ input: MessageType, _ parameters: [Parameter], _ body: RawSpan, to message: inout WireWriter
+    ) throws(RequestError) {
+        switch route.body {
+        case .none: try parameterReader.append(parameters, input, to: &message)
+        case .message:
+            guard parameters.isEmpty else {
+                throw .invalidArgument("This method takes its fields in the body, not as \"\(parameters[0].name)\" in the query.")
+            }
+            try reader.append(body, input, to: &message)
+        case .document(let field):
+            try parameterReader.append(parameters, input, to: &message)
+            message.appendTag(field: field, .lengthDelimited)
+            let place = message.beginLength()
+            try reader.append(body, Self.document, to: &message)
+            if let name = route.documentName { message.appendField(1, string: name) }
+            message.endLength(at: place)
+        }
+        for binding in route.bindings { message.appendField(binding.field, string: binding.value) }
+    }
+}
+
+/// What a request says besides its message.
+struct RESTOptions {
+    /// Parameters that are fields of the message.
+    private(set) var parameters: [Parameter] = []
+    /// Whether JSON is indented; `prettyPrint`, true unless said otherwise, as it is in the cloud.
+    private(set) var isPretty = true
+    /// From `X-Server-Timeout`, which is in seconds.
+    private(set) var deadlineMilliseconds: UInt32?
+
+    /// Parameters that Google's front ends take with every method. Those without an effect here are accepted and ignored.
+    private static let systemParameters: Set<String> = [
+        "access_token", "alt", "callback", "fields", "key", "oauth_token", "prettyPrint", "quotaUser", "uploadType",
+        "upload_protocol", "xgafv",
+    ]
+
+    init(_ head: HTTP1Head) throws(RequestError) {
+        if let coding = head.value(of: "content-encoding"), coding.lowercased() != "identity" {
+            throw .invalidArgument("Only bodies without Content-Encoding are taken, not \(coding).")
+        }
+        guard let all = URLText.parameters(head.queryBytes) else {
+            throw .invalidArgument("The query is not percent-encoded UTF-8.")
+        }
+        for parameter in all {
+            let name = parameter.name.hasPrefix("$.") ? String(parameter.name.dropFirst(2)) : parameter.name
+            guard Self.systemParameters.contains(name) else {
+                parameters.append(parameter)
+                continue
+            }
+            if name == "prettyPrint" { isPretty = parameter.value != "false" && parameter.value != "0" }
+            if name == "alt", parameter.value != "json" {
+                throw .invalidArgument("The only alt served here is json, not \"\(parameter.value)\".")
+            }
+        }
+        if let text = head.value(of: "x-server-timeout") {
+            guard let seconds = Double(text), seconds > 0 else {
+                throw .invalidArgument("X-Server-Timeout must be a positive number of seconds.")
+            }
+            deadlineMilliseconds = UInt32(min(seconds * 1_000, Double(UInt32.max)).rounded(.up))
+        }
+    }
+}

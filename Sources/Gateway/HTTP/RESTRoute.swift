@@ -1,0 +1,134 @@
+// Which RPC a REST request means, and which fields of its message stand in the path (google/api/http.proto; the paths are those
+// of the public google.firestore.v1 service).
+//
+//     D = /v1/projects/P/databases/D/documents
+//     GET, PATCH, DELETE  D/{collection}/{document}/...     GetDocument, UpdateDocument, DeleteDocument
+//     GET, POST           D/.../{collection}                ListDocuments, CreateDocument
+//     POST                D:{verb}, D/.../{document}:{verb} everything else
+
+internal import DocumentModel
+internal import Transport
+
+/// One REST request's meaning.
+struct RESTRoute: Equatable {
+    /// What the body of the request is.
+    enum Body: Equatable {
+        /// Nothing; it is ignored.
+        case none
+        /// The RPC's whole message.
+        case message
+        /// The document in the message's field of this number.
+        case document(field: Int)
+    }
+
+    /// A string field of the message that the path sets.
+    struct Binding: Equatable {
+        let field: Int
+        let value: String
+    }
+
+    let method: Method
+    var body = Body.none
+    var bindings: [Binding]
+    /// The name of the document in the body, where the path says it.
+    var documentName: String?
+
+    /// The route of a request; nil if there is none of the kind, and an error for a path that is no resource's.
+    ///
+    /// - Parameter segments: of the path after `/v1`, still encoded.
+    init?(_ httpMethod: HTTPMethod, _ segments: [String]) throws(RequestError) {
+        var segments = segments
+        let verb = httpMethod == .post ? Self.cutVerb(&segments) : nil
+        var names: [String] = []
+        for segment in segments {
+            guard let name = URLText.decoded(segment) else {
+                throw .invalidArgument("The path is not percent-encoded UTF-8.")
+            }
+            guard !name.isEmpty, !name.utf8.contains(UInt8(ascii: "/")) else {
+                throw .invalidArgument("A segment of the path is empty or holds an encoded slash.")
+            }
+            names.append(name)
+        }
+        guard names.count >= 5, names[0] == "projects", names[2] == "databases", names[4] == "documents" else { return nil }
+        if let verb {
+            self.init(verb: verb, names)
+        } else if names.count == 5 {
+            return nil
+        } else if names.count % 2 == 1 {
+            self.init(document: httpMethod, names.joined(separator: "/"))
+        } else {
+            self.init(collection: httpMethod, parent: names.dropLast().joined(separator: "/"), names[names.count - 1])
+        }
+    }
+
+    /// Takes a known verb off the last segment. Anything else after a colon belongs to an id.
+    private static func cutVerb(_ segments: inout [String]) -> RESTVerb? {
+        guard let last = segments.last, let colon = last.lastIndex(of: ":"),
+            let verb = RESTVerb(rawValue: String(last[last.index(after: colon)...]))
+        else { return nil }
+        segments[segments.count - 1] = String(last[..<colon])
+        return verb
+    }
+
+    private init?(verb: RESTVerb, _ names: [String]) {
+        guard verb.isOfDatabase ? names.count == 5 : names.count % 2 == 1 else { return nil }
+        let resource = (verb.isOfDatabase ? names.prefix(4) : names[...]).joined(separator: "/")
+        method = verb.method
+        body = .message
+        bindings = [Binding(field: 1, value: resource)]
+    }
+
+    private init?(document httpMethod: HTTPMethod, _ name: String) {
+        switch httpMethod {
+        case .get: method = .getDocument
+        case .delete: method = .deleteDocument
+        case .patch:
+            method = .updateDocument
+            body = .document(field: 1)
+            bindings = []
+            documentName = name
+            return
+        default: return nil
+        }
+        bindings = [Binding(field: 1, value: name)]
+    }
+
+    private init?(collection httpMethod: HTTPMethod, parent: String, _ id: String) {
+        switch httpMethod {
+        case .get: method = .listDocuments
+        case .post:
+            method = .createDocument
+            body = .document(field: 4)
+        default: return nil
+        }
+        bindings = [Binding(field: 1, value: parent), Binding(field: 2, value: id)]
+    }
+}
+
+/// What may follow a colon at the end of a path.
+enum RESTVerb: String {
+    case batchGet, batchWrite, beginTransaction, commit, rollback
+    case runQuery, runAggregationQuery, partitionQuery, listCollectionIds
+
+    /// Whether it is said to a database and not to a parent of collections.
+    var isOfDatabase: Bool {
+        switch self {
+        case .batchGet, .batchWrite, .beginTransaction, .commit, .rollback: true
+        case .runQuery, .runAggregationQuery, .partitionQuery, .listCollectionIds: false
+        }
+    }
+
+    var method: Method {
+        switch self {
+        case .batchGet: .batchGetDocuments
+        case .batchWrite: .batchWrite
+        case .beginTransaction: .beginTransaction
+        case .commit: .commit
+        case .rollback: .rollback
+        case .runQuery: .runQuery
+        case .runAggregationQuery: .runAggregationQuery
+        case .partitionQuery: .partitionQuery
+        case .listCollectionIds: .listCollectionIds
+        }
+    }
+}

@@ -1,0 +1,25 @@
+// Whether the server takes work: what /readyz tells load balancers.
+
+internal import DocumentStore
+internal import Synchronization
+
+final class Readiness: Sendable {
+    private let store: DocumentStore
+    private let isDraining = Atomic(false)
+
+    init(store: DocumentStore) {
+        self.store = store
+    }
+
+    /// From now on the server only finishes what it has.
+    func drain() { isDraining.store(true, ordering: .relaxed) }
+
+    /// Why new work should go elsewhere; nil when it should not.
+    var obstacle: String? {
+        if isDraining.load(ordering: .relaxed) { return "the server is draining" }
+        let engine = store.statistics.engine
+        if engine.hasFailed { return "the disk failed; no more commits until a restart" }
+        if engine.isFull { return "the disk is full; commits are refused" }
+        return nil
+    }
+}

@@ -1,0 +1,36 @@
+// The pages about the server itself: Ok, liveness, readiness, metrics.
+
+internal import DocumentModel
+internal import DocumentStore
+internal import Transport
+
+/// Answers the pages; shared by all loops.
+package final class ServerPages: Sendable {
+    /// The pages by their paths.
+    enum Page: String {
+        case root = ""
+        case livez, readyz, metrics
+    }
+
+    private let readiness: Readiness
+    private let metrics: MetricsPage
+
+    init(readiness: Readiness, metrics: MetricsPage) {
+        self.readiness = readiness
+        self.metrics = metrics
+    }
+
+    func answer(_ page: Page, _ exchange: HTTPExchange) {
+        switch page {
+        case .root: exchange.reply(.ok, "Ok\n")
+        case .livez: exchange.reply(.ok, "ok\n")
+        case .readyz:
+            if let reason = readiness.obstacle {
+                exchange.reply(.unavailable, "not ready: \(reason)\n")
+            } else {
+                exchange.reply(.ok, "ready\n")
+            }
+        case .metrics: metrics.answer(exchange)
+        }
+    }
+}

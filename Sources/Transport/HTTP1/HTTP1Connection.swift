@@ -1,0 +1,331 @@
+// One HTTP/1.1 connection on the server: one exchange after the other, each a plain reply or a call of the service.
+//
+// Bytes ──▶ HTTP1Parser ──head, body──▶ HTTPHandler.handle ──▶ exchange.reply ──────────────────────▶ channel's output
+//                                                └──▶ exchange.beginCall ──▶ service ──▶ ReplyForm ──▶
+//
+// While an exchange waits for its reply nothing more is read, so that what a client sends ahead stays in its own kernel and the
+// one read buffer. A streaming reply goes out in chunks at the pace at which the client takes them.
+
+import DocumentModel
+
+final class HTTP1Connection: CallConnection, @unchecked Sendable {
+    // Sendable: as CallCarrier says, confined to the loop.
+
+    /// What must arrive of a body within the time for a head.
+    private static let progressBytesMin: UInt64 = 4 << 10
+
+    private let http: any HTTPHandler
+    private var parser: HTTP1Parser
+    /// The body so far, when it comes in more than one piece.
+    private var body: [UInt8] = []
+    private var exchange: Exchange?
+    private var exchangeCount: UInt32 = 0
+    private var isDraining = false
+    private var heardAt: UInt64
+    /// When the request that is incomplete began.
+    private var requestSince: UInt64?
+    /// When the body was last seen to make progress, and all that had been received then.
+    private var progress: (at: UInt64, bytes: UInt64)?
+
+    /// A request that waits for its reply.
+    private struct Exchange {
+        let number: UInt32
+        let isHead: Bool
+        let keepsAlive: Bool
+        let isChunkable: Bool
+        var headers = ""
+        var form: (any ReplyForm)?
+        /// Nobody may answer any more but the connection itself, which is about to.
+        var isOpen = true
+        /// The head of a streaming reply is written.
+        var hasBegun = false
+    }
+
+    init(
+        channel: Channel, handler: any ServiceHandler, http: any HTTPHandler, server: ServerLoop, peerAddress: String,
+        openedAt: UInt64
+    ) {
+        self.http = http
+        parser = HTTP1Parser(limits: server.configuration.http1)
+        heardAt = openedAt
+        super.init(channel: channel, handler: handler, server: server, peerAddress: peerAddress, openedAt: openedAt)
+        keepHouse()
+    }
+
+    // MARK: Requests in
+
+    override func received(_ bytes: RawSpan) -> ReceiveProgress {
+        heardAt = loop.nowMilliseconds
+        var offset = 0
+        // Where the body stands, when all of it is in these bytes.
+        var wholeBody = 0..<0
+        while !isOver {
+            guard exchange == nil else {
+                channel.pauseInput()
+                return ReceiveProgress(consumed: offset)
+            }
+            let event: HTTP1Parser.Event
+            do throws(HTTP1Violation) {
+                event = try parser.next(bytes, &offset)
+            } catch {
+                refuse(error)
+                break
+            }
+            switch event {
+            case .incomplete:
+                if requestSince == nil, !parser.isBetweenRequests || offset < bytes.byteCount { requestSince = heardAt }
+                return ReceiveProgress(consumed: offset)
+            case .head:
+                requestSince = requestSince ?? heardAt
+                progress = (heardAt, channel.bytesReceived)
+                if parser.head.expectsContinue, parser.head.body != .none, offset == bytes.byteCount {
+                    channel.write { $0.append(utf8: "HTTP/1.1 100 Continue\r\n\r\n") }
+                }
+            case .body(let range):
+                if body.isEmpty, parser.bodyIsWhole {
+                    wholeBody = range
+                } else {
+                    body.append(contentsOf: [UInt8](copying: bytes.extracting(range)))
+                    countAssembly()
+                }
+            case .end:
+                handle(bytes.extracting(wholeBody))
+                wholeBody = 0..<0
+                if channel.outputIsDue || channel.isCongested { return ReceiveProgress(consumed: offset) }
+            }
+        }
+        return ReceiveProgress(consumed: bytes.byteCount)
+    }
+
+    /// Hands a whole request to the handler.
+    private func handle(_ bytes: RawSpan) {
+        requestSince = nil
+        progress = nil
+        let head = parser.head
+        exchangeCount &+= 1
+        // Zero is the token of the housekeeping timer.
+        if exchangeCount == 0 { exchangeCount = 1 }
+        exchange = Exchange(
+            number: exchangeCount, isHead: head.method == .head, keepsAlive: head.keepsAlive, isChunkable: head.minorVersion > 0)
+        let gathered = body
+        body = []
+        countAssembly()
+        http.handle(HTTPExchange(self, exchangeCount), head, body: gathered.isEmpty ? bytes : gathered.byteSpan)
+    }
+
+    private func refuse(_ violation: HTTP1Violation) {
+        server.statistics.protocolErrors &+= 1
+        sayLast(violation.status, violation.text)
+        close(.malformedRequest(violation.text))
+    }
+
+    /// A reply outside of any exchange, after which the connection ends.
+    private func sayLast(_ status: HTTPStatus, _ text: String) {
+        exchange = Exchange(number: 0, isHead: false, keepsAlive: false, isChunkable: true)
+        write(status, contentType: "text/plain; charset=utf-8", text + "\n")
+        exchange = nil
+    }
+
+    // MARK: Replies
+
+    func addHeaders(_ number: UInt32, _ lines: String) {
+        guard isOpen(number) else { return }
+        exchange?.headers += lines
+    }
+
+    func reply(_ number: UInt32, _ status: HTTPStatus, contentType: String, _ write: (inout WireWriter) -> Void) {
+        guard isOpen(number) else { return }
+        _ = forget(number)
+        var content = loop.takeWriter()
+        write(&content)
+        self.write(status, contentType: contentType, content.bytes)
+        loop.giveBack(content)
+        exchangeEnded()
+    }
+
+    private func write(_ status: HTTPStatus, contentType: String, _ text: String) {
+        text.withUTF8Span { write(status, contentType: contentType, $0) }
+    }
+
+    /// Writes a reply whose body is known.
+    private func write(_ status: HTTPStatus, contentType: String, _ content: RawSpan) {
+        let sendsBody = exchange?.isHead == false && !status.isWithoutBody
+        channel.write { output in
+            let length = status.isWithoutBody ? "" : "Content-Type: \(contentType)\r\nContent-Length: \(content.byteCount)\r\n"
+            appendHead(status, length, to: &output)
+            if sendsBody { output.append(content) }
+        }
+    }
+
+    private func appendHead(_ status: HTTPStatus, _ about: String, to output: inout WireWriter) {
+        output.append(utf8: "HTTP/1.1 \(status.code) \(status.phrase)\r\n")
+        output.append(utf8: about)
+        output.append(utf8: server.date.headerLine())
+        if let exchange {
+            output.append(utf8: exchange.headers)
+            if !staysOpen(after: exchange) {
+                output.append(utf8: "Connection: close\r\n")
+            } else if !exchange.isChunkable {
+                output.append(utf8: "Connection: keep-alive\r\n")
+            }
+        }
+        output.append(utf8: "\r\n")
+    }
+
+    private func staysOpen(after exchange: Exchange) -> Bool {
+        // A body that HTTP/1.0 streams has no other end than the connection's.
+        exchange.keepsAlive && !isDraining && (exchange.isChunkable || exchange.form?.isStreaming != true)
+    }
+
+    private func exchangeEnded() {
+        guard let ended = exchange else { return }
+        let stays = staysOpen(after: ended)
+        exchange = nil
+        // The next request, if it has come already, is read when the turn ends.
+        if stays { channel.needsSettling() } else { close(.finished) }
+    }
+
+    // MARK: Calls
+
+    func beginCall(_ number: UInt32, _ form: any ReplyForm, _ deadlineMilliseconds: UInt32?) {
+        guard isOpen(number) else { return }
+        countBegun()
+        exchange?.form = form
+        armDeadline(number, deadlineMilliseconds)
+    }
+
+    override func isOpen(_ stream: UInt32) -> Bool {
+        guard !isOver, let exchange else { return false }
+        return exchange.number == stream && exchange.isOpen
+    }
+
+    override func beginMessage(_ stream: UInt32) -> WireWriter? {
+        isOpen(stream) ? loop.takeWriter() : nil
+    }
+
+    override func abandonMessage(_ output: consuming WireWriter) { loop.giveBack(output) }
+
+    override func endMessage(_ stream: UInt32, _ output: consuming WireWriter, isLast: Bool) {
+        guard isOpen(stream), let form = exchange?.form, let hasBegun = exchange?.hasBegun else { return loop.giveBack(output) }
+        var content = loop.takeWriter()
+        var failure: RequestError?
+        do throws(RequestError) {
+            try form.append(output.bytes, isFirst: !hasBegun, to: &content)
+        } catch {
+            failure = error
+        }
+        loop.giveBack(output)
+        if let failure {
+            loop.giveBack(content)
+            return finish(stream, failure.code, failure.message)
+        }
+        if isLast || !form.isStreaming {
+            _ = forget(stream)
+            _ = detach(stream)
+            if form.isStreaming {
+                form.appendEnd(isFirst: false, to: &content)
+                writePart(content.bytes, isLast: true)
+            } else {
+                write(.ok, contentType: form.contentType, content.bytes)
+            }
+            exchangeEnded()
+        } else {
+            writePart(content.bytes, isLast: false)
+        }
+        loop.giveBack(content)
+    }
+
+    /// Writes a part of a streaming reply, after its head if that has not been written.
+    private func writePart(_ content: RawSpan, isLast: Bool) {
+        guard let current = exchange, let form = current.form else { return }
+        exchange?.hasBegun = true
+        channel.write { output in
+            if !current.hasBegun {
+                let framing = current.isChunkable ? "Transfer-Encoding: chunked\r\n" : ""
+                appendHead(.ok, "Content-Type: \(form.contentType)\r\n\(framing)", to: &output)
+            }
+            guard !current.isHead else { return }
+            guard current.isChunkable else { return output.append(content) }
+            if !content.isEmpty {
+                output.append(utf8: String(content.byteCount, radix: 16))
+                output.append(utf8: "\r\n")
+                output.append(content)
+                output.append(utf8: "\r\n")
+            }
+            if isLast { output.append(utf8: "0\r\n\r\n") }
+        }
+    }
+
+    override func sendStatus(_ stream: UInt32, _ code: StatusCode, _ text: String) {
+        guard let current = exchange, current.number == stream else { return }
+        guard let form = current.form else {
+            write(HTTPStatus(code), contentType: "text/plain; charset=utf-8", text + "\n")
+            return exchangeEnded()
+        }
+        var content = loop.takeWriter()
+        if code == .ok {
+            form.appendEnd(isFirst: !current.hasBegun, to: &content)
+        } else {
+            form.appendError(RequestError(code, text), isFirst: !current.hasBegun, to: &content)
+        }
+        if current.hasBegun {
+            writePart(content.bytes, isLast: true)
+        } else {
+            write(HTTPStatus(code), contentType: form.contentType, content.bytes)
+        }
+        loop.giveBack(content)
+        exchangeEnded()
+    }
+
+    /// One message at a time is all that HTTP/1.1 takes in.
+    override func setHeld(_ stream: UInt32, _ isHeld: Bool) {}
+
+    // MARK: What CallConnection asks
+
+    override var assemblyBytes: Int { body.count }
+    override var openCalls: Int { exchange == nil ? 0 : 1 }
+    override var openStreams: [UInt32] { exchange.map { $0.isOpen ? [$0.number] : [] } ?? [] }
+    override var lastHeardAt: UInt64 { heardAt }
+
+    override func park(_ stream: UInt32) -> Bool { isOpen(stream) }
+    override func hasWindow(_ stream: UInt32) -> Bool { true }
+
+    override func forget(_ stream: UInt32) -> Bool? {
+        guard let current = exchange, current.number == stream, current.isOpen else { return nil }
+        exchange?.isOpen = false
+        return current.form != nil
+    }
+
+    override func slowness(now: UInt64, limit: UInt64) -> String? {
+        guard exchange == nil, let since = requestSince else { return nil }
+        guard parser.isInBody, let last = progress else {
+            return now - since >= limit ? "The request's head did not arrive within \(limit) ms." : nil
+        }
+        guard now - last.at >= limit else { return nil }
+        if channel.bytesReceived - last.bytes < Self.progressBytesMin { return "The request's body arrives too slowly." }
+        progress = (now, channel.bytesReceived)
+        return nil
+    }
+
+    // MARK: The end
+
+    override func end(_ reason: CloseReason, _ code: StatusCode, _ text: String) {
+        if exchange == nil, code != .ok {
+            sayLast(reason == .tooSlowToSpeak ? .requestTimeout : HTTPStatus(code), text)
+        }
+        close(reason)
+    }
+
+    override func drain() {
+        guard !isOver else { return }
+        isDraining = true
+        endIfDone()
+    }
+
+    /// Between exchanges: what the client has sent ahead is read on, or the connection ends.
+    override func endIfDone() {
+        guard !isOver, exchange == nil else { return }
+        if isDraining, parser.isBetweenRequests { return close(.finished) }
+        channel.resumeInput()
+    }
+}

@@ -1,0 +1,163 @@
+// The first line and the headers of one HTTP/1.1 request, checked.
+
+internal import DocumentModel
+
+/// The methods that something here answers.
+package enum HTTPMethod: Sendable {
+    case get, head, post, put, patch, delete, options
+    /// Any other.
+    case other
+
+    init(_ name: RawSpan) {
+        switch String(repairingUTF8: name) {
+        case "GET": self = .get
+        case "HEAD": self = .head
+        case "POST": self = .post
+        case "PUT": self = .put
+        case "PATCH": self = .patch
+        case "DELETE": self = .delete
+        case "OPTIONS": self = .options
+        default: self = .other
+        }
+    }
+}
+
+/// The head of a request; the parser fills it in and hands it out when it is whole.
+package struct HTTP1Head: Sendable {
+    package internal(set) var method = HTTPMethod.other
+    /// The minor version: 0, or 1 also for what comes after it.
+    package internal(set) var minorVersion = 1
+    /// Whether the connection is to stay open after the reply.
+    package internal(set) var keepsAlive = true
+    /// Whether the client waits for `100 Continue` before it sends the body.
+    package internal(set) var expectsContinue = false
+    package internal(set) var body = Body.none
+
+    /// Target, names in lower case, and values, back to back.
+    private var text: [UInt8] = []
+    /// Where path and query stand in `text`.
+    private var path = 0..<0
+    private var query: Range<Int>?
+    private var fields: [(name: Range<Int>, value: Range<Int>)] = []
+
+    /// How the length of the body is told.
+    package enum Body: Equatable, Sendable {
+        case none
+        case length(Int)
+        case chunked
+    }
+
+    /// The path of the target, from its slash on, as it came: percent-encoded.
+    package var pathBytes: RawSpan {
+        @_lifetime(borrow self) borrowing get { text.byteSpan.extracting(path) }
+    }
+
+    /// What follows the question mark, as it came; empty when there is none.
+    package var queryBytes: RawSpan {
+        @_lifetime(borrow self) borrowing get { text.byteSpan.extracting(query ?? 0..<0) }
+    }
+
+    package var fieldCount: Int { fields.count }
+
+    /// The value of the first header of this name, without space around it; nil if there is none.
+    ///
+    /// - Parameter name: in lower case.
+    package func value(of name: String) -> String? {
+        let bytes = text
+        for field in fields {
+            let isIt = name.withUTF8Span { $0.equalsBytes(bytes.byteSpan.extracting(field.name)) }
+            if isIt { return String(repairingUTF8: bytes.byteSpan.extracting(field.value)) }
+        }
+        return nil
+    }
+
+    // MARK: Building
+
+    mutating func reset() {
+        method = .other
+        minorVersion = 1
+        keepsAlive = true
+        expectsContinue = false
+        body = .none
+        text.removeAll(keepingCapacity: true)
+        fields.removeAll(keepingCapacity: true)
+        path = 0..<0
+        query = nil
+    }
+
+    /// Takes the target in origin form.
+    mutating func setTarget(_ target: RawSpan) {
+        let question = target.firstOffset(of: UInt8(ascii: "?"))
+        text.append(contentsOf: [UInt8](copying: target))
+        path = 0..<(question ?? target.byteCount)
+        query = question.map { ($0 + 1)..<target.byteCount }
+    }
+
+    mutating func append(name: RawSpan, value: RawSpan) {
+        let start = text.count
+        for at in 0..<name.byteCount { text.append(ASCII.lowercased(name[byteAt: at])) }
+        let middle = text.count
+        text.append(contentsOf: [UInt8](copying: value))
+        fields.append((start..<middle, middle..<text.count))
+    }
+}
+
+/// Classes of characters (RFC 9110, section 5.6).
+enum ASCII {
+    static let space = UInt8(ascii: " ")
+    static let tab = UInt8(ascii: "\t")
+    static let carriageReturn = UInt8(ascii: "\r")
+    static let lineFeed = UInt8(ascii: "\n")
+
+    static func lowercased(_ byte: UInt8) -> UInt8 {
+        UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
+    }
+
+    /// Whether the byte may stand in a method or a header's name.
+    static func isToken(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: tokenMarks.contains(byte)
+        }
+    }
+
+    private static let tokenMarks = Array("!#$%&'*+-.^_`|~".utf8)
+
+    /// Whether the byte may stand in a header's value: visible, space, tab, or not ASCII.
+    static func isFieldText(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == tab }
+
+    static func hexDigit(_ byte: UInt8) -> Int? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte) - 0x30
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): Int(byte) - 0x61 + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): Int(byte) - 0x41 + 10
+        default: nil
+        }
+    }
+}
+
+extension RawSpan {
+    /// Whether every byte fulfils the condition.
+    func allBytes(_ condition: (UInt8) -> Bool) -> Bool {
+        for at in 0..<byteCount where !condition(self[byteAt: at]) { return false }
+        return true
+    }
+
+    /// Without spaces and tabs at both ends.
+    @_lifetime(copy self)
+    func trimmed() -> RawSpan {
+        var start = 0
+        var end = byteCount
+        while start < end, self[byteAt: start] == ASCII.space || self[byteAt: start] == ASCII.tab { start += 1 }
+        while end > start, self[byteAt: end - 1] == ASCII.space || self[byteAt: end - 1] == ASCII.tab { end -= 1 }
+        return extracting(start..<end)
+    }
+
+    /// Whether these are the bytes of `text`, which is in lower case, letters of either case being equal.
+    func equalsIgnoringCase(_ text: StaticString) -> Bool {
+        guard byteCount == text.utf8CodeUnitCount else { return false }
+        for at in 0..<byteCount where unsafe ASCII.lowercased(self[byteAt: at]) != text.utf8Start[at] { return false }
+        return true
+    }
+}

@@ -1,0 +1,11 @@
+// sources: Sources/DocumentModel Sources/Transport/HTTP1/HTTP1Parser.swift Sources/Transport/HTTP1/HTTP1Head.swift Sources/Transport/HTTP1/HTTP1Violation.swift Sources/Transport/HTTP1/HTTPStatus.swift Tests/TransportTests/HTTP1/HTTP1ParserCheck.swift
+//
+// Fuzzes the HTTP/1.1 parser.
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzHTTP1Parser(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    // The fuzzer's buffer lives for the call.
+    let bytes = unsafe RawSpan(_unsafeBytes: UnsafeRawBufferPointer(start: start, count: count))
+    if let violation = HTTP1ParserCheck.violation(bytes) { fatalError(violation) }
+    return 0
+}

@@ -1,0 +1,181 @@
+// REST, the pages and the emulator's reset, against a real server process.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("REST against a server process")
+struct RESTTests {
+    private static let root = "/v1/projects/p/databases/(default)/documents"
+    private static let names = "projects/p/databases/(default)/documents"
+
+    private let directory = TemporaryDirectory("rest")
+    private let server: ServerProcess
+    private let client: HTTPTestClient
+
+    init() throws {
+        server = try ServerProcess(data: directory.path(of: "data"), arguments: ["--loops", "2"])
+        client = HTTPTestClient(port: server.port)
+    }
+
+    /// The reply's body as JSON: a dictionary, or an array of them.
+    private func send(_ method: String, _ target: String, _ body: String? = nil, status: Int = 200) throws -> Any {
+        let reply = try #require(client.request(method, target, body: body))
+        #expect(reply.status == status, "\(method) \(target): \(reply.body)")
+        #expect(reply.headers["content-type"] == "application/json; charset=utf-8")
+        return try JSONSerialization.jsonObject(with: Data(reply.body.utf8))
+    }
+
+    private func error(_ method: String, _ target: String, _ body: String? = nil, status: Int) throws -> String {
+        let all = try send(method, target, body, status: status)
+        let object = all as? [String: Any] ?? (all as? [[String: Any]])?.first
+        let error = try #require(object?["error"] as? [String: Any])
+        #expect(error["code"] as? Int == status)
+        return try #require(error["status"] as? String)
+    }
+
+    private static let everyType = #"""
+        {"a":{"arrayValue":{"values":[{"integerValue":"1"},{"nullValue":null}]}},"b":{"bytesValue":"AAEC/w=="},"d":{"doubleValue":-0.5},
+        "g":{"geoPointValue":{"latitude":1.5,"longitude":-2.25}},"i":{"integerValue":"-9223372036854775808"},"m":{"mapValue":{"fields":
+        {"x":{"booleanValue":false}}}},"n":{"doubleValue":"NaN"},"r":{"referenceValue":"projects/p/databases/(default)/documents/c/d"},
+        "s":{"stringValue":"é\" \\ \u0001😀"},"t":{"timestampValue":"2020-02-29T12:00:00.123456Z"},"z":{"nullValue":null}}
+        """#
+
+    @Test("A document of every type goes in, out, is changed in part and is deleted")
+    func documents() throws {
+        let fields = try #require(try JSONSerialization.jsonObject(with: Data(Self.everyType.utf8)) as? NSDictionary)
+        let created = try #require(try send("POST", "\(Self.root)/c?documentId=d", #"{"fields":\#(Self.everyType)}"#) as? [String: Any])
+        #expect(created["name"] as? String == "\(Self.names)/c/d")
+        #expect(created["fields"] as? NSDictionary == fields)
+        #expect(created["createTime"] as? String == created["updateTime"] as? String)
+        let read = try #require(try send("GET", "\(Self.root)/c/d") as? NSDictionary)
+        #expect(read == created as NSDictionary)
+        #expect(try error("POST", "\(Self.root)/c?documentId=d", "{}", status: 409) == "ALREADY_EXISTS")
+
+        let mask = "updateMask.fieldPaths=s&updateMask.fieldPaths=a&mask.fieldPaths=s"
+        let changed = try #require(
+            try send("PATCH", "\(Self.root)/c/d?\(mask)&currentDocument.exists=true", #"{"fields":{"s":{"stringValue":"new"}}}"#) as? [String: Any])
+        #expect(changed["fields"] as? NSDictionary == ["s": ["stringValue": "new"]])
+        let rest = try #require((try send("GET", "\(Self.root)/c/d") as? [String: Any])?["fields"] as? [String: Any])
+        #expect(rest["a"] == nil && rest.count == fields.count - 1)
+
+        #expect(try send("DELETE", "\(Self.root)/c/d") as? NSDictionary == [:])
+        #expect(try error("GET", "\(Self.root)/c/d", status: 404) == "NOT_FOUND")
+        #expect(try error("PATCH", "\(Self.root)/c/d?currentDocument.exists=true", "{}", status: 404) == "NOT_FOUND")
+        #expect(try error("GET", "\(Self.root)/c/d?pagesize=1", status: 400) == "INVALID_ARGUMENT")
+        server.stop()
+    }
+
+    @Test("Commits, queries, aggregations, batches, transactions and listings answer as their RPCs do")
+    func methods() throws {
+        let writes = (0..<5).map { number in
+            #"{"update":{"name":"\#(Self.names)/c/\#(number)","fields":{"n":{"integerValue":\#(number)}}}}"#
+        }
+        let committed = try #require(try send("POST", "\(Self.root):commit", #"{"writes":[\#(writes.joined(separator: ","))]}"#) as? [String: Any])
+        #expect((committed["writeResults"] as? [Any])?.count == 5)
+
+        let query = #"{"from":[{"collectionId":"c"}],"where":{"fieldFilter":{"field":{"fieldPath":"n"},"op":"GREATER_THAN","value":{"integerValue":1}}},"orderBy":[{"field":{"fieldPath":"n"},"direction":"DESCENDING"}],"limit":2}"#
+        let rows = try #require(try send("POST", "\(Self.root):runQuery", #"{"structuredQuery":\#(query)}"#) as? [[String: Any]])
+        #expect(rows.compactMap { ($0["document"] as? [String: Any])?["name"] as? String } == ["\(Self.names)/c/4", "\(Self.names)/c/3"])
+        #expect(rows.allSatisfy { $0["readTime"] != nil })
+        let nothing = try #require(try send("POST", "\(Self.root):runQuery", #"{"structuredQuery":{"from":[{"collectionId":"none"}]}}"#) as? [[String: Any]])
+        #expect(nothing.count == 1 && nothing[0].keys.contains("readTime"))
+        #expect(try error("POST", "\(Self.root):runQuery", #"{"structuredQuery":{"form":[]}}"#, status: 400) == "INVALID_ARGUMENT")
+
+        let count = #"{"structuredAggregationQuery":{"structuredQuery":{"from":[{"collectionId":"c"}]},"aggregations":[{"alias":"n","count":{}}]}}"#
+        let totals = try #require(try send("POST", "\(Self.root):runAggregationQuery", count) as? [[String: Any]])
+        #expect((totals[0]["result"] as? NSDictionary)?["aggregateFields"] as? NSDictionary == ["n": ["integerValue": "5"]])
+
+        let got = try #require(
+            try send("POST", "\(Self.root):batchGet", #"{"documents":["\#(Self.names)/c/1","\#(Self.names)/c/x"],"mask":{"fieldPaths":[]}}"#) as? [[String: Any]])
+        #expect(got.map { $0.keys.contains("found") } == [true, false])
+        #expect(got[1]["missing"] as? String == "\(Self.names)/c/x")
+
+        let transaction = try #require((try send("POST", "\(Self.root):beginTransaction", "{}") as? [String: Any])?["transaction"] as? String)
+        _ = try send("GET", "\(Self.root)/c/1?transaction=\(transaction.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "")")
+        #expect(try send("POST", "\(Self.root):rollback", #"{"transaction":"\#(transaction)"}"#) as? NSDictionary == [:])
+
+        let batch = try #require(
+            try send("POST", "\(Self.root):batchWrite", #"{"writes":[{"delete":"\#(Self.names)/c/0"},{"delete":"\#(Self.names)/c/9","currentDocument":{"exists":true}}]}"#) as? [String: Any])
+        #expect((batch["status"] as? [[String: Any]])?.map { $0["code"] as? Int } == [nil, 5])
+
+        let page = try #require(try send("GET", "\(Self.root)/c?pageSize=3") as? [String: Any])
+        #expect((page["documents"] as? [Any])?.count == 3)
+        let token = try #require(page["nextPageToken"] as? String).addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        let second = try #require(try send("GET", "\(Self.root)/c?pageSize=3&pageToken=\(token)") as? [String: Any])
+        #expect((second["documents"] as? [Any])?.count == 1)
+        let ids = try send("POST", "\(Self.root):listCollectionIds", "{}") as? NSDictionary
+        #expect(ids == ["collectionIds": ["c"]])
+        server.stop()
+    }
+
+    @Test("A long query is streamed in chunks")
+    func streaming() throws {
+        let text = String(repeating: "x", count: 2_000)
+        for batch in 0..<4 {
+            let writes = (0..<500).map { #"{"update":{"name":"\#(Self.names)/c/\#(batch)-\#($0)","fields":{"t":{"stringValue":"\#(text)"}}}}"# }
+            _ = try send("POST", "\(Self.root):commit", #"{"writes":[\#(writes.joined(separator: ","))]}"#)
+        }
+        let reply = try #require(
+            client.request("POST", "\(Self.root):runQuery?prettyPrint=false", body: #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#))
+        #expect(reply.status == 200 && reply.chunks.count >= 2_000)
+        #expect((try JSONSerialization.jsonObject(with: Data(reply.body.utf8)) as? [Any])?.count == 2_000)
+        server.stop()
+    }
+
+    @Test("The emulator's reset deletes one database, many documents and all")
+    func reset() throws {
+        let other = "/v1/projects/p/databases/other/documents"
+        _ = try send("POST", "\(other)/c?documentId=stays", "{}")
+        for batch in 0..<3 {
+            let writes = (0..<2_000).map { #"{"update":{"name":"\#(Self.names)/c/\#(batch)-\#($0)/below/x","fields":{}}}"# }
+            _ = try send("POST", "\(Self.root):commit", #"{"writes":[\#(writes.joined(separator: ","))]}"#)
+        }
+        let count = #"{"structuredAggregationQuery":{"structuredQuery":{"from":[{"collectionId":"below","allDescendants":true}]},"aggregations":[{"alias":"n","count":{}}]}}"#
+        func remaining() throws -> NSDictionary? {
+            let totals = try send("POST", "\(Self.root):runAggregationQuery", count) as? [[String: Any]]
+            return (totals?[0]["result"] as? NSDictionary)?["aggregateFields"] as? NSDictionary
+        }
+        #expect(try remaining() == ["n": ["integerValue": "6000"]])
+        #expect(try send("DELETE", "/emulator/v1/projects/p/databases/(default)/documents") as? NSDictionary == [:])
+        #expect(try remaining() == ["n": ["integerValue": "0"]])
+        _ = try send("GET", "\(other)/c/stays")
+        #expect(try send("DELETE", "/emulator/v1/projects/p/databases/(default)/documents") as? NSDictionary == [:])
+        server.stop()
+    }
+
+    @Test("A reset is refused where it is switched off")
+    func resetOff() throws {
+        server.stop()
+        let guarded = try ServerProcess(data: directory.path(of: "guarded"), arguments: ["--emulator-endpoints", "off"])
+        let reply = HTTPTestClient(port: guarded.port).request("DELETE", "/emulator/v1/projects/p/databases/d/documents")
+        #expect(reply?.status == 403 && reply?.body.contains("--emulator-endpoints") == true)
+        guarded.stop()
+    }
+
+    @Test("Pages of this machine may call, those of others may not")
+    func browsers() throws {
+        let local = try #require(client.request("GET", "\(Self.root)/c", headers: ["Origin: http://localhost:3000"]))
+        #expect(local.status == 200 && local.headers["access-control-allow-origin"] == "http://localhost:3000")
+        let asked = try #require(
+            client.request(
+                "OPTIONS", "\(Self.root):commit",
+                headers: ["Origin: http://localhost:3000", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: x-a, authorization"]))
+        #expect(asked.status == 204 && asked.headers["access-control-allow-headers"] == "x-a, authorization")
+        #expect(asked.headers["access-control-allow-methods"]?.contains("PATCH") == true)
+        let foreign = try #require(client.request("POST", "\(Self.root):commit", body: "{}", headers: ["Origin: https://example.org"]))
+        #expect(foreign.status == 403 && foreign.headers["access-control-allow-origin"] == nil)
+        server.stop()
+    }
+
+    @Test("The pages say that the server lives, is ready, and what it does")
+    func pages() throws {
+        #expect(client.request("GET", "/")?.body == "Ok\n")
+        #expect(client.request("GET", "/livez")?.status == 200)
+        #expect(client.request("GET", "/readyz")?.body == "ready\n")
+        #expect(client.request("HEAD", "/")?.headers["content-length"] == "3")
+        #expect(client.request("POST", "/livez", body: "")?.status == 405)
+        #expect(try error("GET", "/nothing", status: 404) == "NOT_FOUND")
+        server.stop()
+    }
+}

@@ -1,0 +1,234 @@
+// HTTP/1.1 connections of a real server: replies, calls, streams, limits, the end.
+
+import DocumentModel
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Transport
+
+/// Answers by path; what is not answered at once is left in the record.
+private final class TestHTTPHandler: HTTPHandler {
+    final class Record: Sendable {
+        let waiting = Mutex<[HTTPExchange]>([])
+        let changed = Signal()
+    }
+
+    private let record: Record
+    private let service: EchoService
+
+    init(_ record: Record, _ service: EchoService) {
+        self.record = record
+        self.service = service
+    }
+
+    func handle(_ exchange: HTTPExchange, _ head: HTTP1Head, body: RawSpan) {
+        switch String(repairingUTF8: head.pathBytes) {
+        case "/echo": exchange.reply(.ok) { $0.append(body) }
+        case "/later":
+            record.waiting.withLock { $0.append(exchange) }
+            record.changed.notify()
+        case "/call": service.begin(exchange.beginCall(TextForm(isStreaming: false)), RequestHead(method: .getDocument), payload: body)
+        case "/stream": exchange.beginCall(TextForm(isStreaming: true)).stream(NumberSource(Int(String(repairingUTF8: body)) ?? 0))
+        case "/fail": exchange.beginCall(TextForm(isStreaming: true)).fail(.notFound, "not here")
+        case "/silent": _ = exchange.beginCall(TextForm(isStreaming: false), deadlineMilliseconds: 20)
+        default: exchange.reply(.notFound, "nothing")
+        }
+    }
+}
+
+/// Messages as they are, between angle brackets.
+private final class TextForm: ReplyForm {
+    let contentType = "text/x-test"
+    let isStreaming: Bool
+
+    init(isStreaming: Bool) { self.isStreaming = isStreaming }
+
+    func append(_ message: RawSpan, isFirst: Bool, to body: inout WireWriter) {
+        body.append(utf8: isFirst ? "<" : ">")
+        body.append(message)
+        if !isStreaming { body.append(utf8: ">") }
+    }
+
+    func appendEnd(isFirst: Bool, to body: inout WireWriter) { body.append(utf8: isFirst ? "<>" : ">.") }
+
+    func appendError(_ error: RequestError, isFirst: Bool, to body: inout WireWriter) {
+        body.append(utf8: "!\(error.code) \(error.message)")
+    }
+}
+
+/// Counts up to a number, a message each, or fails at a negative one.
+private final class NumberSource: ResponseSource {
+    private let end: Int
+    private var next = 0
+
+    init(_ end: Int) { self.end = end }
+
+    func next(into output: inout WireWriter) -> SourceStep {
+        if next == abs(end) { return end < 0 ? .failed(.aborted, "enough") : .finished }
+        output.append(utf8: String(next))
+        next += 1
+        return .message
+    }
+
+    func cancelled() {}
+}
+
+@Suite struct HTTP1ConnectionTests {
+    private final class Fixture {
+        let group = EventLoopGroup(count: 1, name: "test-http")
+        let server: Server
+        fileprivate let record = TestHTTPHandler.Record()
+
+        init(_ configure: (inout ServerConfiguration) -> Void = { _ in }) throws {
+            var configuration = ServerConfiguration()
+            configure(&configuration)
+            let record = record
+            let service = EchoService(record: EchoService.Record())
+            server = try Server.start(
+                configuration, on: group, makeHandler: { _ in service },
+                makeHTTPHandler: { _ in TestHTTPHandler(record, service) })
+        }
+
+        deinit { group.stop() }
+
+        func connect() -> HTTPTestClient { HTTPTestClient(port: Int(server.port)) }
+
+        /// The exchange that waits for a reply.
+        func waitForExchange() -> HTTPExchange? {
+            record.changed.wait { record.waiting.withLock { !$0.isEmpty } }
+            return record.waiting.withLock { $0.popLast() }
+        }
+    }
+
+    @Test func `A connection serves one request after the other, plain and chunked`() throws {
+        let fixture = try Fixture()
+        let client = fixture.connect()
+        let reply = client.request("POST", "/echo", body: "hello")
+        #expect(reply?.status == 200 && reply?.body == "hello" && reply?.headers["date"]?.hasSuffix(" GMT") == true)
+        client.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+        #expect(client.reply()?.body == "abcde")
+        #expect(client.request("HEAD", "/echo")?.headers["content-length"] == "0")
+        #expect(client.request("GET", "/nowhere")?.status == 404)
+    }
+
+    @Test func `Requests sent ahead are answered in their order, also when one takes its time`() throws {
+        let fixture = try Fixture()
+        let client = fixture.connect()
+        var text = "GET /later HTTP/1.1\r\nHost: h\r\n\r\n"
+        for number in 0..<50 { text += "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n\(10 + number)" }
+        client.send(text)
+        let waiting = try #require(fixture.waitForExchange())
+        waiting.loop.execute { waiting.reply(.ok, "first") }
+        #expect(client.reply()?.body == "first")
+        for number in 0..<50 { #expect(client.reply()?.body == "\(10 + number)") }
+    }
+
+    @Test func `A large body in many pieces arrives whole, and 100 Continue asks for it`() throws {
+        let fixture = try Fixture()
+        let client = fixture.connect()
+        let body = String(repeating: "0123456789", count: 100_000)
+        client.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.utf8.count)\r\nExpect: 100-continue\r\n\r\n")
+        #expect(client.reply()?.status == 100)
+        client.send(body)
+        #expect(client.reply()?.body == body)
+    }
+
+    @Test func `A call's message and error become the body, and a deadline is told`() throws {
+        let fixture = try Fixture()
+        let client = fixture.connect()
+        let reply = client.request("POST", "/call", body: "xyz")
+        #expect(reply?.status == 200 && reply?.body == "<xyz>" && reply?.headers["content-type"] == "text/x-test")
+        let failed = client.request("POST", "/fail", body: "")
+        #expect(failed?.status == 404 && failed?.body == "!NOT_FOUND not here")
+        #expect(client.request("POST", "/silent", body: "")?.status == 504)
+        #expect(client.request("POST", "/echo", body: "still here")?.body == "still here")
+    }
+
+    @Test func `A streaming reply comes in chunks, ends, and the connection goes on`() throws {
+        let fixture = try Fixture()
+        let client = fixture.connect()
+        let reply = client.request("POST", "/stream", body: "3")
+        #expect(reply?.chunks == ["<0", ">1", ">2", ">."])
+        #expect(client.request("POST", "/stream", body: "0")?.body == "<>")
+        #expect(client.request("POST", "/stream", body: "-2")?.chunks == ["<0", ">1", "!ABORTED enough"])
+        let long = client.request("POST", "/stream", body: "100000")
+        #expect(long?.chunks.count == 100_001)
+    }
+
+    @Test func `HTTP 1.0 gets no chunks, and its connection ends with the stream`() throws {
+        let fixture = try Fixture()
+        let client = fixture.connect()
+        client.send("POST /stream HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\n2")
+        let reply = client.reply()
+        #expect(reply?.body == "<0>1>." && reply?.headers["connection"] == "close")
+        let other = fixture.connect()
+        other.send("POST /echo HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\n2")
+        #expect(other.reply()?.headers["connection"] == "keep-alive")
+        other.send("POST /echo HTTP/1.0\r\nContent-Length: 1\r\n\r\n3")
+        #expect(other.reply()?.headers["connection"] == "close")
+        #expect(other.isClosed())
+    }
+
+    @Test(arguments: [
+        ("GET / HTTP/1.1\r\n\r\n", 400), ("GET / HTTP/3.0\r\n", 505),
+        ("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 99999\r\n\r\n", 413),
+        ("GET /\(String(repeating: "x", count: 5_000)) HTTP/1.1\r\n", 414),
+        ("GET / HTTP/1.1\r\nHost: h\r\nX: \(String(repeating: "x", count: 5_000))\r\n\r\n", 431),
+    ])
+    func `A request that is refused ends its connection with the reason`(text: String, status: Int) throws {
+        let fixture = try Fixture { configuration in
+            configuration.http1HeadBytesMax = 4_096
+            configuration.messageBytesMax = 65_536
+        }
+        let client = fixture.connect()
+        client.send(text)
+        let reply = client.reply()
+        #expect(reply?.status == status && reply?.headers["connection"] == "close" && reply?.body.isEmpty == false)
+        #expect(client.isClosed())
+    }
+
+    @Test func `Whoever does not finish a head or a body is told so; whoever says nothing more is let go`() throws {
+        let fixture = try Fixture { configuration in
+            configuration.headerMilliseconds = 50
+            configuration.idleMilliseconds = 200
+        }
+        let slowHead = fixture.connect()
+        slowHead.send("GET / HTTP/1.1\r\nHo")
+        #expect(slowHead.reply()?.status == 408)
+        #expect(slowHead.isClosed())
+        let slowBody = fixture.connect()
+        slowBody.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc")
+        #expect(slowBody.reply()?.status == 408)
+        let idle = fixture.connect()
+        #expect(idle.request("POST", "/echo", body: "x")?.body == "x")
+        #expect(idle.isClosed())
+    }
+
+    @Test func `A drain finishes the exchange under way and closes idle connections`() throws {
+        let fixture = try Fixture()
+        let idle = fixture.connect()
+        #expect(idle.request("POST", "/echo", body: "x")?.body == "x")
+        let busy = fixture.connect()
+        busy.send("GET /later HTTP/1.1\r\nHost: h\r\n\r\n")
+        let waiting = try #require(fixture.waitForExchange())
+        let drained = Promise<Bool>()
+        fixture.server.drain(graceMilliseconds: 60_000) { drained.fulfil(true) }
+        #expect(idle.isClosed())
+        waiting.loop.execute { waiting.reply(.ok, "done") }
+        let reply = busy.reply()
+        #expect(reply?.body == "done" && reply?.headers["connection"] == "close")
+        _ = drained.wait()
+    }
+
+    @Test func `A drain's grace ends with 503 for what is still open`() throws {
+        let fixture = try Fixture()
+        let client = fixture.connect()
+        client.send("GET /later HTTP/1.1\r\nHost: h\r\n\r\n")
+        _ = try #require(fixture.waitForExchange())
+        let drained = Promise<Bool>()
+        fixture.server.drain(graceMilliseconds: 0) { drained.fulfil(true) }
+        #expect(client.reply()?.status == 503)
+        _ = drained.wait()
+    }
+}
