@@ -100,7 +100,7 @@ let package = Package(
         tests("KeyValueStoreTests", ["KeyValueStore"]),
         tests(
             "DocumentStoreTests", ["DocumentStore", "KeyValueStore", "DocumentModel"],
-            resources: [.copy("Query/QueryScripts"), .copy("Writes/WriteScripts")]),
+            resources: [.copy("Query/QueryScripts"), .copy("Indexes/IndexScripts"), .copy("Writes/WriteScripts")]),
         tests("TransportTests", ["Transport", "DocumentModel"]),
         tests("GatewayTests", ["Gateway", "DocumentStore", "FirestoreMessages", "Transport", "DocumentModel"]),
         tests(

@@ -68,7 +68,7 @@ struct AccessPlanner {
         var runs: [ValueRun] = []
         for test in tests {
             guard let use = try use(of: test.path, isOfElements: !test.condition.isOfValue, &scanner) else { return nil }
-            let run = ValueRun(index: use, value: test.points[0])
+            let run = ValueRun(index: use, value: test.points[0], condition: test.description)
             if !runs.contains(run) { runs.append(run) }
         }
         return runs

@@ -42,6 +42,16 @@ package struct AggregationRun: ~Copyable, Sendable {
     /// Candidates looked at so far.
     package var scannedDocuments: Int { run.scannedDocuments }
 
+    /// Lends the run of the query below the totals.
+    package borrowing func withRun<Answer>(_ body: (borrowing QueryRun) -> Answer) -> Answer { body(run) }
+
+    /// Chooses how the candidates are found, unless that is done.
+    package mutating func chooseAccess<Scanner: DocumentScanner & ~Copyable>(
+        _ scanner: inout Scanner
+    ) throws(RequestError) {
+        try run.chooseAccess(&scanner)
+    }
+
     /// Works on; call until it says `finished`.
     package mutating func next<Scanner: DocumentScanner & ~Copyable>(
         _ scanner: inout Scanner

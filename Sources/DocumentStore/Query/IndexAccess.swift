@@ -30,6 +30,8 @@ struct IndexUse: Sendable, Equatable {
 struct ValueRun: Sendable, Equatable {
     let index: IndexUse
     let value: IndexedKey
+    /// The condition as the plan shows it.
+    let condition: String
 
     var prefix: [UInt8] { index.prefix + value.bytes }
 }
@@ -123,7 +125,7 @@ extension IndexAccess {
     }
 
     private func tree(ofMember runs: [ValueRun], depth: Int) -> [(depth: Int, text: String)] {
-        let lines = runs.map { "index \($0.index.properties(direction)): one value" }
+        let lines = runs.map { "index \($0.index.properties(direction)): \($0.condition)" }
         if lines.count == 1 { return [(depth, lines[0])] }
         return [(depth, "intersection by name")] + lines.map { (depth + 1, $0) }
     }

@@ -38,6 +38,9 @@ struct NearestSearch: Sendable, Equatable {
         threshold = stage.distanceThreshold
     }
 
+    /// The vector as a property of the index that the cloud would use.
+    var indexProperty: String { "\(field) VECTOR<\(vector.count)>" }
+
     /// Whether results carry their distance.
     var addsField: Bool { resultField != nil }
 

@@ -102,6 +102,39 @@ extension HearthClient {
         QueryStream(messages: stream(.runQuery, request.encodedBytes(), options: options))
     }
 
+    /// How a query is answered, and if it is to be analyzed what that took; its results are thrown away.
+    package func explain(
+        _ request: RunQueryRequest, options: CallOptions = .standard
+    ) async throws(RequestError) -> ExplainMetrics {
+        let messages = stream(.runQuery, request.encodedBytes(), options: options)
+        var found: ExplainMetrics?
+        while let message = try await messages.next() {
+            let metrics = try HearthClient.decode { () -> ExplainMetrics? in
+                let view = try RunQueryResponseView(message.span.bytes)
+                return view.explainMetrics.isEmpty ? nil : try ExplainMetrics(wire: view.explainMetrics)
+            }.get()
+            if let metrics { found = metrics }
+        }
+        guard let found else { throw RequestError(.internal, "The server explained nothing.") }
+        return found
+    }
+
+    /// The same for totals.
+    package func explain(
+        _ request: RunAggregationQueryRequest, options: CallOptions = .standard
+    ) async throws(RequestError) -> ExplainMetrics {
+        let messages = stream(.runAggregationQuery, request.encodedBytes(), options: options)
+        var found: ExplainMetrics?
+        while let message = try await messages.next() {
+            let metrics = try HearthClient.decode { () -> ExplainMetrics? in
+                try RunAggregationQueryResponse(wire: message.span.bytes).explainMetrics
+            }.get()
+            if let metrics { found = metrics }
+        }
+        guard let found else { throw RequestError(.internal, "The server explained nothing.") }
+        return found
+    }
+
     /// Makes a call whose answer is a stream.
     func stream(_ method: Method, _ request: [UInt8], options: CallOptions) -> MessageStream {
         let call = StreamingCall(

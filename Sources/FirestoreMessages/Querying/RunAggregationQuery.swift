@@ -1,6 +1,6 @@
 // RunAggregationQuery: totals over the results of a query, as a stream of one message.
 // RunAggregationQueryRequest: 1 parent, 2 structured_aggregation_query, 4 transaction | 5 new_transaction | 6 read_time,
-// 8 explain_options. RunAggregationQueryResponse: 1 result, 2 transaction, 3 read_time.
+// 8 explain_options. RunAggregationQueryResponse: 1 result, 2 transaction, 3 read_time, 10 explain_metrics.
 // AggregationResult: 2 aggregate_fields, a map.
 
 package import DocumentModel
@@ -14,8 +14,8 @@ package struct RunAggregationQueryRequest: FirestoreMessage, Equatable, Sendable
     /// Nil where the sender set none, which servers refuse.
     package var query: StructuredAggregationQuery?
     package var consistency: ReadConsistency
-    /// Whether the sender wants the plan explained.
-    package var wantsExplanation = false
+    /// Set if the sender wants the query explained.
+    package var explain: ExplainOptions?
 
     package init(parent: String, query: StructuredAggregationQuery?, consistency: ReadConsistency = .latest) {
         self.parent = parent
@@ -30,9 +30,7 @@ package struct RunAggregationQueryRequest: FirestoreMessage, Equatable, Sendable
             switch tag.fieldNumber {
             case 1: parent = try reader.string(tag)
             case 2: query = try StructuredAggregationQuery(wire: try reader.span(tag))
-            case 8:
-                try reader.skip(tag)
-                wantsExplanation = true
+            case 8: explain = try ExplainOptions(wire: try reader.span(tag))
             default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
             }
         }
@@ -42,7 +40,7 @@ package struct RunAggregationQueryRequest: FirestoreMessage, Equatable, Sendable
         writer.writeIfSet(1, string: parent)
         if let query { writer.withLengthPrefix(field: 2) { query.encode(into: &$0) } }
         consistency.encode(into: &writer, Self.consistencyFields)
-        if wantsExplanation { writer.withLengthPrefix(field: 8) { _ in } }
+        explain?.encode(8, into: &writer)
     }
 }
 
@@ -63,8 +61,12 @@ package struct RunAggregationQueryResponse: FirestoreMessage, Equatable, Sendabl
     package var totals: [Total]
     package var transaction: [UInt8]
     package var readTime: TimestampValue?
+    package var explainMetrics: ExplainMetrics?
 
-    package init(totals: [Total], transaction: [UInt8] = [], readTime: TimestampValue?) {
+    package init(
+        totals: [Total], transaction: [UInt8] = [], readTime: TimestampValue?, explainMetrics: ExplainMetrics? = nil
+    ) {
+        self.explainMetrics = explainMetrics
         self.totals = totals
         self.transaction = transaction
         self.readTime = readTime
@@ -78,6 +80,7 @@ package struct RunAggregationQueryResponse: FirestoreMessage, Equatable, Sendabl
             case 1: try readResult(try reader.span(tag))
             case 2: transaction = try reader.byteArray(tag)
             case 3: readTime = try reader.timestamp(tag)
+            case 10: explainMetrics = try ExplainMetrics(wire: try reader.span(tag))
             default: try reader.skip(tag)
             }
         }
@@ -116,5 +119,6 @@ package struct RunAggregationQueryResponse: FirestoreMessage, Equatable, Sendabl
         }
         writer.writeIfSet(2, bytes: transaction)
         if let readTime { writer.appendField(3, timestamp: readTime) }
+        if let explainMetrics { writer.withLengthPrefix(field: 10) { explainMetrics.encode(into: &$0) } }
     }
 }

@@ -1,6 +1,6 @@
 // RunQuery: the results of a query as a stream of messages.
 // RunQueryRequest: 1 parent, 2 structured_query, 5 transaction | 6 new_transaction | 7 read_time, 10 explain_options.
-// RunQueryResponse: 1 document, 2 transaction, 3 read_time, 4 skipped_results, 6 done.
+// RunQueryResponse: 1 document, 2 transaction, 3 read_time, 4 skipped_results, 6 done, 11 explain_metrics.
 
 package import DocumentModel
 
@@ -13,8 +13,8 @@ package struct RunQueryRequest: FirestoreMessage, Equatable, Sendable {
     /// Nil where the sender set none, which servers refuse.
     package var query: StructuredQuery?
     package var consistency: ReadConsistency
-    /// Whether the sender wants the plan explained.
-    package var wantsExplanation = false
+    /// Set if the sender wants the query explained.
+    package var explain: ExplainOptions?
 
     package init(parent: String, query: StructuredQuery?, consistency: ReadConsistency = .latest) {
         self.parent = parent
@@ -29,9 +29,7 @@ package struct RunQueryRequest: FirestoreMessage, Equatable, Sendable {
             switch tag.fieldNumber {
             case 1: parent = try reader.string(tag)
             case 2: query = try StructuredQuery(wire: try reader.span(tag))
-            case 10:
-                try reader.skip(tag)
-                wantsExplanation = true
+            case 10: explain = try ExplainOptions(wire: try reader.span(tag))
             default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
             }
         }
@@ -41,7 +39,7 @@ package struct RunQueryRequest: FirestoreMessage, Equatable, Sendable {
         writer.writeIfSet(1, string: parent)
         if let query { writer.withLengthPrefix(field: 2) { query.encode(into: &$0) } }
         consistency.encode(into: &writer, Self.consistencyFields)
-        if wantsExplanation { writer.withLengthPrefix(field: 10) { _ in } }
+        explain?.encode(10, into: &writer)
     }
 }
 
@@ -58,11 +56,14 @@ package struct RunQueryResponseView: ~Escapable {
     package private(set) var skippedResults: Int32 = 0
     /// Whether this is certainly the last message.
     package private(set) var isDone = false
+    /// The bytes of the ExplainMetrics; empty on all but the last message of a query that is explained.
+    package private(set) var explainMetrics: RawSpan
 
     @_lifetime(copy wire)
     package init(_ wire: RawSpan) throws(InvalidDocument) {
         transaction = wire.extracting(first: 0)
         document = transaction
+        explainMetrics = transaction
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
@@ -71,6 +72,7 @@ package struct RunQueryResponseView: ~Escapable {
             case 3: readTime = try reader.timestamp(tag)
             case 4: skippedResults = try reader.int32(tag)
             case 6: isDone = try reader.boolean(tag)
+            case 11: explainMetrics = try reader.span(tag)
             default: try reader.skip(tag)
             }
         }

@@ -9,12 +9,12 @@ extension FirestoreService {
     func runAggregationQuery(_ call: Call, _ request: RawSpan) throws {
         let message = try RunAggregationQueryRequest(wire: request)
         guard let query = message.query else { throw RequestError.invalidArgument("An aggregation query is missing.") }
-        if message.wantsExplanation { throw RequestError(.unimplemented, "Explaining a query is not implemented yet.") }
         let database = try withParent(call, .runAggregationQuery, message.parent) { (parent) throws(RequestError) in
             try self.database(parent.databaseBytes)
         }
         let source = try message.parent.withUTF8Span { (parent) throws(RequestError) in
-            AggregationSource(service: self, call: call, try AggregationRun(query, parent: parent))
+            AggregationSource(
+                service: self, call: call, try AggregationRun(query, parent: parent), explain: message.explain)
         }
         try withReadPoint(call, .runAggregationQuery, message.consistency, in: database) { service, point, transaction in
             source.point = point
@@ -34,7 +34,13 @@ final class AggregationSource<Call: ServiceCall>: ResponseSource {
     /// Empty unless the request began a transaction.
     var newTransaction: [UInt8] = []
 
-    init(service: FirestoreService<Call>, call: Call, _ run: consuming AggregationRun) {
+    private let explain: ExplainOptions?
+    private let stopwatch = Stopwatch()
+
+    init(
+        service: FirestoreService<Call>, call: Call, _ run: consuming AggregationRun, explain: ExplainOptions?
+    ) {
+        self.explain = explain
         self.service = service
         self.call = call
         self.run = run
@@ -44,6 +50,13 @@ final class AggregationSource<Call: ServiceCall>: ResponseSource {
         guard let point else { preconditionFailure("an aggregation is streamed after its read point is set") }
         do throws(RequestError) {
             var scanner = service.reader.scanner(at: point, matching: run.plan.matcher)
+            if let explain, !explain.analyze {
+                try run.chooseAccess(&scanner)
+                RunAggregationQueryResponse(totals: [], readTime: nil, explainMetrics: run.metrics()).encode(into: &writer)
+                service.counters.callsSucceeded.add()
+                service.counters.streamsOpen.subtract()
+                return .lastMessage
+            }
             if case .paused = try run.next(&scanner) {
                 let call = self.call
                 call.onLoop { call.resume() }
@@ -55,8 +68,10 @@ final class AggregationSource<Call: ServiceCall>: ResponseSource {
             return .failed(status.code, status.message)
         }
         let totals = run.result.map { RunAggregationQueryResponse.Total(alias: $0.alias, value: $0.value) }
-        RunAggregationQueryResponse(totals: totals, transaction: newTransaction, readTime: point.readTime)
-            .encode(into: &writer)
+        let metrics = explain == nil ? nil : run.metrics(resultsReturned: 1, nanoseconds: stopwatch.nanoseconds)
+        RunAggregationQueryResponse(
+            totals: totals, transaction: newTransaction, readTime: point.readTime, explainMetrics: metrics
+        ).encode(into: &writer)
         service.counters.callsSucceeded.add()
         service.counters.streamsOpen.subtract()
         return .lastMessage

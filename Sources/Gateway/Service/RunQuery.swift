@@ -9,11 +9,10 @@ extension FirestoreService {
     func runQuery(_ call: Call, _ request: RawSpan) throws {
         let message = try RunQueryRequest(wire: request)
         guard let query = message.query else { throw RequestError.invalidArgument("A query is missing.") }
-        if message.wantsExplanation { throw RequestError(.unimplemented, "Explaining a query is not implemented yet.") }
         let plan = try withParent(call, .runQuery, message.parent) { (parent) throws(RequestError) in
             try QueryPlan(query, parent: parent.bytes)
         }
-        let source = QuerySource(service: self, call: call, plan)
+        let source = QuerySource(service: self, call: call, plan, explain: message.explain)
         try withReadPoint(call, .runQuery, message.consistency, in: plan.database) { service, point, transaction in
             source.point = point
             source.newTransaction = transaction
@@ -99,11 +98,14 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
     private var hasSent = false
     /// Skipped results that a message has told of.
     private var skipsTold = 0
+    private let explain: ExplainOptions?
+    private let stopwatch = Stopwatch()
 
     /// Bytes after which a page is sent.
     private static var pageBytes: Int { 64 << 10 }
 
-    init(service: FirestoreService<Call>, call: Call, _ plan: QueryPlan) {
+    init(service: FirestoreService<Call>, call: Call, _ plan: QueryPlan, explain: ExplainOptions?) {
+        self.explain = explain
         self.service = service
         self.call = call
         run = QueryRun(plan)
@@ -118,6 +120,7 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
             newTransaction = []
             return .message
         }
+        if let explain, !explain.analyze { return tellPlan(at: point, into: &writer) }
         if position == messageEnds.count {
             guard !isExhausted else { return end(at: point, into: &writer) }
             do throws(RequestError) {
@@ -144,9 +147,30 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
     private func end(at point: ReadPoint, into writer: inout WireWriter) -> SourceStep {
         service.counters.callsSucceeded.add()
         service.counters.streamsOpen.subtract()
-        if hasSent, skipsTold == run.skippedResults { return .finished }
+        if explain == nil, hasSent, skipsTold == run.skippedResults { return .finished }
         writer.appendTimestamp(tag: 0x1A, WireTimestamp(point.readMicroseconds))
         tellSkips(&writer)
+        if explain != nil {
+            let metrics = ExplainMetrics(
+                of: run, resultsReturned: run.returnedResults, nanoseconds: stopwatch.nanoseconds)
+            writer.withLengthPrefix(field: 11) { metrics.encode(into: &$0) }
+        }
+        return .lastMessage
+    }
+
+    /// The plan alone, in one message without a read time.
+    private func tellPlan(at point: ReadPoint, into writer: inout WireWriter) -> SourceStep {
+        service.counters.streamsOpen.subtract()
+        do throws(RequestError) {
+            var scanner = service.reader.scanner(at: point, matching: run.plan.matcher)
+            try run.chooseAccess(&scanner)
+        } catch {
+            let status = service.requestError(error, .runQuery)
+            return .failed(status.code, status.message)
+        }
+        service.counters.callsSucceeded.add()
+        let metrics = ExplainMetrics(of: run)
+        writer.withLengthPrefix(field: 11) { metrics.encode(into: &$0) }
         return .lastMessage
     }
 

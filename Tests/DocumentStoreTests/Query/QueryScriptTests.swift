@@ -63,7 +63,7 @@ private struct QuerySession {
 }
 
 /// A query as the lines of a block spell it.
-private struct QueryCommands {
+struct QueryCommands {
     var query = StructuredQuery()
     var parent = testRoot
     var aggregations: [Aggregation] = []

@@ -117,12 +117,51 @@ struct QueryTests {
         #expect(harness.call(.runQuery, below).status == .invalidArgument)
     }
 
-    @Test("Explaining a query is not implemented and says so")
-    func explanation() throws {
+    @Test("A plan is explained without running it: no document, no read time")
+    func explainedPlan() throws {
         let harness = try Harness()
-        var request = RunQueryRequest(parent: Harness.root, query: collection)
-        request.wantsExplanation = true
-        #expect(harness.call(.runQuery, request).status == .unimplemented)
+        try harness.set(["c/a": fields(1), "c/b": fields(2)])
+        var query = collection
+        query.filter = .field(try FieldPath("n"), .equal, EncodedValue(.integer(1)))
+        var request = RunQueryRequest(parent: Harness.root, query: query)
+        request.explain = ExplainOptions(analyze: false)
+        let answers = harness.call(.runQuery, request).messages
+        try #require(answers.count == 1)
+        let bytes = answers[0]
+        let view = try RunQueryResponseView(bytes.span.bytes)
+        let (hasDocument, readTime) = (view.hasDocument, view.readTime)
+        let metrics = try ExplainMetrics(wire: view.explainMetrics)
+        #expect(!hasDocument && readTime == nil)
+        #expect(metrics.indexes == [.init(queryScope: "Collection", properties: "(n ASC, __name__ ASC)")])
+        #expect(metrics.execution == nil)
+        #expect(metrics.tree == "filter n == 1\n└─ index (n ASC, __name__ ASC): n == 1")
+    }
+
+    @Test("A query that is analyzed returns its results and tells what it read")
+    func analyzedQuery() throws {
+        let harness = try Harness()
+        try harness.set(["c/a": fields(1), "c/b": fields(2), "c/c": fields(1)])
+        var query = collection
+        query.filter = .field(try FieldPath("n"), .equal, EncodedValue(.integer(1)))
+        var request = RunQueryRequest(parent: Harness.root, query: query)
+        request.explain = ExplainOptions(analyze: true)
+        let answers = harness.call(.runQuery, request).messages
+        try #require(answers.count == 3)
+        let bytes = answers[2]
+        let view = try RunQueryResponseView(bytes.span.bytes)
+        let execution = try #require(try ExplainMetrics(wire: view.explainMetrics).execution)
+        #expect(execution.resultsReturned == 2 && execution.readOperations == 2)
+        #expect(execution.documentsScanned == 2 && execution.indexEntriesScanned == 2)
+        #expect(execution.durationNanoseconds > 0)
+
+        var count = RunAggregationQueryRequest(
+            parent: Harness.root,
+            query: StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: nil), alias: "n")]))
+        count.explain = ExplainOptions(analyze: true)
+        let totals = try harness.messages(.runAggregationQuery, count, as: RunAggregationQueryResponse.self)
+        let counted = try #require(totals[0].explainMetrics?.execution)
+        #expect(counted.documentsScanned == 0 && counted.indexEntriesScanned == 2)
+        #expect(totals[0].totals[0].value == EncodedValue(.integer(2)))
     }
 
     @Test("Totals come in one message by alias")

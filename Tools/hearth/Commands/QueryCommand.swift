@@ -28,6 +28,7 @@ enum QueryCommand: Subcommand {
           hearth query books 'year >= 1922' 'tags array-contains "novel"' --order-by 'year desc'
           hearth query reviews --group --limit 10
           hearth query books 'author == "Joyce"' --count
+          hearth query books 'year >= 1922' --order-by 'year desc' --explain
         """
 
     static let orderBy = Flag<String>(
@@ -38,8 +39,13 @@ enum QueryCommand: Subcommand {
     static let group = Flag(switch: "group", help: "Search every collection with this id, at any depth.")
     static let count = Flag(switch: "count", help: "Print how many results there are instead of the results.")
 
+    static let explain = Flag(
+        switch: "explain", help: "Print how the query would be answered instead of the results: the plan as a tree, source at the bottom.")
+    static let analyze = Flag(
+        switch: "analyze", help: "Run the query, throw its results away, and print the plan and what was read.")
+
     static let flagGroups = [
-        FlagGroup(heading: "What", flags: [orderBy, limit, offset, select, group, count]),
+        FlagGroup(heading: "What", flags: [orderBy, limit, offset, select, group, count, explain, analyze]),
         FlagGroup(heading: "Where", flags: ReadingFlags.all),
     ]
 
@@ -48,6 +54,10 @@ enum QueryCommand: Subcommand {
         let (parent, query) = try query(arguments, database)
         var printer = DocumentPrinter(database: database)
         try await ReadingFlags.withClient(arguments) { client in
+            if arguments[explain] || arguments[analyze] {
+                let options = ExplainOptions(analyze: arguments[analyze])
+                return try await printPlan(client, parent, query, isCount: arguments[count], options)
+            }
             if arguments[count] {
                 print(try await numberOfResults(client, parent, query))
                 return
@@ -58,12 +68,37 @@ enum QueryCommand: Subcommand {
         }
     }
 
+    private static func printPlan(
+        _ client: HearthClient, _ parent: String, _ query: StructuredQuery, isCount: Bool, _ options: ExplainOptions
+    ) async throws {
+        let metrics: ExplainMetrics
+        if isCount {
+            var request = RunAggregationQueryRequest(parent: parent, query: counting(query))
+            request.explain = options
+            metrics = try await client.explain(request)
+        } else {
+            var request = RunQueryRequest(parent: parent, query: query)
+            request.explain = options
+            metrics = try await client.explain(request)
+        }
+        print(metrics.tree)
+        if let execution = metrics.execution {
+            let microseconds = execution.durationNanoseconds / 1_000
+            print(
+                "\n\(execution.resultsReturned) results, \(execution.documentsScanned) documents and "
+                    + "\(execution.indexEntriesScanned) index entries read, \(microseconds) us")
+        }
+        if !metrics.advice.isEmpty { print("\nThis index would make it cheaper:\n\(metrics.advice)") }
+    }
+
+    private static func counting(_ query: StructuredQuery) -> StructuredAggregationQuery {
+        StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: nil), alias: "count")])
+    }
+
     private static func numberOfResults(
         _ client: HearthClient, _ parent: String, _ query: StructuredQuery
     ) async throws -> Int64 {
-        let aggregation = StructuredAggregationQuery(
-            query: query, aggregations: [Aggregation(.count(upTo: nil), alias: "count")])
-        let totals = try await client.runAggregation(RunAggregationQueryRequest(parent: parent, query: aggregation))
+        let totals = try await client.runAggregation(RunAggregationQueryRequest(parent: parent, query: counting(query)))
         let bytes = totals["count"] ?? []
         guard case .integer(let count) = try Value(wire: bytes.span.bytes) else {
             throw CommandFailure("the server sent no count")

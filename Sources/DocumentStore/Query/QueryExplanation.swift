@@ -1,0 +1,37 @@
+// What a run can tell of how it is answered: explain's contents.
+
+import DocumentModel
+
+extension QueryRun {
+    /// The indexes in use, as explain names them: scope and properties. A scan uses the order of names.
+    package var indexesUsed: [(queryScope: String, properties: String)] {
+        var scope = "Collection"
+        if case .descendants = plan.matcher.scope { scope = "Collection group" }
+        var vector = ""
+        if case .nearest(let search) = plan.strategy { vector = ", \(search.indexProperty)" }
+        guard let access, !access.indexes.isEmpty else {
+            var direction = "ASC"
+            if case .stream(.descending) = plan.strategy { direction = "DESC" }
+            return [(scope, "(__name__ \(direction)\(vector))")]
+        }
+        return access.indexes.map { use in
+            (scope, String(use.properties(access.direction).dropLast()) + vector + ")")
+        }
+    }
+
+    /// An index that would make the query cheaper, as an entry of `firestore.indexes.json`; nil if there is none.
+    package var adviceJSON: String? {
+        if isServed { return nil }
+        return IndexShape.needed(by: plan).first?.json
+    }
+
+    /// Whether what is read is what is returned, but for conditions beside the index.
+    private var isServed: Bool {
+        if plan.points != nil { return true }
+        switch plan.strategy {
+        case .stream: return plan.matcher.filter.fieldTests.isEmpty && plan.matcher.filter.alternatives.isEmpty || access != nil
+        case .sort: return access?.isOrdered == true && plan.matcher.filter.fieldTests.count <= 1
+        case .nearest: return true
+        }
+    }
+}

@@ -1,0 +1,44 @@
+// Explaining queries: from a run of the store to the message's metrics.
+
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Glibc
+
+/// Measures how long a call has taken, on the clock that nobody sets.
+struct Stopwatch {
+    private let start = Stopwatch.now
+
+    private static var now: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    /// At least 1.
+    var nanoseconds: Int64 { max(Stopwatch.now - start, 1) }
+}
+
+extension ExplainMetrics {
+    /// What a run can tell before it has begun.
+    init(of run: borrowing QueryRun) {
+        self.init(
+            indexes: run.indexesUsed.map { Index(queryScope: $0.queryScope, properties: $0.properties) }, tree: run.tree,
+            advice: run.adviceJSON ?? "")
+    }
+
+    /// What a run can tell at its end.
+    init(of run: borrowing QueryRun, resultsReturned: Int, nanoseconds: Int64) {
+        self.init(of: run)
+        execution = Execution(
+            resultsReturned: Int64(resultsReturned), durationNanoseconds: nanoseconds,
+            documentsScanned: Int64(run.scannedDocuments), indexEntriesScanned: Int64(run.scannedEntries))
+    }
+}
+
+extension AggregationRun {
+    func metrics() -> ExplainMetrics { withRun { ExplainMetrics(of: $0) } }
+
+    func metrics(resultsReturned: Int, nanoseconds: Int64) -> ExplainMetrics {
+        withRun { ExplainMetrics(of: $0, resultsReturned: resultsReturned, nanoseconds: nanoseconds) }
+    }
+}

@@ -1,0 +1,96 @@
+// Runs the index scripts: documents go into a real store; each query prints its plan, what was read, and its results.
+
+import DocumentModel
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Index scripts")
+struct IndexScriptTests {
+    @Test("Scripts print what they say", arguments: ["equality", "ranges", "orders", "counts"])
+    func script(name: String) throws {
+        var session = try IndexSession()
+        try GoldenScript("IndexScripts/\(name)", besides: #filePath).run { try session.execute($0) }
+        try session.harness.finish()
+    }
+}
+
+/// A store and the queries that a script asks of it.
+private struct IndexSession {
+    let harness = try! StoreHarness(database: "d")
+
+    init() throws {}
+
+    mutating func execute(_ commands: [String]) throws -> [String] {
+        if commands[0].hasPrefix("query ") { return try query(commands) }
+        for command in commands {
+            var parser = LiteralParser(command)
+            if parser.take("many") {
+                try commitMany(in: try parser.word(), count: Int(try parser.word()) ?? 0)
+            } else {
+                try parser.expect("document")
+                try commit([.set(try parser.word(), try parser.map())])
+            }
+        }
+        return []
+    }
+
+    /// Documents `d0000`, `d0001`, … of numbers and texts that repeat at different rates.
+    private func commitMany(in collection: String, count: Int) throws {
+        var writes: [StepWrite] = []
+        for number in 0..<count {
+            let digits = String(number)
+            let id = "d" + String(repeating: "0", count: 4 - digits.count) + digits
+            let fields: MapValue = [
+                "n": .integer(Int64(number)), "tenth": .integer(Int64(number % 10)), "half": .integer(Int64(number % 2)),
+                "tags": .array([.integer(Int64(number % 50)), .string("all")]),
+                "m": .map(["x": .integer(Int64(number % 100))]),
+            ]
+            writes.append(.set("\(collection)/\(id)", fields))
+        }
+        try commit(writes)
+    }
+
+    private func commit(_ writes: [StepWrite]) throws {
+        let done = DispatchSemaphore(value: 0)
+        harness.store.commit(CommitRequest(writes: try harness.list(writes))) { _ in done.signal() }
+        done.wait()
+    }
+
+    private func query(_ commands: [String]) throws -> [String] {
+        var script = QueryCommands()
+        for command in commands { try script.read(command) }
+        let reader = harness.store.makeReader()
+        let point = try reader.readPoint(.latest, in: harness.database)
+        let parent = Array(script.parent.utf8)
+        if !script.aggregations.isEmpty {
+            var run = try AggregationRun(
+                StructuredAggregationQuery(query: script.query, aggregations: script.aggregations),
+                parent: parent.byteSpan, options: script.options)
+            var scanner = reader.scanner(at: point)
+            while try run.next(&scanner) != .finished {}
+            return run.withRun { lines(of: $0) }
+                + (try run.result.map { "\($0.alias) = \(try Value(wire: $0.value.span).literal)" })
+        }
+        var run = QueryRun(try plan(script.query, parent: script.parent, options: script.options))
+        var scanner = reader.scanner(at: point, matching: run.plan.matcher)
+        var results: [String] = []
+        while try run.next(
+            &scanner,
+            emit: { (result) throws(RequestError) in
+                results.append(String(repairingUTF8: result.path))
+                return .more
+            }) != .finished
+        {}
+        let shown = results.prefix(6).joined(separator: " ") + (results.count > 6 ? " … \(results.count) in all" : "")
+        return lines(of: run) + [results.isEmpty ? "nothing" : shown]
+    }
+
+    private func lines(of run: borrowing QueryRun) -> [String] {
+        run.tree.split(separator: "\n").map(String.init)
+            + ["read \(run.scannedDocuments) documents, \(run.scannedEntries) entries"]
+            + (run.adviceJSON.map { ["advice \($0)"] } ?? [])
+    }
+}
