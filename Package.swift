@@ -64,7 +64,7 @@ let package = Package(
         .target(name: "Transport", dependencies: ["CUV", "CNGHTTP2", "CZlib", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
             name: "Gateway",
-            dependencies: ["DocumentModel", "FirestoreMessages", "FirestoreSchema", "DocumentStore", "Transport"],
+            dependencies: ["DocumentModel", "FirestoreMessages", "FirestoreSchema", "KeyValueStore", "DocumentStore", "Transport"],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
         .target(

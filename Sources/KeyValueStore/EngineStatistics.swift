@@ -9,6 +9,8 @@ package struct EngineStatistics: Sendable, Equatable {
     /// Commit groups synced since the engine was opened, and the frame bytes they took.
     package var groupsSynced: UInt64 = 0
     package var logBytesWritten: UInt64 = 0
+    /// Nanoseconds that writing and syncing a group took.
+    package var syncNanoseconds = HistogramReading()
     /// Log segments that recovery would read, and those ready to be written next.
     package var logSegmentsInUse = 0
     package var logSegmentsSpare = 0

@@ -304,6 +304,7 @@ final class CommitPipeline {
         answers.reserveCapacity(group.count)
         requestsInGroup = 0
         counters.groups.add(1, ordering: .relaxed)
+        counters.groupRequests.record(UInt64(group.count))
         do throws(StorageError) {
             if isLone {
                 give(group, .success(try writer.sealAndSync()))

@@ -11,6 +11,8 @@ package struct StoreStatistics: Sendable {
     package var documentsWritten: UInt64 = 0
     /// Groups of commits, each made durable by one sync.
     package var groups: UInt64 = 0
+    /// Requests (commits, batches, begins that waited) answered by one group.
+    package var groupRequests = HistogramReading()
     /// Transactions told `ABORTED` at their commit.
     package var transactionsAborted: UInt64 = 0
     /// Repeated requests answered from memory.
@@ -31,6 +33,7 @@ final class StoreCounters: Sendable {
     let commits = Atomic<UInt64>(0)
     let documentsWritten = Atomic<UInt64>(0)
     let groups = Atomic<UInt64>(0)
+    let groupRequests = Histogram()
     let transactionsAborted = Atomic<UInt64>(0)
     let repeatsAnswered = Atomic<UInt64>(0)
     /// Times that catalogue counts could not be staged.

@@ -6,6 +6,7 @@
 internal import DocumentModel
 internal import DocumentStore
 internal import Glibc
+internal import KeyValueStore
 internal import Synchronization
 internal import Transport
 
@@ -46,8 +47,27 @@ final class MetricsPage: Sendable {
         return page.text
     }
 
+    /// One microsecond to one minute, each bucket twice as wide as the one before.
+    private static let timeBuckets = 10...36
+    /// One to 65,535.
+    private static let sizeBuckets = 1...16
+
     private func appendService(_ page: inout MetricsText) {
         let totals = CounterTotals(counters)
+        page.family("hearth_requests_total", .counter, "Calls answered, by method and status code.")
+        for method in Method.allCases {
+            for code in StatusCode.allCases {
+                let count = counters.reduce(0) { $0 &+ $1.callsEnded(method, code) }
+                if count > 0 { page.sample(["method": method.name, "code": code.description], count) }
+            }
+        }
+        page.family("hearth_request_seconds", .histogram, "Time from a call's arrival to the end of its answer, by method.")
+        for method in Method.allCases {
+            var reading = HistogramReading()
+            for loop in counters { reading.add(loop.latency(method)) }
+            guard reading.count > 0 else { continue }
+            page.histogram(["method": method.name], reading, buckets: Self.timeBuckets, scale: 1e9)
+        }
         page.family("hearth_documents_total", .counter, "Documents by what was done with them.")
         page.sample(["operation": "read"], totals["documents_read"] ?? 0)
         page.sample(["operation": "missing"], totals["documents_missing"] ?? 0)
@@ -60,6 +80,13 @@ final class MetricsPage: Sendable {
 
     private func appendTransport(_ transport: ServerStatistics, _ page: inout MetricsText) {
         page.single("hearth_connections_total", .counter, "Connections accepted.", transport.connectionsOpened)
+        page.family("hearth_connections_open", .gauge, "Connections open, by what they speak.")
+        page.sample(["protocol": "hearth"], transport.hearthConnectionsOpen)
+        page.sample(["protocol": "http1"], transport.http1ConnectionsOpen)
+        page.sample(["protocol": "http2"], transport.http2ConnectionsOpen)
+        let known = transport.hearthConnectionsOpen &+ transport.http1ConnectionsOpen &+ transport.http2ConnectionsOpen
+        page.sample(["protocol": "unknown"], transport.connectionsOpen &- known)
+        page.single("hearth_calls_open", .gauge, "Calls that wait for their answer or its rest.", transport.callsOpen)
         page.single("hearth_connections_refused_total", .counter, "Connections beyond the limit.", transport.connectionsRefused)
         page.single("hearth_protocol_errors_total", .counter, "Connections ended for breaking their protocol.", transport.protocolErrors)
         page.single("hearth_deadlines_exceeded_total", .counter, "Calls whose deadline passed.", transport.deadlinesExceeded)
@@ -72,6 +99,10 @@ final class MetricsPage: Sendable {
         page.single("hearth_commits_total", .counter, "Commits applied.", store.commits)
         page.single("hearth_documents_written_total", .counter, "Documents written or deleted.", store.documentsWritten)
         page.single("hearth_commit_groups_total", .counter, "Groups of commits, each made durable by one sync.", store.groups)
+        page.family("hearth_commit_group_requests", .histogram, "Requests made durable together.")
+        page.histogram([:], store.groupRequests, buckets: Self.sizeBuckets, scale: 1)
+        page.family("hearth_sync_seconds", .histogram, "Time to write and sync a group's log frame.")
+        page.histogram([:], engine.syncNanoseconds, buckets: Self.timeBuckets, scale: 1e9)
         page.single("hearth_commit_repeats_total", .counter, "Repeated requests answered from memory.", store.repeatsAnswered)
         page.single("hearth_transactions_aborted_total", .counter, "Transactions told ABORTED.", store.transactionsAborted)
         page.single("hearth_transactions_open", .gauge, "Transactions open.", store.transactionsOpen)

@@ -1,6 +1,6 @@
 // Prometheus' text format, version 0.0.4 (prometheus.io, "Exposition formats").
 
-internal import DocumentModel
+internal import KeyValueStore
 
 /// Builds a page of metrics, family by family.
 struct MetricsText {
@@ -10,7 +10,7 @@ struct MetricsText {
     /// Of the family being written.
     private var name = ""
 
-    /// What a family's numbers do; histograms are begun by ``histogram(_:_:_:)``.
+    /// What a family's numbers do; a histogram's are given to ``histogram(_:_:buckets:scale:)``.
     enum Kind: String {
         /// They only grow, and begin again with the process.
         case counter
@@ -26,7 +26,7 @@ struct MetricsText {
     }
 
     /// One number of the family.
-    mutating func sample(_ labels: KeyValuePairs<String, String> = [:], _ value: some MetricsNumber) {
+    mutating func sample(_ labels: KeyValuePairs<String, String>, _ value: some MetricsNumber) {
         append("", labels.map { ($0, $1) }, value.metricsText)
     }
 
@@ -34,6 +34,25 @@ struct MetricsText {
     mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: some MetricsNumber) {
         family(name, kind, help)
         sample([:], value)
+    }
+
+    /// A histogram's numbers: of its buckets those whose upper bound lies in `bounds`, as cumulative counts.
+    ///
+    /// - Parameter scale: what to divide values by, as 1e9 for nanoseconds that are told in seconds.
+    mutating func histogram(
+        _ labels: KeyValuePairs<String, String>, _ reading: HistogramReading, buckets: ClosedRange<Int>, scale: Double
+    ) {
+        let labels = labels.map { ($0, $1) }
+        var below: UInt64 = 0
+        for (bucket, count) in reading.counts.enumerated() {
+            below &+= count
+            guard buckets.contains(bucket) else { continue }
+            let bound = Double(HistogramReading.upperBound(bucket)) / scale
+            append("_bucket", labels + [("le", scale == 1 ? String(Int(bound)) : bound.description)], String(below))
+        }
+        append("_bucket", labels + [("le", "+Inf")], String(below))
+        append("_sum", labels, scale == 1 ? String(reading.sum) : (Double(reading.sum) / scale).description)
+        append("_count", labels, String(below))
     }
 
     mutating func append(_ suffix: String, _ labels: [(String, String)], _ value: String) {

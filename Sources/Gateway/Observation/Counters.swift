@@ -1,35 +1,13 @@
 // Counters of what the gateway did: one set per event loop, written by that loop alone, read by anyone.
 
-import Synchronization
-
-/// A count that one thread raises and any thread reads; a raise is a plain load and store, no locked instruction.
-package struct Counter: ~Copyable {
-    private let cell = Atomic<UInt64>(0)
-
-    package init() {}
-
-    /// The count now.
-    package var value: UInt64 { cell.load(ordering: .relaxed) }
-
-    /// Raises the count; only ever called on the owning loop's thread.
-    @inline(__always)
-    package func add(_ amount: UInt64 = 1) {
-        cell.store(cell.load(ordering: .relaxed) &+ amount, ordering: .relaxed)
-    }
-
-    /// Lowers a count that is a gauge; only ever called on the owning loop's thread.
-    @inline(__always)
-    package func subtract(_ amount: UInt64 = 1) {
-        cell.store(cell.load(ordering: .relaxed) &- amount, ordering: .relaxed)
-    }
-}
+internal import DocumentModel
+package import KeyValueStore
+internal import Transport
 
 /// What one loop's service counted since it started.
 package final class ServiceCounters: Sendable {
     /// Calls begun.
     package let callsStarted = Counter()
-    /// Calls that ended with OK.
-    package let callsSucceeded = Counter()
     /// Calls that ended with a status that is the caller's to handle.
     package let callsFailed = Counter()
     /// Calls that ended with INTERNAL, DATA_LOSS or UNKNOWN: our fault, each is logged.
@@ -47,7 +25,29 @@ package final class ServiceCounters: Sendable {
     /// Streaming answers under way: a gauge.
     package let streamsOpen = Counter()
 
+    /// Calls ended, a row of status codes for each method.
+    private let ended = InlineArray<544, Counter> { _ in Counter() }
+    /// Nanoseconds from a call's arrival to its answer, by method.
+    private let latencies = InlineArray<32, Histogram> { _ in Histogram() }
+
     package init() {}
+
+    private static let codeCount = StatusCode.allCases.count
+
+    /// Counts the end of a call.
+    ///
+    /// - Parameter nanoseconds: since it arrived; 0 where that means nothing, as for a stream that the client keeps open.
+    @inline(__always)
+    func callEnded(_ method: Method, _ code: StatusCode, nanoseconds: UInt64) {
+        ended[Int(method.rawValue) * Self.codeCount + Int(code.rawValue)].add()
+        if nanoseconds > 0 { latencies[Int(method.rawValue)].record(nanoseconds) }
+    }
+
+    func callsEnded(_ method: Method, _ code: StatusCode) -> UInt64 {
+        ended[Int(method.rawValue) * Self.codeCount + Int(code.rawValue)].value
+    }
+
+    func latency(_ method: Method) -> HistogramReading { latencies[Int(method.rawValue)].reading }
 }
 
 /// The counters of all loops added up at one moment.
@@ -59,7 +59,7 @@ package struct CounterTotals: Equatable, Sendable {
             values.append((name, loops.reduce(0) { $0 &+ counter($1) }))
         }
         total("calls_started") { $0.callsStarted.value }
-        total("calls_succeeded") { $0.callsSucceeded.value }
+        total("calls_succeeded") { counters in Method.allCases.reduce(0) { $0 &+ counters.callsEnded($1, .ok) } }
         total("calls_failed") { $0.callsFailed.value }
         total("calls_broken") { $0.callsBroken.value }
         total("calls_abandoned") { $0.callsAbandoned.value }

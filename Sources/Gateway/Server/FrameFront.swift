@@ -8,18 +8,27 @@ package import Transport
 package struct CarriedCall: ServiceCall {
     private let call: Call
     private let requestID: RequestID?
+    package let method: Method
+    /// By the loop's clock, in nanoseconds; 0 for a call that lasts as long as its client likes.
+    private let startedAt: UInt64
 
     @inline(__always)
     init(_ call: Call, _ head: RequestHead) {
         self.call = call
         requestID = head.requestID
+        method = head.method
+        startedAt = head.method.shape == .bidirectional ? 0 : call.loop.turnNanoseconds
     }
 
     /// A call of several messages, after the first.
     init(_ call: Call) {
         self.call = call
         requestID = nil
+        method = .write
+        startedAt = 0
     }
+
+    package var elapsedNanoseconds: UInt64 { startedAt == 0 ? 0 : call.loop.readClock() &- startedAt }
 
     package var requestIdentifier: RequestIdentifier? {
         requestID.map {

@@ -33,6 +33,7 @@ extension FirestoreService {
     private func start(
         _ source: BatchGetSource<Call>, _ call: Call, _ selector: ReadSelector, in database: DatabaseName
     ) throws {
+        source.call = call
         if case .transaction(let transaction) = selector, store.readsLock(in: transaction) {
             let body = { (service: FirestoreService<Call>, _: Void) throws in
                 source.point = try service.reader.readPoint(selector, in: database)
@@ -52,6 +53,8 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
     var point: ReadPoint?
     /// The id that the first message carries; empty unless the request began a transaction.
     var newTransaction: [UInt8] = []
+    /// The call that is answered; set before the source is streamed.
+    var call: Call?
     private var selection: FieldSelection?
     /// The names, back to back, each once.
     private var nameBytes: [UInt8] = []
@@ -110,9 +113,7 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
                 missing.append(name)
             }
         } catch {
-            let status = service.requestError(error, .batchGetDocuments)
-            finish()
-            return .failed(status.code, status.message)
+            return failed(error)
         }
         if missingPosition < missing.count {
             append(missing: missing[missingPosition], at: point, to: &writer)
@@ -124,9 +125,15 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
             appendTail(at: point, to: &writer)
             return sent()
         }
-        service.counters.callsSucceeded.add()
+        if let call { service.ended(call) }
         finish()
         return .finished
+    }
+
+    private func failed(_ error: RequestError) -> SourceStep {
+        let status = call.map { service.requestError(error, $0) } ?? error
+        finish()
+        return .failed(status.code, status.message)
     }
 
     func cancelled() {
@@ -177,6 +184,7 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
     /// Forgets the call and waits for the next one.
     func recycle() {
         point = nil
+        call = nil
         selection = nil
         newTransaction = []
         position = 0

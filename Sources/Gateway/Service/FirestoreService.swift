@@ -80,7 +80,7 @@ package final class FirestoreService<Call: ServiceCall> {
         _ call: Call, _ write: (inout WireWriter) throws(Failure) -> Void
     ) throws(Failure) {
         try call.respond(write)
-        counters.callsSucceeded.add()
+        ended(call)
     }
 
     /// Ends a call that its front could not make into a request.
@@ -91,17 +91,25 @@ package final class FirestoreService<Call: ServiceCall> {
 
     /// Ends the call with whatever was thrown.
     func fail(_ call: Call, _ method: Method, _ error: any Error) {
-        call.fail(requestError(error, method))
+        call.fail(requestError(error, call))
+    }
+
+    /// Counts a call that ends with OK.
+    @inline(__always)
+    func ended(_ call: Call) {
+        counters.callEnded(call.method, .ok, nanoseconds: call.elapsedNanoseconds)
     }
 
     /// Counts an error, logs it if it is our fault, and says what the client is told.
-    func requestError(_ error: any Error, _ method: Method) -> RequestError {
+    func requestError(_ error: any Error, _ call: Call) -> RequestError {
+        let method = call.method
         let status =
             switch error {
             case let error as RequestError: error
             case let error as InvalidDocument: RequestError(error)
             default: RequestError(.internal, "The server failed: \(error)")
             }
+        counters.callEnded(method, status.code, nanoseconds: call.elapsedNanoseconds)
         switch status.code {
         case .internal, .dataLoss, .unknown:
             counters.callsBroken.add()

@@ -53,7 +53,7 @@ final class AggregationSource<Call: ServiceCall>: ResponseSource {
             if let explain, !explain.analyze {
                 try run.chooseAccess(&scanner)
                 RunAggregationQueryResponse(totals: [], readTime: nil, explainMetrics: run.metrics()).encode(into: &writer)
-                service.counters.callsSucceeded.add()
+                service.ended(call)
                 service.counters.streamsOpen.subtract()
                 return .lastMessage
             }
@@ -63,7 +63,7 @@ final class AggregationSource<Call: ServiceCall>: ResponseSource {
                 return .waiting
             }
         } catch {
-            let status = service.requestError(error, .runAggregationQuery)
+            let status = service.requestError(error, call)
             service.counters.streamsOpen.subtract()
             return .failed(status.code, status.message)
         }
@@ -72,7 +72,7 @@ final class AggregationSource<Call: ServiceCall>: ResponseSource {
         RunAggregationQueryResponse(
             totals: totals, transaction: newTransaction, readTime: point.readTime, explainMetrics: metrics
         ).encode(into: &writer)
-        service.counters.callsSucceeded.add()
+        service.ended(call)
         service.counters.streamsOpen.subtract()
         return .lastMessage
     }

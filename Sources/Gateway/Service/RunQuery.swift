@@ -126,7 +126,7 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
             do throws(RequestError) {
                 try fillPage(at: point)
             } catch {
-                let status = service.requestError(error, .runQuery)
+                let status = service.requestError(error, call)
                 service.counters.streamsOpen.subtract()
                 return .failed(status.code, status.message)
             }
@@ -145,7 +145,7 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
 
     /// Every result is sent: what the offset skipped may still have to be told, and the read time if nothing else was.
     private func end(at point: ReadPoint, into writer: inout WireWriter) -> SourceStep {
-        service.counters.callsSucceeded.add()
+        service.ended(call)
         service.counters.streamsOpen.subtract()
         if explain == nil, hasSent, skipsTold == run.skippedResults { return .finished }
         writer.appendTimestamp(tag: 0x1A, WireTimestamp(point.readMicroseconds))
@@ -165,10 +165,10 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
             var scanner = service.reader.scanner(at: point, matching: run.plan.matcher)
             try run.chooseAccess(&scanner)
         } catch {
-            let status = service.requestError(error, .runQuery)
+            let status = service.requestError(error, call)
             return .failed(status.code, status.message)
         }
-        service.counters.callsSucceeded.add()
+        service.ended(call)
         let metrics = ExplainMetrics(of: run)
         writer.withLengthPrefix(field: 11) { metrics.encode(into: &$0) }
         return .lastMessage

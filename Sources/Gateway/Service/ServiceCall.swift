@@ -24,6 +24,11 @@ package protocol ServiceCall: Sendable {
     /// Who calls, as far as the front can tell.
     var principal: Principal { get }
 
+    var method: Method { get }
+
+    /// Nanoseconds since the call arrived; 0 where nobody measures. Reads the clock.
+    var elapsedNanoseconds: UInt64 { get }
+
     /// Answers with OK and the one message that `write` appends to the connection's output. When `write` throws, what it
     /// appended is dropped and the call is still to be answered.
     func respond<Failure: Error>(_ write: (inout WireWriter) throws(Failure) -> Void) throws(Failure)

@@ -39,8 +39,7 @@ extension FirestoreService {
     /// Takes a further message of a stream. The bytes are lent for the time of this function.
     package func message(_ call: Call, _ request: RawSpan) {
         guard let stream = call.context as? WriteStream<Call> else {
-            counters.callsFailed.add()
-            return call.fail(RequestError(.unimplemented, "This method takes one message."))
+            return fail(call, call.method, RequestError(.unimplemented, "This method takes one message."))
         }
         stream.take(request)
     }
@@ -178,7 +177,7 @@ private final class WriteStream<Call: ServiceCall>: ResponseSource {
     /// What came is no message: the stream ends with the error once everything before it is answered.
     private func fail(after error: any Error) {
         isLeaving = true
-        failure = service.requestError(error, .write)
+        failure = service.requestError(error, call)
         settle()
     }
 
@@ -222,7 +221,7 @@ private final class WriteStream<Call: ServiceCall>: ResponseSource {
             commitNext()
         case .failure(let error):
             waiting = []
-            end = .failed(service.requestError(error, .write))
+            end = .failed(service.requestError(error, call))
             return call.resume()
         }
         settle()
@@ -246,7 +245,7 @@ private final class WriteStream<Call: ServiceCall>: ResponseSource {
         switch end {
         case nil: return .waiting
         case .left:
-            service.counters.callsSucceeded.add()
+            service.ended(call)
             service.counters.streamsOpen.subtract()
             return .finished
         case .failed(let error):

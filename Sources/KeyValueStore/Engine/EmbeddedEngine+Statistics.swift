@@ -12,6 +12,7 @@ extension EmbeddedEngine {
         let counters = core.counters
         statistics.groupsSynced = counters.groupsSynced.load(ordering: .relaxed)
         statistics.logBytesWritten = counters.logBytesWritten.load(ordering: .relaxed)
+        statistics.syncNanoseconds = synchronizer.syncNanoseconds.reading
         statistics.checkpoints = counters.checkpoints.load(ordering: .relaxed)
         statistics.checkpointEntries = counters.checkpointEntries.load(ordering: .relaxed)
         statistics.checkpointNanoseconds = counters.checkpointNanoseconds.load(ordering: .relaxed)

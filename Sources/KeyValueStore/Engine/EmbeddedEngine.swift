@@ -17,7 +17,7 @@ internal import Synchronization
 /// An open directory.
 package final class EmbeddedEngine: KeyValueEngine {
     let core: EngineCore
-    private let synchronizer: LogSynchronizer
+    let synchronizer: LogSynchronizer
     private let parts: Monitor<Parts>
 
     /// What is handed out or ended once.

@@ -11,6 +11,8 @@ final class LogSynchronizer: Sendable {
 
     private let state: Monitor<State>
     private let fault: FaultInjection
+    /// What writing and syncing a group took; recorded by whoever performs it, one at a time.
+    let syncNanoseconds = Histogram()
     /// Told the outcome of each group before its completion is: publishes it, or ends the engine.
     private let finished: @Sendable (CommitVersion, StorageError?) -> Void
 
@@ -40,6 +42,7 @@ final class LogSynchronizer: Sendable {
 
     /// Writes and syncs a group on the calling thread. None may be on its way.
     func perform(_ group: LogGroup) throws(StorageError) -> CommitVersion {
+        let started = SystemClock.monotonicNanoseconds()
         do throws(StorageError) {
             try fault.check(.writeLog, file: group.segment.file.path)
             unsafe try group.segment.file.write(group.bytes, at: group.offset)
@@ -51,6 +54,7 @@ final class LogSynchronizer: Sendable {
             finished(group.lastVersion, failure)
             throw failure
         }
+        syncNanoseconds.record(SystemClock.monotonicNanoseconds() - started)
         finished(group.lastVersion, nil)
         return group.lastVersion
     }

@@ -44,6 +44,8 @@ package protocol TimerTarget: AnyObject {
     private let unsettled = Confined<[Channel]>([])
     private var postponed: [Channel] = []
     private var spareJobs: [@Sendable () -> Void] = []
+    /// Nanoseconds at the last reading of the clock in this turn; 0 before the first.
+    private let clock = Confined<UInt64>(0)
     /// Whether `uv_run` is to end at the next chance.
     private var isStopping = false
 
@@ -207,6 +209,7 @@ package protocol TimerTarget: AnyObject {
             channel.settle()
         }
         if index > 0 { unsettled.state.removeAll(keepingCapacity: true) }
+        clock.state = 0
     }
 
     private func takePostponed() {
@@ -236,6 +239,16 @@ package protocol TimerTarget: AnyObject {
 
     /// Monotonic milliseconds, as of the beginning of this turn.
     package var nowMilliseconds: UInt64 { unsafe uv_now(uv) }
+
+    /// Monotonic nanoseconds as of the last ``readClock()`` of this turn, which is when the work before ended; read when there was
+    /// none. So of calls that are answered one after the other in a turn each costs one reading.
+    package var turnNanoseconds: UInt64 { clock.state == 0 ? readClock() : clock.state }
+
+    /// Monotonic nanoseconds now.
+    package func readClock() -> UInt64 {
+        clock.state = uv_hrtime()
+        return clock.state
+    }
 
     /// Calls `target.timerFired(token)` once, `milliseconds` from now or up to a tick later. The wheel holds the target until then.
     package func schedule(afterMilliseconds milliseconds: UInt64, _ target: any TimerTarget, token: UInt64 = 0) -> Timer {

@@ -8,6 +8,11 @@ import Synchronization
 package struct ServerStatistics: Sendable, Equatable {
     package var connectionsOpened: UInt64 = 0
     package var connectionsOpen: UInt64 = 0
+    /// Of those open, by what they speak; the rest have not said yet.
+    package var hearthConnectionsOpen: UInt64 = 0
+    package var http1ConnectionsOpen: UInt64 = 0
+    package var http2ConnectionsOpen: UInt64 = 0
+    package var callsOpen: UInt64 = 0
     package var connectionsRefused: UInt64 = 0
     package var calls: UInt64 = 0
     package var deadlinesExceeded: UInt64 = 0
@@ -20,6 +25,10 @@ package struct ServerStatistics: Sendable, Equatable {
     mutating func add(_ other: ServerStatistics) {
         connectionsOpened &+= other.connectionsOpened
         connectionsOpen &+= other.connectionsOpen
+        hearthConnectionsOpen &+= other.hearthConnectionsOpen
+        http1ConnectionsOpen &+= other.http1ConnectionsOpen
+        http2ConnectionsOpen &+= other.http2ConnectionsOpen
+        callsOpen &+= other.callsOpen
         connectionsRefused &+= other.connectionsRefused
         calls &+= other.calls
         deadlinesExceeded &+= other.deadlinesExceeded
@@ -145,7 +154,15 @@ final class ServerLoop: @unchecked Sendable {
     func snapshot() -> ServerStatistics {
         var all = statistics
         all.connectionsOpen = UInt64(connections.count + opening.count)
-        for connection in connections.values { all.calls &+= connection.callsBegun }
+        for connection in connections.values {
+            all.calls &+= connection.callsBegun
+            all.callsOpen &+= UInt64(connection.openCalls)
+            switch connection {
+            case is HTTP1Connection: all.http1ConnectionsOpen &+= 1
+            case is HTTP2Connection: all.http2ConnectionsOpen &+= 1
+            default: all.hearthConnectionsOpen &+= 1
+            }
+        }
         for channel in connections.values.map(\.channel) + opening.values.map(\.channel) {
             all.bytesReceived &+= channel.bytesReceived
             all.bytesSent &+= channel.bytesSent

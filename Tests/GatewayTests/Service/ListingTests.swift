@@ -43,7 +43,7 @@ struct ListingTests {
         limits.listPageBytes = 1
         let narrow = FirestoreService<TestCall>(
             store: harness.store, limits: limits, log: Log(level: .error) { _ in })
-        let call = TestCall(loop: harness.loop)
+        let call = TestCall(loop: harness.loop, method: .listDocuments)
         narrow.begin(call, .listDocuments, request.encodedBytes().span.bytes)
         let page = try ListDocumentsResponse(wireBytes: call.answer.messages.first)
         #expect(page.documents.count == 1)

@@ -14,7 +14,7 @@ struct WriteStreamTests {
 
         init(_ harness: Harness, _ handshake: WriteRequestMessage = WriteRequestMessage(database: Harness.database)) {
             self.harness = harness
-            call = TestCall(loop: harness.loop)
+            call = TestCall(loop: harness.loop, method: .write)
             let bytes = Self.bytes(handshake)
             harness.service.begin(call, .write, bytes.span.bytes)
         }

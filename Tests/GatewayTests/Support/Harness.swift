@@ -34,7 +34,7 @@ final class Harness {
         principal: Principal = .trusted, messagesMax: Int? = nil
     ) -> TestAnswer {
         let call = TestCall(
-            loop: loop, requestIdentifier: identifier, principal: principal, messagesMax: messagesMax)
+            loop: loop, method: method, requestIdentifier: identifier, principal: principal, messagesMax: messagesMax)
         service.begin(call, method, request.span.bytes)
         if method.shape == .bidirectional { service.halfClosed(call) }
         #expect(loop.run { call.answer.status != nil }, "no answer to \(method.name)")

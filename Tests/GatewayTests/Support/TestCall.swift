@@ -44,6 +44,9 @@ final class TestLoop: Sendable {
 final class TestCall: ServiceCall {
     let requestIdentifier: RequestIdentifier?
     let principal: Principal
+    let method: Transport.Method
+    /// A test takes no time.
+    var elapsedNanoseconds: UInt64 { 0 }
     private let loop: TestLoop
     /// Messages of a stream that are taken before the call is given up; nil takes all.
     private let messagesMax: Int?
@@ -63,10 +66,11 @@ final class TestCall: ServiceCall {
     }
 
     init(
-        loop: TestLoop, requestIdentifier: RequestIdentifier? = nil, principal: Principal = .trusted,
+        loop: TestLoop, method: Transport.Method, requestIdentifier: RequestIdentifier? = nil, principal: Principal = .trusted,
         messagesMax: Int? = nil
     ) {
         self.loop = loop
+        self.method = method
         self.requestIdentifier = requestIdentifier
         self.principal = principal
         self.messagesMax = messagesMax

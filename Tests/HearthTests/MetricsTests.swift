@@ -1,0 +1,106 @@
+// /metrics of a real server: that the text parses, and that what was done is counted.
+
+import TestSupport
+import Testing
+
+@Suite("Metrics of a server process")
+struct MetricsTests {
+    private static let root = "/v1/projects/p/databases/d/documents"
+
+    /// A page of metrics, read as Prometheus reads it.
+    private struct Page {
+        /// Values by name and labels, as they stand: `name{a="b"}`.
+        var samples: [String: Double] = [:]
+        var types: [String: String] = [:]
+        var problems: [String] = []
+
+        init(_ text: String) {
+            var help: Set<String> = []
+            for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
+                let words = line.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
+                if line.hasPrefix("# HELP "), words.count == 4, !words[3].isEmpty {
+                    if !help.insert(words[2]).inserted { problems.append("\(words[2]) has two HELP lines") }
+                } else if line.hasPrefix("# TYPE "), words.count == 4, ["counter", "gauge", "histogram"].contains(words[3]) {
+                    if !help.contains(words[2]) { problems.append("\(words[2]) has no HELP line before its TYPE") }
+                    types[words[2]] = words[3]
+                } else {
+                    addSample(String(line))
+                }
+            }
+        }
+
+        private mutating func addSample(_ line: String) {
+            guard let space = line.lastIndex(of: " "), let value = Double(line[line.index(after: space)...]) else {
+                return problems.append("no sample: \(line)")
+            }
+            let key = String(line[..<space])
+            var name = String(key.prefix { $0 != "{" })
+            if !name.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }) { problems.append("bad name: \(line)") }
+            if types[name] == nil {
+                for suffix in ["_bucket", "_sum", "_count"] where name.hasSuffix(suffix) { name.removeLast(suffix.count) }
+                if types[name] != "histogram" { problems.append("no TYPE before: \(line)") }
+            }
+            if key.contains("{"), !key.hasSuffix("\"}") { problems.append("bad labels: \(line)") }
+            if samples.updateValue(value, forKey: key) != nil { problems.append("twice: \(key)") }
+        }
+
+        /// Whether a histogram's cumulative counts rise to its total.
+        func isSound(_ name: String, _ label: String = "") -> Bool {
+            let buckets = samples.filter { $0.key.hasPrefix("\(name)_bucket{" + (label.isEmpty ? "" : "\(label),")) }
+            let bounds = buckets.compactMap { key, value -> (bound: Double, count: Double)? in
+                let bound = key.components(after: "le=\"")
+                return bound == "+Inf" ? (.infinity, value) : Double(bound).map { ($0, value) }
+            }.sorted { $0.bound < $1.bound }
+            let total = samples["\(name)_count" + (label.isEmpty ? "" : "{\(label)}")]
+            return bounds.count == buckets.count && bounds.count > 10 && bounds.last?.bound == .infinity && bounds.last?.count == total
+                && zip(bounds, bounds.dropFirst()).allSatisfy { $0.count <= $1.count }
+        }
+    }
+
+    @Test("The page is in Prometheus' format and counts what was done")
+    func counts() throws {
+        let directory = TemporaryDirectory("metrics")
+        let server = try ServerProcess(data: directory.path(of: "data"), arguments: ["--loops", "2"])
+        for number in 0..<3 {
+            // New connections, so that both loops have their share.
+            let client = HTTPTestClient(port: server.port)
+            #expect(client.request("POST", "\(Self.root)/c?documentId=\(number)", body: "{}")?.status == 200)
+            #expect(client.request("GET", "\(Self.root)/c/\(number)")?.status == 200)
+            #expect(client.request("GET", "\(Self.root)/c/none")?.status == 404)
+            #expect(client.request("POST", "\(Self.root):runQuery", body: #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#)?.status == 200)
+            #expect(client.request("POST", "\(Self.root):commit", body: "{")?.status == 400)
+        }
+        let client = HTTPTestClient(port: server.port)
+        let reply = try #require(client.request("GET", "/metrics"))
+        #expect(reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8")
+        let page = Page(reply.body)
+        #expect(page.problems == [])
+        let expected: [String: Double] = [
+            #"hearth_requests_total{method="GetDocument",code="OK"}"#: 3, #"hearth_requests_total{method="GetDocument",code="NOT_FOUND"}"#: 3,
+            #"hearth_requests_total{method="CreateDocument",code="OK"}"#: 3, #"hearth_requests_total{method="RunQuery",code="OK"}"#: 3,
+            #"hearth_requests_total{method="Commit",code="INVALID_ARGUMENT"}"#: 3, #"hearth_request_seconds_count{method="GetDocument"}"#: 6,
+            #"hearth_documents_total{operation="read"}"#: 3 + 3 + 1 + 2 + 3, #"hearth_documents_total{operation="missing"}"#: 3, "hearth_documents_written_total": 3,
+            "hearth_commits_total": 3, "hearth_transactions_open": 0, #"hearth_connections_open{protocol="unknown"}"#: 0, "hearth_databases": 1,
+            "hearth_connections_total": 4, "hearth_store_full": 0, "hearth_store_failed": 0,
+        ]
+        for (key, value) in expected { #expect(page.samples[key] == value, "\(key)") }
+        #expect(page.samples[#"hearth_connections_open{protocol="http1"}"#] ?? 0 >= 1)
+        #expect(page.samples["process_resident_memory_bytes"] ?? 0 > 1_000_000)
+        #expect(page.samples["process_cpu_seconds_total"] ?? 0 > 0)
+        let unsound = [("hearth_request_seconds", #"method="GetDocument""#), ("hearth_sync_seconds", ""), ("hearth_commit_group_requests", "")]
+            .filter { !page.isSound($0.0, $0.1) }.map(\.0)
+        #expect(unsound == [])
+        #expect(page.samples["hearth_commit_group_requests_sum"] == 3)
+        #expect(page.samples["hearth_sync_seconds_count"] == page.samples["hearth_commit_groups_total"])
+        #expect(page.samples.keys.contains { $0.hasPrefix("hearth_build_info{version=\"") })
+        server.stop()
+    }
+}
+
+extension String {
+    /// What stands between `prefix` and the next quote.
+    fileprivate func components(after prefix: String) -> String {
+        guard let start = firstRange(of: prefix)?.upperBound else { return "" }
+        return String(self[start...].prefix { $0 != "\"" })
+    }
+}
