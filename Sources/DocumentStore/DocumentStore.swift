@@ -23,6 +23,7 @@ package final class DocumentStore: Sendable {
     let transactions: TransactionTable
     let indexState = SharedIndexState()
     private let queue: CommitQueue
+    private let pipeline: CommitPipeline
     private let counters = StoreCounters()
     /// The commit thread; nil once it has been joined.
     private let commitThread: Mutex<pthread_t?>
@@ -46,11 +47,11 @@ package final class DocumentStore: Sendable {
         transactions = TransactionTable(configuration: configuration)
         queue = CommitQueue(
             requestsMaximum: configuration.queuedRequestsMaximum, bytesMaximum: configuration.queuedBytesMaximum)
-        let pipeline = try CommitPipeline(
+        pipeline = try CommitPipeline(
             configuration: configuration, engine: engine, versions: versions, databases: databases,
             transactions: transactions, queue: queue, counters: counters, sessions: recovery.sessions,
             indexState: indexState)
-        commitThread = Mutex(try WorkerThread.start { pipeline.run() })
+        commitThread = Mutex(try WorkerThread.start { [pipeline] in pipeline.run() })
     }
 
     private static func engineOptions(_ configuration: StoreConfiguration) -> EngineOptions {
@@ -89,14 +90,22 @@ package final class DocumentStore: Sendable {
 
     /// Applies the request's writes, all or none, and answers when they are durable and visible.
     ///
-    /// Never blocks. The completion is called exactly once, on a thread of the store or on this one, and must not block
-    /// either. The errors that a retry may cure: `ABORTED` (a transaction met a conflict: begin again, naming this attempt),
+    /// Never blocks, unless asked to. The completion is called exactly once, on a thread of the store or on this one, and must
+    /// not block either. The errors that a retry may cure: `ABORTED` (a transaction met a conflict: begin again, naming this attempt),
     /// `RESOURCE_EXHAUSTED` (too much is waiting, or the disk is full), `UNAVAILABLE` (closing, or the disk failed: the
     /// outcome is unknown; with a request identifier it is safe to repeat).
+    /// - Parameter maySync: the calling thread has nothing else to do and may be held up by the sync: when the commit thread has
+    ///   nothing to do either, the commit is made durable here and now, which saves two switches of threads.
     package func commit(
-        _ request: CommitRequest, completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
+        _ request: CommitRequest, maySync: Bool = false,
+        completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
-        submit(.commit(request, completion))
+        let request = QueuedRequest.commit(request, completion)
+        if maySync, queue.claim() {
+            defer { queue.release() }
+            if pipeline.performClaimed(request) { return }
+        }
+        submit(request)
     }
 
     /// Applies each write by itself: one that fails leaves the others be. The request's transaction must be nil, and no

@@ -46,9 +46,10 @@ package struct DatabaseName: Sendable, Hashable {
     /// Where project and database id stand in a name that begins with a database name.
     static func parts(of bytes: RawSpan) -> (project: Range<Int>, database: Range<Int>)? {
         let slash = UInt8(ascii: "/")
-        guard bytes.startsWith(utf8: "projects/") else { return nil }
-        guard let projectEnd = bytes.firstOffset(of: slash, from: 9),
-            bytes.extracting(projectEnd..<bytes.byteCount).startsWith(utf8: "/databases/")
+        guard bytes.holds(0x7374_6365_6A6F_7270, at: 0), bytes.byteCount > 8, bytes[byteAt: 8] == slash,  // projects/
+            let projectEnd = bytes.firstOffset(of: slash, from: 9),
+            bytes.holds(0x7361_6261_7461_642F, at: projectEnd),  // /databas
+            bytes.holds(0x2F73_6573_6162_6174, at: projectEnd + 3)  // tabases/
         else { return nil }
         let databaseStart = projectEnd + 11
         let databaseEnd = bytes.firstOffset(of: slash, from: databaseStart) ?? bytes.byteCount

@@ -15,7 +15,7 @@ package struct ResourceNameView: ~Escapable {
     /// Segments below `documents`: 0 for the root, odd for a collection, even for a document.
     package let segmentCount: Int
     /// Offset of the last segment, or the length of the name when there is none.
-    @usableFromInline let lastSegmentOffset: Int
+    package let lastSegmentOffset: Int
 
     /// Bytes of `/documents`.
     @usableFromInline static let documentsSuffixBytes = 10
@@ -27,8 +27,8 @@ package struct ResourceNameView: ~Escapable {
         if bytes.byteCount > Limits.documentNameBytes { throw .nameTooLong }
         if !UTF8Validation.isValid(bytes) { throw .invalidUTF8 }
         let documentsEnd = databaseEnd + ResourceNameView.documentsSuffixBytes
-        guard bytes.byteCount >= documentsEnd,
-            bytes.extracting(databaseEnd..<documentsEnd).equalsUTF8("/documents")
+        guard bytes.holds(0x6E65_6D75_636F_642F, at: databaseEnd),  // /documen
+            bytes.holds(0x7374_6E65_6D75_636F, at: databaseEnd + 2)  // ocuments
         else { throw .notAResourceName }
         self.bytes = bytes
         databaseByteCount = databaseEnd

@@ -40,6 +40,14 @@ extension RawSpan {
         return unsafe unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
     }
 
+    /// Whether the eight bytes at `offset` are there and are those of `word`, the first one lowest.
+    @inline(__always)
+    func holds(_ word: UInt64, at offset: Int) -> Bool {
+        guard offset >= 0, byteCount - offset >= 8 else { return false }
+        // In bounds by the check above.
+        return UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self)) == word
+    }
+
     /// Offset of the first `byte` at or after `start`, or nil.
     @usableFromInline
     package func firstOffset(of byte: UInt8, from start: Int = 0) -> Int? {
@@ -54,6 +62,16 @@ extension RawSpan {
             let matches = (difference &- ones) & ~difference & (ones &<< 7)
             if matches != 0 { return offset + matches.trailingZeroBitCount / 8 }
             offset += 8
+        }
+        if byteCount >= 8, offset < byteCount {
+            // The last eight bytes, without those seen before.
+            let seen = UInt64(8 - (byteCount - offset)) * 8
+            let word = unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: byteCount - 8, as: UInt64.self)
+            let difference = (UInt64(littleEndian: word) ^ (ones &* UInt64(byte))) &>> seen
+            // What was shifted in is zero, as a match is, but stands above all of them.
+            let matches = (difference &- ones) & ~difference & (ones &<< 7)
+            let found = offset + matches.trailingZeroBitCount / 8
+            return found < byteCount ? found : nil
         }
         while offset < byteCount {
             if self[byteAt: offset] == byte { return offset }

@@ -15,8 +15,16 @@ package enum UTF8Validation {
     @inline(__always)
     static func isValid(_ start: UnsafeRawPointer, end: UnsafeRawPointer) -> Bool {
         var at = unsafe start
+        let highBits: UInt64 = 0x8080_8080_8080_8080
+        while unsafe end - at >= 32 {
+            let first = unsafe at.loadUnaligned(as: UInt64.self) | at.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+            let last = unsafe at.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
+                | at.loadUnaligned(fromByteOffset: 24, as: UInt64.self)
+            if (first | last) & highBits != 0 { return unsafe isValidSlow(at, end: end) }
+            unsafe at += 32
+        }
         while unsafe end - at >= 8 {
-            if unsafe at.loadUnaligned(as: UInt64.self) & 0x8080_8080_8080_8080 != 0 {
+            if unsafe at.loadUnaligned(as: UInt64.self) & highBits != 0 {
                 return unsafe isValidSlow(at, end: end)
             }
             unsafe at += 8

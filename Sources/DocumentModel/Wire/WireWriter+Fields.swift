@@ -23,6 +23,18 @@ extension WireWriter {
     @usableFromInline
     mutating func appendLongVarint(_ value: UInt64) {
         reserve(10)
+        if value < 1 << 56 {
+            // Seven bits to a byte, by halves; then the mark of continuation on all bytes but the last.
+            var spread = (value & 0x00FF_FFFF_F000_0000) &<< 4 | (value & 0x0FFF_FFFF)
+            spread = (spread & 0x0FFF_C000_0FFF_C000) &<< 2 | (spread & 0x0000_3FFF_0000_3FFF)
+            spread = (spread & 0x3F80_3F80_3F80_3F80) &<< 1 | (spread & 0x007F_007F_007F_007F)
+            let size = WireWriter.varintSize(value)
+            let marks: UInt64 = 0x8080_8080_8080_8080 & ((1 &<< UInt64(8 &* (size &- 1))) &- 1)
+            // Ten bytes are there; what is written beyond the varint is written over next.
+            unsafe base.storeBytes(of: (spread | marks).littleEndian, toByteOffset: count, as: UInt64.self)
+            count &+= size
+            return
+        }
         var rest = value
         while rest >= 0x80 {
             unsafe base.storeBytes(of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: count, as: UInt8.self)
@@ -156,8 +168,13 @@ extension WireWriter {
         reserve(extra)
         // The contents move up to make room for a longer length; both ranges lie within the reserved bytes.
         unsafe memmove(base + place + 1 + extra, base + place + 1, length)
-        count = place
-        appendVarint(UInt64(length))
-        count += length
+        // Byte by byte: what follows is there already.
+        var rest = length
+        for at in place..<(place + extra) {
+            unsafe base.storeBytes(of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: at, as: UInt8.self)
+            rest >>= 7
+        }
+        unsafe base.storeBytes(of: UInt8(truncatingIfNeeded: rest), toByteOffset: place + extra, as: UInt8.self)
+        count += extra
     }
 }

@@ -17,8 +17,11 @@ internal import DocumentModel
 internal import KeyValueStore
 internal import Synchronization
 
-/// Everything the commit thread owns. All methods are called on that thread, but for what `give` runs on the log thread.
-final class CommitPipeline {
+/// Everything the commit thread owns. All methods are called on that thread, or on one that has claimed its place in the queue,
+/// but for what `give` runs on the log thread.
+final class CommitPipeline: @unchecked Sendable {
+    // Sendable: one thread at a time has the consumer's place in the queue, and changes hands under the queue's lock.
+
     let configuration: StoreConfiguration
     let writer: EngineWriter
     let latest: LatestReader
@@ -98,6 +101,18 @@ final class CommitPipeline {
             if !isSyncing.isSet { seal(isLone: writer.stagedBytes < Self.inlineSyncBytesMax) }
         }
         finish()
+    }
+
+    /// Does the commit thread's work for one request on the calling thread, which has claimed the queue; false, and nothing
+    /// done, when it would have to wait for more than its own sync.
+    func performClaimed(_ request: QueuedRequest) -> Bool {
+        guard !isSyncing.isSet, waiting.isEmpty, writer.hasRoom else { return false }
+        process(request)
+        settleWaiting()
+        seal(isLone: true)
+        writer.finishReading()
+        if !waiting.isEmpty { queue.nudge() }
+        return true
     }
 
     /// How long to wait for requests when there are none.

@@ -63,6 +63,9 @@ struct LockRequest: Sendable {
 
 /// A queue with many producers and one consumer.
 ///
+/// While the consumer waits, a producer may claim its place and do its work for one request: that saves a lone client two
+/// switches of threads. At any time one thread at most works: the consumer, or the one that has claimed its place.
+///
 /// `@unchecked`: the state is only touched with the mutex held; the mutex and the condition have the address of their own
 /// allocation for as long as the queue lives.
 @safe final class CommitQueue: @unchecked Sendable {
@@ -74,6 +77,8 @@ struct LockRequest: Sendable {
     private var isNudged = false
     private var isClosed = false
     private var consumerWaits = false
+    /// A producer does the consumer's work.
+    private var isClaimed = false
 
     private let requestsMaximum: Int
     private let bytesMaximum: Int
@@ -148,8 +153,25 @@ struct LockRequest: Sendable {
         }
     }
 
+    /// Gives the caller the consumer's place until ``release()``, if the consumer waits and nothing is queued before it.
+    func claim() -> Bool {
+        withLock {
+            guard consumerWaits, requests.isEmpty, !isNudged, !isClosed, !isClaimed else { return false }
+            isClaimed = true
+            return true
+        }
+    }
+
+    /// Gives the place back.
+    func release() {
+        withLock {
+            isClaimed = false
+            if !requests.isEmpty || isNudged || isClosed { wakeConsumer() }
+        }
+    }
+
     private func wakeConsumer() {
-        if consumerWaits { unsafe pthread_cond_signal(condition) }
+        if consumerWaits, !isClaimed { unsafe pthread_cond_signal(condition) }
     }
 
     /// Takes everything queued, in order; waits for something to come, for a nudge or for the end of the time.
@@ -160,14 +182,12 @@ struct LockRequest: Sendable {
         unsafe pthread_mutex_lock(mutex)
         defer { unsafe pthread_mutex_unlock(mutex) }
         if requests.isEmpty, !isNudged, !isClosed, waitMilliseconds > 0 {
-            var deadline = timespec()
-            unsafe clock_gettime(CLOCK_MONOTONIC, &deadline)
-            deadline.tv_nsec += (waitMilliseconds % 1_000) * 1_000_000
-            deadline.tv_sec += waitMilliseconds / 1_000 + deadline.tv_nsec / 1_000_000_000
-            deadline.tv_nsec %= 1_000_000_000
+            var deadline = Self.time(afterMilliseconds: waitMilliseconds)
             consumerWaits = true
-            while requests.isEmpty, !isNudged, !isClosed {
-                if unsafe pthread_cond_timedwait(condition, mutex, &deadline) == ETIMEDOUT { break }
+            while isClaimed || (requests.isEmpty && !isNudged && !isClosed) {
+                guard unsafe pthread_cond_timedwait(condition, mutex, &deadline) == ETIMEDOUT else { continue }
+                if !isClaimed { break }
+                deadline = Self.time(afterMilliseconds: waitMilliseconds)
             }
             consumerWaits = false
         }
@@ -175,5 +195,14 @@ struct LockRequest: Sendable {
         swap(&requests, &taken)
         bytes = 0
         return !(isClosed && taken.isEmpty)
+    }
+
+    private static func time(afterMilliseconds milliseconds: Int) -> timespec {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+        time.tv_nsec += (milliseconds % 1_000) * 1_000_000
+        time.tv_sec += milliseconds / 1_000 + time.tv_nsec / 1_000_000_000
+        time.tv_nsec %= 1_000_000_000
+        return time
     }
 }

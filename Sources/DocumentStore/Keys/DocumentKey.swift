@@ -15,8 +15,20 @@ enum DocumentKey {
     /// Writes the key of the document at a relative path into an empty writer.
     @discardableResult
     static func write(_ path: RawSpan, database: UInt32, into writer: inout WireWriter) -> Parts {
+        write(path, idStart: idOffset(ofDocument: path), database: database, into: &writer)
+    }
+
+    /// The same for a document's name that is parsed already.
+    static func write(_ name: borrowing ResourceNameView, database: UInt32, into writer: inout WireWriter) {
+        write(
+            name.pathBytes, idStart: name.lastSegmentOffset - name.pathOffset, database: database, into: &writer)
+    }
+
+    @discardableResult
+    private static func write(
+        _ path: RawSpan, idStart: Int, database: UInt32, into writer: inout WireWriter
+    ) -> Parts {
         writer.reset()
-        let idStart = idOffset(ofDocument: path)
         let cutPath = appendCollection(path.extracting(0..<(idStart - 1)), database: database, into: &writer)
         let collectionByteCount = writer.count
         let cutID = appendID(path.extracting(idStart..<path.byteCount), into: &writer)

@@ -24,6 +24,7 @@ extension WireWriter {
             append(bigEndian: UInt64(bitPattern: number) ^ (1 << 63))
             return
         }
+        reserve(id.byteCount + 2)
         append(byte: KeyLayout.stringMarker)
         let start = count
         append(id)
@@ -75,7 +76,30 @@ extension WireWriter {
 extension RawSpan {
     /// Offset of the first byte that a segment must escape.
     fileprivate func firstOffsetToEscape() -> Int? {
-        for offset in 0..<byteCount where self[byteAt: offset] <= KeyLayout.escape { return offset }
+        // A byte below 2 borrows into its high bit, and the lowest such bit is right: only what is above it can be borrowed from.
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let limit = UInt64(KeyLayout.escape) + 1
+        var offset = 0
+        while byteCount - offset >= 8 {
+            // In bounds by the comparison.
+            let word = UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self))
+            let below = (word &- ones &* limit) & ~word & (ones &<< 7)
+            if below != 0 { return offset + below.trailingZeroBitCount / 8 }
+            offset += 8
+        }
+        if byteCount >= 8, offset < byteCount {
+            // The last eight bytes, without those seen before; zeros that are shifted in stand above all others.
+            let seen = UInt64(8 - (byteCount - offset)) * 8
+            let word = UInt64(
+                littleEndian: unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: byteCount - 8, as: UInt64.self)) &>> seen
+            let below = (word &- ones &* limit) & ~word & (ones &<< 7)
+            let found = offset + below.trailingZeroBitCount / 8
+            return found < byteCount ? found : nil
+        }
+        while offset < byteCount {
+            if self[byteAt: offset] <= KeyLayout.escape { return offset }
+            offset += 1
+        }
         return nil
     }
 }

@@ -10,16 +10,31 @@ internal import KeyValueStore
 /// the client that lies within the last sync. Closures that are lent a document may read others.
 package final class StoreReader {
     let store: DocumentStore
-    /// Made at the first read, so that making a `StoreReader` cannot fail.
-    private var engineReader: EngineReader?
-    /// The database used last, and its number.
-    private var lastDatabase: (name: DatabaseName, number: UInt32?)?
-    /// A buffer for keys that is not in use.
-    private var spareKey: WireWriter? = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+    private let hot = Confined(Hot())
+
+    /// What every read touches.
+    private struct Hot: ~Copyable {
+        /// Made at the first read, so that making a `StoreReader` cannot fail.
+        var engineReader: EngineReader?
+        /// The database used last, and its number.
+        var lastDatabase: (name: DatabaseName, number: UInt32?)?
+        /// The key that is being looked up.
+        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        var keepsViews = false
+    }
 
     init(store: DocumentStore) {
         self.store = store
     }
+
+    // MARK: Reading much in a row
+
+    /// Has reads share the storage's state until ``letGo()``, which spares each of them a transaction of its own. They still see
+    /// everything committed before them. For owners who call `letGo` before they wait.
+    package func keepViews() { hot.state.keepsViews = true }
+
+    /// Lets go of what reads shared, so that the storage can reuse pages and memory.
+    package func letGo() { hot.state.engineReader?.letGo() }
 
     // MARK: Read points
 
@@ -48,10 +63,12 @@ package final class StoreReader {
 
     /// The same for a database given by its name's bytes, without allocating when it is the one used last.
     package func readPoint(_ selector: ReadSelector, inDatabase bytes: RawSpan) throws(RequestError) -> ReadPoint {
-        if let lastDatabase, lastDatabase.name.utf8.byteSpan.equalsBytes(bytes) {
-            return try readPoint(selector, in: lastDatabase.name)
-        }
-        return try readPoint(selector, in: try DatabaseName(bytes))
+        try readPoint(selector, in: try databaseName(bytes))
+    }
+
+    private func databaseName(_ bytes: RawSpan) throws(RequestError) -> DatabaseName {
+        if let last = hot.state.lastDatabase?.name, last.utf8.byteSpan.equalsBytes(bytes) { return last }
+        return try DatabaseName(bytes)
     }
 
     private func point(_ database: DatabaseName, version: UInt64, readTime: UInt64) -> ReadPoint {
@@ -62,10 +79,17 @@ package final class StoreReader {
 
     /// A database's number, which never changes once there is one.
     private func number(of database: DatabaseName) -> UInt32? {
-        if let lastDatabase, lastDatabase.number != nil, lastDatabase.name == database { return lastDatabase.number }
+        if let last = hot.state.lastDatabase, last.number != nil, last.name == database { return last.number }
         let number = store.databases.number(of: database)
-        lastDatabase = (database, number)
+        hot.state.lastDatabase = (database, number)
         return number
+    }
+
+    /// The number of the database of a document, quickly when it is the one used last.
+    private func number(ofDatabaseOf name: borrowing ResourceNameView) throws(RequestError) -> UInt32? {
+        if let last = hot.state.lastDatabase, let number = last.number,
+            last.name.utf8.byteSpan.equalsBytes(name.databaseBytes) { return number }
+        return number(of: try DatabaseName(name.databaseBytes))
     }
 
     // MARK: Single documents
@@ -74,60 +98,83 @@ package final class StoreReader {
     ///
     /// - Throws: `INVALID_ARGUMENT` when the name is malformed or of another database; `RESOURCE_EXHAUSTED` when the
     ///   point's transaction has read too much; what `body` throws.
-    package func withDocument<Answer>(
-        _ name: RawSpan, at point: ReadPoint, _ body: (FoundDocument?) throws(RequestError) -> Answer
-    ) throws(RequestError) -> Answer {
+    package func withDocument(
+        _ name: RawSpan, at point: ReadPoint, _ body: (FoundDocument?) throws(RequestError) -> Void
+    ) throws(RequestError) {
         try withDocument(try ResourceNameView(resource: name), at: point, body)
     }
 
     /// The same for a name that is parsed already.
-    package func withDocument<Answer>(
-        _ name: borrowing ResourceNameView, at point: ReadPoint, _ body: (FoundDocument?) throws(RequestError) -> Answer
-    ) throws(RequestError) -> Answer {
-        guard name.isDocument else { throw RequestError(.notADocument, name: name.bytes) }
+    package func withDocument(
+        _ name: borrowing ResourceNameView, at point: ReadPoint, _ body: (FoundDocument?) throws(RequestError) -> Void
+    ) throws(RequestError) {
         guard name.databaseBytes.equalsBytes(point.database.utf8.byteSpan) else {
             throw .invalidArgument(
                 "Document \"\(String(repairingUTF8: name.bytes))\" is not in the request's database \(point.database).")
         }
-        guard let database = point.databaseNumber else { return try body(nil) }
-        var key = spareKey.take() ?? WireWriter(capacity: KeyLayout.keyBytesMaximum)
-        DocumentKey.write(name.pathBytes, database: database, into: &key)
-        let answer = try withRecord(key.bytes, at: point) { (record) throws(RequestError) in
-            guard let record else { return try body(nil) }
-            return try body(
-                FoundDocument(
-                    name: name.bytes, fields: record.fields, createMicroseconds: record.createMicroseconds,
-                    updateMicroseconds: record.updateMicroseconds))
-        }
-        spareKey = consume key
-        return answer
+        try withDocument(
+            name, database: point.databaseNumber, version: point.version, transaction: point.transaction, body)
     }
 
-    private func withRecord<Answer>(
-        _ key: RawSpan, at point: ReadPoint, _ body: (borrowing StoredRecordView?) throws(RequestError) -> Answer
-    ) throws(RequestError) -> Answer {
-        let snapshot = try snapshot(at: point)
-        let stored: StoredValue?
-        do throws(StorageError) { stored = try snapshot.value(forKey: key) } catch { throw RequestError(error) }
-        if let transaction = point.transaction {
-            try transaction.noteRead(key: key, versionMicroseconds: stored?.version.microseconds ?? 0)
-        }
+    /// Lends the document of this name as the last commit left it: for those who need not tell a read time.
+    package func withLatestDocument(
+        _ name: borrowing ResourceNameView, _ body: (FoundDocument?) throws(RequestError) -> Void
+    ) throws(RequestError) {
+        try withDocument(name, database: number(ofDatabaseOf: name), version: nil, transaction: nil, body)
+    }
+
+    private func withDocument(
+        _ name: borrowing ResourceNameView, database: UInt32?, version: CommitVersion?, transaction: Transaction?,
+        _ body: (FoundDocument?) throws(RequestError) -> Void
+    ) throws(RequestError) {
+        guard name.isDocument else { throw RequestError(.notADocument, name: name.bytes) }
+        guard let database else { return try body(nil) }
+        DocumentKey.write(name, database: database, into: &hot.state.key)
+        try lend(name, from: snapshot(at: version), notedBy: transaction, body)
+    }
+
+    /// Lends what the snapshot has for `hot.state.key`.
+    private func lend(
+        _ name: borrowing ResourceNameView, from snapshot: borrowing EngineSnapshot, notedBy transaction: Transaction?,
+        _ body: (FoundDocument?) throws(RequestError) -> Void
+    ) throws(RequestError) {
+        let stored = try Self.value(forKey: hot.state.key, in: snapshot, notedBy: transaction)
+        // The key is free again: `body` may read other documents.
         guard let stored else { return try body(nil) }
         guard let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds) else {
             throw RequestError(.dataLoss, "A stored document is damaged.")
         }
-        return try body(record)
+        try body(
+            FoundDocument(
+                name: name.bytes, fields: record.fields, createMicroseconds: record.createMicroseconds,
+                updateMicroseconds: record.updateMicroseconds))
+    }
+
+    @_lifetime(borrow snapshot)
+    private static func value(
+        forKey key: borrowing WireWriter, in snapshot: borrowing EngineSnapshot, notedBy transaction: Transaction?
+    ) throws(RequestError) -> StoredValue? {
+        let stored: StoredValue?
+        do throws(StorageError) { stored = try snapshot.value(forKey: key.bytes) } catch { throw RequestError(error) }
+        if let transaction {
+            try transaction.noteRead(key: key.bytes, versionMicroseconds: stored?.version.microseconds ?? 0)
+        }
+        return stored
     }
 
     // MARK: Shared with the scans
 
     /// The storage's state at a point.
-    func snapshot(at point: ReadPoint) throws(RequestError) -> EngineSnapshot {
+    func snapshot(at point: ReadPoint) throws(RequestError) -> EngineSnapshot { try snapshot(at: point.version) }
+
+    /// The storage's state as of a version, or of the last commit.
+    private func snapshot(at version: CommitVersion?) throws(RequestError) -> EngineSnapshot {
         do throws(StorageError) {
-            if let engineReader { return try engineReader.snapshot(at: point.version) }
+            if let reader = hot.state.engineReader { return try reader.snapshot(at: version) }
             let reader = try store.engine.makeReader()
-            engineReader = reader
-            return try reader.snapshot(at: point.version)
+            if hot.state.keepsViews { reader.keepViews() }
+            hot.state.engineReader = reader
+            return try reader.snapshot(at: version)
         } catch {
             throw RequestError(error)
         }

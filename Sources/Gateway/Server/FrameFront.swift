@@ -11,13 +11,15 @@ package struct CarriedCall: ServiceCall {
     package let method: Method
     /// By the loop's clock, in nanoseconds; 0 for a call that lasts as long as its client likes.
     private let startedAt: UInt64
+    package let isAlone: Bool
 
     @inline(__always)
-    init(_ call: Call, _ head: RequestHead) {
+    init(_ call: Call, _ head: RequestHead, isAlone: Bool) {
         self.call = call
         requestID = head.requestID
         method = head.method
         startedAt = head.method.shape == .bidirectional ? 0 : call.loop.turnNanoseconds
+        self.isAlone = isAlone
     }
 
     /// A call of several messages, after the first.
@@ -26,6 +28,7 @@ package struct CarriedCall: ServiceCall {
         requestID = nil
         method = .write
         startedAt = 0
+        isAlone = false
     }
 
     package var elapsedNanoseconds: UInt64 { startedAt == 0 ? 0 : call.loop.readClock() &- startedAt }
@@ -64,13 +67,15 @@ package struct CarriedCall: ServiceCall {
 /// The handler of one loop.
 package final class FrameFront: ServiceHandler {
     private let service: FirestoreService<CarriedCall>
+    private var solitude = Solitude()
 
     package init(_ service: FirestoreService<CarriedCall>) {
         self.service = service
     }
 
     package func begin(_ call: Call, _ head: RequestHead, payload: RawSpan) {
-        service.begin(CarriedCall(call, head), head.method, payload)
+        let isAlone = solitude.note(call)
+        service.begin(CarriedCall(call, head, isAlone: isAlone), head.method, payload)
         if head.isComplete, head.method.shape == .bidirectional { service.halfClosed(CarriedCall(call)) }
     }
 
@@ -82,7 +87,38 @@ package final class FrameFront: ServiceHandler {
         service.halfClosed(CarriedCall(call))
     }
 
+    package func loopWillWait() {
+        solitude.newRound()
+        service.loopWillWait()
+    }
+
     package func cancelled(_ call: Call, _ reason: CancellationReason, context: AnyObject?) {
         service.counters.callsAbandoned.add()
     }
+}
+
+/// Tells whether one client has a loop to itself and makes one call at a time.
+private struct Solitude {
+    /// How long nobody else may have called.
+    private static let milliseconds: UInt64 = 10
+
+    private var last: ObjectIdentifier?
+    private var since: UInt64 = 0
+    private var hasCalls = false
+
+    /// Notes a call, and says whether its client has been alone for a while.
+    mutating func note(_ call: Call) -> Bool {
+        let carrier = ObjectIdentifier(call.carrier)
+        let now = call.loop.nowMilliseconds
+        // A second call before the loop waits: another client, or one that sends many at once.
+        if hasCalls || last != carrier {
+            last = carrier
+            since = now
+        }
+        hasCalls = true
+        return now >= since + Self.milliseconds
+    }
+
+    /// The loop has dealt with all that had come.
+    mutating func newRound() { hasCalls = false }
 }

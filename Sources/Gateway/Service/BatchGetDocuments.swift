@@ -150,8 +150,9 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
     private func appendFound(_ name: Range<Int>, at point: ReadPoint, to writer: inout WireWriter) throws(RequestError) -> Bool {
         let bytes = nameBytes
         let name = bytes.byteSpan.extracting(name)
-        return try service.reader.withDocument(name, at: point) { (document) throws(RequestError) in
-            guard let document else { return false }
+        var isFound = false
+        try service.reader.withDocument(name, at: point) { (document) throws(RequestError) in
+            guard let document else { return }
             try service.withSelectedFields(document.fields, selection) { fields in
                 writer.appendDocumentField(
                     tag: 0x0A, name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
@@ -159,8 +160,9 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
                 appendTail(at: point, to: &writer)
             }
             service.counters.documentsRead.add()
-            return true
+            isFound = true
         }
+        return isFound
     }
 
     private func append(missing name: Range<Int>, at point: ReadPoint, to writer: inout WireWriter) {

@@ -31,7 +31,7 @@ extension FirestoreService {
     ) {
         counters.writesSubmitted.add(UInt64(writes.count))
         let request = CommitRequest(writes: writes, transaction: transaction, identifier: call.requestIdentifier)
-        store.commit(request, completion: continuation(call, method, body))
+        store.commit(request, maySync: call.isAlone, completion: continuation(call, method, body))
     }
 
     func batchWrite(_ call: Call, _ request: RawSpan) throws {

@@ -24,6 +24,8 @@ package final class FirestoreService<Call: ServiceCall> {
     package let counters: ServiceCounters
     let reader: StoreReader
     let policy: (any AccessPolicy)?
+    /// Whether there is a policy; asking this costs less than looking at it.
+    private let isRestricted: Bool
     let log: Log
     /// The database named last, so that a client's writes do not parse it each time.
     private var lastDatabase: DatabaseName?
@@ -37,9 +39,11 @@ package final class FirestoreService<Call: ServiceCall> {
         self.store = store
         self.limits = limits
         self.policy = policy
+        isRestricted = policy != nil
         self.counters = counters
         self.log = log
         reader = store.makeReader()
+        reader.keepViews()
     }
 
     /// Takes a call. The request's bytes are lent for the time of this function.
@@ -71,6 +75,9 @@ package final class FirestoreService<Call: ServiceCall> {
             fail(call, method, error)
         }
     }
+
+    /// Lets go of the state that reads in a row share.
+    package func loopWillWait() { reader.letGo() }
 
     // MARK: Answering
 
@@ -145,7 +152,7 @@ package final class FirestoreService<Call: ServiceCall> {
     /// Asks the policy, if there is one.
     @inline(__always)
     func authorize(_ call: Call, _ method: Method, _ resource: RawSpan) throws(RequestError) {
-        guard let policy else { return }
+        guard isRestricted, let policy else { return }
         try policy.check(method, on: resource, by: call.principal)
     }
 

@@ -10,12 +10,18 @@ extension FirestoreService {
         let view = try GetDocumentRequestView(request)
         let name = try documentName(view.name)
         try authorize(call, .getDocument, view.name)
+        let selection = view.mask?.selection
+        if case .latest = view.consistency {
+            return try reader.withLatestDocument(name) { (document) throws(RequestError) in
+                try send(call, name, document, selection)
+            }
+        }
         let selector = try view.consistency.selector()
         if case .transaction(let transaction) = selector, store.readsLock(in: transaction) {
-            return getLocked(call, [UInt8](copying: view.name), selector, transaction, selection: view.mask?.selection)
+            return getLocked(call, [UInt8](copying: view.name), selector, transaction, selection: selection)
         }
         let point = try reader.readPoint(selector, inDatabase: name.databaseBytes)
-        try sendDocument(call, name, at: point, selection: view.mask?.selection)
+        try sendDocument(call, name, at: point, selection: selection)
     }
 
     /// Reads in a pessimistic transaction, once it has its lock.
@@ -36,19 +42,26 @@ extension FirestoreService {
         _ call: Call, _ name: borrowing ResourceNameView, at point: ReadPoint, selection: FieldSelection?
     ) throws(RequestError) {
         try reader.withDocument(name, at: point) { (document) throws(RequestError) in
-            guard let document else {
-                counters.documentsMissing.add()
-                throw RequestError(
-                    .notFound, "Document \"\(String(repairingUTF8: name.bytes))\" not found.",
-                    documentName: String(repairingUTF8: name.bytes))
-            }
-            counters.documentsRead.add()
-            try withSelectedFields(document.fields, selection) { fields in
-                succeed(call) { writer in
-                    writer.appendDocument(
-                        name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
-                        updateMicroseconds: document.updateMicroseconds)
-                }
+            try send(call, name, document, selection)
+        }
+    }
+
+    @inline(__always)
+    private func send(
+        _ call: Call, _ name: borrowing ResourceNameView, _ document: FoundDocument?, _ selection: FieldSelection?
+    ) throws(RequestError) {
+        guard let document else {
+            counters.documentsMissing.add()
+            throw RequestError(
+                .notFound, "Document \"\(String(repairingUTF8: name.bytes))\" not found.",
+                documentName: String(repairingUTF8: name.bytes))
+        }
+        counters.documentsRead.add()
+        try withSelectedFields(document.fields, selection) { fields in
+            succeed(call) { writer in
+                writer.appendDocument(
+                    name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
+                    updateMicroseconds: document.updateMicroseconds)
             }
         }
     }

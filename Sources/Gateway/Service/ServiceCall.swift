@@ -21,6 +21,10 @@ package protocol ServiceCall: Sendable {
     /// By what a repetition of this request is known; nil where the front or the client has none.
     var requestIdentifier: RequestIdentifier? { get }
 
+    /// Nobody but this call's client has had anything to do on this loop for a while, and it makes one call at a time: the loop
+    /// may be held up for as long as a sync takes.
+    var isAlone: Bool { get }
+
     /// Who calls, as far as the front can tell.
     var principal: Principal { get }
 
@@ -54,6 +58,10 @@ package protocol ServiceCall: Sendable {
 
     /// Runs the body on the thread of the call's loop, after the caller has returned to it; callable on any thread.
     func onLoop(_ body: @escaping @Sendable () -> Void)
+}
+
+extension ServiceCall {
+    package var isAlone: Bool { false }
 }
 
 /// Who makes a call.

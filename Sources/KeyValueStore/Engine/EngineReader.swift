@@ -29,20 +29,27 @@ package final class EngineReader: KeyValueReader {
         /// Read transactions not in use, reset; the first `idleCount` are there.
         var idle: (OpaquePointer?, OpaquePointer?, OpaquePointer?, OpaquePointer?) = (nil, nil, nil, nil)
         var idleCount = 0
+        let cache: EntryCache
+        var keepsView = false
+        /// The view of the snapshot closed last, for the next one; the slot is entered while there is one.
+        var kept: ReadView?
     }
 
     init(_ core: EngineCore) {
         self.core = core
         slot = core.registry.makeSlot()
         unsafe state = .allocate(capacity: 1)
-        unsafe state.initialize(to: State())
+        unsafe state.initialize(
+            to: State(cache: EntryCache(bytesMax: core.options.entryCacheBytesMax, pageBytes: core.tree.pageBytes)))
         core.readers.withLock { unsafe $0[ObjectIdentifier(self)] = RegisteredReader(reader: Unmanaged.passUnretained(self)) }
     }
 
     deinit {
         core.readers.withLock { $0[ObjectIdentifier(self)] = nil }
+        letGo()
         endTransactions()
         core.registry.removeSlot(slot)
+        unsafe state.pointee.cache.release()
         unsafe state.deallocate()
     }
 
@@ -54,7 +61,7 @@ package final class EngineReader: KeyValueReader {
         while true {
             let published = core.published.load(ordering: .acquiring)
             let chosen = min(version?.microseconds ?? published, published)
-            let view = try open(at: chosen)
+            let view = if let again = reopen(at: chosen) { again } else { try open(at: chosen) }
             // Looked at only now: the sweep raises the horizon before it removes anything.
             if view.needsHistory && chosen < core.horizon.load(ordering: .acquiring) {
                 close(view)
@@ -68,6 +75,7 @@ package final class EngineReader: KeyValueReader {
 
     /// Opens a view at any version, also of what is not published yet.
     func open(at version: UInt64) throws(StorageError) -> ReadView {
+        letGo()
         let overlays = unsafe state.pointee.openSnapshots == 0 ? core.registry.enter(slot) : core.registry.viewOfReader
         do throws(StorageError) {
             if core.isClosed.load(ordering: .sequentiallyConsistent) {
@@ -76,21 +84,58 @@ package final class EngineReader: KeyValueReader {
             let transaction = unsafe try takeTransaction()
             unsafe state.pointee.openSnapshots += 1
             let needsHistory = version < core.treeNewest.load(ordering: .acquiring)
+            let cache = unsafe state.pointee.cache
             return unsafe ReadView(
                 active: overlays.active, frozen: overlays.frozen, generation: overlays.generation, transaction: transaction,
-                databases: core.tree.databases, version: version, needsHistory: needsHistory, latestOnly: core.latestOnly)
+                databases: core.tree.databases, version: version, needsHistory: needsHistory, latestOnly: core.latestOnly,
+                cache: cache.admits(tree: mdb_txn_id(transaction)) ? cache : nil)
         } catch {
             if unsafe state.pointee.openSnapshots == 0 { core.registry.leave(slot) }
             throw error
         }
     }
 
-    /// Ends a view made by `open`.
+    /// Ends a view made by `open`, or keeps it for the next snapshot.
     func close(_ view: ReadView) {
+        unsafe state.pointee.openSnapshots -= 1
+        if unsafe state.pointee.keepsView && state.pointee.openSnapshots == 0 {
+            return unsafe state.pointee.kept = view
+        }
+        end(view)
+    }
+
+    private func end(_ view: ReadView) {
         unsafe mdb_txn_reset(view.transaction)
         unsafe keepTransaction(view.transaction)
-        unsafe state.pointee.openSnapshots -= 1
         if unsafe state.pointee.openSnapshots == 0 { core.registry.leave(slot) }
+    }
+
+    // MARK: Many snapshots in a row
+
+    /// From now on the view of a closed snapshot is kept for the next one, which then need not renew a transaction; whoever
+    /// asks for this calls ``letGo()`` before it waits for anything.
+    package func keepViews() { unsafe state.pointee.keepsView = true }
+
+    /// Lets go of what was kept, and with it of pages and memory of states gone by.
+    package func letGo() {
+        guard let view = unsafe state.pointee.kept else { return }
+        unsafe state.pointee.kept = nil
+        end(view)
+    }
+
+    /// The view that was kept, at another version; nil if there is none or another overlay has come since.
+    ///
+    /// As long as the overlays are the same, whatever was published since is in them: it is visible through the old transaction,
+    /// and nothing that it lacks has left them.
+    private func reopen(at version: UInt64) -> ReadView? {
+        guard let kept = unsafe state.pointee.kept else { return nil }
+        guard core.registry.generation == kept.generation, !core.isClosed.load(ordering: .sequentiallyConsistent) else {
+            letGo()
+            return nil
+        }
+        unsafe state.pointee.kept = nil
+        unsafe state.pointee.openSnapshots += 1
+        return kept.at(version, needsHistory: version < core.treeNewest.load(ordering: .acquiring))
     }
 
     /// Whether a snapshot is open. Any thread.

@@ -52,6 +52,11 @@ package final class EngineWriter: KeyValueWriter {
     /// The group has reached `EngineOptions.groupBytesMax`.
     package var shouldSeal: Bool { stagedBytes >= core.options.groupBytesMax }
 
+    /// Staging a small commit and sealing it waits for nothing but the disk: no checkpoint has to end first.
+    package var hasRoom: Bool {
+        !synchronizer.isBusy && core.registry.viewOfChanger.active.byteCount < core.options.overlayBytesMax
+    }
+
     /// A sealed group is on its way to the disk.
     package var isSyncing: Bool { synchronizer.isBusy }
 

@@ -10,10 +10,20 @@ struct ReadView {
     let generation: UInt64
     let transaction: OpaquePointer
     let databases: TreeDatabases
-    let version: UInt64
+    private(set) var version: UInt64
     /// The tree may hold commits after the version.
-    let needsHistory: Bool
+    private(set) var needsHistory: Bool
     let latestOnly: LatestOnlySpaces
+    /// Places of entries in the tree of `transaction`; nil if they are of another tree.
+    let cache: EntryCache?
+
+    /// The same overlays and tree at another version.
+    func at(_ version: UInt64, needsHistory: Bool) -> ReadView {
+        var other = self
+        other.version = version
+        other.needsHistory = needsHistory
+        return other
+    }
 
     /// What a key has at the version.
     func find(_ key: UnsafeRawBufferPointer) throws(StorageError) -> FoundEntry {
@@ -21,7 +31,7 @@ struct ReadView {
         if let found = unsafe Self.find(key, in: active, atMost: version) { return unsafe found }
         if let frozen, let found = unsafe Self.find(key, in: frozen, atMost: version) { return unsafe found }
         let found = unsafe try databases.find(
-            key, version: version, needsHistory: needsHistory, latestOnly: latestOnly, transaction)
+            key, version: version, needsHistory: needsHistory, latestOnly: latestOnly, transaction, cache)
         return unsafe FoundEntry(bytes: found?.bytes, version: found?.version ?? 0)
     }
 

@@ -19,6 +19,7 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
     let main: MDB_dbi
     let history: MDB_dbi
     let meta: MDB_dbi
+    let pageBytes: Int
 
     private static let stateKey: StaticString = "state"
 
@@ -36,6 +37,9 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
             let flags = UInt32(MDB_NOTLS) | UInt32(MDB_NORDAHEAD) | (isReadOnly ? UInt32(MDB_RDONLY) : 0)
             unsafe try Tree.check(mdb_env_open(environment, path, flags, 0o600), "cannot open", path)
             (main, history, meta) = unsafe try Tree.openDatabases(environment, path, isReadOnly: isReadOnly)
+            var statistics = MDB_stat()
+            unsafe try Tree.check(mdb_env_stat(environment, &statistics), "cannot look at", path)
+            pageBytes = Int(statistics.ms_psize)
         } catch {
             unsafe mdb_env_close(environment)
             throw error

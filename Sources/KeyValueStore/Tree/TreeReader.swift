@@ -47,23 +47,36 @@ struct TreeDatabases {
     /// hold commits after `version`.
     func find(
         _ key: UnsafeRawBufferPointer, version: UInt64, needsHistory: Bool, latestOnly: LatestOnlySpaces,
-        _ transaction: OpaquePointer
+        _ transaction: OpaquePointer, _ cache: EntryCache?
     ) throws(StorageError) -> TreeValue? {
-        var treeKey = unsafe MDB_val(key)
-        var data = unsafe MDB_val()
-        let status = unsafe mdb_get(transaction, main, &treeKey, &data)
-        if status == MDB_SUCCESS {
-            let entry = unsafe UnsafeRawBufferPointer(data)
+        if let entry = unsafe try findInMain(key, transaction, cache) {
             guard entry.count >= MainEntry.headerBytes else { throw Tree.shortEntry() }
             let entryVersion = unsafe MainEntry.version(entry)
             if unsafe !needsHistory || entryVersion <= version || latestOnly.contains(key) {
                 return unsafe TreeValue(bytes: MainEntry.value(entry), version: entryVersion)
             }
-        } else if status != MDB_NOTFOUND {
-            throw Tree.error(status, "cannot read", nil)
         }
         guard needsHistory else { return nil }
         return unsafe try findInHistory(key, version: version, transaction)
+    }
+
+    /// The entry of a key in `main`, or nil.
+    private func findInMain(
+        _ key: UnsafeRawBufferPointer, _ transaction: OpaquePointer, _ cache: EntryCache?
+    ) throws(StorageError) -> UnsafeRawBufferPointer? {
+        var hash: UInt64 = 0
+        if let cache {
+            hash = unsafe EntryCache.hash(key)
+            if let entry = unsafe cache.find(key, hash: hash) { return unsafe entry }
+        }
+        var treeKey = unsafe MDB_val(key)
+        var data = unsafe MDB_val()
+        let status = unsafe mdb_get(transaction, main, &treeKey, &data)
+        if status == MDB_NOTFOUND { return nil }
+        try Tree.check(status, "cannot read", nil)
+        let entry = unsafe UnsafeRawBufferPointer(data)
+        unsafe cache?.keep(entry, of: key, hash: hash)
+        return unsafe entry
     }
 
     private func findInHistory(

@@ -1,6 +1,7 @@
 // Ownership of a libuv TCP handle by a Swift object.
 
 import CUV
+import DocumentModel
 
 /// Base of everything that wraps a `uv_tcp_t`: it keeps itself alive until libuv has let go of the handle.
 ///

@@ -33,6 +33,8 @@ package protocol TimerTarget: AnyObject {
     let readBufferBytes: Int
     private let wakeUp: UnsafeMutablePointer<uv_async_t>
     private let ticker: UnsafeMutablePointer<uv_timer_t>
+    private let beforeWaiting: UnsafeMutablePointer<uv_prepare_t>
+    private var waitObservers: [() -> Void] = []
     private let handedOver = Mutex(HandedOver())
     private let life = Mutex(Life.notStarted)
     /// The thread that runs the loop, zero before it does.
@@ -69,6 +71,7 @@ package protocol TimerTarget: AnyObject {
         unsafe uv = .allocate(capacity: 1)
         unsafe wakeUp = .allocate(capacity: 1)
         unsafe ticker = .allocate(capacity: 1)
+        unsafe beforeWaiting = .allocate(capacity: 1)
         unsafe readBuffer = .allocate(byteCount: readBufferBytes, alignment: 64)
         unsafe expectSuccess(uv_loop_init(uv), "uv_loop_init")
         wheel = TimerWheel(now: unsafe uv_now(uv) / Self.tickMilliseconds)
@@ -77,6 +80,8 @@ package protocol TimerTarget: AnyObject {
         unsafe wakeUp.pointee.data = this
         unsafe expectSuccess(uv_timer_init(uv, ticker), "uv_timer_init")
         unsafe ticker.pointee.data = this
+        unsafe expectSuccess(uv_prepare_init(uv, beforeWaiting), "uv_prepare_init")
+        unsafe beforeWaiting.pointee.data = this
     }
 
     deinit {
@@ -85,6 +90,7 @@ package protocol TimerTarget: AnyObject {
         unsafe uv.deallocate()
         unsafe wakeUp.deallocate()
         unsafe ticker.deallocate()
+        unsafe beforeWaiting.deallocate()
         unsafe readBuffer.deallocate()
     }
 
@@ -217,6 +223,17 @@ package protocol TimerTarget: AnyObject {
         let channels = postponed
         postponed.removeAll(keepingCapacity: true)
         for channel in channels { channel.settle() }
+    }
+
+    /// Calls `observer` each time the loop has dealt with all that was there and is about to wait for more.
+    package func beforeEachWait(_ observer: @escaping () -> Void) {
+        if waitObservers.isEmpty {
+            unsafe expectSuccess(
+                uv_prepare_start(beforeWaiting) { handle in
+                    for observer in unsafe EventLoop.of(handle!.pointee.data).waitObservers { observer() }
+                }, "uv_prepare_start")
+        }
+        waitObservers.append(observer)
     }
 
     // MARK: Buffers

@@ -74,6 +74,7 @@ final class ServerLoop: @unchecked Sendable {
     /// Begins to accept connections from a socket that is bound and listens already.
     func listen(on descriptor: Int32, accepted: @escaping (Channel) -> Void) {
         guard !isDraining else { return closeDescriptor(descriptor) }
+        loop.beforeEachWait { [handler] in handler.loopWillWait() }
         let listener = Listener(loop: loop, limits: configuration.channel)
         self.listener = listener
         let error = listener.start(descriptor, backlog: configuration.backlog, accepted: accepted) { [configuration] text in

@@ -22,6 +22,9 @@ package protocol ServiceHandler: AnyObject {
     ///
     /// - Parameter context: what `call.context` held.
     func cancelled(_ call: Call, _ reason: CancellationReason, context: AnyObject?)
+
+    /// The loop has dealt with all that had come and is about to wait: a moment to let go of what is held for a while only.
+    func loopWillWait()
 }
 
 extension ServiceHandler {
@@ -32,6 +35,8 @@ extension ServiceHandler {
     package func halfClosed(_ call: Call) {}
 
     package func cancelled(_ call: Call, _ reason: CancellationReason, context: AnyObject?) {}
+
+    package func loopWillWait() {}
 }
 
 /// Why a call ended without an answer of the handler.

@@ -188,16 +188,18 @@ final class StoreHarness: Sendable {
     func get(_ path: String, _ selector: ReadSelector = .latest) throws -> SeenDocument? {
         let reader = store.makeReader()
         let name = Array(name(path).utf8)
-        return try reader.withDocument(name.byteSpan, at: try reader.readPoint(selector, in: database)) {
+        var seen: SeenDocument?
+        try reader.withDocument(name.byteSpan, at: try reader.readPoint(selector, in: database)) {
             (document) throws(RequestError) in
-            guard let document else { return nil }
+            guard let document else { return }
             guard let fields = try? MapValue(documentBytes: document.fields) else {
                 throw RequestError(.dataLoss, "unreadable fields")
             }
-            return SeenDocument(
+            seen = SeenDocument(
                 fields: fields, createMicroseconds: document.createMicroseconds,
                 updateMicroseconds: document.updateMicroseconds)
         }
+        return seen
     }
 
     func integer(_ path: String, _ field: String = "n", _ selector: ReadSelector = .latest) throws -> Int64? {

@@ -46,6 +46,8 @@ private final class ModelRun {
     var model = Model()
     var store: Store?
     var options: EngineOptions
+    /// A reader that lives as long as the store: it remembers places in the tree, and may keep its view between reads.
+    var lasting: EngineReader?
     let now = Clock()
     let keys: [Bytes]
 
@@ -63,11 +65,18 @@ private final class ModelRun {
         options.checkpointTransactionBytes = 16 << 10
         options.logSegmentBytes = 16 << 10
         options.latestOnlySpaces = [latestOnlySpace]
+        options.entryCacheBytesMax = random.pick([0, 16 << 10, 1 << 20])
         options.retentionMicroseconds = 1_000
         options.sweepPauseMicroseconds = 1 << 40
         let now = now
         options.clock = { now.microseconds.load(ordering: .relaxed) }
         store = try Store(directory.path, options)
+        try makeLasting()
+    }
+
+    func makeLasting() throws {
+        lasting = try store!.engine.makeReader()
+        if random.oneIn(2) { lasting!.keepViews() }
     }
 
     /// Keys that are prefixes of each other and bytes at both ends, where order goes wrong first.
@@ -86,6 +95,7 @@ private final class ModelRun {
             try step()
             try compare()
         }
+        lasting = nil
         try store!.engine.close()
         store = nil
         try expectClean(directory.path)
@@ -136,11 +146,13 @@ private final class ModelRun {
     }
 
     func reopen() throws {
+        lasting = nil
         try store!.engine.close()
         store = nil
         if random.oneIn(3) { try expectClean(directory.path) }
         store = try Store(directory.path, options)
         #expect(store!.replayed == [])
+        try makeLasting()
     }
 
     /// Goes on with a copy of the files as they are now: what a kill leaves behind.
@@ -167,7 +179,9 @@ private final class ModelRun {
     }
 
     func compare(_ store: Store, at version: UInt64, isLatest: Bool) throws {
-        let snapshot = try store.engine.makeReader().snapshot(at: CommitVersion(microseconds: version))
+        let reader = if let lasting, store === self.store, random.oneIn(2) { lasting } else { try store.engine.makeReader() }
+        if random.oneIn(3) { reader.letGo() }
+        let snapshot = try reader.snapshot(at: CommitVersion(microseconds: version))
         var lower = random.oneIn(3) ? [] : random.pick(keys)
         var upper = random.oneIn(3) ? [255] : random.pick(keys) + [0]
         if upper.lexicographicallyPrecedes(lower) { swap(&lower, &upper) }

@@ -162,6 +162,9 @@ enum ServeFlags {
     static let indexEntries = Flag(
         "max-index-entries", "N", default: 40_000, in: 1...1_000_000,
         help: "Index entries one document may have; a write of one with more is refused with INVALID_ARGUMENT.")
+    static let entryCache = Flag(
+        "entry-cache", "SIZE", default: .mebibytes(16), in: ByteCount(bytes: 0)...ByteCount(bytes: 1 << 30),
+        help: "Memory of each loop to remember where documents lie in the tree, 16 bytes each; speeds up reading them again.")
     static let mapBytes = Flag(
         "max-tree", "SIZE", default: ByteCount(bytes: 1 << 40), in: .mebibytes(16)...ByteCount(bytes: 1 << 46),
         help: "The largest tree file; address space, not disk. A full tree answers commits RESOURCE_EXHAUSTED.")
@@ -196,7 +199,9 @@ enum ServeFlags {
                 queuedRequests, queuedBytes, groupBytes, transactions, transactionTime, transactionIdle, transactionReads,
                 concurrencyMode, lockWait, lockIdle, shareLocks, databases,
             ]),
-        FlagGroup(heading: "Storage", flags: [retention, overlayBytes, logSegment, mapBytes, automaticIndexes, indexEntries]),
+        FlagGroup(
+            heading: "Storage",
+            flags: [retention, overlayBytes, logSegment, entryCache, mapBytes, automaticIndexes, indexEntries]),
         FlagGroup(heading: "Running", flags: [drainTime, logLevel, figuresInterval]),
     ]
 
@@ -249,6 +254,7 @@ extension ServeFlags {
         store.engine.retentionMicroseconds = UInt64(arguments[retention].milliseconds) * 1_000
         store.engine.overlayBytesMax = arguments[overlayBytes].bytes
         store.engine.logSegmentBytes = arguments[logSegment].bytes
+        store.engine.entryCacheBytesMax = arguments[entryCache].bytes
         store.engine.mapBytesMax = arguments[mapBytes].bytes
         return store
     }

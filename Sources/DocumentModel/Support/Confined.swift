@@ -5,21 +5,24 @@
 /// Swift checks each access to a class's `var` while the program runs; at twenty accesses a call that is a third of the price of
 /// a small call. The state in this box is not checked, so whoever keeps one promises what the check would have found: one
 /// thread uses it, and nothing that is called during a change of a part of it comes back to the same part.
-@safe struct Confined<State: ~Copyable>: ~Copyable {
+@safe @usableFromInline package struct Confined<State: ~Copyable>: ~Copyable {
     // Owner: this box, which frees it in `deinit`. One initialised `State`, always.
-    private let pointer: UnsafeMutablePointer<State>
+    @usableFromInline let pointer: UnsafeMutablePointer<State>
 
-    init(_ state: consuming State) {
+    @inlinable
+    package init(_ state: consuming State) {
         unsafe pointer = .allocate(capacity: 1)
         unsafe pointer.initialize(to: state)
     }
 
+    @inlinable
     deinit {
         unsafe pointer.deinitialize(count: 1)
         unsafe pointer.deallocate()
     }
 
-    var state: State {
+    @inlinable
+    package var state: State {
         @inline(__always) _read { yield unsafe pointer.pointee }
         @inline(__always) nonmutating _modify { yield unsafe &pointer.pointee }
     }
