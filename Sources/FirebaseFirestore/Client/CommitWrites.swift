@@ -84,6 +84,12 @@ package struct CommitWrites: Sendable {
         set(name, fields: fields.span.bytes, mask: mask, precondition: precondition, transforms: transforms)
     }
 
+    /// Adds a write that is encoded already: one `writes` field of a CommitRequest, tag and length included.
+    package mutating func append(encoded write: RawSpan) {
+        write.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        count += 1
+    }
+
     /// Deletes a document; one that does not exist is fine without a precondition.
     package mutating func delete(_ name: String, precondition: Precondition? = nil) {
         appendNamed(2, name, precondition)

@@ -14,7 +14,7 @@ package struct CarriedCall: ServiceCall {
     package let isAlone: Bool
 
     @inline(__always)
-    init(_ call: Call, _ head: RequestHead, isAlone: Bool) {
+    init(_ call: Call, _ head: RequestHead, isAlone: Bool = false) {
         self.call = call
         requestID = head.requestID
         method = head.method

@@ -93,7 +93,10 @@ final class EngineCore: Sendable {
 
     /// A new overlay, with room for a group beyond its bound.
     static func makeOverlay(_ options: EngineOptions) throws(StorageError) -> Overlay {
-        try Overlay(reservedBytes: 2 * options.overlayBytesMax + 2 * EngineLimits.groupBytesMax)
+        // An entry takes a hundred bytes and more.
+        try Overlay(
+            reservedBytes: 2 * options.overlayBytesMax + 2 * EngineLimits.groupBytesMax,
+            filterBytes: options.overlayBytesMax / 32)
     }
 
     /// The outcome of a group: makes it visible, or ends all promises.

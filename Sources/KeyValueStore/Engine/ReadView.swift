@@ -28,15 +28,18 @@ struct ReadView {
     /// What a key has at the version.
     func find(_ key: UnsafeRawBufferPointer) throws(StorageError) -> FoundEntry {
         guard key.count > 0, key.count <= EngineLimits.keyBytesMax else { return unsafe FoundEntry(bytes: nil, version: 0) }
-        if let found = unsafe Self.find(key, in: active, atMost: version) { return unsafe found }
-        if let frozen, let found = unsafe Self.find(key, in: frozen, atMost: version) { return unsafe found }
+        let hash = unsafe Overlay.hash(key)
+        if let found = unsafe Self.find(key, hash, in: active, atMost: version) { return unsafe found }
+        if let frozen, let found = unsafe Self.find(key, hash, in: frozen, atMost: version) { return unsafe found }
         let found = unsafe try databases.find(
-            key, version: version, needsHistory: needsHistory, latestOnly: latestOnly, transaction, cache)
+            key, hash: hash, version: version, needsHistory: needsHistory, latestOnly: latestOnly, transaction, cache)
         return unsafe FoundEntry(bytes: found?.bytes, version: found?.version ?? 0)
     }
 
-    private static func find(_ key: UnsafeRawBufferPointer, in overlay: Overlay, atMost version: UInt64) -> FoundEntry? {
-        if overlay.isEmpty { return nil }
+    private static func find(
+        _ key: UnsafeRawBufferPointer, _ hash: UInt64, in overlay: Overlay, atMost version: UInt64
+    ) -> FoundEntry? {
+        guard overlay.mayContain(hash: hash) else { return nil }
         let node = unsafe overlay.find(key, atMost: version)
         if node == 0 { return nil }
         return unsafe FoundEntry(bytes: overlay.value(node), version: overlay.version(node))

@@ -6,17 +6,19 @@
 //      ("a", 7) → ("a", 3) → ("b", 9, deleted) → ("b", 4) → …       a read at version 5 sees a@3 and b@4
 //
 //      base                                                                                  base + reserved
-//      ┌────────┬───────────┬────────┬────────┬─ ─ ─ ─►                      ◄─ ─ ─┬───────┬───────┐
-//      │ header │ head node │ node 1 │ node 2 │            untouched               │ val 2 │ val 1 │
-//      └────────┴───────────┴────────┴────────┴─ ─ ─ ─►                      ◄─ ─ ─┴───────┴───────┘
+//      ┌────────┬───────────┬────────┬────────┬─ ─ ─ ─►                      ◄─ ─ ─┬───────┬───────┬────────┐
+//      │ header │ head node │ node 1 │ node 2 │            untouched               │ val 2 │ val 1 │ filter │
+//      └────────┴───────────┴────────┴────────┴─ ─ ─ ─►                      ◄─ ─ ─┴───────┴───────┴────────┘
 //
-// Nodes grow upwards and stay dense, so that searching touches few pages; values grow downwards. Only touched pages take
+// The filter (Bloom 1970, with all bits of a key in one word of 64) tells for one cache miss that a key is not there, which is
+// what most lookups find: a search of the list costs ten or twenty. Nodes grow upwards and stay dense, so that searching touches few pages; values grow downwards. Only touched pages take
 // memory. Nothing is freed but the whole, when it has been written to the tree and no reader looks through it any more
 // (`OverlayRegistry`).
 //
 // Why this is safe without a lock: a node is complete before its number is stored (releasing) in a neighbour's tower, and a
 // reader gets that number only from a tower (acquiring). A node never changes afterwards, but for its tower and, while its
-// version is unpublished, its value: readers pass such nodes by after looking at key and version alone.
+// version is unpublished, its value: readers pass such nodes by after looking at key and version alone. A key's bits are set
+// in the filter before its node is linked.
 //
 // Node, 8-aligned, numbered by its offset / 8; 0 is no node:
 //
@@ -28,6 +30,7 @@
 //     20  tower         4 bytes each: next node at level 0, 1, …
 //         key
 
+internal import CXXHash
 internal import Glibc
 internal import Synchronization
 
@@ -53,11 +56,16 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
         static let height = 56
         /// The last insertion's predecessor on each level, for insertions in key order.
         static let finger = 64
+        /// Words of the filter less one, and where it begins.
+        static let filterMask = 112
+        static let filterStart = 120
     }
 
-    /// Reserves address space for `reservedBytes` of nodes and values.
-    init(reservedBytes: Int) throws(StorageError) {
-        let rounded = (reservedBytes + 4095) & ~4095
+    /// Reserves address space for `reservedBytes` of nodes and values, and a filter for some `filterBytes / 4` keys.
+    init(reservedBytes: Int, filterBytes: Int = 4096) throws(StorageError) {
+        var filterWords = 1
+        while filterWords * 16 <= filterBytes { filterWords *= 2 }
+        let rounded = (reservedBytes + filterWords * 8 + 4095) & ~4095
         let memory = unsafe mmap(
             nil, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
         guard let memory = unsafe memory, unsafe memory != MAP_FAILED else {
@@ -65,7 +73,9 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
         }
         unsafe base = memory
         unsafe base.storeBytes(of: rounded, toByteOffset: Field.reserved, as: Int.self)
-        unsafe base.storeBytes(of: rounded, toByteOffset: Field.valueStart, as: Int.self)
+        unsafe base.storeBytes(of: rounded - filterWords * 8, toByteOffset: Field.valueStart, as: Int.self)
+        unsafe base.storeBytes(of: filterWords - 1, toByteOffset: Field.filterMask, as: Int.self)
+        unsafe base.storeBytes(of: rounded - filterWords * 8, toByteOffset: Field.filterStart, as: Int.self)
         unsafe base.storeBytes(of: 0x9E37_79B9_7F4A_7C15, toByteOffset: Field.random, as: UInt64.self)
         let head = Int(Self.headNode) * 8
         unsafe base.storeBytes(of: UInt8(Self.heightMax), toByteOffset: head + 18, as: UInt8.self)
@@ -163,6 +173,40 @@ extension Overlay {
     }
 }
 
+// MARK: - The filter
+
+extension Overlay {
+    static func hash(_ key: UnsafeRawBufferPointer) -> UInt64 {
+        unsafe XXH3_64bits(key.baseAddress, key.count)
+    }
+
+    /// False if no version of the key with this hash is there; true if one may be.
+    @inline(__always)
+    func mayContain(hash: UInt64) -> Bool {
+        let bits = Self.filterBits(hash)
+        return unsafe filterWord(hash).pointee.load(ordering: .relaxed) & bits == bits
+    }
+
+    private func noteInFilter(_ key: UnsafeRawBufferPointer) {
+        let hash = unsafe Self.hash(key)
+        let word = unsafe filterWord(hash)
+        // One writer: no need for a locked instruction.
+        unsafe word.pointee.store(word.pointee.load(ordering: .relaxed) | Self.filterBits(hash), ordering: .relaxed)
+    }
+
+    @inline(__always)
+    private func filterWord(_ hash: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
+        let mask = unsafe base.load(fromByteOffset: Field.filterMask, as: UInt64.self)
+        let start = unsafe base.load(fromByteOffset: Field.filterStart, as: Int.self)
+        return unsafe (base + start + Int(hash & mask) * 8).assumingMemoryBound(to: Atomic<UInt64>.self)
+    }
+
+    @inline(__always)
+    private static func filterBits(_ hash: UInt64) -> UInt64 {
+        1 &<< (hash &>> 40) | 1 &<< (hash &>> 46) | 1 &<< (hash &>> 52) | 1 &<< (hash &>> 58)
+    }
+}
+
 // MARK: - Searching
 
 extension Overlay {
@@ -242,6 +286,7 @@ extension Overlay {
         unsafe start.storeBytes(of: UInt8(nodeHeight), toByteOffset: 18, as: UInt8.self)
         unsafe (start + 20 + 4 * nodeHeight).copyMemory(from: key.baseAddress!, byteCount: key.count)
         unsafe setValue(of: node, to: value)
+        unsafe noteInFilter(key)
         if version > versionMax.microseconds {
             unsafe base.storeBytes(of: version, toByteOffset: Field.versionMax, as: UInt64.self)
         }
@@ -289,17 +334,27 @@ extension Overlay {
     }
 
     /// Makes the finger hold the predecessors of the place of `key` at `version`, and answers the node that follows there.
-    /// When the place is just behind the last insertion, as in loads in key order, the finger is right already.
+    /// The nearer the place lies behind the last insertion, as in loads in key order, the less there is to search.
     private func moveFinger(to key: UnsafeRawBufferPointer, _ version: UInt64) -> UInt32 {
+        var node = Self.headNode
+        var level = height - 1
         let last = unsafe finger[0]
         if last != Self.headNode, unsafe isBefore(last, key, version) {
             let following = next(last)
             if following == 0 { return 0 }
             if unsafe !isBefore(following, key, version) { return following }
+            // Up as long as the finger's neighbours are before the place, then down from there: near places cost little.
+            level = 1
+            while level < height {
+                let neighbour = unsafe next(finger[level], level: level)
+                guard neighbour != 0, unsafe isBefore(neighbour, key, version) else { break }
+                level += 1
+            }
+            level -= 1
+            node = unsafe finger[level]
+        } else {
+            resetFinger()
         }
-        resetFinger()
-        var node = Self.headNode
-        var level = height - 1
         var beyond: UInt32 = 0
         while true {
             let following = next(node, level: level)

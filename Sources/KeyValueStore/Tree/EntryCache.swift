@@ -12,7 +12,6 @@
 // the last come stays. The table doubles as it fills, up to a bound.
 
 internal import CLMDB
-internal import CXXHash
 internal import Glibc
 
 /// The places of entries of `main`, for one reader. One thread at a time, as its reader.
@@ -72,11 +71,8 @@ struct EntryCache {
         return true
     }
 
-    static func hash(_ key: UnsafeRawBufferPointer) -> UInt64 {
-        unsafe XXH3_64bits(key.baseAddress, key.count)
-    }
-
     /// The entry of a key, if its place is known.
+    /// - Parameter hash: `Overlay.hash` of the key.
     @inline(__always)
     func find(_ key: UnsafeRawBufferPointer, hash: UInt64) -> UnsafeRawBufferPointer? {
         guard let slots = unsafe state.pointee.slots else { return nil }

@@ -46,10 +46,10 @@ struct TreeDatabases {
     /// The value that `version` sees of a key, or nil. History is looked at only if `needsHistory`, that is, if the tree may
     /// hold commits after `version`.
     func find(
-        _ key: UnsafeRawBufferPointer, version: UInt64, needsHistory: Bool, latestOnly: LatestOnlySpaces,
+        _ key: UnsafeRawBufferPointer, hash: UInt64, version: UInt64, needsHistory: Bool, latestOnly: LatestOnlySpaces,
         _ transaction: OpaquePointer, _ cache: EntryCache?
     ) throws(StorageError) -> TreeValue? {
-        if let entry = unsafe try findInMain(key, transaction, cache) {
+        if let entry = unsafe try findInMain(key, hash, transaction, cache) {
             guard entry.count >= MainEntry.headerBytes else { throw Tree.shortEntry() }
             let entryVersion = unsafe MainEntry.version(entry)
             if unsafe !needsHistory || entryVersion <= version || latestOnly.contains(key) {
@@ -62,13 +62,9 @@ struct TreeDatabases {
 
     /// The entry of a key in `main`, or nil.
     private func findInMain(
-        _ key: UnsafeRawBufferPointer, _ transaction: OpaquePointer, _ cache: EntryCache?
+        _ key: UnsafeRawBufferPointer, _ hash: UInt64, _ transaction: OpaquePointer, _ cache: EntryCache?
     ) throws(StorageError) -> UnsafeRawBufferPointer? {
-        var hash: UInt64 = 0
-        if let cache {
-            hash = unsafe EntryCache.hash(key)
-            if let entry = unsafe cache.find(key, hash: hash) { return unsafe entry }
-        }
+        if let entry = unsafe cache?.find(key, hash: hash) { return unsafe entry }
         var treeKey = unsafe MDB_val(key)
         var data = unsafe MDB_val()
         let status = unsafe mdb_get(transaction, main, &treeKey, &data)

@@ -21,8 +21,11 @@ struct OverlayTests {
     }
 
     private func find(_ key: Bytes, at version: UInt64, in overlay: Overlay) -> (Bytes?, UInt64)? {
-        let node = key.withUnsafeBytes { overlay.find($0, atMost: version) }
+        let (node, mayBeThere) = key.withUnsafeBytes {
+            (overlay.find($0, atMost: version), overlay.mayContain(hash: Overlay.hash($0)))
+        }
         if node == 0 { return nil }
+        #expect(mayBeThere, "the filter knows every key")
         return (overlay.value(node).map { Bytes($0) }, overlay.version(node))
     }
 

@@ -17,9 +17,9 @@ final class BadLines {
         self.input = input
     }
 
-    func append(_ line: Span<UInt8>, number: Int, reason: String) throws {
+    func append(_ line: [UInt8], number: Int, reason: String) throws {
         var text = Array("# \(input):\(number): \(reason)\n".utf8)
-        line.withUnsafeBufferPointer { text.append(contentsOf: $0) }
+        text.append(contentsOf: line)
         text.append(0x0A)
         try file.write(contentsOf: text)
     }

@@ -10,7 +10,13 @@ struct LoadState: Codable, Equatable {
     var idField: String?
     /// What ids are made from for lines that name no document.
     var seed: UInt64
+    /// How much of the input is sorted at once, in bytes; a resumed load must cut the input at the same places.
+    var windowBytes: Int
+    /// Where the window begins that is being stored.
     var progress = LoadProgress()
+    /// How far its documents are stored, in the order of their names, of how many; 0 of 0 before it is read.
+    var stored = 0
+    var storedOf = 0
 
     /// Where the state of a load of `input` is kept.
     static func path(for input: String) -> String { "\(input).hearth-load" }
@@ -45,14 +51,14 @@ struct LoadProgress: Codable, Equatable, Sendable {
 
 /// Turns batches that finish in any order into the place before which all are stored.
 struct Watermark {
-    private var finished: [Int: LoadProgress] = [:]
+    private var finished: [Int: Int] = [:]
     private var next = 0
-    private(set) var reached: LoadProgress
+    private(set) var reached: Int
 
-    init(start: LoadProgress) { reached = start }
+    init(start: Int) { reached = start }
 
-    /// Notes that batch number `batch` (from 0, in input order), which ends at `end`, is stored.
-    mutating func finish(_ batch: Int, end: LoadProgress) {
+    /// Notes that batch number `batch`, from 0 in order, which ends at `end`, is stored.
+    mutating func finish(_ batch: Int, end: Int) {
         finished[batch] = end
         while let end = finished.removeValue(forKey: next) {
             reached = end

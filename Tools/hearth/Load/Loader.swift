@@ -1,35 +1,16 @@
-// The work of `hearth load`: lines in, commits out, several of them under way at once.
+// The work of `hearth load`: lines in, commits out.
 //
-//     file -> LineReader -> JSONLineParser -> LoadBatch -> commit -> Watermark -> state file
-//             one line      document bytes    500 docs    in flight  all before   for --resume
-//                                                         at most N  here stored
+//     file -> PieceReader -> ParsedPiece -> LoadWindow -> LoadBatch -> commit -> Watermark -> state file
+//             1 MiB of       writes, on     sorted by     500 docs    in flight  all before   for --resume
+//             whole lines    every core     name                      at most N  here stored
 //
-// Memory is bounded by the batches in flight. A batch is one atomic commit with a request id, so one that is sent again
-// because its answer was lost counts once; and a line always makes the same document, so loading it again changes nothing.
+// While one window is being stored the next one is read; memory is bounded by these two. A batch is one atomic commit with a
+// request id, so one that is sent again because its answer was lost counts once; and a line always makes the same document, so
+// loading it again changes nothing.
 
-import DocumentJSON
 import DocumentModel
 import FirebaseFirestore
 import Foundation
-
-/// Documents of consecutive lines, on their way to one commit.
-struct LoadBatch: Sendable {
-    var writes: CommitWrites
-    /// The line of each write, for errors.
-    var lines: [Int] = []
-    /// The place behind the last line.
-    var end: LoadProgress
-
-    static let documentsMax = 500
-    static let bytesMax = 1 << 20
-
-    init(database: DatabaseName, start: LoadProgress) {
-        writes = CommitWrites(database: database)
-        end = start
-    }
-
-    var isFull: Bool { lines.count >= Self.documentsMax || writes.bytes.count >= Self.bytesMax }
-}
 
 /// Loads one input; used once.
 struct Loader {
@@ -37,6 +18,8 @@ struct Loader {
         var input: String
         var collection: CollectionPath
         var idField: String?
+        /// Bytes of input that are sorted at once.
+        var windowBytes: Int
         /// Commits under way at once.
         var commitsInFlight: Int
         /// Where bad lines go; nil stops at the first.
@@ -48,7 +31,6 @@ struct Loader {
     let client: HearthClient
     private(set) var state: LoadState
     private let statePath: String?
-    private var watermark: Watermark
     private var badLines: BadLines?
     private var progressLine: ProgressLine
     private var lastSave = ContinuousClock().now
@@ -58,7 +40,6 @@ struct Loader {
         self.client = client
         self.state = state
         statePath = options.input == "-" ? nil : LoadState.path(for: options.input)
-        watermark = Watermark(start: state.progress)
         badLines = try options.skipBadPath.map { try BadLines(path: $0, input: options.input) }
         progressLine = ProgressLine(isQuiet: options.isQuiet)
     }
@@ -84,92 +65,63 @@ struct Loader {
         if let statePath { try? FileManager.default.removeItem(atPath: statePath) }
     }
 
-    // MARK: Reading
+    // MARK: Windows
 
     private mutating func load() async throws {
-        let reader = try LineReader(path: options.input, offset: state.progress.offset, lineNumber: state.progress.lines)
-        var parser = JSONLineParser(database: options.collection.database.description, idField: options.idField)
-        var batch = LoadBatch(database: options.collection.database, start: state.progress)
-        let totalBytes = reader.totalBytes
-        var batchNumber = 0
-        var failure: (any Error)?
+        let rules = LineRules(
+            collection: options.collection, idField: options.idField, seed: state.seed, stopsAtBadLine: badLines == nil)
+        let reader = try WindowReader(
+            path: options.input, start: state.progress, windowBytes: state.windowBytes, rules: rules)
+        var window = try await reader.next()
+        while let current = window {
+            async let following = reader.next()
+            try await store(current, totalBytes: reader.totalBytes)
+            if badLines == nil, let bad = current.badLines.first {
+                _ = try? await following
+                throw CommandFailure("\(options.input):\(bad.line): \(bad.reason)")
+            }
+            window = try await following
+        }
+    }
 
-        try await withThrowingTaskGroup(of: (Int, Result<LoadBatch, BatchFailure>).self) { [client] group in
-            var inFlight = 0
-            func send() {
-                let (number, full) = (batchNumber, batch)
-                batchNumber += 1
-                inFlight += 1
-                batch = LoadBatch(database: options.collection.database, start: full.end)
-                group.addTask { (number, await Self.store(full, with: client)) }
-            }
-            func awaitOne() async throws {
-                guard let (number, result) = try await group.next() else { return }
-                inFlight -= 1
-                try settle(number, result)
-                progressLine.update(documents: watermark.reached.documents, bytes: watermark.reached.offset, totalBytes: totalBytes)
-            }
-
-            do {
-                while try reader.next({ line, number in try add(line, number, &parser, &batch) }) {
-                    batch.end.offset = reader.offset
-                    batch.end.lines = reader.lineNumber
-                    guard batch.isFull else { continue }
-                    if inFlight >= options.commitsInFlight { try await awaitOne() }
-                    send()
-                }
-            } catch {
-                // Everything before the bad line is still stored.
-                failure = error
-            }
-            if !batch.lines.isEmpty || failure == nil { send() }
-            while inFlight > 0 { try await awaitOne() }
+    /// Stores what is left of a window, and moves on behind it.
+    private mutating func store(_ window: LoadWindow, totalBytes: Int?) async throws {
+        // Whatever else the file may hold by now: only a window that is still the same is gone on with.
+        if state.storedOf != window.count { (state.stored, state.storedOf) = (0, window.count) }
+        if state.stored == 0 {
+            for bad in window.badLines { try badLines?.append(bad.text, number: bad.line, reason: bad.reason) }
         }
         try save()
-        if let failure { throw failure }
-    }
-
-    /// Puts the document of a line into the batch.
-    private mutating func add(
-        _ line: Span<UInt8>, _ number: Int, _ parser: inout JSONLineParser, _ batch: inout LoadBatch
-    ) throws {
-        if line.isEmpty || line[0] == 0x23 || (line.count == 1 && line[0] == 0x0D) { return }
-        do {
-            let name = try documentName(try parser.parse(line), number)
-            try parser.withDocumentBytes { fields in
-                // The server would refuse the whole batch for one bad document; this names the line.
-                let size = try name.withUTF8Span { DocumentSize.name(try ResourceNameView($0)) }
-                let document = DocumentSize.document(nameSize: size, fieldsSize: try DocumentValidator.validate(fields: fields).size)
-                if document > Limits.documentBytes { throw InvalidDocument(.documentTooLarge, offset: 0) }
-                batch.writes.set(name, fields: fields)
+        var watermark = Watermark(start: state.stored)
+        try await withThrowingTaskGroup(of: (Int, Result<LoadBatch, BatchFailure>).self) { [client, options] group in
+            var inFlight = 0
+            var number = 0
+            var next = state.stored
+            while next < window.count || inFlight > 0 {
+                if next < window.count, inFlight < options.commitsInFlight {
+                    let batch = window.batch(from: next, database: options.collection.database)
+                    next = batch.end
+                    group.addTask { [number] in (number, await Self.store(batch, with: client)) }
+                    number += 1
+                    inFlight += 1
+                } else if let (finished, result) = try await group.next() {
+                    inFlight -= 1
+                    try settle(finished, result, &watermark)
+                    state.stored = watermark.reached
+                    show(window, totalBytes: totalBytes)
+                    if ContinuousClock().now - lastSave > .seconds(1) { try save() }
+                }
             }
-            batch.lines.append(number)
-            batch.end.documents += 1
-        } catch {
-            let reason = Self.reason(error)
-            guard badLines != nil else { throw CommandFailure("\(options.input):\(number): \(reason)") }
-            try badLines?.append(line, number: number, reason: reason)
-            batch.end.skipped += 1
         }
+        state.progress = window.end
+        (state.stored, state.storedOf) = (0, 0)
+        try save()
     }
 
-    private func documentName(_ name: JSONLineParser.Name, _ line: Int) throws -> String {
-        switch name {
-        case .path(let path):
-            return try DocumentPath("\(options.collection)/\(path)").description
-        case .none:
-            var id: [UInt8] = []
-            AutomaticID.append(seed: state.seed, line: line, to: &id)
-            return "\(options.collection)/\(String(decoding: id, as: UTF8.self))"
-        }
-    }
-
-    private static func reason(_ error: any Error) -> String {
-        switch error {
-        case let error as RequestError: error.message
-        case let error as InvalidDocument: error.message
-        default: "\(error)"
-        }
+    private mutating func show(_ window: LoadWindow, totalBytes: Int?) {
+        let bytes = Double(window.inputBytes) * Double(state.stored) / Double(max(window.count, 1))
+        progressLine.update(
+            documents: state.progress.documents + state.stored, bytes: state.progress.offset + Int(bytes), totalBytes: totalBytes)
     }
 
     // MARK: Storing
@@ -199,19 +151,20 @@ struct Loader {
         }
     }
 
-    private mutating func settle(_ number: Int, _ result: Result<LoadBatch, BatchFailure>) throws {
+    private mutating func settle(
+        _ number: Int, _ result: Result<LoadBatch, BatchFailure>, _ watermark: inout Watermark
+    ) throws {
         switch result {
         case .success(let batch): watermark.finish(number, end: batch.end)
         case .failure(.failed(let error)):
             throw CommandFailure("the server did not take a batch: \(error.message) (\(error.code))" + resumeHint)
         case .failure(.refused(let refused, let batch)):
-            let first = refused[0]
-            guard badLines != nil else { throw CommandFailure("\(options.input):\(first.line): \(first.reason)") }
+            guard badLines != nil else {
+                throw CommandFailure("\(options.input):\(refused[0].line): \(refused[0].reason)" + resumeHint)
+            }
             for (line, reason) in refused { try badLines?.note(line, reason: reason) }
             watermark.finish(number, end: batch.end)
         }
-        state.progress = watermark.reached
-        if ContinuousClock().now - lastSave > .seconds(1) { try save() }
     }
 
     private var resumeHint: String { statePath == nil ? "" : "; go on with --resume" }
@@ -219,5 +172,63 @@ struct Loader {
     private mutating func save() throws {
         lastSave = ContinuousClock().now
         if let statePath { try state.write(to: statePath) }
+    }
+}
+
+/// Reads, parses and sorts windows, one call at a time.
+private actor WindowReader {
+    /// The file's size in bytes; nil for what has no size.
+    nonisolated let totalBytes: Int?
+    private let reader: PieceReader
+    private let rules: LineRules
+    private let windowBytes: Int
+    private var place: LoadProgress
+    private var isAtEnd = false
+
+    init(path: String, start: LoadProgress, windowBytes: Int, rules: LineRules) throws(CommandFailure) {
+        reader = try PieceReader(path: path, offset: start.offset, lineNumber: start.lines)
+        totalBytes = reader.totalBytes
+        self.rules = rules
+        self.windowBytes = windowBytes
+        place = start
+    }
+
+    /// The next window; nil at the end. One that holds a bad line that stops the load is the last.
+    func next() async throws -> LoadWindow? {
+        if isAtEnd { return nil }
+        var window = LoadWindow(start: place)
+        let tasksMax = ProcessInfo.processInfo.activeProcessorCount
+        try await withThrowingTaskGroup(of: (Int, ParsedPiece).self) { [rules] group in
+            var parsed: [Int: ParsedPiece] = [:]
+            var (begun, appended, readBytes) = (0, 0, 0)
+            while true {
+                if !isAtEnd, begun - appended < 2 * tasksMax, readBytes < windowBytes {
+                    guard let piece = try reader.next() else {
+                        isAtEnd = true
+                        continue
+                    }
+                    readBytes += piece.bytes.count
+                    group.addTask { [begun] in (begun, ParsedPiece(piece, rules)) }
+                    begun += 1
+                } else if appended < begun, let (number, piece) = try await group.next() {
+                    parsed[number] = piece
+                    while let piece = parsed.removeValue(forKey: appended) {
+                        appended += 1
+                        window.append(piece)
+                        if rules.stopsAtBadLine, !piece.badLines.isEmpty {
+                            isAtEnd = true
+                            group.cancelAll()
+                            return
+                        }
+                    }
+                } else {
+                    return
+                }
+            }
+        }
+        if window.inputBytes == 0 { return nil }
+        window.sort()
+        place = window.end
+        return window
     }
 }

@@ -1,0 +1,135 @@
+// The part of an input that is held in memory at once, put in the order of the documents' names.
+//
+// Sorted documents reach the server's tree side by side: it writes each page once, fills it, and finds its way from one document to
+// the next instead of from the top.
+
+import DocumentModel
+import FirebaseFirestore
+
+/// Documents of consecutive lines, each name once, in the order of their names.
+struct LoadWindow: Sendable {
+    /// One document: the first bytes of its path that tell documents apart, and where it lies.
+    private struct Entry {
+        var key: UInt64
+        var piece: UInt32
+        var document: UInt32
+    }
+
+    private var pieces: [ParsedPiece] = []
+    private var entries: [Entry] = []
+    /// The place behind the window's last line, with everything before it counted.
+    private(set) var end: LoadProgress
+    /// Bytes of input.
+    private(set) var inputBytes = 0
+
+    init(start: LoadProgress) { end = start }
+
+    /// Documents to be sent. Of several lines that name one document the last counts.
+    var count: Int { entries.count }
+
+    /// Lines that are no documents, in order; if the load stops at them, at most one, and nothing after it is in the window.
+    var badLines: [ParsedPiece.BadLine] { pieces.flatMap(\.badLines) }
+
+    /// Adds what follows the pieces before.
+    mutating func append(_ piece: ParsedPiece) {
+        inputBytes += piece.end.offset - end.offset
+        end.offset = piece.end.offset
+        end.lines = piece.end.lines
+        end.documents += piece.documents.count
+        end.skipped += piece.badLines.count
+        pieces.append(piece)
+    }
+
+    /// Puts the documents in order; nothing may be appended afterwards.
+    mutating func sort() {
+        let shared = sharedPrefixCount()
+        var entries: [Entry] = []
+        entries.reserveCapacity(pieces.reduce(0) { $0 + $1.documents.count })
+        for (number, piece) in pieces.enumerated() {
+            for (index, document) in piece.documents.enumerated() {
+                var key: UInt64 = 0
+                for at in 0..<8 {
+                    let offset = Int(document.path.lowerBound) + shared + at
+                    key = key << 8 | (offset < document.path.upperBound ? UInt64(piece.bytes[offset]) : 0)
+                }
+                entries.append(Entry(key: key, piece: UInt32(number), document: UInt32(index)))
+            }
+        }
+        entries.sort { left, right in
+            if left.key != right.key { return left.key < right.key }
+            let order = comparePaths(left, right)
+            if order != 0 { return order < 0 }
+            return (left.piece, left.document) < (right.piece, right.document)
+        }
+        // Of those with one name the last one stays.
+        var kept = 0
+        for index in entries.indices {
+            let isRepeated = index + 1 < entries.count && entries[index].key == entries[index + 1].key
+                && comparePaths(entries[index], entries[index + 1]) == 0
+            if isRepeated { continue }
+            entries[kept] = entries[index]
+            kept += 1
+        }
+        entries.removeLast(entries.count - kept)
+        self.entries = entries
+    }
+
+    /// Bytes that all paths begin with.
+    private func sharedPrefixCount() -> Int {
+        guard let model = pieces.first(where: { !$0.documents.isEmpty }) else { return 0 }
+        let first = model.bytes[Self.range(model.documents[0].path)]
+        var shared = first.count
+        for piece in pieces {
+            for document in piece.documents {
+                let path = piece.bytes[Self.range(document.path)]
+                var same = 0
+                while same < min(shared, path.count), path[path.startIndex + same] == first[first.startIndex + same] { same += 1 }
+                shared = same
+                if shared == 0 { return 0 }
+            }
+        }
+        return shared
+    }
+
+    private func comparePaths(_ left: Entry, _ right: Entry) -> Int {
+        let (leftPiece, rightPiece) = (pieces[Int(left.piece)], pieces[Int(right.piece)])
+        let leftPath = Self.range(leftPiece.documents[Int(left.document)].path)
+        let rightPath = Self.range(rightPiece.documents[Int(right.document)].path)
+        return leftPiece.bytes.span.bytes.extracting(leftPath).compareBytes(rightPiece.bytes.span.bytes.extracting(rightPath))
+    }
+
+    private static func range(_ range: Range<Int32>) -> Range<Int> { Int(range.lowerBound)..<Int(range.upperBound) }
+
+    /// The documents from a place in the order on, as many as one commit takes.
+    func batch(from start: Int, database: DatabaseName) -> LoadBatch {
+        var batch = LoadBatch(database: database, end: start)
+        while batch.end < count, !batch.isFull {
+            let entry = entries[batch.end]
+            let piece = pieces[Int(entry.piece)]
+            let document = piece.documents[Int(entry.document)]
+            batch.writes.append(encoded: piece.bytes.span.bytes.extracting(Self.range(document.write)))
+            batch.lines.append(document.line)
+            batch.end += 1
+        }
+        return batch
+    }
+}
+
+/// Documents on their way to one commit.
+struct LoadBatch: Sendable {
+    var writes: CommitWrites
+    /// The line of each write, for errors.
+    var lines: [Int] = []
+    /// The place in the window's order behind the last one.
+    var end: Int
+
+    static let documentsMax = 500
+    static let bytesMax = 1 << 20
+
+    init(database: DatabaseName, end: Int) {
+        writes = CommitWrites(database: database)
+        self.end = end
+    }
+
+    var isFull: Bool { lines.count >= Self.documentsMax || writes.bytes.count >= Self.bytesMax }
+}

@@ -1,0 +1,117 @@
+// Lines made into writes, ready to be sent.
+
+import DocumentJSON
+import DocumentModel
+import Glibc
+
+/// What lines become, and what they may leave out.
+struct LineRules: Sendable {
+    /// Where the documents go.
+    var collection: CollectionPath
+    /// The member that names the document.
+    var idField: String?
+    /// What ids are made from for lines that name no document.
+    var seed: UInt64
+    /// Nothing after a bad line is looked at.
+    var stopsAtBadLine: Bool
+}
+
+/// The documents of one piece, in the order of its lines.
+struct ParsedPiece: Sendable {
+    /// Where a document's write lies in `bytes`, and its path below the collection in that.
+    struct Document {
+        var write: Range<Int32>
+        var path: Range<Int32>
+        var line: Int
+    }
+
+    struct BadLine {
+        var text: [UInt8]
+        var line: Int
+        var reason: String
+    }
+
+    /// `writes` entries of a CommitRequest, back to back.
+    private(set) var bytes: [UInt8] = []
+    private(set) var documents: [Document] = []
+    private(set) var badLines: [BadLine] = []
+    /// The place behind the last line that was looked at.
+    private(set) var end: (offset: Int, lines: Int)
+
+    /// Reads all lines, or those before the first bad one; empty lines and those that begin with `#` are no documents.
+    init(_ piece: Piece, _ rules: LineRules) {
+        end = (piece.offset, piece.firstLine - 1)
+        var parser = JSONLineParser(database: rules.collection.database.description, idField: rules.idField)
+        var writer = WireWriter(capacity: piece.bytes.count + piece.bytes.count / 4)
+        var name = WireWriter(capacity: 256)
+        var start = 0
+        while start < piece.bytes.count {
+            let lineEnd = Self.lineEnd(in: piece.bytes, from: start)
+            let line = piece.bytes.span.extracting(start..<lineEnd)
+            let number = end.lines + 1
+            if !(line.isEmpty || line[0] == 0x23 || (line.count == 1 && line[0] == 0x0D)) {
+                do {
+                    try append(line, number, rules, &parser, &writer, &name)
+                } catch {
+                    badLines.append(BadLine(text: Array(piece.bytes[start..<lineEnd]), line: number, reason: Self.reason(error)))
+                    if rules.stopsAtBadLine { break }
+                }
+            }
+            start = min(lineEnd + 1, piece.bytes.count)
+            end = (piece.offset + start, number)
+        }
+        bytes = writer.copyBytes()
+    }
+
+    private static func lineEnd(in bytes: [UInt8], from start: Int) -> Int {
+        bytes.withUnsafeBytes { bytes in
+            guard let found = memchr(bytes.baseAddress! + start, 0x0A, bytes.count - start) else { return bytes.count }
+            return UnsafeRawPointer(found) - bytes.baseAddress!
+        }
+    }
+
+    private mutating func append(
+        _ line: Span<UInt8>, _ number: Int, _ rules: LineRules, _ parser: inout JSONLineParser, _ writer: inout WireWriter,
+        _ name: inout WireWriter
+    ) throws {
+        let parsed = try parser.parse(line)
+        name.reset()
+        name.append(utf8: rules.collection.description)
+        name.append(byte: UInt8(ascii: "/"))
+        let pathOffset = name.count
+        switch parsed {
+        case .path(let path): name.append(utf8: path)
+        case .none:
+            var id: [UInt8] = []
+            AutomaticID.append(seed: rules.seed, line: number, to: &id)
+            name.append(id)
+        }
+        let view = try ResourceNameView(resource: name.bytes)
+        guard view.isDocument else { throw RequestError(.notADocument, name: name.bytes) }
+        let nameSize = DocumentSize.name(view)
+        try parser.withDocumentBytes { fields in
+            // The server would refuse the whole batch for one bad document; this names the line.
+            let size = DocumentSize.document(nameSize: nameSize, fieldsSize: try DocumentValidator.validate(fields: fields).size)
+            if size > Limits.documentBytes { throw InvalidDocument(.documentTooLarge, offset: 0) }
+            let start = writer.count
+            let documentBytes = 1 + WireWriter.varintSize(UInt64(name.count)) + name.count + fields.byteCount
+            // writes 2 { update 1 { name 1, fields } }
+            writer.appendTag(field: 2, .lengthDelimited)
+            writer.appendVarint(UInt64(1 + WireWriter.varintSize(UInt64(documentBytes)) + documentBytes))
+            writer.appendTag(field: 1, .lengthDelimited)
+            writer.appendVarint(UInt64(documentBytes))
+            writer.appendField(1, bytes: name.bytes)
+            let path = Int32(writer.count - name.count + pathOffset)..<Int32(writer.count)
+            writer.append(fields)
+            documents.append(Document(write: Int32(start)..<Int32(writer.count), path: path, line: number))
+        }
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        switch error {
+        case let error as RequestError: error.message
+        case let error as InvalidDocument: error.message
+        default: "\(error)"
+        }
+    }
+}

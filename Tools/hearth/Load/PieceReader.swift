@@ -1,0 +1,104 @@
+// A file or standard input in pieces of whole lines.
+
+import Glibc
+
+/// Some lines of the input, in order.
+struct Piece: Sendable {
+    /// Whole lines; the last line of the input may lack its line feed.
+    var bytes: [UInt8]
+    /// The number of the first line, from 1.
+    var firstLine: Int
+    /// Where the piece begins in the input.
+    var offset: Int
+}
+
+/// Reads pieces of about a mebibyte; a longer one only for a line that does not fit, up to the longest line allowed.
+final class PieceReader {
+    /// Longest line read, in bytes. A document of 1 MiB with every byte escaped as `\u00XX` is 6 MiB.
+    static let lineBytesMax = 16 << 20
+    private static let readBytes = 1 << 20
+
+    /// The file's size in bytes; nil for what has no size (a pipe).
+    let totalBytes: Int?
+
+    private let descriptor: Int32
+    private var offset: Int
+    private var lineNumber: Int
+    /// The beginning of a line whose end has not been read.
+    private var rest: [UInt8] = []
+    private var isAtEnd = false
+
+    /// Opens `path`; `-` is standard input.
+    ///
+    /// - Parameters:
+    ///   - offset: where to begin, the start of a line; 0 unless a load is resumed.
+    ///   - lineNumber: lines before that offset.
+    init(path: String, offset: Int = 0, lineNumber: Int = 0) throws(CommandFailure) {
+        if path == "-" {
+            descriptor = 0
+            totalBytes = nil
+        } else {
+            descriptor = open(path, O_RDONLY | O_CLOEXEC)
+            if descriptor < 0 { throw CommandFailure("cannot open \(path): \(String(cString: strerror(errno)))") }
+            var status = stat()
+            guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
+                throw CommandFailure("\(path) is a directory")
+            }
+            totalBytes = status.st_mode & S_IFMT == S_IFREG ? Int(status.st_size) : nil
+            if offset > 0, lseek(descriptor, off_t(offset), SEEK_SET) != off_t(offset) {
+                throw CommandFailure("cannot go on at byte \(offset) of \(path): \(String(cString: strerror(errno)))")
+            }
+        }
+        self.offset = offset
+        self.lineNumber = lineNumber
+    }
+
+    deinit { if descriptor != 0 { close(descriptor) } }
+
+    /// The next lines; nil at the end. Waits for no more than one read to bring the end of a line.
+    func next() throws(CommandFailure) -> Piece? {
+        var bytes = rest
+        rest = []
+        var searched = 0
+        while !isAtEnd {
+            let start = bytes.count
+            try read(into: &bytes)
+            searched = max(searched, start)
+            if let end = Self.lastLineFeed(in: bytes, from: searched) {
+                rest = Array(bytes[(end + 1)...])
+                bytes.removeSubrange((end + 1)...)
+                return take(bytes)
+            }
+            searched = bytes.count
+            if bytes.count > Self.lineBytesMax {
+                throw CommandFailure("line \(lineNumber + 1) is longer than \(Self.lineBytesMax >> 20) MiB")
+            }
+        }
+        return bytes.isEmpty ? nil : take(bytes)
+    }
+
+    private func take(_ bytes: [UInt8]) -> Piece {
+        let piece = Piece(bytes: bytes, firstLine: lineNumber + 1, offset: offset)
+        offset += bytes.count
+        lineNumber += bytes.count { $0 == 0x0A }
+        return piece
+    }
+
+    private func read(into bytes: inout [UInt8]) throws(CommandFailure) {
+        let start = bytes.count
+        bytes.append(contentsOf: repeatElement(0, count: Self.readBytes))
+        let count = bytes.withUnsafeMutableBytes { bytes -> Int in
+            while true {
+                let count = Glibc.read(descriptor, bytes.baseAddress! + start, Self.readBytes)
+                if count >= 0 || errno != EINTR { return count }
+            }
+        }
+        if count < 0 { throw CommandFailure("cannot read: \(String(cString: strerror(errno)))") }
+        bytes.removeLast(Self.readBytes - count)
+        if count == 0 { isAtEnd = true }
+    }
+
+    private static func lastLineFeed(in bytes: [UInt8], from start: Int) -> Int? {
+        bytes[start...].lastIndex(of: 0x0A)
+    }
+}
