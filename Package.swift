@@ -86,7 +86,8 @@ let package = Package(
             name: "hearth-demonstration", dependencies: ["FirebaseFirestore", "FirebaseCore"], path: "Tools/demonstration",
             swiftSettings: strict),
         .executableTarget(
-            name: "hearth-bench", dependencies: ["DocumentModel", "DocumentJSON", "FirestoreMessages", "FirebaseFirestore"],
+            name: "hearth-bench",
+            dependencies: ["DocumentModel", "DocumentJSON", "DocumentStore", "FirestoreMessages", "FirebaseFirestore"],
             path: "Benchmarks/Workloads", swiftSettings: strict),
 
         // Tests mirror Sources.

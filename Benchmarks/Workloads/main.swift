@@ -2,6 +2,7 @@
 //
 // usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS
 //        hearth-bench store DATA HEARTH BOOKS
+//        hearth-bench indexes DIRECTORY DOCUMENTS
 
 import Foundation
 
@@ -13,10 +14,13 @@ case ("transfers", 6):
     try await Transfers(address: arguments[1], clients: clients, accounts: accounts).run(seconds: seconds, runs: runs)
 case ("store", 4):
     try await StoreFigures(data: arguments[1], binary: arguments[2], books: arguments[3]).run()
+case ("indexes", 3):
+    guard let documents = Int(arguments[2]) else { usage() }
+    try IndexFigures(directory: arguments[1], documents: documents).run()
 default: usage()
 }
 
 func usage() -> Never {
-    FileHandle.standardError.write(Data("usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS | store DATA HEARTH BOOKS\n".utf8))
+    FileHandle.standardError.write(Data("usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS | store DATA HEARTH BOOKS | indexes DIRECTORY DOCUMENTS\n".utf8))
     exit(2)
 }

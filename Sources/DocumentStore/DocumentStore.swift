@@ -58,6 +58,7 @@ package final class DocumentStore: Sendable {
         var options = configuration.engine
         options.latestOnlySpaces = [
             KeySpace.meta.rawValue, KeySpace.catalogue.rawValue, KeySpace.sessions.rawValue, KeySpace.fields.rawValue,
+            KeySpace.definitions.rawValue,
         ]
         options.groupBytesMax = min(configuration.groupBytesMaximum, EngineLimits.groupBytesMax / 4)
         options.clock = { configuration.clock.nowMicroseconds }
@@ -125,6 +126,31 @@ package final class DocumentStore: Sendable {
 
     private func submit(_ request: QueuedRequest) {
         if let refusal = queue.submit(request) { request.refuse(refusal) }
+    }
+
+    // MARK: Indexes
+
+    /// Makes a database's declared indexes those of these shapes. New ones are built in the background, and serve queries when they
+    /// are complete; others are dropped. Answered when the change is durable; the building goes on after it, also after a restart.
+    package func declareIndexes(
+        _ shapes: [IndexShape], in database: DatabaseName,
+        completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
+    ) {
+        submit(.declare(shapes, in: database, completion))
+    }
+
+    /// A database's declared indexes, with `BUILDING`, `READY` or `DROPPING`.
+    package func declaredIndexes(in database: DatabaseName) -> [(shape: IndexShape, state: String)] {
+        guard let number = databases.number(of: database) else { return [] }
+        return indexState.declared.filter { $0.database == number }.map { index in
+            let state =
+                switch index.state.phase {
+                case .complete: "READY"
+                case .clearing, .off: "DROPPING"
+                case .building: "BUILDING"
+                }
+            return (index.shape, state)
+        }
     }
 
     // MARK: Transactions

@@ -81,6 +81,9 @@ package struct StoreConfiguration: Sendable {
     /// Index entries that one document may have; a write of one with more is refused with `INVALID_ARGUMENT`.
     package var indexEntriesPerDocumentMaximum = 40_000
 
+    /// Steps that may be taken in the making of indexes while the store is open; tests stop it half-way.
+    package var indexStepsMaximum = Int.max
+
     /// Settings of the storage engine. Its clock, its group size and the key spaces without history are the store's to set.
     package var engine = EngineOptions()
 

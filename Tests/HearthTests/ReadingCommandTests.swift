@@ -1,5 +1,6 @@
 // hearth get and hearth query against a running server.
 
+import Foundation
 import TestSupport
 import Testing
 
@@ -62,5 +63,42 @@ struct ReadingCommandTests {
         let outcome = try HearthBinary.run(["get", "--from", "127.0.0.1:9", "--timeout", "200ms", "c/x"])
         #expect(outcome.status == 1)
         #expect(!outcome.errors.isEmpty)
+    }
+}
+
+@Suite("indexes")
+struct IndexesCommandTests {
+    @Test("A file of indexes is applied to a running server, listed, and used by queries")
+    func apply() async throws {
+        let directory = TemporaryDirectory("indexes")
+        let data = directory.path(of: "data")
+        let server = try ServerProcess(data: data)
+        let client = try TestClient(server)
+        for number in 1...4 { try await client.set("c/d\(number)/g/e", number: number) }
+        await client.close()
+        let file = directory.path(of: "firestore.indexes.json")
+        let json = """
+            {"indexes": [{"collectionGroup": "c", "queryScope": "COLLECTION", "fields": [
+                {"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "b", "order": "DESCENDING"}]}],
+             "fieldOverrides": [{"collectionGroup": "g", "fieldPath": "n", "indexes": [
+                {"order": "ASCENDING", "queryScope": "COLLECTION"},
+                {"order": "ASCENDING", "queryScope": "COLLECTION_GROUP"}]}]}
+            """
+        try Data(json.utf8).write(to: URL(fileURLWithPath: file))
+        let applied = try HearthBinary.run(["indexes", "apply", file, "--data", data])
+        #expect(applied.status == 0, "\(applied.errors)")
+        var listed = ""
+        repeat {
+            listed = try HearthBinary.run(["indexes", "list", "--data", data]).output
+        } while listed.contains("BUILDING")
+        #expect(listed.split(separator: "\n").count == 2 && listed.contains("READY\t{\"collectionGroup\":\"c\""))
+        let query = ["query", "--from", "127.0.0.1:\(server.port)", "g", "n >= 3", "--group"]
+        #expect(try HearthBinary.run(query + ["--explain"]).output.contains("index (n ASC, __name__ ASC)"))
+        #expect(try HearthBinary.run(query).output.split(separator: "\n").count == 2)
+        server.stop()
+        let offline = try HearthBinary.run(["indexes", "list", "--data", data])
+        #expect(offline.output == listed, "\(offline.errors)")
+        let checked = try HearthBinary.run(["check", "--data", data])
+        #expect(checked.status == 0, "\(checked.output)\(checked.errors)")
     }
 }

@@ -62,7 +62,6 @@ struct CommitBuilder: ~Copyable {
         let delta = outcome.effect == .put ? (existed ? 0 : 1) : -1
         let collection = try draft.adjustCatalogue(
             tools.key.bytes.extracting(0..<parts.collectionByteCount), path: path, by: delta, latest: latest)
-        let id = (parts.collectionByteCount + 1)..<tools.key.count
         if outcome.effect == .put {
             let isNew = outcome.createMicroseconds == draft.version.microseconds
             StoredRecord.writeHeader(
@@ -73,13 +72,13 @@ struct CommitBuilder: ~Copyable {
                 header: tools.header.bytes, fields: tools.application.newFields(of: write, in: list))
             try draft.index(
                 IndexedDocument(
-                    database: draft.database, collection: collection, idSegment: tools.key.bytes.extracting(id)),
+                    database: draft.database, collection: collection, key: tools.key.bytes, parts, path: path),
                 from: tools.oldFields.bytes, to: tools.application.newFields(of: write, in: list))
         } else {
             draft.delete(key: tools.key.bytes, path: path)
             try draft.index(
                 IndexedDocument(
-                    database: draft.database, collection: collection, idSegment: tools.key.bytes.extracting(id)),
+                    database: draft.database, collection: collection, key: tools.key.bytes, parts, path: path),
                 from: tools.oldFields.bytes, to: path.extracting(0..<0))
         }
         if !isAlone { draft.remember(tools.key.bytes, hash: hash, outcome) }
@@ -123,11 +122,19 @@ struct CommitBuilder: ~Copyable {
 
     /// Begins a commit that is a step in the making of indexes: a change of state if `isWanted` asks for one, else the next step
     /// of a build. Its record and mutations are the draft's; `keep` and `rollBack` end it as they do any commit.
-    /// - Returns: the state after it; nil when there is nothing to do.
+    /// - Returns: false when there is nothing to do.
     mutating func beginIndexStep(
         version: CommitVersion, isWanted: Bool, record: inout WireWriter
-    ) throws(StorageError) -> IndexState? {
+    ) throws(StorageError) -> Bool {
         try draft.beginIndexStep(version: version, isWanted: isWanted, record: &record)
+    }
+
+    /// Begins a commit that makes a database's declared indexes those that are wanted.
+    /// - Returns: false if they are that already.
+    mutating func beginDeclaration(
+        _ shapes: [IndexShape], version: CommitVersion, database: UInt32, record: inout WireWriter
+    ) -> Bool {
+        draft.beginDeclaration(shapes, version: version, database: database, record: &record)
     }
 
     /// The step that was begun could not be staged.
@@ -280,9 +287,9 @@ struct CommitDraft: ~Copyable {
     fileprivate mutating func index(
         _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan
     ) throws(RequestError) {
-        if !indexes.state.isKept { return }
+        if !indexes.keepsEntries { return }
         do throws(StorageError) {
-            try indexes.derivation.derive(document, from: old, to: new, into: &mutations)
+            try indexes.derive(document, from: old, to: new, into: &mutations)
         } catch {
             throw RequestError(error)
         }
@@ -290,18 +297,37 @@ struct CommitDraft: ~Copyable {
 
     fileprivate mutating func beginIndexStep(
         version: CommitVersion, isWanted: Bool, record: inout WireWriter
-    ) throws(StorageError) -> IndexState? {
+    ) throws(StorageError) -> Bool {
         begin(version: version, database: 0, newDatabaseName: nil)
+        indexes.beginChange()
         if let state = try indexes.change(isWanted: isWanted) {
             IndexStepRecord.write(from: [], to: [], state: state, into: &record)
             indexes.enter(state, into: &mutations)
-            return state
+            return true
         }
-        guard indexes.state.hasWork else { return nil }
+        guard indexes.state.hasWork else {
+            let step = try indexes.nextDeclaredStep(version: version, catalogue: &catalogue, into: &mutations)
+            guard let step else { return false }
+            DefinitionRecord.write(from: step.from, to: step.to, step.definitions, into: &record)
+            indexes.enter(step.definitions, into: &mutations)
+            return true
+        }
         let step = try indexes.nextStep(version: version, catalogue: &catalogue, into: &mutations)
         IndexStepRecord.write(from: step.from, to: step.to, state: step.next, into: &record)
         indexes.enter(step.next, into: &mutations)
-        return step.next
+        return true
+    }
+
+    fileprivate mutating func beginDeclaration(
+        _ shapes: [IndexShape], version: CommitVersion, database: UInt32, record: inout WireWriter
+    ) -> Bool {
+        begin(version: version, database: database, newDatabaseName: nil)
+        indexes.beginChange()
+        let step = indexes.change(to: shapes, in: database)
+        if step.definitions.isEmpty { return false }
+        DefinitionRecord.write(from: [], to: [], step.definitions, into: &record)
+        indexes.enter(step.definitions, into: &mutations)
+        return true
     }
 
     fileprivate mutating func put(

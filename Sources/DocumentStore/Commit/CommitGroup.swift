@@ -12,11 +12,15 @@ enum PendingAnswer: Sendable {
     /// Locks were granted: what was decided before them is visible now.
     case locked(LockRequest)
 
+    /// Declared indexes are what somebody wanted.
+    case declaration(Result<Void, RequestError>, @Sendable (Result<Void, RequestError>) -> Void)
+
     /// Gives the answer, or the failure of the sync in its place.
     func give(_ failure: RequestError?, begin: (BeginRequest) -> Void) {
         switch self {
         case .commit(let result, let completion): completion(failure.map { .failure($0) } ?? result)
         case .batch(let result, let completion): completion(failure.map { .failure($0) } ?? result)
+        case .declaration(let result, let completion): completion(failure.map { .failure($0) } ?? result)
         case .locked(let request): request.completion(failure.map { .failure($0) } ?? .success(()))
         case .begin(let request):
             if let failure { request.completion(.failure(failure)) } else { begin(request) }

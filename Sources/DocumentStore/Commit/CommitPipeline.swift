@@ -68,11 +68,11 @@ final class CommitPipeline: @unchecked Sendable {
         writer = try engine.makeWriter()
         latest = writer.latest
         lastVersion = writer.lastVersion
-        let state = try IndexState.stored(latest)
-        indexState.set(state)
+        let indexes = try IndexMaintenance(latest: latest)
+        indexState.set(indexes.state, indexes.declared.all)
         builder = CommitBuilder(
             changes: RecentChanges(maximum: configuration.recentChangesMaximum, since: writer.lastVersion.microseconds),
-            indexes: IndexMaintenance(latest: latest, state: state), entriesMax: configuration.indexEntriesPerDocumentMaximum)
+            indexes: indexes, entriesMax: configuration.indexEntriesPerDocumentMaximum)
         validation = ReadValidation(
             latest: latest, history: try engine.makeReader(), rescanMaximum: configuration.rangeRescanMaximum)
         waiting = WaitingRoom(configuration: configuration)
@@ -97,7 +97,7 @@ final class CommitPipeline: @unchecked Sendable {
             requestsInGroup += taken.count
             taken.removeAll(keepingCapacity: true)
             doChores()
-            if indexState.current.hasWork { stageIndexStep() }
+            if indexState.hasWork { stageIndexStep() }
             if !isSyncing.isSet { seal(isLone: writer.stagedBytes < Self.inlineSyncBytesMax) }
         }
         finish()
@@ -117,7 +117,7 @@ final class CommitPipeline: @unchecked Sendable {
 
     /// How long to wait for requests when there are none.
     private var patience: Int {
-        if indexState.current.hasWork, !hasIndexFailure { return 0 }
+        if indexState.hasWork, !hasIndexFailure, indexStepsTaken < configuration.indexStepsMaximum { return 0 }
         if !waiting.isEmpty { return ChoreTimes.leaseMilliseconds }
         if !isSyncing.isSet { writer.finishReading() }
         return ChoreTimes.idleMilliseconds
@@ -147,6 +147,9 @@ final class CommitPipeline: @unchecked Sendable {
             answers.append(.locked(request))
         case .release(let number):
             waiting.release(number)
+        case .declare(let shapes, let database, let completion):
+            answers.append(
+                .declaration(Result { () throws(RequestError) in try declare(shapes, in: database) }, completion))
         }
     }
 
@@ -393,28 +396,77 @@ final class CommitPipeline: @unchecked Sendable {
 
     /// The last step could not be staged; the next try comes with the chores.
     private var hasIndexFailure = false
+    private var indexStepsTaken = 0
 
     /// Takes the making of indexes one step further, as a commit of its own.
     private func stageIndexStep() {
+        if indexStepsTaken >= configuration.indexStepsMaximum { return }
+        indexStepsTaken += 1
         // A new store's first version is below every time that a clock could have told.
         let isNew = lastVersion == .zero
         let version = isNew ? CommitVersion(microseconds: 1) : versions.nextVersion(after: lastVersion)
         hasIndexFailure = false
         do throws(StorageError) {
-            let state = try builder.beginIndexStep(
+            let isStep = try builder.beginIndexStep(
                 version: version, isWanted: configuration.indexesAutomatically, record: &indexRecord)
-            guard let state else {
+            guard isStep else {
                 if !isNew { versions.returnVersion(version, last: lastVersion, wasTold: false) }
                 return
             }
-            try writer.stage(version: version, record: indexRecord.bytes, mutations: builder.draft.mutations)
-            lastVersion = version
-            builder.keep()
-            indexState.set(state)
+            try stageIndexChange(version)
         } catch {
             builder.rollBackIndexStep()
             if !isNew { versions.returnVersion(version, last: lastVersion, wasTold: false) }
             hasIndexFailure = true
+        }
+    }
+
+    /// Stages the change to the indexes that the builder holds.
+    private func stageIndexChange(_ version: CommitVersion) throws(StorageError) {
+        try CommitPipeline.stage(version, indexRecord, builder.draft, with: writer)
+        lastVersion = version
+        builder.keep()
+        indexState.set(builder.draft.indexes.state, builder.draft.indexes.declared.all)
+    }
+
+    /// Brings a database into being that holds nothing yet, by a commit without documents.
+    private func create(_ name: DatabaseName, number: UInt32) throws(RequestError) {
+        let version = versions.nextVersion(after: lastVersion)
+        builder.begin(version: version, database: number, newDatabaseName: name)
+        builder.addDatabase(name, number: number)
+        do throws(StorageError) {
+            try writer.stage(
+                version: version, record: builder.draft.record.bytes, mutations: builder.draft.mutations)
+        } catch {
+            builder.rollBack()
+            versions.returnVersion(version, last: lastVersion, wasTold: false)
+            throw RequestError(error)
+        }
+        lastVersion = version
+        builder.keep()
+        databases.markStored(name, number: number)
+    }
+
+    private static func stage(
+        _ version: CommitVersion, _ record: borrowing WireWriter, _ draft: borrowing CommitDraft, with writer: EngineWriter
+    ) throws(StorageError) {
+        try writer.stage(version: version, record: record.bytes, mutations: draft.mutations)
+    }
+
+    /// Makes a database's declared indexes those that are wanted; they are built and cleared in the steps that follow.
+    private func declare(_ shapes: [IndexShape], in name: DatabaseName) throws(RequestError) {
+        let (database, isStored) = try databases.reserve(name)
+        if !isStored { try create(name, number: database) }
+        let version = versions.nextVersion(after: lastVersion)
+        guard builder.beginDeclaration(shapes, version: version, database: database, record: &indexRecord) else {
+            return versions.returnVersion(version, last: lastVersion, wasTold: true)
+        }
+        do throws(StorageError) {
+            try stageIndexChange(version)
+        } catch {
+            builder.rollBackIndexStep()
+            versions.returnVersion(version, last: lastVersion, wasTold: false)
+            throw RequestError(error)
         }
     }
 

@@ -13,6 +13,8 @@ enum QueuedRequest: Sendable {
     case begin(BeginRequest)
     /// Documents that a pessimistic transaction reads.
     case lock(LockRequest)
+    /// The declared indexes that a database is to have.
+    case declare([IndexShape], in: DatabaseName, @Sendable (Result<Void, RequestError>) -> Void)
     /// The transaction of this number has ended without a commit.
     case release(UInt64)
 
@@ -22,6 +24,7 @@ enum QueuedRequest: Sendable {
         case .commit(let request, _), .batch(let request, _):
             request.writes.bytes.count + request.writes.count * MemoryLayout<Write>.stride + 256
         case .lock(let request): 256 + request.keys.count * MemoryLayout<UInt64>.stride
+        case .declare(let shapes, _, _): 256 + shapes.count * 1_024
         case .begin, .release: 256
         }
     }
@@ -33,6 +36,7 @@ enum QueuedRequest: Sendable {
         case .batch(_, let completion): completion(.failure(error))
         case .begin(let begin): begin.completion(.failure(error))
         case .lock(let read): read.completion(.failure(error))
+        case .declare(_, _, let completion): completion(.failure(error))
         case .release: break
         }
     }

@@ -36,11 +36,11 @@ final class Recovery {
         var reader = try LogRecordReader(record)
         if reader.kind == LogRecord.clockKind { return }
         if entries == nil {
-            entries = EntryReplay(IndexMaintenance(latest: latest, state: try IndexState.stored(latest)))
+            entries = EntryReplay(try IndexMaintenance(latest: latest))
         }
         catalogue.beginCommit()
         entries!.beginCommit()
-        if reader.kind == LogRecord.indexKind {
+        if reader.kind == LogRecord.indexKind || reader.kind == LogRecord.definitionKind {
             try entries!.repeatStep(record, catalogue: &catalogue, into: &mutations)
             return try finish(&mutations, latest)
         }

@@ -26,7 +26,11 @@ struct EntryReplay: ~Copyable {
     mutating func repeatStep(
         _ record: RawSpan, catalogue: inout Catalogue, into mutations: inout MutationBatch
     ) throws {
-        try indexes.repeatStep(try IndexStepRecord(record), catalogue: &catalogue, into: &mutations)
+        if record[byteAt: 0] == LogRecord.definitionKind {
+            try indexes.repeatDefinitions(try DefinitionRecord(record), catalogue: &catalogue, into: &mutations)
+        } else {
+            try indexes.repeatStep(try IndexStepRecord(record), catalogue: &catalogue, into: &mutations)
+        }
     }
 
     /// Brings the entries of one document up to date.
@@ -38,7 +42,7 @@ struct EntryReplay: ~Copyable {
         _ item: borrowing LogItem, in record: RawSpan, key: RawSpan, _ parts: DocumentKey.Parts, collection: UInt64,
         database: UInt32, into mutations: inout MutationBatch, latest: LatestReader
     ) throws {
-        if !indexes.state.isKept { return }
+        if !indexes.keepsEntries { return }
         let hash = ByteTable.hash(key)
         oldFields.reset(keeping: 1 << 20)
         if let position = written.value(of: key, hash: hash) {
@@ -51,9 +55,7 @@ struct EntryReplay: ~Copyable {
         }
         written.set(key, hash: hash, to: writtenFields.count)
         writtenFields.append(item.kind == .deleted ? nil : record.byteOffsets(of: item.payload))
-        let document = IndexedDocument(
-            database: database, collection: collection,
-            idSegment: key.extracting((parts.collectionByteCount + 1)..<key.byteCount))
+        let document = IndexedDocument(database: database, collection: collection, key: key, parts, path: item.path)
         try EntryReplay.derive(document, from: oldFields, to: item.payload, &indexes, into: &mutations)
     }
 
@@ -61,7 +63,7 @@ struct EntryReplay: ~Copyable {
         _ document: borrowing IndexedDocument, from old: borrowing WireWriter, to new: RawSpan,
         _ indexes: inout IndexMaintenance, into mutations: inout MutationBatch
     ) throws(StorageError) {
-        try indexes.derivation.derive(document, from: old.bytes, to: new, into: &mutations)
+        try indexes.derive(document, from: old.bytes, to: new, into: &mutations)
     }
 
     /// Ends a record: puts the fields that it numbered.

@@ -16,25 +16,35 @@ internal import KeyValueStore
 protocol IndexEntrySink: ~Copyable {
     mutating func put(entry key: RawSpan)
     mutating func remove(entry key: RawSpan)
+    /// An entry of a group whose path is cut: the document's key stands behind it.
+    mutating func put(entry key: RawSpan, documentKey: RawSpan)
 }
 
 extension MutationBatch: IndexEntrySink {
     mutating func put(entry key: RawSpan) { put(key: key, value: key.extracting(first: 0)) }
     mutating func remove(entry key: RawSpan) { delete(key: key) }
+    mutating func put(entry key: RawSpan, documentKey: RawSpan) { put(key: key, value: documentKey) }
 }
 
 /// The document whose entries are derived.
 struct IndexedDocument: ~Escapable {
     let database: UInt32
+    /// The collection's number.
     let collection: UInt64
+    /// The document's key.
+    let key: RawSpan
     /// As in the document's key.
     let idSegment: RawSpan
+    /// Below `documents`.
+    let path: RawSpan
 
-    @_lifetime(copy idSegment)
-    init(database: UInt32, collection: UInt64, idSegment: RawSpan) {
+    @_lifetime(copy key, copy path)
+    init(database: UInt32, collection: UInt64, key: RawSpan, _ parts: DocumentKey.Parts, path: RawSpan) {
         self.database = database
         self.collection = collection
-        self.idSegment = idSegment
+        self.key = key
+        idSegment = key.extracting((parts.collectionByteCount + 1)..<key.byteCount)
+        self.path = path
     }
 }
 

@@ -39,11 +39,13 @@ enum IndexKey {
     }
 
     /// Where the id segment of an entry lies; nil when the key is none.
-    static func idSegment(of key: RawSpan) -> Range<Int>? {
-        guard key.byteCount > 4 else { return nil }
+    ///
+    /// - Parameter start: where the segment may begin at the earliest.
+    static func idSegment(of key: RawSpan, from start: Int = 3) -> Range<Int>? {
         let end = key.byteCount - 1
+        guard end > start else { return nil }
         let count = Int(key[byteAt: end])
-        guard count > 0, count < end else { return nil }
+        guard count > 0, count <= end - start else { return nil }
         return (end - count)..<end
     }
 

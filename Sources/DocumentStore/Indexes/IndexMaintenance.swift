@@ -13,12 +13,33 @@ struct IndexMaintenance: ~Copyable {
     /// The state before the last change, should that come to nothing.
     private var stateBefore: IndexState
     private let latest: LatestReader
+    var declared: DeclaredIndexes
+    var reader: LatestReader { latest }
+    private var declaredBefore: [DeclaredIndex] = []
 
-    init(latest: LatestReader, state: IndexState) {
+    /// Begins with what is stored.
+    init(latest: LatestReader) throws(StorageError) {
+        let state = try IndexState.stored(latest)
+        let declared = try DeclaredIndexes(latest: latest)
         derivation = IndexDerivation(FieldNumbers(latest: latest))
         self.state = state
         stateBefore = state
+        self.declared = declared
         self.latest = latest
+    }
+
+    /// Whether commits have entries to keep.
+    var keepsEntries: Bool { state.isKept || !declared.isEmpty }
+
+    /// Whether an index is being made or dropped.
+    var hasWork: Bool { state.hasWork || declared.all.contains { $0.state.hasWork } }
+
+    /// Brings the entries of a written document up to date.
+    mutating func derive<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
+    ) throws(StorageError) {
+        if state.isKept { try derivation.derive(document, from: old, to: new, into: &sink) }
+        declared.derive(document, from: old, to: new, into: &sink)
     }
 
     /// Keys of entries, and of documents.
@@ -55,7 +76,6 @@ struct IndexMaintenance: ~Copyable {
 
     /// Takes a new state and puts it.
     mutating func enter(_ new: IndexState, into batch: inout MutationBatch) {
-        stateBefore = state
         state = new
         var value = WireWriter(capacity: 64)
         new.append(to: &value)
@@ -64,7 +84,16 @@ struct IndexMaintenance: ~Copyable {
     }
 
     /// Goes back to the state before the last change, which could not be staged.
-    mutating func leave() { state = stateBefore }
+    mutating func leave() {
+        state = stateBefore
+        declared.restore(declaredBefore)
+    }
+
+    /// Remembers what `leave` goes back to.
+    mutating func beginChange() {
+        stateBefore = state
+        declaredBefore = declared.all
+    }
 
     // MARK: Steps
 
@@ -128,9 +157,9 @@ struct IndexMaintenance: ~Copyable {
         }
         let collection = try catalogue.adjust(
             key.extracting(0..<parts.collectionByteCount), path: record.path, by: 0, latest: latest)
+        // Automatic entries need no path.
         let document = IndexedDocument(
-            database: DocumentKey.database(of: key), collection: collection,
-            idSegment: key.extracting((parts.collectionByteCount + 1)..<key.byteCount))
+            database: DocumentKey.database(of: key), collection: collection, key: key, parts, path: record.path)
         try derivation.derive(document, from: record.fields.extracting(0..<0), to: record.fields, into: &batch)
     }
 }

@@ -83,8 +83,28 @@ struct IndexState: Equatable, Sendable {
 /// The commit thread sets it when a change is staged; a reader whose version is below the change's finds by `isComplete` that
 /// it does not count yet.
 final class SharedIndexState: Sendable {
-    private let state = Mutex(IndexState.off)
+    private struct State {
+        var automatic = IndexState.off
+        var declared: [DeclaredIndex] = []
+        var changes = 0
+    }
 
-    var current: IndexState { state.withLock { $0 } }
-    func set(_ new: IndexState) { state.withLock { $0 = new } }
+    private let state = Mutex(State())
+
+    /// Of the automatic indexes.
+    var current: IndexState { state.withLock { $0.automatic } }
+
+    /// All declared indexes.
+    var declared: [DeclaredIndex] { state.withLock { $0.declared } }
+
+    var hasWork: Bool {
+        state.withLock { state in state.automatic.hasWork || state.declared.contains { $0.state.hasWork } }
+    }
+
+    /// Changes since the store was opened.
+    var changes: Int { state.withLock { $0.changes } }
+
+    func set(_ automatic: IndexState, _ declared: [DeclaredIndex]) {
+        state.withLock { $0 = State(automatic: automatic, declared: declared, changes: $0.changes + 1) }
+    }
 }

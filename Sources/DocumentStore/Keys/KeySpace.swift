@@ -7,6 +7,7 @@
 //     sessions    03 | session, 16 | slot, 4
 //     fields      04 | database, 4 | number of the field around it, varint | field name, <= 248
 //     values      20 | collection number, varint | field number, varint | value, <= 220 | id | bytes of the id, 1
+//     definitions 05 | database, 4 | index number, 8
 //     elements    21 | the same, for each element of an array
 //
 // Never change a value here: it stands in every data directory.
@@ -23,12 +24,16 @@ enum KeySpace: UInt8 {
     case sessions = 0x03
     /// Numbers of fields, which stand for their names in index keys. Latest only.
     case fields = 0x04
+    /// Declared indexes: what they hold, and how far they are. Latest only.
+    case definitions = 0x05
     /// The documents, with history.
     case documents = 0x10
     /// Index entries by the value of one field, with history; see `IndexKey`.
     case values = 0x20
     /// Index entries by the elements of one array, with history.
     case elements = 0x21
+    /// Entries of declared indexes, with history; see `DeclaredIndex`.
+    case declared = 0x22
 }
 
 /// Sizes and marker bytes of the key layout.

@@ -152,6 +152,18 @@ enum KeySegment {
         return stop + 1
     }
 
+    /// Where the last of some whole segments begins; nil when they are none.
+    static func last(of segments: RawSpan) -> Int? {
+        var last: Int?
+        var offset = 0
+        while offset < segments.byteCount {
+            guard let next = skip(in: segments, at: offset, end: segments.byteCount) else { return nil }
+            last = offset
+            offset = next
+        }
+        return last
+    }
+
     /// The offset after the segment at `offset`, or nil when it does not end within `end`.
     static func skip(in key: RawSpan, at offset: Int, end: Int) -> Int? {
         guard offset < end else { return nil }

@@ -81,6 +81,7 @@ private struct StoreWalk: ~Copyable {
     /// Entries of the document visited last.
     private var entries = EntryList()
     private var entriesDue = 0
+    private var declared = DeclaredIndexes()
 
     init(databases: Set<UInt32>) {
         self.databases = databases
@@ -98,8 +99,25 @@ private struct StoreWalk: ~Copyable {
             visitSession(key, value, &report)
         case .fields: visitField(key, value, &report)
         case .documents: visitDocument(key, value, version, &report)
-        case .values, .elements: report.indexEntries += 1
+        case .definitions:
+            guard let index = DeclaredIndex(key: key, value: value) else {
+                return report.note("the definition of an index is damaged: \(StoreWalk.hex(key))")
+            }
+            declared.set(index, index.state)
+        case .values, .elements: if indexState.phase == .complete { report.indexEntries += 1 }
+        case .declared: visitDeclared(key, &report)
         }
+    }
+
+    /// Counts an entry of a declared index; those of one being made or dropped may be any number.
+    private mutating func visitDeclared(_ key: RawSpan, _ report: inout StoreCheck.Report) {
+        var reader = WireReader(key)
+        reader.position = 1
+        let number = (try? reader.varint()) ?? 0
+        guard let index = declared.all.first(where: { $0.number == number }) else {
+            return report.note("an entry is of no declared index: \(StoreWalk.hex(key))")
+        }
+        if index.state.phase == .complete { report.indexEntries += 1 }
     }
 
     /// Makes sure that the document visited last has its index entries.
@@ -118,13 +136,23 @@ private struct StoreWalk: ~Copyable {
     }
 
     /// Derives the index entries that a document should have.
-    private mutating func deriveEntries(_ key: RawSpan, _ parts: DocumentKey.Parts, number: UInt64, fields: RawSpan) {
-        if indexState.phase != .complete { return }
+    private mutating func deriveEntries(
+        _ key: RawSpan, _ parts: DocumentKey.Parts, number: UInt64, _ record: borrowing StoredRecordView
+    ) {
+        var path = WireWriter(capacity: 256)
+        guard KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path) else { return }
         let document = IndexedDocument(
-            database: DocumentKey.database(of: key), collection: number,
-            idSegment: key.extracting((parts.collectionByteCount + 1)..<key.byteCount))
+            database: DocumentKey.database(of: key), collection: number, key: key, parts, path: path.bytes)
+        let nothing = record.fields.extracting(0..<0)
         // Its numbers come from the walk: nothing is read that could fail.
-        try? derivation.derive(document, from: fields.extracting(0..<0), to: fields, into: &entries)
+        if indexState.phase == .complete {
+            try? derivation.derive(document, from: nothing, to: record.fields, into: &entries)
+        }
+        let id = String(repairingUTF8: KeyedDocument.collectionID(ofDocument: path.bytes))
+        for index in declared.all
+        where index.state.phase == .complete && index.database == document.database && index.shape.collectionID == id {
+            declared.derive(index, document, from: nothing, to: record.fields, into: &entries)
+        }
     }
 
     private mutating func visitField(_ key: RawSpan, _ value: RawSpan, _ report: inout StoreCheck.Report) {
@@ -184,7 +212,7 @@ private struct StoreWalk: ~Copyable {
         let collection = key.extracting(1..<parts.collectionByteCount)
         if let position = catalogue.value(of: collection) {
             counts[position].found += 1
-            deriveEntries(key, parts, number: counts[position].number, fields: record.fields)
+            deriveEntries(key, parts, number: counts[position].number, record)
         } else {
             report.note("a document's collection is not in the catalogue: \(StoreWalk.hex(key))")
         }
@@ -223,7 +251,7 @@ private struct StoreWalk: ~Copyable {
     }
 
     func finish(_ report: inout StoreCheck.Report) {
-        if indexState.phase == .complete, entriesDue != report.indexEntries {
+        if entriesDue != report.indexEntries {
             report.note("there are \(report.indexEntries) index entries where the documents have \(entriesDue)")
         }
         for count in counts where count.catalogued != count.found {
@@ -249,6 +277,7 @@ private struct EntryList: IndexEntrySink, ~Copyable {
 
     mutating func put(entry key: RawSpan) { keys.set(key, to: 0) }
     mutating func remove(entry key: RawSpan) {}
+    mutating func put(entry key: RawSpan, documentKey: RawSpan) { keys.set(key, to: 0) }
 }
 
 /// The numbers of fields that were found in the store; a field without one has 0, which no entry has.

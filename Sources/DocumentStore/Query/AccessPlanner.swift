@@ -21,13 +21,18 @@ struct AccessPlanner {
     static func choose<Scanner: DocumentScanner & ~Copyable>(
         _ plan: QueryPlan, _ scanner: inout Scanner
     ) throws(RequestError) -> IndexAccess? {
-        guard plan.points == nil, case .collection(let path) = plan.matcher.scope,
-            let collection = try scanner.indexedCollection(path.byteSpan)
-        else { return nil }
-        let planner = AccessPlanner(
-            plan: plan, collection: collection, disjuncts: Disjunct.all(of: plan.matcher.filter))
+        if plan.points != nil { return nil }
+        let disjuncts = Disjunct.all(of: plan.matcher.filter)
+        guard case .collection(let path) = plan.matcher.scope else { return try group(plan, disjuncts, &scanner) }
+        guard let collection = try scanner.indexedCollection(path.byteSpan) else { return nil }
+        let planner = AccessPlanner(plan: plan, collection: collection, disjuncts: disjuncts)
+        let declared = DeclaredAccess(
+            plan, try scanner.declaredIndexes(), collection: collection.number, disjuncts: disjuncts)
         var access: IndexAccess?
         switch plan.strategy {
+        case .sort(let orders) where declared != nil:
+            access = declared?.ordered(by: orders, bounds: planner.cursorBounds(orders[0].direction))
+            if access == nil { access = try planner.sorted(orders, &scanner) }
         case .stream(let direction):
             access = try plan.isUnordered ? planner.filtered(&scanner) : planner.merge(direction, &scanner)
         case .sort(let orders):
@@ -37,6 +42,29 @@ struct AccessPlanner {
         }
         guard var access else { return nil }
         access.countsOnly = plan.isCount && access.isExact && !collection.mustReadDocuments
+        return access
+    }
+
+    /// A collection group goes through its declared indexes, if these serve.
+    private static func group<Scanner: DocumentScanner & ~Copyable>(
+        _ plan: QueryPlan, _ disjuncts: [Disjunct], _ scanner: inout Scanner
+    ) throws(RequestError) -> IndexAccess? {
+        guard
+            let declared = DeclaredAccess(plan, try scanner.declaredIndexes(), collection: 0, disjuncts: disjuncts)
+        else { return nil }
+        let planner = AccessPlanner(
+            plan: plan, collection: IndexedCollection(number: 0, documentCount: 0), disjuncts: disjuncts)
+        if case .sort(let orders) = plan.strategy {
+            return declared.ordered(by: orders, bounds: planner.cursorBounds(orders[0].direction))
+        }
+        // By name, or in any order: by values alone, or if the order does not matter by a range of one field.
+        let name = Order(field: .documentName)
+        var access = declared.ordered(by: [name], bounds: [])
+        if case .stream = plan.strategy, !plan.isUnordered { return access }
+        if access == nil, let field = FilterRanges.onlyField(of: disjuncts) {
+            access = declared.ordered(by: [Order(field: field), name], bounds: [])
+        }
+        access?.isOrdered = false
         return access
     }
 
@@ -53,7 +81,7 @@ struct AccessPlanner {
             if tests.isEmpty { return nil }
             if tests.count < disjunct.fieldTests.count || !disjunct.nameTests.isEmpty { isExact = false }
             guard let runs = try runs(of: tests, &scanner) else { continue }
-            if runs.contains(where: \.value.isCut) { isExact = false }
+            if runs.contains(where: \.isCut) { isExact = false }
             members.append(runs)
         }
         let part = AccessPart(source: .merge(members), disjuncts: disjuncts)
@@ -61,14 +89,38 @@ struct AccessPlanner {
             parts: members.isEmpty ? [] : [part], direction: direction, isOrdered: true, isExact: isExact)
     }
 
-    /// The runs of entries with the values of the tests; nil if there are none because no document ever had one of the fields.
+    /// What the range of names leaves of the rests of runs, which are ids; nil if nothing.
+    private var namesOfRests: ByteInterval? {
+        guard case .collection(let path) = plan.matcher.scope, plan.names != .all else { return .all }
+        guard let ids = plan.names.ids(in: path) else { return nil }
+        var rests = ByteInterval.all
+        if let lower = ids.lower, let segment = AccessPlanner.segment(of: lower.id) {
+            rests.lower = segment + (lower.isInclusive ? [] : [KeyLayout.afterEverything])
+        }
+        if let upper = ids.upper, let segment = AccessPlanner.segment(of: upper.id) {
+            rests.upper = segment + (upper.isInclusive ? [KeyLayout.afterEverything] : [])
+        }
+        return rests.isEmpty ? nil : rests
+    }
+
+    /// The segment of an id; nil if it is cut.
+    private static func segment(of id: [UInt8]) -> [UInt8]? {
+        var segment = WireWriter(capacity: 64)
+        DocumentKey.appendID(id.byteSpan, into: &segment)
+        return segment.count > KeyLayout.plainBytesMaximum ? nil : Array(segment.copyBytes().dropFirst())
+    }
+
+    /// The runs of entries with the values of the tests; nil if nothing is in them all, because no document ever had one of the
+    /// fields or no name is left.
     private func runs<Scanner: DocumentScanner & ~Copyable>(
         of tests: [FieldTest], _ scanner: inout Scanner
     ) throws(RequestError) -> [ValueRun]? {
+        guard let rests = namesOfRests else { return nil }
         var runs: [ValueRun] = []
         for test in tests {
             guard let use = try use(of: test.path, isOfElements: !test.condition.isOfValue, &scanner) else { return nil }
-            let run = ValueRun(index: use, value: test.points[0], condition: test.description)
+            var run = ValueRun(use, value: test.points[0], condition: test.description)
+            run.rests = rests
             if !runs.contains(run) { runs.append(run) }
         }
         return runs
@@ -214,7 +266,7 @@ struct AccessPlanner {
                     var least = atMost - total
                     for run in runs {
                         let found = try scanner.countEntries(
-                            from: run.prefix, to: run.prefix + [KeyLayout.afterEverything], atMost: least)
+                            from: run.prefix + run.rests.lower, to: run.prefix + run.rests.upper, atMost: least)
                         least = min(least, found)
                     }
                     total += least
@@ -225,7 +277,7 @@ struct AccessPlanner {
     }
 
     /// What the cursors leave of the index of the first order.
-    private func cursorBounds(_ direction: SortDirection) -> [ByteInterval] {
+    fileprivate func cursorBounds(_ direction: SortDirection) -> [ByteInterval] {
         var bounds: [ByteInterval] = []
         if let start = plan.startAt, !start.values.isEmpty {
             bounds.append(bound(at: start, isStart: true, isForward: direction == .ascending))
@@ -244,7 +296,8 @@ struct AccessPlanner {
         let isInclusive = isStart == cursor.before
         let keepsEqual = isInclusive || cursor.values.count > 1 || key.isCut
         var position = isLower == keepsEqual ? key.bytes : key.end
-        if cursor.values.count > 1, !key.isCut, let segment = idSegment(at: cursor.values[1]) {
+        if cursor.values.count > 1, plan.matcher.order.components[1].field.isDocumentName, !key.isCut,
+            let segment = idSegment(at: cursor.values[1]) {
             position = key.bytes + segment + (isLower ? [] : [KeyLayout.afterEverything])
         }
         return isLower
@@ -257,8 +310,15 @@ struct AccessPlanner {
             let position = try? NamePosition(value, database: plan.database),
             case .at(let id) = NameRange.Bound(position: position, isInclusive: true).place(in: collection)
         else { return nil }
-        var segment = WireWriter(capacity: 64)
-        DocumentKey.appendID(id.byteSpan, into: &segment)
-        return segment.count > KeyLayout.plainBytesMaximum ? nil : Array(segment.copyBytes().dropFirst())
+        return AccessPlanner.segment(of: id)
+    }
+}
+
+/// What the conditions of a filter have in common.
+private enum FilterRanges {
+    /// The one field that all conditions of all alternatives are about.
+    static func onlyField(of disjuncts: [Disjunct]) -> FieldPath? {
+        let fields = Set(disjuncts.flatMap { $0.fieldTests.map(\.path) })
+        return fields.count == 1 ? fields.first : nil
     }
 }

@@ -40,6 +40,9 @@ package protocol DocumentScanner: ~Copyable {
     /// What the planner needs to know of a collection; nil if it has no indexes that are complete at this version.
     mutating func indexedCollection(_ collection: RawSpan) throws(RequestError) -> IndexedCollection?
 
+    /// The declared indexes of the database that are complete at this version.
+    mutating func declaredIndexes() throws(RequestError) -> [DeclaredIndex]
+
     /// The number that stands for a field in index keys; nil if no document ever had the field.
     mutating func fieldNumber(of field: FieldPath) throws(RequestError) -> UInt64?
 
@@ -59,6 +62,8 @@ package protocol DocumentScanner: ~Copyable {
 /// A scanner without indexes.
 extension DocumentScanner where Self: ~Copyable {
     package mutating func indexedCollection(_ collection: RawSpan) throws(RequestError) -> IndexedCollection? { nil }
+
+    package mutating func declaredIndexes() throws(RequestError) -> [DeclaredIndex] { [] }
 
     package mutating func fieldNumber(of field: FieldPath) throws(RequestError) -> UInt64? { nil }
 

@@ -18,22 +18,51 @@ struct IndexUse: Sendable, Equatable {
     enum Kind: Sendable, Equatable {
         case values
         case elements
+        /// A declared one; its fields as explain shows them, and whether the ids or paths in its keys are inverted.
+        case declared(properties: String, invertsSuffix: Bool)
     }
 
     let kind: Kind
+    /// The field; of a declared index the first.
     let field: FieldPath
-    /// What the keys of its entries begin with in the collection queried.
+    /// What the keys of its entries begin with in the scope queried.
     let prefix: [UInt8]
+
+    var invertsSuffix: Bool {
+        if case .declared(_, let inverts) = kind { inverts } else { false }
+    }
 }
 
-/// A run of entries that all have one value: they lie in the order of ids.
+/// A run of entries that all begin with the same values. What follows, which is further values and the id, is the entry's *rest*:
+/// entries lie in its order, and those of several runs are merged by it.
 struct ValueRun: Sendable, Equatable {
     let index: IndexUse
-    let value: IndexedKey
+    /// What the keys begin with, and how many bytes of that are values.
+    let prefix: [UInt8]
+    let valueBytes: Int
+    /// The rests that are wanted.
+    var rests = ByteInterval.all
     /// The condition as the plan shows it.
     let condition: String
 
-    var prefix: [UInt8] { index.prefix + value.bytes }
+    /// Other values may have the same bytes.
+    var isCut: Bool { valueBytes >= IndexKey.valueBytesMaximum }
+
+    /// The run of one value of an automatic index.
+    init(_ index: IndexUse, value: IndexedKey, condition: String) {
+        self.index = index
+        prefix = index.prefix + value.bytes
+        valueBytes = value.bytes.count
+        self.condition = condition
+    }
+
+    init(_ index: IndexUse, values: [UInt8], rests: ByteInterval, condition: String) {
+        self.index = index
+        prefix = index.prefix + values
+        valueBytes = values.count
+        self.rests = rests
+        self.condition = condition
+    }
 }
 
 /// A part of an access.
@@ -95,6 +124,7 @@ extension IndexUse {
         case .values:
             let order = direction == .ascending ? "ASC" : "DESC"
             return "(\(field) \(order), __name__ \(order))"
+        case .declared(let properties, _): return properties
         case .elements: return "(\(field) CONTAINS, __name__ \(direction == .ascending ? "ASC" : "DESC"))"
         }
     }
@@ -125,7 +155,7 @@ extension IndexAccess {
     }
 
     private func tree(ofMember runs: [ValueRun], depth: Int) -> [(depth: Int, text: String)] {
-        let lines = runs.map { "index \($0.index.properties(direction)): \($0.condition)" }
+        let lines = runs.map { "index \($0.index.properties(direction))\($0.condition.isEmpty ? "" : ": ")\($0.condition)" }
         if lines.count == 1 { return [(depth, lines[0])] }
         return [(depth, "intersection by name")] + lines.map { (depth + 1, $0) }
     }

@@ -7,8 +7,7 @@ import DocumentModel
 /// An access in the course of being walked.
 package struct IndexWalk: Sendable {
     let access: IndexAccess
-    /// The collection's path.
-    let collection: [UInt8]
+    let scope: QueryScope
     /// The names that can be results.
     let names: NameRange
     /// The orders by which candidates come, if the access is ordered.
@@ -20,12 +19,16 @@ package struct IndexWalk: Sendable {
     var interval = 0
     /// In an interval: the key to go on at, the first one going up, the first one not wanted any more going down.
     var key: [UInt8]?
-    /// In a merge: the id segment met last.
-    var segment: [UInt8]?
+    /// In a merge: the rest of the entry met last.
+    var rest: [UInt8]?
+    /// In an ordered merge: the key of the document met last.
+    var lastDocument: [UInt8] = []
     /// A group of entries whose order is not that of the keys, being given out in the order of their documents.
     var group: Group?
-    /// A merge met an id too long for its key and cannot say what comes next: a scan must go on, behind `segment`.
-    var isHandedOver = false
+    /// A merge met a value or id too long for its key and cannot say what comes next: a sort must go on, behind the document with
+    /// this sort key (empty: from the start).
+    var handedOverAfter: [UInt8]?
+    var isHandedOver: Bool { handedOverAfter != nil }
     /// Whether the transaction knows of the walk.
     var isNoted = false
 
@@ -45,8 +48,8 @@ package struct IndexWalk: Sendable {
     init(_ access: IndexAccess, of plan: QueryPlan) {
         self.access = access
         names = plan.names
-        if case .collection(let path) = plan.matcher.scope { collection = path } else { collection = [] }
-        if case .sort(let orders) = plan.strategy { self.orders = orders } else { orders = [] }
+        scope = plan.matcher.scope
+        orders = plan.sortOrders
     }
 
     var isFinished: Bool { part >= access.parts.count && !isHandedOver }
@@ -65,7 +68,7 @@ package struct IndexWalk: Sendable {
     private mutating func beginPart() {
         interval = 0
         key = nil
-        segment = nil
+        rest = nil
         group = nil
     }
 

@@ -71,6 +71,15 @@ package struct QueryPlan: Sendable {
     /// are looked up instead of scanned for.
     let points: [[UInt8]]?
 
+    /// The orders that tell results apart, the name last unless it comes earlier.
+    var sortOrders: [Order] {
+        switch strategy {
+        case .sort(let orders): orders
+        case .stream(let direction): [Order(field: .documentName, direction: direction)]
+        case .nearest: []
+        }
+    }
+
     /// Whether documents must be compared with the cursors one by one, because `names` does not say it all.
     var comparesCursors: Bool {
         !matcher.cursors.isEverything && (order.directionByNameAlone == nil || order.components.count > 1)

@@ -50,6 +50,8 @@ package struct QueryRun: ~Copyable, Sendable {
     /// Set once the access is chosen, if it is through indexes.
     private var indexWalk: IndexWalk?
     private var isPlanned = false
+    /// The rest of the results is sorted, although they were streamed at first.
+    private var isSorted = false
     private var window: ResultWindow
     private var sorter: QuerySorter
     private var projected = WireWriter()
@@ -108,7 +110,8 @@ package struct QueryRun: ~Copyable, Sendable {
 
     /// Whether results come in the order of the candidates.
     private var isStreamed: Bool {
-        switch plan.strategy {
+        if isSorted { return false }
+        return switch plan.strategy {
         case .stream: true
         case .sort: indexWalk?.access.isOrdered ?? false
         case .nearest: false
@@ -129,21 +132,14 @@ package struct QueryRun: ~Copyable, Sendable {
         }
     }
 
-    /// Lets a scan go on where a merge by names could not.
+    /// Lets a sort go on where a merge could not.
     private mutating func handOver() {
-        guard let handed = indexWalk, handed.isHandedOver, case .stream(let direction) = plan.strategy else { return }
-        var names = plan.names
-        if let segment = handed.segment {
-            var path = WireWriter(capacity: 128)
-            path.append(handed.collection)
-            path.append(byte: RelativePath.slash)
-            DocumentKey.appendID(ofSegment: segment.byteSpan, to: &path)
-            let bound = NameRange.Bound(position: .at(path.copyBytes()), isInclusive: false)
-            if direction == .ascending { names.raise(bound) } else { names.reduce(bound) }
-        }
-        walk = ScopeWalk(plan.matcher.scope, names: names, points: nil, direction: direction)
+        guard let handed = indexWalk, let after = handed.handedOverAfter else { return }
         entriesBefore = handed.entriesScanned
         indexWalk = nil
+        isSorted = true
+        sorter = QuerySorter(plan, orders: plan.sortOrders, after: after.isEmpty ? nil : after)
+        walk = ScopeWalk(plan.matcher.scope, names: plan.names, points: nil, direction: .ascending)
     }
 
     private var isWalkFinished: Bool { indexWalk?.isFinished ?? walk.isFinished }
@@ -176,6 +172,7 @@ package struct QueryRun: ~Copyable, Sendable {
             return budget > 0 ? .more : .stop
         }
         handOver()
+        if isSorted { return .paused }
         if isWalkFinished { window.close() }
         return window.isClosed ? .finished : .paused
     }

@@ -29,15 +29,19 @@ struct QuerySorter: ~Copyable, Sendable {
     private var key = WireWriter()
     private var payload = WireWriter()
 
-    init(_ plan: QueryPlan) {
+    /// - Parameters:
+    ///   - orders: what to sort by, if not what the plan says.
+    ///   - after: the sort key behind which results are wanted.
+    init(_ plan: QueryPlan, orders: [Order]? = nil, after: [UInt8]? = nil) {
+        self.after = after
         matcher = plan.matcher
         selection = plan.selection
         comparesCursors = plan.comparesCursors
         bytesMax = plan.options.sortBufferBytes
         switch plan.strategy {
-        case .stream: (orders, nearest) = ([], nil)
-        case .sort(let orders): (self.orders, nearest) = (orders, nil)
-        case .nearest(let search): (orders, nearest) = ([], search)
+        case .stream: (self.orders, nearest) = (orders ?? [], nil)
+        case .sort(let planned): (self.orders, nearest) = (orders ?? planned, nil)
+        case .nearest(let search): (self.orders, nearest) = ([], search)
         }
         rows = SortedRows(rowsMax: 1, bytesMax: 0)
     }

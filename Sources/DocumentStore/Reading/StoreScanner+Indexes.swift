@@ -26,6 +26,13 @@ extension StoreScanner {
         }
     }
 
+    package mutating func declaredIndexes() throws(RequestError) -> [DeclaredIndex] {
+        guard let database = point.databaseNumber else { return [] }
+        return reader.store.indexState.declared.filter {
+            $0.database == database && $0.state.isComplete(at: point.version)
+        }
+    }
+
     package mutating func fieldNumber(of field: FieldPath) throws(RequestError) -> UInt64? {
         guard let database = point.databaseNumber else { return nil }
         var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
@@ -66,7 +73,7 @@ extension StoreScanner {
         _ body: (_ path: RawSpan, borrowing CandidateDocument) throws(RequestError) -> ScanControl
     ) throws(RequestError) {
         guard let database = point.databaseNumber else { return }
-        var documents = DocumentLookup(walk.collection, database: database)
+        var documents = DocumentLookup(walk.scope, database: database)
         if !walk.isNoted {
             walk.isNoted = true
             try note(documents.everything(matching: filter, at: point.version))
@@ -152,7 +159,7 @@ extension StoreScanner {
                     return .more
                 }
                 walk.entriesScanned += 1
-                if try documents.visit(segment, &walk, snapshot, body) == .stop {
+                if try documents.visit(segment, [], &walk, snapshot, body) == .stop {
                     walk.key = [UInt8](copying: cursor.key) + (isForward ? [0] : [])
                     return .stop
                 }
@@ -184,7 +191,7 @@ extension StoreScanner {
             let isLast = rows.cut == nil
             for row in rows.takeSorted() {
                 walk.group?.after = row.key
-                if try documents.visit(row.payload.byteSpan, &walk, snapshot, body) == .stop { return .stop }
+                if try documents.visit(row.payload.byteSpan, [], &walk, snapshot, body) == .stop { return .stop }
             }
             if isLast {
                 walk.key = walk.access.direction == .ascending ? group.upper : group.lower
@@ -209,7 +216,7 @@ extension StoreScanner {
                 guard let place = IndexKey.idSegment(of: cursor.key) else { throw RequestError.damagedEntry }
                 let segment = cursor.key.extracting(place)
                 walk.entriesScanned += 1
-                _ = try documents.visit(segment, &walk, snapshot) { (path, document) throws(RequestError) in
+                _ = try documents.visit(segment, [], &walk, snapshot) { (path, document) throws(RequestError) in
                     key.reset(keeping: 1 << 16)
                     guard SortKey.append(path: path, fields: document.fields, order: orders, into: &key) else {
                         return .more
@@ -239,18 +246,33 @@ extension StoreScanner {
         _ snapshot: borrowing EngineSnapshot,
         _ body: (_ path: RawSpan, borrowing CandidateDocument) throws(RequestError) -> ScanControl
     ) throws(RequestError) -> ScanControl {
-        var union = SegmentUnion(members, direction: walk.access.direction, after: walk.segment)
+        var union = RestUnion(members, direction: walk.access.direction, after: walk.rest)
         do throws(StorageError) { try union.prepare(snapshot, &walk.entriesScanned) } catch { throw RequestError(error) }
-        while let segment = union.current {
-            if walk.access.isOrdered, !walk.access.countsOnly, IndexKey.isCut(idSegment: segment.byteSpan) {
-                walk.isHandedOver = true
+        guard let run = members.first?.first else { return .more }
+        while let entry = union.current {
+            guard let place = IndexKey.idSegment(of: entry.rest.byteSpan, from: 0) else { throw .damagedEntry }
+            let segment = run.index.segment(in: entry.rest, place)
+            if walk.access.isOrdered, !walk.access.countsOnly,
+                IndexKey.isCut(idSegment: segment.byteSpan)
+                    || place.lowerBound > 0 && run.valueBytes + place.lowerBound >= IndexKey.valueBytesMaximum
+            {
+                walk.handedOverAfter = try documents.sortKey(of: walk.lastDocument, walk.orders, snapshot) ?? []
                 return .more
             }
-            walk.segment = segment
-            if try documents.visit(segment.byteSpan, &walk, snapshot, body) == .stop { return .stop }
+            walk.rest = entry.rest
+            let control = try documents.visit(segment.byteSpan, entry.documentKey, &walk, snapshot, body)
+            if walk.access.isOrdered { walk.lastDocument = documents.currentKey }
+            if control == .stop { return .stop }
             do throws(StorageError) { try union.advance(snapshot, &walk.entriesScanned) } catch { throw RequestError(error) }
         }
         return .more
+    }
+}
+
+extension IndexUse {
+    /// The id segment or path of an entry, as it stands in document keys.
+    fileprivate func segment(in rest: [UInt8], _ place: Range<Int>) -> [UInt8] {
+        invertsSuffix ? rest[place].map { ~$0 } : Array(rest[place])
     }
 }
 
@@ -276,35 +298,51 @@ enum IndexGroup {
     static func upper(_ lower: [UInt8]) -> [UInt8] { DocumentKey.endOfGroup(lower) }
 }
 
-/// Reads the documents of one collection by their id segments.
+/// Reads the documents of a scope by what index entries say of them: id segments in a collection, paths in a group.
 private struct DocumentLookup: ~Copyable {
     private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
     private var path = WireWriter(capacity: 128)
-    /// Bytes of the collection's prefix in the key, with the document marker, and of its path with the slash.
+    private let scope: QueryScope
+    private let database: UInt32
+    /// Bytes of the collection's prefix in the key, with the document marker; in a group those before a path.
     private let prefixByteCount: Int
-    private let pathByteCount: Int
 
-    init(_ collection: [UInt8], database: UInt32) {
-        DocumentKey.writeCollection(collection.byteSpan, database: database, into: &key)
-        key.append(byte: KeyLayout.documentMarker)
+    init(_ scope: QueryScope, database: UInt32) {
+        self.scope = scope
+        self.database = database
+        if case .collection(let collection) = scope {
+            DocumentKey.writeCollection(collection.byteSpan, database: database, into: &key)
+            key.append(byte: KeyLayout.documentMarker)
+        } else {
+            DocumentKey.writeSubtree([UInt8]().byteSpan, database: database, into: &key)
+        }
         prefixByteCount = key.count
-        path.append(collection)
-        path.append(byte: RelativePath.slash)
-        pathByteCount = path.count
     }
 
-    /// The range of all documents of the collection, as a transaction remembers it.
+    /// The key of the document looked up last.
+    var currentKey: [UInt8] { key.copyBytes() }
+
+    /// The range of all documents of the scope, as a transaction remembers it.
     mutating func everything(matching filter: DocumentFilter?, at version: CommitVersion) -> ReadRange {
         key.truncate(to: prefixByteCount)
         let lower = key.copyBytes()
-        var upper = lower
-        upper[prefixByteCount - 1] += 1
-        return ReadRange(lower: lower, upper: upper, collectionID: nil, matches: filter, version: version)
+        guard case .descendants(_, let collectionID) = scope else {
+            var upper = lower
+            upper[prefixByteCount - 1] += 1
+            return ReadRange(lower: lower, upper: upper, collectionID: nil, matches: filter, version: version)
+        }
+        return ReadRange(
+            lower: lower, upper: lower + [KeyLayout.afterEverything], collectionID: collectionID, matches: filter,
+            version: version)
     }
 
     /// Reads one document and lends it, if it can be a result of this part of the walk.
+    ///
+    /// - Parameters:
+    ///   - segment: the id segment, or in a group the segments of the path.
+    ///   - documentKey: the document's key, where the path was cut.
     mutating func visit(
-        _ segment: RawSpan, _ walk: inout IndexWalk, _ snapshot: borrowing EngineSnapshot,
+        _ segment: RawSpan, _ documentKey: [UInt8], _ walk: inout IndexWalk, _ snapshot: borrowing EngineSnapshot,
         _ body: (_ path: RawSpan, borrowing CandidateDocument) throws(RequestError) -> ScanControl
     ) throws(RequestError) -> ScanControl {
         if walk.access.countsOnly {
@@ -314,34 +352,57 @@ private struct DocumentLookup: ~Copyable {
                 CandidateDocument(documentID: nothing, createMicroseconds: 0, updateMicroseconds: 0, fields: nothing))
         }
         key.truncate(to: prefixByteCount)
-        key.append(segment)
-        path.truncate(to: pathByteCount)
+        if !documentKey.isEmpty {
+            key.reset()
+            key.append(documentKey)
+        } else if case .collection = scope {
+            key.append(segment)
+        } else {
+            guard let last = KeySegment.last(of: segment) else { throw .damagedEntry }
+            key.append(segment.extracting(0..<last))
+            key.append(byte: KeyLayout.documentMarker)
+            key.append(segment.extracting(last..<segment.byteCount))
+        }
         walk.documentsRead += 1
-        return try DocumentLookup.visit(
-            key, &path, pathByteCount, prefixByteCount, walk, snapshot, body)
+        return try DocumentLookup.visit(key, &path, walk, snapshot, body)
     }
 
     private static func visit(
-        _ key: borrowing WireWriter, _ path: inout WireWriter, _ pathByteCount: Int, _ prefixByteCount: Int,
-        _ walk: borrowing IndexWalk, _ snapshot: borrowing EngineSnapshot,
+        _ key: borrowing WireWriter, _ path: inout WireWriter, _ walk: borrowing IndexWalk,
+        _ snapshot: borrowing EngineSnapshot,
         _ body: (_ path: RawSpan, borrowing CandidateDocument) throws(RequestError) -> ScanControl
     ) throws(RequestError) -> ScanControl {
         let stored: StoredValue?
         do throws(StorageError) { stored = try snapshot.value(forKey: key.bytes) } catch { throw RequestError(error) }
-        guard let stored,
-            let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds)
+        guard let stored, let parts = DocumentKey.parts(of: key.bytes),
+            let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds),
+            KeyedDocument.writePath(key: key.bytes, parts: parts, record: record, into: &path)
         else { throw .strayEntry }
-        if record.path.byteCount > 0 {
-            path.reset()
-            path.append(record.path)
-        } else {
-            DocumentKey.appendID(of: key.bytes, collectionByteCount: prefixByteCount - 1, to: &path)
-        }
         if walk.names != .all, !walk.names.contains(path: path.bytes) { return .more }
         if !walk.isDue(path: path.bytes, fields: record.fields) { return .more }
         let document = CandidateDocument(
-            documentID: path.bytes.extracting(pathByteCount..<path.count), createMicroseconds: record.createMicroseconds,
+            documentID: RelativePath.lastSegment(path.bytes), createMicroseconds: record.createMicroseconds,
             updateMicroseconds: record.updateMicroseconds, fields: record.fields)
         return try body(path.bytes, document)
+    }
+
+    /// The sort key of a document given by its key; nil if there is none.
+    mutating func sortKey(
+        of document: [UInt8], _ orders: [Order], _ snapshot: borrowing EngineSnapshot
+    ) throws(RequestError) -> [UInt8]? {
+        if document.isEmpty { return nil }
+        let stored: StoredValue?
+        do throws(StorageError) {
+            stored = try snapshot.value(forKey: document.byteSpan)
+        } catch {
+            throw RequestError(error)
+        }
+        guard let stored, let parts = DocumentKey.parts(of: document.byteSpan),
+            let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds),
+            KeyedDocument.writePath(key: document.byteSpan, parts: parts, record: record, into: &path)
+        else { throw .strayEntry }
+        var sortKey = WireWriter(capacity: 128)
+        guard SortKey.append(path: path.bytes, fields: record.fields, order: orders, into: &sortKey) else { return nil }
+        return sortKey.copyBytes()
     }
 }

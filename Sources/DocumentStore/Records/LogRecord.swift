@@ -12,6 +12,11 @@
 //
 //     | kind, 1 | from length | from | to length | to | state |
 //
+// A record of kind 4 is about declared indexes: the keys that a step of the first one went over, none if there was no step, and
+// definitions as they are afterwards.
+//
+//     | kind, 1 | from length | from | to length | to | key length | key | dropped?, 1 | value length | value | ...
+//
 // Lengths and numbers are varints; times and the session are fixed-size, little-endian. Documents are logged once and
 // whole; headers, catalogue counts and remembered results follow from them. Whether a document was there before is logged
 // too, so that replay need not look.
@@ -26,6 +31,8 @@ enum LogRecord {
     static let clockKind: UInt8 = 2
     /// A step in the making of indexes.
     static let indexKind: UInt8 = 3
+    /// Definitions of declared indexes, and a step in the making of one.
+    static let definitionKind: UInt8 = 4
 
     /// What an item says.
     enum ItemKind: UInt8 {
@@ -140,6 +147,64 @@ struct IndexStepRecord: ~Escapable {
     }
 }
 
+/// A record of kind 4, in place.
+struct DefinitionRecord: ~Escapable {
+    let from: RawSpan
+    let to: RawSpan
+    private var reader: WireReader
+
+    /// Reads a record whose kind is `definitionKind`.
+    @_lifetime(copy record)
+    init(_ record: RawSpan) throws(LogRecord.Malformed) {
+        reader = WireReader(record)
+        reader.position = 1
+        do throws(InvalidDocument) {
+            from = try reader.lengthDelimited()
+            to = try reader.lengthDelimited()
+        } catch {
+            throw LogRecord.Malformed(offset: error.offset)
+        }
+    }
+
+    /// The next definition, or nil at the end: an index, and whether it is dropped.
+    @_lifetime(self: copy self)
+    mutating func next() throws(LogRecord.Malformed) -> (index: DeclaredIndex, isDropped: Bool)? {
+        if reader.isAtEnd { return nil }
+        do throws(InvalidDocument) {
+            let key = try reader.lengthDelimited()
+            let isDropped = try reader.varint() == 1
+            let value = try reader.lengthDelimited()
+            guard let index = DeclaredIndex(key: key, value: value) else {
+                throw InvalidDocument(.truncated, offset: reader.position)
+            }
+            return (index, isDropped)
+        } catch {
+            throw LogRecord.Malformed(offset: error.offset)
+        }
+    }
+
+    static func write(
+        from: [UInt8], to: [UInt8], _ definitions: [(index: DeclaredIndex, isDropped: Bool)], into writer: inout WireWriter
+    ) {
+        var part = WireWriter(capacity: 128)
+        writer.reset()
+        writer.append(byte: LogRecord.definitionKind)
+        writer.appendVarint(UInt64(from.count))
+        writer.append(from)
+        writer.appendVarint(UInt64(to.count))
+        writer.append(to)
+        for (index, isDropped) in definitions {
+            index.writeKey(into: &part)
+            writer.appendVarint(UInt64(part.count))
+            writer.append(part.bytes)
+            writer.append(byte: isDropped ? 1 : 0)
+            index.writeValue(into: &part)
+            writer.appendVarint(UInt64(part.count))
+            writer.append(part.bytes)
+        }
+    }
+}
+
 /// One item of a record, in place.
 struct LogItem: ~Escapable {
     let kind: LogRecord.ItemKind
@@ -180,7 +245,7 @@ struct LogRecordReader: ~Escapable {
             guard record.byteCount > 0 else { throw InvalidDocument(.truncated, offset: 0) }
             kind = record[byteAt: 0]
             reader.position = 1
-            if kind == LogRecord.clockKind || kind == LogRecord.indexKind {
+            if kind == LogRecord.clockKind || kind == LogRecord.indexKind || kind == LogRecord.definitionKind {
                 database = 0
                 newDatabaseName = record.extracting(0..<0)
                 return

@@ -131,7 +131,7 @@ struct WaitingRoom: ~Copyable {
             if blockers.isEmpty { return false }
             park(request, read.ticket, writes: [], blockers, nowMilliseconds)
             return true
-        case .begin, .release: return false
+        case .begin, .release, .declare: return false
         }
     }
 

@@ -2,20 +2,25 @@
 //
 // `DIR/control.sock` takes one line and answers one line:
 //
-//     backup /absolute/path\n   ->   ok\n   or   error TEXT\n
+//     backup /absolute/path\n          ->   ok\n   or   error TEXT\n
+//     indexes DATABASE SHAPE ...\n     ->   ok\n   or   error TEXT\n            the declared indexes that are wanted
+//     list-indexes DATABASE\n          ->   ok STATE SHAPE ...\n
+//
+// A shape is written as hexadecimal digits.
 //
 // Whoever may open the socket may ask: the directory's permissions decide, as they do about the data itself.
 
+package import DocumentModel
+package import DocumentStore
 internal import Glibc
-internal import DocumentStore
 internal import Synchronization
 
 /// The server's side. A thread of its own waits for connections and serves them one after the other.
 final class ControlSocket: Sendable {
     private let descriptor: Int32
     private let path: String
-    private let store: DocumentStore
-    private let log: Log
+    fileprivate let store: DocumentStore
+    fileprivate let log: Log
 
     private init(descriptor: Int32, path: String, store: DocumentStore, log: Log) {
         self.descriptor = descriptor
@@ -83,6 +88,9 @@ final class ControlSocket: Sendable {
     }
 
     private func answer(_ line: String) -> String {
+        let words = line.split(separator: " ").map(String.init)
+        if words.count >= 2, words[0] == "indexes" { return declare(words) }
+        if words.count == 2, words[0] == "list-indexes" { return list(words[1]) }
         guard line.hasPrefix("backup /") else { return "error unknown request" }
         let target = String(line.dropFirst("backup ".count))
         do {
@@ -93,6 +101,66 @@ final class ControlSocket: Sendable {
             log(.error, "backup_failed", ["directory": target, "message": "\(error)"])
             return "error " + "\(error)".split(separator: "\n").joined(separator: " ")
         }
+    }
+}
+
+extension ControlSocket {
+    private func declare(_ words: [String]) -> String {
+        let shapes = words.dropFirst(2).map(IndexShape.init(hexadecimal:))
+        guard let database = try? DatabaseName(words[1]), !shapes.contains(nil) else { return "error malformed request" }
+        let outcome = Mutex<Result<Void, RequestError>?>(nil)
+        let done = DoneSignal()
+        store.declareIndexes(shapes.compactMap { $0 }, in: database) { result in
+            outcome.withLock { $0 = result }
+            done.signal()
+        }
+        done.wait()
+        switch outcome.withLock({ $0 }) {
+        case .success, nil:
+            log(.info, "indexes_declared", ["database": "\(database)", "count": "\(shapes.count)"])
+            return "ok"
+        case .failure(let error): return "error \(error.message)"
+        }
+    }
+
+    private func list(_ name: String) -> String {
+        guard let database = try? DatabaseName(name) else { return "error malformed request" }
+        return "ok" + store.declaredIndexes(in: database).map { " \($0.state) \($0.shape.hexadecimal)" }.joined()
+    }
+}
+
+/// Waits for something that happens once on another thread.
+private final class DoneSignal: @unchecked Sendable {  // The semaphore is made for this.
+    private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+    init() { sem_init(semaphore, 0, 0) }
+
+    deinit {
+        sem_destroy(semaphore)
+        semaphore.deallocate()
+    }
+
+    func signal() { sem_post(semaphore) }
+
+    func wait() { while sem_wait(semaphore) != 0 {} }
+}
+
+extension IndexShape {
+    fileprivate var hexadecimal: String {
+        var writer = WireWriter(capacity: 64)
+        append(to: &writer)
+        return writer.copyBytes().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    fileprivate init?(hexadecimal text: String) {
+        let digits = Array(text.utf8)
+        guard digits.count % 2 == 0 else { return nil }
+        var bytes: [UInt8] = []
+        for index in stride(from: 0, to: digits.count, by: 2) {
+            guard let byte = UInt8(String(decoding: digits[index...index + 1], as: UTF8.self), radix: 16) else { return nil }
+            bytes.append(byte)
+        }
+        self.init(bytes.span.bytes)
     }
 }
 
@@ -118,13 +186,36 @@ package enum ControlClient {
 
     /// Has the server that runs on `directory` write a backup to `target`, an absolute path.
     package static func backup(directory: String, to target: String) throws(Failure) {
+        _ = try ask("backup \(target)", directory: directory)
+    }
+
+    /// Has the server make the declared indexes of a database those of these shapes.
+    package static func declareIndexes(
+        _ shapes: [IndexShape], in database: DatabaseName, directory: String
+    ) throws(Failure) {
+        let words = shapes.map { " " + $0.hexadecimal }.joined()
+        _ = try ask("indexes \(database)\(words)", directory: directory)
+    }
+
+    /// The declared indexes of a database, a line each: the state, a tab, and the entry of firestore.indexes.json.
+    package static func listIndexes(of database: DatabaseName, directory: String) throws(Failure) -> [String] {
+        let words = try ask("list-indexes \(database)", directory: directory).split(separator: " ").map(String.init)
+        return stride(from: 0, to: words.count - 1, by: 2).map { index in
+            "\(words[index])\t\(IndexShape(hexadecimal: words[index + 1])?.json ?? "?")"
+        }
+    }
+
+    /// Asks one question; returns what follows `ok`.
+    private static func ask(_ question: String, directory: String) throws(Failure) -> String {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { throw .noServer }
         defer { close(descriptor) }
         guard ControlAddress.with(directory: directory, { connect(descriptor, $0, $1) }) == 0 else { throw .noServer }
-        LineIO.write("backup \(target)\n", to: descriptor)
+        LineIO.write(question + "\n", to: descriptor)
         guard let line = LineIO.readLine(descriptor) else { throw .noAnswer }
-        if line != "ok" { throw .refused(String(line.drop { $0 != " " }.dropFirst())) }
+        let rest = String(line.drop { $0 != " " }.dropFirst())
+        guard line == "ok" || line.hasPrefix("ok ") else { throw .refused(rest) }
+        return rest
     }
 }
 
@@ -156,11 +247,11 @@ private enum ControlAddress {
 
 /// Lines over a blocking descriptor.
 private enum LineIO {
-    /// The first line, without its newline, of at most 8 KiB; nil when there is none.
+    /// The first line, without its newline, of at most 1 MiB; nil when there is none.
     static func readLine(_ descriptor: Int32) -> String? {
         var line: [UInt8] = []
         var byte: UInt8 = 0
-        while line.count < 8_192, read(descriptor, &byte, 1) == 1 {
+        while line.count < 1 << 20, read(descriptor, &byte, 1) == 1 {
             if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
             line.append(byte)
         }

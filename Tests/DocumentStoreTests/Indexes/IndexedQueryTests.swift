@@ -18,6 +18,8 @@ struct IndexedModel {
         harness = try StoreHarness(database: "d", configure: configure)
     }
 
+    init(_ harness: StoreHarness) { self.harness = harness }
+
     /// Makes the store hold these documents and no others, in commits of several writes.
     mutating func replace(with next: [TestDocument], random: inout RandomQueries) async throws {
         var writes: [StepWrite] = []

@@ -89,19 +89,20 @@ final class StoreHarness: Sendable {
     func reopened() throws -> StoreHarness {
         store.close()
         let configuration = configuration
-        return try StoreHarness(in: directory, clock: clock) { $0 = configuration }
+        return try StoreHarness(in: directory, clock: clock, database: database.database) { $0 = configuration }
     }
 
     /// Opens a copy of the directory as it is now: what a crash at this moment would leave. To be called while nothing is
     /// being committed.
-    func crashed() throws -> StoreHarness {
+    func crashed(configure: (inout StoreConfiguration) -> Void = { _ in }) throws -> StoreHarness {
         let copy = TemporaryDirectory("hearth-crash")
         try FileManager.default.copyItem(atPath: configuration.directory, toPath: copy.path(of: "data"))
         let configuration = configuration
-        return try StoreHarness(in: copy, clock: clock) {
+        return try StoreHarness(in: copy, clock: clock, database: database.database) {
             let place = $0.directory
             $0 = configuration
             $0.directory = place
+            configure(&$0)
         }
     }
 

@@ -1,0 +1,187 @@
+// `hearth indexes`: the indexes that a database is to have beside the automatic ones.
+
+import DocumentModel
+import DocumentStore
+import Foundation
+import Gateway
+
+/// Applies a `firestore.indexes.json`, or lists what is there.
+enum IndexesCommand: Subcommand {
+    static let name = "indexes"
+    static let summary = "Applies a firestore.indexes.json to a database, or lists its indexes."
+    static let words = ["ACTION", "[FILE...]"]
+
+    static let discussion = """
+        ACTION is apply or list. apply makes the database's declared indexes those of FILE, in
+        Firebase's format: new ones are built in the background while the server goes on, those
+        no longer named are dropped. list prints each with its state: BUILDING, READY, DROPPING.
+
+        Single fields are indexed without being declared, but in a collection group: that takes
+        a field override with the scope COLLECTION_GROUP. No query needs an index; hearth query
+        --explain names the one that would make it cheaper.
+
+        If no server runs on the directory, apply builds the indexes itself before it ends.
+
+        Examples:
+
+          hearth indexes apply firestore.indexes.json --data /var/lib/hearth
+          hearth indexes list --data /var/lib/hearth
+        """
+
+    static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory.")
+    static let flagGroups = [
+        FlagGroup(heading: "Flags", flags: [data, ReadingFlags.project, ReadingFlags.database])
+    ]
+
+    static func run(_ arguments: ParsedArguments) async throws {
+        let database = try ReadingFlags.database(arguments)
+        let files = arguments.words.dropFirst()
+        switch (arguments.words[0], files.count) {
+        case ("apply", 1):
+            guard let text = FileManager.default.contents(atPath: files[1]) else {
+                throw CommandFailure("\(files[1]) cannot be read")
+            }
+            let file = try IndexFile(json: text)
+            for note in file.notes { CommandRouter.complain(note) }
+            try await apply(file.shapes, database, arguments[data])
+        case ("list", 0):
+            for line in try list(database, arguments[data]) { print(line) }
+        default: throw UsageError(message: "write hearth indexes apply FILE, or hearth indexes list")
+        }
+    }
+
+    private static func apply(_ shapes: [IndexShape], _ database: DatabaseName, _ directory: String) async throws {
+        if try applyByServer(shapes, database, directory) {
+            return print("\(shapes.count) indexes applied; new ones are being built")
+        }
+        let store = try DocumentStore.open(StoreConfiguration(directory: directory))
+        defer { store.close() }
+        let result: Result<Void, RequestError> = await withCheckedContinuation { continuation in
+            store.declareIndexes(shapes, in: database) { continuation.resume(returning: $0) }
+        }
+        try result.get()
+        while store.declaredIndexes(in: database).contains(where: { $0.state != "READY" }) {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        print("\(shapes.count) indexes applied and built")
+    }
+
+    /// Has the server that runs on the directory apply the shapes; false if there is none.
+    private static func applyByServer(
+        _ shapes: [IndexShape], _ database: DatabaseName, _ directory: String
+    ) throws -> Bool {
+        do throws(ControlClient.Failure) {
+            try ControlClient.declareIndexes(shapes, in: database, directory: directory)
+            return true
+        } catch {
+            guard case .noServer = error else { throw error }
+            return false
+        }
+    }
+
+    private static func list(_ database: DatabaseName, _ directory: String) throws -> [String] {
+        do throws(ControlClient.Failure) {
+            return try ControlClient.listIndexes(of: database, directory: directory)
+        } catch {
+            guard case .noServer = error else { throw error }
+        }
+        let store = try DocumentStore.open(StoreConfiguration(directory: directory))
+        defer { store.close() }
+        return store.declaredIndexes(in: database).map { "\($0.state)\t\($0.shape.json)" }
+    }
+}
+
+/// A `firestore.indexes.json`, read.
+struct IndexFile {
+    private(set) var shapes: [IndexShape] = []
+    /// What the file asks for that is not needed or not possible here.
+    private(set) var notes: [String] = []
+
+    private struct Contents: Decodable {
+        struct Index: Decodable {
+            var collectionGroup: String
+            var queryScope: String?
+            var fields: [Field]
+        }
+        struct Field: Decodable {
+            var fieldPath: String
+            var order: String?
+            var arrayConfig: String?
+        }
+        struct Override: Decodable {
+            struct Index: Decodable {
+                var queryScope: String?
+                var order: String?
+                var arrayConfig: String?
+            }
+            var collectionGroup: String
+            var fieldPath: String
+            var indexes: [Index]?
+            var ttl: Bool?
+        }
+        var indexes: [Index]?
+        var fieldOverrides: [Override]?
+    }
+
+    init(json: Data) throws {
+        let contents: Contents
+        do {
+            contents = try JSONDecoder().decode(Contents.self, from: json)
+        } catch {
+            throw CommandFailure("this is no firestore.indexes.json: \(error)")
+        }
+        for index in contents.indexes ?? [] { try add(index) }
+        for override in contents.fieldOverrides ?? [] { try add(override) }
+    }
+
+    private mutating func add(_ index: Contents.Index) throws {
+        var parts: [IndexShape.Part] = []
+        for field in index.fields {
+            guard let kind = Self.kind(field.order, field.arrayConfig) else {
+                notes.append("the index on \(field.fieldPath) of \(index.collectionGroup) is not needed: vector searches are exact")
+                return
+            }
+            if field.fieldPath == "__name__" {
+                guard (parts.last?.kind == .descending) == (kind == .descending) else {
+                    notes.append("an index of \(index.collectionGroup) is left out: __name__ goes the way of the field before it")
+                    return
+                }
+                continue
+            }
+            parts.append(IndexShape.Part(field: try DocumentModel.FieldPath(field.fieldPath), kind: kind))
+        }
+        if parts.isEmpty { return }
+        append(
+            IndexShape(
+                collectionID: index.collectionGroup, isGroup: index.queryScope == "COLLECTION_GROUP", parts: parts))
+    }
+
+    private mutating func add(_ override: Contents.Override) throws {
+        if override.ttl == true { notes.append("\(override.collectionGroup).\(override.fieldPath): ttl is not supported yet") }
+        if override.indexes?.isEmpty == true {
+            notes.append("\(override.collectionGroup).\(override.fieldPath): exemptions are not supported yet; the field stays indexed")
+        }
+        for index in override.indexes ?? [] where index.queryScope == "COLLECTION_GROUP" {
+            guard let kind = Self.kind(index.order, index.arrayConfig) else { continue }
+            // One entry serves both directions.
+            let field = try DocumentModel.FieldPath(override.fieldPath)
+            append(
+                IndexShape(
+                    collectionID: override.collectionGroup, isGroup: true,
+                    parts: [IndexShape.Part(field: field, kind: kind == .descending ? .ascending : kind)]))
+        }
+    }
+
+    private mutating func append(_ shape: IndexShape) {
+        if !shapes.contains(shape) { shapes.append(shape) }
+    }
+
+    private static func kind(_ order: String?, _ arrayConfig: String?) -> IndexShape.Part.Kind? {
+        switch (order, arrayConfig) {
+        case ("ASCENDING", nil): .ascending
+        case ("DESCENDING", nil): .descending
+        case (nil, "CONTAINS"): .contains
+        default: nil
+        }
+    }
+}
