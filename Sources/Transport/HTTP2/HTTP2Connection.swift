@@ -128,7 +128,10 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     private func transfer() {
         while session.wantsToSend, !channel.isCongested, !channel.isClosing {
             var output = channel.takeOutput()
-            let hasMore = session.send(into: &output, upTo: Channel.flushBytes)
+            // Counted from what waits there already: while a write is under way nothing is flushed, and output gathers until the
+            // channel is congested.
+            let limit = output.count + Channel.flushBytes
+            let hasMore = session.send(into: &output, upTo: limit)
             channel.returnOutput(output)
             guard hasMore else { return }
             channel.flush()
