@@ -6,6 +6,7 @@
 //   - each value exactly one type, zeros included; unknown fields dropped; varints of minimal length;
 //   - timestamps floored to microseconds, their zero fields left out, seconds before nanoseconds;
 //   - geo points with plus-zero coordinates left out, latitude before longitude;
+//   - the infinities and NaN of a BSON decimal as "Infinity", "-Infinity", "NaN";
 //   - every NaN as 0x7ff8000000000000. Minus zero, and whether a number is an integer or a double, are kept.
 
 package enum DocumentCanonicalizer {
@@ -58,6 +59,12 @@ package enum DocumentCanonicalizer {
             try writer.withLengthPrefix(field: field) { (writer) throws(InvalidDocument) in
                 writer.appendField(1, bytes: key)
                 try writer.withLengthPrefix(field: 2) { (writer) throws(InvalidDocument) in
+                    let isDecimal = field == 1 && key.equalsUTF8(SentinelKind.decimal128.key)
+                    if isDecimal, case .string(let text)? = try? Value(wire: bytes.extracting(entry.value)),
+                        let spelling = SentinelKind.canonicalDecimal(text)
+                    {
+                        return writer.appendField(17, string: spelling)
+                    }
                     try value(bytes.extracting(entry.value), into: &writer, depth: depth)
                 }
             }

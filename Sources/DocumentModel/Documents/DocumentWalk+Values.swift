@@ -260,6 +260,37 @@ extension DocumentWalk {
         try vectorElements(array.from, array.end)
     }
 
+    /// A map with the key of a sentinel map: that entry and nothing else.
+    @inline(never)
+    @_lifetime(self: copy self)
+    mutating func sentinel(_ kind: SentinelKind, _ from: Int, _ end: Int, depth: Int) throws(WalkFailure) {
+        var at = from
+        var isFirst = true
+        while at < end {
+            if byte(at) != DocumentTag.mapEntry {
+                at = try unknownField(at, end, entryTag: DocumentTag.mapEntry)
+                continue
+            }
+            at &+= 1
+            let entryEnd = try length(&at, end)
+            let entry = try entry(at, entryEnd)
+            at = entryEnd
+            guard isFirst, span(entry.key, entry.keyEnd).equalsUTF8(kind.key) else {
+                throw WalkFailure(.invalidSentinel, entry.key)
+            }
+            isFirst = false
+            size &+= entry.keyEnd &- entry.key &+ 1
+            try value(entry.value, entry.valueEnd, depth: depth, inArray: false)
+            guard let content = try? Value(wire: span(entry.value, entry.valueEnd)) else {
+                throw WalkFailure(.invalidSentinel, entry.value)
+            }
+            if let problem = kind.problem(with: content) { throw WalkFailure(problem, entry.value) }
+            if kind == .decimal128, case .string(let text) = content, SentinelKind.canonicalDecimal(text) != text {
+                isCanonical = false
+            }
+        }
+    }
+
     /// The elements of a vector: doubles only, at most `Limits.vectorDimension` of them.
     @_lifetime(self: copy self)
     private mutating func vectorElements(_ from: Int, _ end: Int) throws(WalkFailure) {

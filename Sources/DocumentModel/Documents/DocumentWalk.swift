@@ -168,11 +168,13 @@ struct DocumentWalk: ~Escapable {
             previousKey = entry.key
             previousEnd = entry.keyEnd
             if byte(entry.key) == UInt8(ascii: "_"), ResourceID.isReserved(span(entry.key, entry.keyEnd)) {
-                guard entryTag == DocumentTag.mapEntry, span(entry.key, entry.keyEnd).equalsUTF8("__type__") else {
+                guard entryTag == DocumentTag.mapEntry else { throw WalkFailure(.fieldNameReserved, entry.key) }
+                size = sizeBefore
+                if span(entry.key, entry.keyEnd).equalsUTF8("__type__") { return try vector(from, end) }
+                guard let kind = SentinelKind(key: span(entry.key, entry.keyEnd)) else {
                     throw WalkFailure(.fieldNameReserved, entry.key)
                 }
-                size = sizeBefore
-                return try vector(from, end)
+                return try sentinel(kind, from, end, depth: depth)
             }
             size &+= entry.keyEnd &- entry.key &+ 1
             try value(entry.value, entry.valueEnd, depth: depth, inArray: false)

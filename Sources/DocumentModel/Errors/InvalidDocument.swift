@@ -42,6 +42,8 @@ package struct InvalidDocument: Error, Sendable, Equatable {
         case invalidReference
         case invalidVector
         case vectorTooLong
+        case invalidSentinel
+        case invalidRegexOption
         case documentTooLarge
     }
 
@@ -81,6 +83,9 @@ extension InvalidDocument.Reason {
         case .invalidReference: "A reference value is not a valid document name."
         case .invalidVector: "A vector must hold exactly __type__ and value, an array of doubles."
         case .vectorTooLong: "A vector may have at most \(Limits.vectorDimension) dimensions."
+        case .invalidSentinel:
+            "A map with the reserved key of a BSON value must hold that key alone, with a value of its kind."
+        case .invalidRegexOption: "Invalid regex option: only i, m, s, u and x are known."
         case .documentTooLarge: "The document is larger than \(Limits.documentBytes) bytes."
         }
     }

@@ -14,6 +14,11 @@
 // | array     | 32, the elements' keys; 02                                                 |
 // | vector    | 35, dimension as 2 bytes, then each element as NaN or number               |
 // | map       | 37, per entry 19, the escaped name and the value's key; 02                 |
+// | min, max  | 07; 3d                                                                     |
+// | BSON time | 16, seconds and increment as 4 bytes each                                  |
+// | binary    | 21, escaped subtype and bytes                                              |
+// | object id | 29, escaped text                                                           |
+// | regex     | 2f, escaped pattern, escaped options                                       |
 
 package enum ValueKey {
     /// Leads the key of NaN, below all other numbers.
@@ -67,7 +72,15 @@ package enum ValueKey {
         if value.isNaN { return writer.append(byte: notANumber) }
         writer.append(byte: value.typeClass.rawValue)
         switch value.typeClass {
-        case .null: break
+        case .null, .minKey, .maxKey: break
+        case .bsonTimestamp: writer.append(bigEndian: SentinelBytes.timestamp(mapEntries: value.payload))
+        case .binary, .objectID:
+            if let content = WireValue(SentinelBytes.content(mapEntries: value.payload)) {
+                KeyEncoding.append(escaped: content.payload, into: &writer)
+            }
+        case .regex:
+            KeyEncoding.append(escaped: SentinelBytes.text("pattern", mapEntries: value.payload), into: &writer)
+            KeyEncoding.append(escaped: SentinelBytes.text("options", mapEntries: value.payload), into: &writer)
         case .boolean: writer.append(byte: value.bits == 0 ? 0 : 1)
         case .number:
             if let number = value.number { KeyEncoding.append(number: number, into: &writer) }

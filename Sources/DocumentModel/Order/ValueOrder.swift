@@ -1,6 +1,7 @@
 // The total order and the equality of values, on their wire bytes. Section 4 of the semantics page.
 //
-//     null < boolean < number < timestamp < string < bytes < reference < geo point < array < vector < map
+//     null < min < boolean < number < timestamp < BSON timestamp < string < bytes < binary < reference < object id
+//          < geo point < regex < array < vector < map < max
 //
 // Within a class: numbers by exact value, NaN first; strings by UTF-8 bytes; references by project, database and ids;
 // arrays element by element and maps key by key and value by value, a prefix first; vectors by dimension, then elements.
@@ -66,7 +67,7 @@ package enum ValueOrder {
     ) -> Int {
         if left.typeClass != right.typeClass { return left.typeClass < right.typeClass ? -1 : 1 }
         switch left.typeClass {
-        case .null: return 0
+        case .null, .minKey, .maxKey: return 0
         case .boolean: return (left.bits == 0 ? 0 : 1) - (right.bits == 0 ? 0 : 1)
         case .number:
             guard let leftNumber = left.number, let rightNumber = right.number else { return 0 }
@@ -89,6 +90,21 @@ package enum ValueOrder {
             return compareElements(
                 VectorBytes.elements(mapEntries: left.payload), VectorBytes.elements(mapEntries: right.payload),
                 depth: depth)
+        case .bsonTimestamp:
+            let leftTime = SentinelBytes.timestamp(mapEntries: left.payload)
+            let rightTime = SentinelBytes.timestamp(mapEntries: right.payload)
+            return leftTime < rightTime ? -1 : leftTime > rightTime ? 1 : 0
+        case .binary, .objectID:
+            guard let leftContent = WireValue(SentinelBytes.content(mapEntries: left.payload)),
+                let rightContent = WireValue(SentinelBytes.content(mapEntries: right.payload))
+            else { return 0 }
+            return leftContent.payload.compareBytes(rightContent.payload)
+        case .regex:
+            let patterns = SentinelBytes.text("pattern", mapEntries: left.payload)
+                .compareBytes(SentinelBytes.text("pattern", mapEntries: right.payload))
+            if patterns != 0 { return patterns }
+            return SentinelBytes.text("options", mapEntries: left.payload)
+                .compareBytes(SentinelBytes.text("options", mapEntries: right.payload))
         case .map: return compareMaps(left.payload, right.payload, depth: depth)
         }
     }

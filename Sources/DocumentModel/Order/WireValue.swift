@@ -6,16 +6,22 @@
 /// them; the gaps leave room. They are written to disk: never change one.
 package enum TypeClass: UInt8, Sendable, Comparable, CaseIterable {
     case null = 5
+    case minKey = 7
     case boolean = 10
     case number = 15
     case timestamp = 20
+    case bsonTimestamp = 22
     case string = 25
     case bytes = 30
+    case binary = 33
     case reference = 37
+    case objectID = 41
     case geoPoint = 45
+    case regex = 47
     case array = 50
     case vector = 53
     case map = 55
+    case maxKey = 61
 
     package static func < (left: TypeClass, right: TypeClass) -> Bool { left.rawValue < right.rawValue }
 }
@@ -60,7 +66,10 @@ package struct WireValue: ~Escapable {
         case ValueTag.reference: typeClass = .reference
         case ValueTag.geoPoint: typeClass = .geoPoint
         case ValueTag.array: typeClass = .array
-        case ValueTag.map: typeClass = VectorBytes.isVector(mapEntries: payload) ? .vector : .map
+        case ValueTag.map:
+            typeClass =
+                VectorBytes.isVector(mapEntries: payload)
+                ? .vector : SentinelBytes.kind(mapEntries: payload)?.typeClass ?? .map
         default: return nil
         }
         self.tag = tag
@@ -69,17 +78,22 @@ package struct WireValue: ~Escapable {
     }
 
     package var isNull: Bool { tag == ValueTag.null }
-    package var isNaN: Bool { tag == ValueTag.double && Double(bitPattern: bits).isNaN }
+    package var isNaN: Bool {
+        if tag == ValueTag.double { return Double(bitPattern: bits).isNaN }
+        guard tag == ValueTag.map, typeClass == .number, case .double(let number)? = number else { return false }
+        return number.isNaN
+    }
 
     /// The value of an integer.
     package var integer: Int64? { tag == ValueTag.integer ? Int64(bitPattern: bits) : nil }
     /// The value of a double.
     package var double: Double? { tag == ValueTag.double ? Double(bitPattern: bits) : nil }
-    /// The value of an integer or double.
+    /// The value of a number of any type.
     package var number: Number? {
         switch tag {
         case ValueTag.integer: .integer(Int64(bitPattern: bits))
         case ValueTag.double: .double(Double(bitPattern: bits))
+        case ValueTag.map where typeClass == .number: SentinelBytes.number(mapEntries: payload)
         default: nil
         }
     }

@@ -173,10 +173,12 @@ struct FieldEdits {
         writer.entry(entryTag, name: name) { $0.append(values.extracting(range)) }
     }
 
-    /// The entries of a value that is a plain map; nil for everything else. A vector is no map to write into.
+    /// The entries of a value that is a plain map; nil for everything else. A vector or a BSON value is no map to write into.
     @_lifetime(copy value)
     private static func plainMapEntries(of value: RawSpan) -> RawSpan? {
-        guard let entries = DocumentBytes.mapEntries(of: value), !VectorBytes.isVector(mapEntries: entries) else { return nil }
+        guard let entries = DocumentBytes.mapEntries(of: value), !VectorBytes.isVector(mapEntries: entries),
+            SentinelBytes.kind(mapEntries: entries) == nil
+        else { return nil }
         return entries
     }
 }

@@ -186,8 +186,13 @@ struct PessimisticTests {
         let plain = try Submitted(harness, [.set("c/a", fields(2))])
         try await settle(harness)
         #expect(!plain.isAnswered)
+        var advanced: UInt64 = 0
         while !plain.isAnswered {
-            harness.clock.advance(milliseconds: 500)
+            // Beyond the locks' time, and not near the transaction's own.
+            if advanced < 11_000 {
+                harness.clock.advance(milliseconds: 500)
+                advanced += 500
+            }
             harness.store.noticeTime()
             await Task.yield()
         }
@@ -206,8 +211,12 @@ struct PessimisticTests {
         let plain = try Submitted(harness, [.set("c/a", fields(2))])
         try await settle(harness)
         #expect(!commit.isAnswered && !plain.isAnswered)
+        var advanced: UInt64 = 0
         while !plain.isAnswered || !commit.isAnswered {
-            harness.clock.advance(milliseconds: 500)
+            if advanced < 20_000 {
+                harness.clock.advance(milliseconds: 500)
+                advanced += 500
+            }
             _ = try harness.get("c/z", .transaction(reader))
             harness.store.noticeTime()
             await Task.yield()
