@@ -118,6 +118,7 @@ let package = Package(
             name: "UserCodeSwift6Tests", dependencies: ["FirebaseCore", "FirebaseFirestore", "TestSupport"],
             swiftSettings: [.swiftLanguageMode(.v6)]),
         tests("HearthTests", ["FirebaseFirestore", "DocumentModel"]),
+        tests("OfficialClientTests", []),
         tests("LoadTests", ["FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
     ],

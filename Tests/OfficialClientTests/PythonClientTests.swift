@@ -1,0 +1,116 @@
+// The official Python client against a real server: limits, deadlines, many streams, slow readers, contention. What the client
+// does and expects stands in Tests/Interop/official_client.py, a function for each test here.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("The official Python client", .serialized)
+struct PythonClientTests {
+    private let directory = TemporaryDirectory("hearth-official-client")
+
+    private func serve(_ arguments: String...) throws -> ServerProcess {
+        try ServerProcess(data: directory.path(of: "data"), arguments: ["--log-level", "warning"] + arguments)
+    }
+
+    /// Runs a scenario to its end.
+    private func run(_ server: ServerProcess, _ scenario: String, _ arguments: String...) throws {
+        let outcome = try OfficialClient.run(["127.0.0.1:\(server.port)", scenario] + arguments)
+        #expect(outcome.status == 0, "\(outcome.text)")
+        if !outcome.text.isEmpty { print("\(scenario): \(outcome.text)") }
+    }
+
+    /// Longer runs are asked for.
+    private let isSoak = ProcessInfo.processInfo.environment["HEARTH_SOAK"] != nil
+
+    /// A collection of documents, each with a number and a text; some 60 MB in all.
+    private func load(_ server: ServerProcess, count: Int) throws {
+        let text = String(repeating: "x", count: 60_000_000 / count)
+        let lines = (0..<count).map { #"{"__name__":"d\#($0)","n":\#($0),"text":"\#(text)"}"# }
+        let file = directory.path(of: "many.jsonl")
+        try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: file))
+        let outcome = try HearthBinary.run(
+            ["load", "--to", "127.0.0.1:\(server.port)", "--quiet", "--project", "interop", "--collection", "many", file])
+        #expect(outcome.status == 0, "\(outcome.errors)")
+    }
+
+    @Test("Every value type there and back, by set, update, transform and query")
+    func values() throws {
+        let server = try serve()
+        try run(server, "values")
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Limits are refused with the right code, and the connection goes on")
+    func limits() throws {
+        let server = try serve()
+        try run(server, "limits")
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Projects and databases are isolated from each other")
+    func databases() throws {
+        let server = try serve()
+        try run(server, "databases")
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Deadlines, cancelled streams, a thousand streams at once, and a slow reader of a large result in bounded memory")
+    func streams() throws {
+        let server = try serve("--max-streams", "2000")
+        let count = isSoak ? 100_000 : 15_000
+        try load(server, count: count)
+        try run(server, "deadlines", "\(count)")
+        try run(server, "streams", "1000")
+        try run(server, "slow", "\(count)", "\(server.process.identifier)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test(
+        "32 processes that change one document in transactions all finish, and the sum is exact",
+        arguments: ["optimistic", "pessimistic"])
+    func contention(mode: String) throws {
+        let server = try serve("--concurrency-mode", mode)
+        try run(server, "contention", "32", isSoak ? "50" : "4")
+        #expect(server.stop() == 0)
+    }
+}
+
+/// Runs Tests/Interop/official_client.py.
+enum OfficialClient {
+    struct Outcome {
+        let status: Int32
+        /// What it printed, errors included.
+        let text: String
+    }
+
+    struct Missing: Error, CustomStringConvertible {
+        let interpreter: String
+        var description: String {
+            """
+            The tests with the official client need Python with google-cloud-firestore; there is no \(interpreter).
+            Tools/install-dependencies --tests makes one at the root of the package; HEARTH_PYTHON names another.
+            """
+        }
+    }
+
+    static func run(_ arguments: [String]) throws -> Outcome {
+        var root = URL(fileURLWithPath: #filePath)
+        while root.path != "/", !FileManager.default.fileExists(atPath: root.appendingPathComponent("Package.swift").path) {
+            root.deleteLastPathComponent()
+        }
+        let interpreter =
+            ProcessInfo.processInfo.environment["HEARTH_PYTHON"] ?? root.appendingPathComponent(".venv/bin/python").path
+        guard FileManager.default.isExecutableFile(atPath: interpreter) else { throw Missing(interpreter: interpreter) }
+        let process = Process()
+        let pipe = Pipe()
+        process.executableURL = URL(fileURLWithPath: interpreter)
+        process.arguments = [root.appendingPathComponent("Tests/Interop/official_client.py").path] + arguments
+        process.standardOutput = pipe
+        process.standardError = pipe
+        try process.run()
+        let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return Outcome(status: process.terminationStatus, text: text.trimmingCharacters(in: .whitespacesAndNewlines))
+    }
+}
