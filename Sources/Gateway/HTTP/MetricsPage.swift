@@ -114,6 +114,9 @@ final class MetricsPage: Sendable {
         page.family("hearth_log_segments", .gauge, "Files of the log.")
         page.sample(["state": "used"], engine.logSegmentsInUse)
         page.sample(["state": "spare"], engine.logSegmentsSpare)
+        page.single(
+            "hearth_log_file_bytes", .gauge, "Size of the files of the log.",
+            (engine.logSegmentsInUse + engine.logSegmentsSpare) * self.store.configuration.engine.logSegmentBytes)
         page.single("hearth_overlay_entries", .gauge, "Entries in memory that are not in the tree yet.", engine.overlayEntries)
         page.single("hearth_overlay_bytes", .gauge, "Memory of those entries.", engine.overlayBytes)
         page.single("hearth_tree_entries", .gauge, "Keys in the tree.", engine.treeEntries)

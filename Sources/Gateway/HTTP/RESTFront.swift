@@ -100,13 +100,15 @@ struct RESTOptions {
             throw .invalidArgument("The query is not percent-encoded UTF-8.")
         }
         for parameter in all {
-            let name = parameter.name.hasPrefix("$.") ? String(parameter.name.dropFirst(2)) : parameter.name
+            // Written as `alt`, `$alt` or `$.alt`.
+            let name = String(parameter.name.drop { $0 == "$" || $0 == "." })
             guard Self.systemParameters.contains(name) else {
                 parameters.append(parameter)
                 continue
             }
             if name == "prettyPrint" { isPretty = parameter.value != "false" && parameter.value != "0" }
-            if name == "alt", parameter.value != "json" {
+            // Also `json;enum-encoding=int`, which Google's own REST clients say.
+            if name == "alt", parameter.value.prefix(while: { $0 != ";" }) != "json" {
                 throw .invalidArgument("The only alt served here is json, not \"\(parameter.value)\".")
             }
         }

@@ -31,13 +31,14 @@ final class RESTReply: ReplyForm {
 
     func appendEnd(isFirst: Bool, to body: inout WireWriter) {
         // A call that succeeds without a message has nothing to say.
-        body.append(utf8: isStreaming ? (isFirst ? "[]\n" : "\n]\n") : "{}\n")
+        // No byte follows an array's end: the official clients take one as the beginning of another array.
+        body.append(utf8: isStreaming ? (isFirst ? "[]" : "\n]") : "{}\n")
     }
 
     func appendError(_ error: RequestError, isFirst: Bool, to body: inout WireWriter) {
         if isStreaming { body.append(utf8: isFirst ? "[" : "\n,") }
         Self.append(error, to: &body)
-        body.append(utf8: isStreaming ? "]\n" : "\n")
+        body.append(utf8: isStreaming ? "]" : "\n")
     }
 
     /// Appends `{"error": {...}}`.

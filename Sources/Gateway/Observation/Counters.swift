@@ -5,7 +5,7 @@ package import KeyValueStore
 internal import Transport
 
 /// What one loop's service counted since it started.
-package final class ServiceCounters: Sendable {
+package final class ServiceCounters: TurnObserver, Sendable {
     /// Calls begun.
     package let callsStarted = Counter()
     /// Calls that ended with a status that is the caller's to handle.
@@ -29,18 +29,47 @@ package final class ServiceCounters: Sendable {
     private let ended = InlineArray<544, Counter> { _ in Counter() }
     /// Nanoseconds from a call's arrival to its answer, by method.
     private let latencies = InlineArray<32, Histogram> { _ in Histogram() }
+    /// Calls that came and were answered in this turn of the loop, by method; a bit for each method that has any.
+    private let answeredAtOnce = InlineArray<32, Counter> { _ in Counter() }
+    private let methodsAnswered = Counter()
 
     package init() {}
 
     private static let codeCount = StatusCode.allCases.count
 
     /// Counts the end of a call.
-    ///
-    /// - Parameter nanoseconds: since it arrived; 0 where that means nothing, as for a stream that the client keeps open.
     @inline(__always)
-    func callEnded(_ method: Method, _ code: StatusCode, nanoseconds: UInt64) {
+    func callEnded(_ method: Method, _ code: StatusCode) {
         ended[Int(method.rawValue) * Self.codeCount + Int(code.rawValue)].add()
-        if nanoseconds > 0 { latencies[Int(method.rawValue)].record(nanoseconds) }
+    }
+
+    /// Notes how long a call took that was not answered in the turn in which it came.
+    func callTook(_ method: Method, nanoseconds: UInt64) {
+        latencies[Int(method.rawValue)].record(nanoseconds)
+    }
+
+    /// Notes a call that was answered in the turn in which it came. Its answer leaves when the turn ends, so that is how long it
+    /// took, and all such calls of a turn together read the clock twice.
+    @inline(__always)
+    func callAnsweredAtOnce(_ method: Method, on loop: EventLoop) {
+        let index = Int(method.rawValue)
+        if answeredAtOnce[index].value == 0 {
+            if methodsAnswered.value == 0 { loop.whenTurnEnds(self) }
+            methodsAnswered.add(1 << UInt64(index))
+        }
+        answeredAtOnce[index].add()
+    }
+
+    package func turnEnded(nanoseconds: UInt64) {
+        var methods = methodsAnswered.value
+        methodsAnswered.subtract(methods)
+        while methods != 0 {
+            let index = methods.trailingZeroBitCount
+            methods &= methods &- 1
+            let calls = answeredAtOnce[index].value
+            answeredAtOnce[index].subtract(calls)
+            latencies[index].record(nanoseconds, times: calls)
+        }
     }
 
     func callsEnded(_ method: Method, _ code: StatusCode) -> UInt64 {

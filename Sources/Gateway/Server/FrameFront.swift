@@ -9,7 +9,7 @@ package struct CarriedCall: ServiceCall {
     private let call: Call
     private let requestID: RequestID?
     package let method: Method
-    /// By the loop's clock, in nanoseconds; 0 for a call that lasts as long as its client likes.
+    /// When the turn began in which the call came, in nanoseconds; 0 for a call that lasts as long as its client likes.
     private let startedAt: UInt64
     package let isAlone: Bool
 
@@ -31,7 +31,16 @@ package struct CarriedCall: ServiceCall {
         isAlone = false
     }
 
-    package var elapsedNanoseconds: UInt64 { startedAt == 0 ? 0 : call.loop.readClock() &- startedAt }
+    @inline(__always)
+    package func noteTime(in counters: ServiceCounters) {
+        guard startedAt != 0 else { return }
+        let now = call.loop.turnNanoseconds
+        if now == startedAt {
+            counters.callAnsweredAtOnce(method, on: call.loop)
+        } else {
+            counters.callTook(method, nanoseconds: now &- startedAt)
+        }
+    }
 
     package var requestIdentifier: RequestIdentifier? {
         requestID.map {

@@ -104,7 +104,8 @@ package final class FirestoreService<Call: ServiceCall> {
     /// Counts a call that ends with OK.
     @inline(__always)
     func ended(_ call: Call) {
-        counters.callEnded(call.method, .ok, nanoseconds: call.elapsedNanoseconds)
+        counters.callEnded(call.method, .ok)
+        call.noteTime(in: counters)
     }
 
     /// Counts an error, logs it if it is our fault, and says what the client is told.
@@ -116,7 +117,8 @@ package final class FirestoreService<Call: ServiceCall> {
             case let error as InvalidDocument: RequestError(error)
             default: RequestError(.internal, "The server failed: \(error)")
             }
-        counters.callEnded(method, status.code, nanoseconds: call.elapsedNanoseconds)
+        counters.callEnded(method, status.code)
+        call.noteTime(in: counters)
         switch status.code {
         case .internal, .dataLoss, .unknown:
             counters.callsBroken.add()

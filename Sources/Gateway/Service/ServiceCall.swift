@@ -30,8 +30,8 @@ package protocol ServiceCall: Sendable {
 
     var method: Method { get }
 
-    /// Nanoseconds since the call arrived; 0 where nobody measures. Reads the clock.
-    var elapsedNanoseconds: UInt64 { get }
+    /// Notes how long the call took; comes once, when its end is decided.
+    func noteTime(in counters: ServiceCounters)
 
     /// Answers with OK and the one message that `write` appends to the connection's output. When `write` throws, what it
     /// appended is dropped and the call is still to be answered.

@@ -14,10 +14,11 @@
     @inlinable
     package init() {}
 
+    /// Records a value, or the same value so many times.
     @inlinable @inline(__always)
-    package func record(_ value: UInt64) {
-        buckets[min(64 &- value.leadingZeroBitCount, 47)].add()
-        sum.add(value)
+    package func record(_ value: UInt64, times: UInt64 = 1) {
+        buckets[min(64 &- value.leadingZeroBitCount, 47)].add(times)
+        sum.add(value &* times)
     }
 
     /// What is in it now.

@@ -181,6 +181,8 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
         guard let ended = exchange else { return }
         let stays = staysOpen(after: ended)
         exchange = nil
+        // Idle from now on, however long the reply took.
+        heardAt = loop.nowMilliseconds
         // The next request, if it has come already, is read when the turn ends.
         if stays { channel.needsSettling() } else { close(.finished) }
     }

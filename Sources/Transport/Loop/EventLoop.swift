@@ -15,6 +15,12 @@ package protocol TimerTarget: AnyObject {
     func timerFired(_ token: UInt64)
 }
 
+/// Something that wants to know how long a turn took; called on the loop's thread.
+package protocol TurnObserver: AnyObject {
+    /// - Parameter nanoseconds: since the turn's clock was read first.
+    func turnEnded(nanoseconds: UInt64)
+}
+
 /// A libuv loop on a thread of its own.
 ///
 /// `execute` and `stop` may be called from any thread; all else on the loop's thread only, which is checked.
@@ -46,8 +52,9 @@ package protocol TimerTarget: AnyObject {
     private let unsettled = Confined<[Channel]>([])
     private var postponed: [Channel] = []
     private var spareJobs: [@Sendable () -> Void] = []
-    /// Nanoseconds at the last reading of the clock in this turn; 0 before the first.
+    /// Nanoseconds when the clock was read in this turn; 0 before.
     private let clock = Confined<UInt64>(0)
+    private let turnObservers = Confined<[any TurnObserver]>([])
     /// Whether `uv_run` is to end at the next chance.
     private var isStopping = false
 
@@ -215,6 +222,7 @@ package protocol TimerTarget: AnyObject {
             channel.settle()
         }
         if index > 0 { unsettled.state.removeAll(keepingCapacity: true) }
+        if !turnObservers.state.isEmpty { tellObservers() }
         clock.state = 0
     }
 
@@ -257,14 +265,21 @@ package protocol TimerTarget: AnyObject {
     /// Monotonic milliseconds, as of the beginning of this turn.
     package var nowMilliseconds: UInt64 { unsafe uv_now(uv) }
 
-    /// Monotonic nanoseconds as of the last ``readClock()`` of this turn, which is when the work before ended; read when there was
-    /// none. So of calls that are answered one after the other in a turn each costs one reading.
-    package var turnNanoseconds: UInt64 { clock.state == 0 ? readClock() : clock.state }
-
-    /// Monotonic nanoseconds now.
-    package func readClock() -> UInt64 {
-        clock.state = uv_hrtime()
+    /// Monotonic nanoseconds as of the first time that this was asked in this turn: however many ask, the clock is read once.
+    package var turnNanoseconds: UInt64 {
+        if clock.state == 0 { clock.state = uv_hrtime() }
         return clock.state
+    }
+
+    /// Has the observer told, once, when everything of this turn has been handed to the sockets.
+    package func whenTurnEnds(_ observer: any TurnObserver) { turnObservers.state.append(observer) }
+
+    private func tellObservers() {
+        let started = turnNanoseconds
+        let duration = uv_hrtime() - started
+        // Observers ask for the next turn's end in the next turn only.
+        for observer in turnObservers.state { observer.turnEnded(nanoseconds: duration) }
+        turnObservers.state.removeAll(keepingCapacity: true)
     }
 
     /// Calls `target.timerFired(token)` once, `milliseconds` from now or up to a tick later. The wheel holds the target until then.

@@ -2,6 +2,7 @@
 
 import DocumentModel
 import FirestoreSchema
+import Foundation
 import TestSupport
 import Testing
 
@@ -188,5 +189,16 @@ import Testing
             try Self.parameters.append(parameters, Self.listing, to: &output)
         }
         #expect(error?.code == .invalidArgument && error?.message.contains(message) == true, "\(error?.message ?? "")")
+    }
+
+    @Test func `Every saved input of the fuzzer keeps every property`() throws {
+        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let corpus = tests.appending(path: "Fuzz/Corpus/JSONMessage")
+        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
+        #expect(files.count > 20)
+        for file in files {
+            let bytes = [UInt8](try Data(contentsOf: file))
+            #expect(JSONMessageCheck.violation(bytes.byteSpan) == nil, "\(file.lastPathComponent)")
+        }
     }
 }

@@ -45,8 +45,6 @@ final class TestCall: ServiceCall {
     let requestIdentifier: RequestIdentifier?
     let principal: Principal
     let method: Transport.Method
-    /// A test takes no time.
-    var elapsedNanoseconds: UInt64 { 0 }
     private let loop: TestLoop
     /// Messages of a stream that are taken before the call is given up; nil takes all.
     private let messagesMax: Int?
@@ -75,6 +73,8 @@ final class TestCall: ServiceCall {
         self.principal = principal
         self.messagesMax = messagesMax
     }
+
+    func noteTime(in counters: ServiceCounters) {}
 
     var answer: TestAnswer { state.withLock { $0 } }
 

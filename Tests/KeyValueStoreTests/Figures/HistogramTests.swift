@@ -13,6 +13,8 @@ import Testing
             #expect(count == expected.removeValue(forKey: bucket) ?? 0, "bucket \(bucket)")
         }
         #expect(reading.count == 8)
+        histogram.record(5, times: 3)
+        #expect(histogram.reading.counts[3] == 4 && histogram.reading.sum == reading.sum &+ 15)
         #expect(reading.sum == (0 + 1 + 2 + 3 + 4 + 1_023 + 1_024) &+ UInt64.max)
     }
 
