@@ -17,6 +17,8 @@ final class DatabaseDirectory: Sendable {
         var numbers: [DatabaseName: UInt32] = [:]
         var stored: Set<UInt32> = []
         var nextNumber: UInt32 = 1
+        /// The stored database that was reserved last: nearly always the next one too, and found without hashing its name.
+        var last: (name: DatabaseName, number: UInt32)?
     }
 
     private let state = Mutex(State())
@@ -38,7 +40,12 @@ final class DatabaseDirectory: Sendable {
     /// - Throws: `RESOURCE_EXHAUSTED` when there are too many.
     func reserve(_ name: DatabaseName) throws(RequestError) -> (number: UInt32, isStored: Bool) {
         let found = state.withLock { state -> (UInt32, Bool)? in
-            if let number = state.numbers[name] { return (number, state.stored.contains(number)) }
+            if let last = state.last, last.name == name { return (last.number, true) }
+            if let number = state.numbers[name] {
+                let isStored = state.stored.contains(number)
+                if isStored { state.last = (name, number) }
+                return (number, isStored)
+            }
             if state.numbers.count >= maximum { return nil }
             let number = state.nextNumber
             state.nextNumber += 1

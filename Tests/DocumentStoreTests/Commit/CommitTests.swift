@@ -2,6 +2,7 @@
 
 import DocumentModel
 import KeyValueStore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -25,6 +26,59 @@ struct CommitTests {
         #expect(try harness.get("c/a") == nil)
         let fourth = try await harness.commit([.set("c/a", fields(3))])
         #expect(try harness.get("c/a")?.createMicroseconds == fourth.commitMicroseconds)
+        try harness.finish()
+    }
+
+    @Test("A commit that its caller may sync is done when the call returns, and durable")
+    func syncedByCaller() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(0))])
+        // The commit thread may still be on its way to its place in the queue; then the commit just takes the usual way.
+        var doneAtOnce = 0
+        for number in 1...200 as ClosedRange<Int64> {
+            let outcome = Mutex<Result<CommitResult, RequestError>?>(nil)
+            let request = CommitRequest(writes: try harness.list([.set("c/a", fields(number))]))
+            harness.store.commit(request, maySync: true) { result in outcome.withLock { $0 = result } }
+            let isDone = outcome.withLock { $0 != nil }
+            if isDone {
+                doneAtOnce += 1
+                _ = try outcome.withLock { $0 }?.get()
+                #expect(try harness.integer("c/a") == number)
+            } else {
+                try await harness.commit([.increment("c/other", field: "n", by: 1)])
+            }
+        }
+        #expect(doneAtOnce > 0)
+        let crashed = try harness.crashed()
+        #expect(try crashed.integer("c/a") == 200)
+        try crashed.finish()
+        try harness.finish()
+    }
+
+    @Test("Commits that their callers sync and commits of the commit thread mix, each applied once, in one order")
+    func callersAndCommitThread() async throws {
+        let harness = try StoreHarness()
+        let (clients, each) = (6, 150)
+        let times = try await withThrowingTaskGroup(of: [UInt64].self) { group in
+            for client in 0..<clients {
+                group.addTask {
+                    var times: [UInt64] = []
+                    for _ in 0..<each {
+                        let writes = try harness.list([
+                            .increment("c/sum", field: "n", by: 1), .increment("c/own\(client)", field: "n", by: 1),
+                        ])
+                        let result = try await harness.outcome(CommitRequest(writes: writes), maySync: client % 2 == 0).get()
+                        times.append(result.commitMicroseconds)
+                    }
+                    return times
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(times.allSatisfy { $0 == $0.sorted() })
+        #expect(Set(times.joined()).count == clients * each)
+        #expect(try harness.integer("c/sum") == Int64(clients * each))
+        for client in 0..<clients { #expect(try harness.integer("c/own\(client)") == Int64(each)) }
         try harness.finish()
     }
 

@@ -152,9 +152,9 @@ final class StoreHarness: Sendable {
         ).get()
     }
 
-    func outcome(_ request: CommitRequest) async -> Result<CommitResult, RequestError> {
+    func outcome(_ request: CommitRequest, maySync: Bool = false) async -> Result<CommitResult, RequestError> {
         await withCheckedContinuation { continuation in
-            store.commit(request) { continuation.resume(returning: $0) }
+            store.commit(request, maySync: maySync) { continuation.resume(returning: $0) }
         }
     }
 
