@@ -185,21 +185,10 @@ extension MutationBatch {
 
     /// Puts all entries into an overlay that has room for them.
     borrowing func insert(into overlay: Overlay, version: CommitVersion) {
-        guard count >= Self.sortedCountMin else {
-            return unsafe forEachEntry { entry in
-                unsafe overlay.insert(entry.key, version: version.microseconds, value: entry.value)
-            }
-        }
-        var entries: [Entry] = unsafe []
-        unsafe entries.reserveCapacity(count)
-        unsafe forEachEntry { entry in unsafe entries.append(entry) }
-        // Of several for one key the last one added wins: the buffer's order breaks ties.
-        unsafe entries.sort { left, right in
-            let order = unsafe compareBytes(left.key, right.key)
-            return unsafe order != 0 ? order < 0 : left.key.baseAddress! < right.key.baseAddress!
-        }
-        for unsafe entry in unsafe entries {
-            unsafe overlay.insert(entry.key, version: version.microseconds, value: entry.value)
+        if count < Self.sortedCountMin {
+            unsafe forEachEntry { unsafe overlay.insert($0.key, version: version.microseconds, value: $0.value) }
+        } else {
+            unsafe forEachEntryInKeyOrder { unsafe overlay.insert($0.key, version: version.microseconds, value: $0.value) }
         }
     }
 }
