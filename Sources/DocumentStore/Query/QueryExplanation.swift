@@ -30,9 +30,7 @@ extension QueryRun {
         if plan.points != nil { return true }
         switch plan.strategy {
         case .stream: return plan.matcher.filter.fieldTests.isEmpty && plan.matcher.filter.alternatives.isEmpty || access != nil
-        case .sort:
-            guard let access, access.isOrdered else { return false }
-            return plan.matcher.filter.fieldTests.count <= 1 || access.indexes.contains { $0.isDeclared }
+        case .sort: return access?.isOrdered == true && plan.matcher.filter.fieldTests.count <= 1
         case .nearest: return true
         }
     }

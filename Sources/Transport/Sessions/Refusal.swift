@@ -46,6 +46,8 @@ extension Refusal: CustomStringConvertible {
         case .noWindow: "a message was sent without window"
         case .endedInsideMessage: "the client ended inside a message"
         case .windowTooLarge: "the window exceeds \(FlowWindow.max) bytes"
+        case .unknownPath(let path) where path.hasSuffix("/ExecutePipeline"):
+            "ExecutePipeline is not implemented by this server yet: query with RunQuery"
         case .unknownPath(let path): "unknown method \(path)"
         case .messageCount(let method): "\(method.name) takes exactly one message"
         case .metadataTooLarge(let max): "the request's metadata exceed the limit of \(max) bytes"

@@ -128,4 +128,52 @@ struct TransactionTests {
             #expect(answer.text.contains("transaction has expired"))
         }
     }
+
+    @Test("A read that begins a transaction and says no more begins a read-only one")
+    func newTransactionIsReadOnly() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        var request = WireWriter()
+        request.appendField(1, string: Harness.database)
+        request.appendField(2, string: Harness.name("c/x"))
+        request.withLengthPrefix(field: 5) { _ in }
+        let answer = harness.call(.batchGetDocuments, request.copyBytes())
+        let begun = try BatchGetDocumentsResponse(wireBytes: answer.messages.first).transaction
+        let refused = harness.tryCommit(try writes(harness, "c/y", one), transaction: begun)
+        #expect(refused.status == .invalidArgument)
+        #expect(refused.text.contains("Cannot modify entities in a read-only transaction"))
+    }
+
+    @Test("What a pessimistic transaction reads by any method cannot be written before it ends", arguments: [
+        Transport.Method.getDocument, .batchGetDocuments, .runQuery, .listDocuments,
+    ])
+    func locked(method: Transport.Method) throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let transaction = try harness.begin(.readWrite(retryTransaction: [], concurrency: .pessimistic))
+        let consistency = ReadConsistency.transaction(transaction)
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        let request: any FirestoreMessage =
+            switch method {
+            case .getDocument: GetDocumentRequest(name: Harness.name("c/x"), consistency: consistency)
+            case .batchGetDocuments:
+                BatchGetDocumentsRequest(
+                    database: Harness.database, documents: [Harness.name("c/x")], consistency: consistency)
+            case .runQuery: RunQueryRequest(parent: Harness.root, query: query, consistency: consistency)
+            default: ListDocumentsRequest(parent: Harness.root, collectionID: "c", consistency: consistency)
+            }
+        #expect(harness.call(method, request.encodedBytes()).isOK)
+        var commit = WireWriter()
+        CommitRequestMessage(writes: try writes(harness, "c/x", two)).encode(into: &commit)
+        let waiting = TestCall(loop: harness.loop, method: .commit)
+        let bytes = commit.copyBytes()
+        harness.service.begin(waiting, .commit, bytes.span.bytes)
+        // A later commit elsewhere is answered first.
+        try harness.set(["elsewhere/x": one])
+        #expect(waiting.answer.status == nil)
+        try harness.commit(try writes(harness, "c/y", one), transaction: transaction)
+        #expect(harness.loop.run { waiting.answer.status != nil })
+        #expect(waiting.answer.isOK)
+        #expect(try harness.get("c/x")?.fields == two)
+    }
 }
