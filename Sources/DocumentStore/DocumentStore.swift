@@ -142,10 +142,12 @@ package final class DocumentStore: Sendable {
     /// A database's declared indexes, with `BUILDING`, `READY` or `DROPPING`.
     package func declaredIndexes(in database: DatabaseName) -> [(shape: IndexShape, state: String)] {
         guard let number = databases.number(of: database) else { return [] }
+        // One that is complete serves queries when that is published.
+        let published = engine.publishedVersion
         return indexState.declared.filter { $0.database == number }.map { index in
             let state =
                 switch index.state.phase {
-                case .complete: "READY"
+                case .complete: index.state.isComplete(at: published) ? "READY" : "BUILDING"
                 case .clearing, .off: "DROPPING"
                 case .building: "BUILDING"
                 }

@@ -177,15 +177,21 @@ package enum VectorBytes {
             && mapEntries.extracting(4..<12).equalsUTF8("__type__")
     }
 
-    /// The array elements of a vector: per dimension 11 bytes, of which the last 8 are the double.
+    /// The bytes of a vector's elements: per dimension 11, of which the last 8 are the double.
     @_lifetime(copy mapEntries)
-    package static func elements(mapEntries: RawSpan) -> ArrayElements {
+    package static func elementBytes(mapEntries: RawSpan) -> RawSpan {
         var entries = MapEntries(mapEntries)
         _ = entries.next()
         guard let entry = entries.next(), let array = WireValue(entry.value), array.tag == ValueTag.array else {
-            return ArrayElements(mapEntries.extracting(0..<0))
+            return mapEntries.extracting(0..<0)
         }
-        return ArrayElements(array.payload)
+        return array.payload
+    }
+
+    /// The array elements of a vector: per dimension 11 bytes, of which the last 8 are the double.
+    @_lifetime(copy mapEntries)
+    package static func elements(mapEntries: RawSpan) -> ArrayElements {
+        ArrayElements(elementBytes(mapEntries: mapEntries))
     }
 
     /// The number of dimensions.

@@ -115,6 +115,36 @@ extension IndexShape {
         return shapes
     }
 
+    /// Refuses a query one of whose indexes has not been declared, as the cloud does.
+    ///
+    /// - Throws: `FAILED_PRECONDITION` with the entry of `firestore.indexes.json` that is missing.
+    static func requireAll(of plan: QueryPlan, among declared: [IndexShape]) throws(RequestError) {
+        for shape in needed(by: plan) where !declared.contains(where: { $0.serves(shape) }) {
+            throw RequestError(
+                .failedPrecondition, "The query requires an index. Add this to firestore.indexes.json: \(shape.json)")
+        }
+    }
+
+    /// Whether the index does what another one would: it may name the fields held to one value in another order, and be walked
+    /// backwards.
+    func serves(_ other: IndexShape) -> Bool {
+        if self == other { return true }
+        guard collectionID == other.collectionID, isGroup == other.isGroup, parts.count == other.parts.count else {
+            return false
+        }
+        func flipped(_ part: Part) -> Part {
+            let kind: Part.Kind =
+                switch part.kind {
+                case .ascending: .descending
+                case .descending: .ascending
+                case .contains: .contains
+                }
+            return Part(field: part.field, kind: kind)
+        }
+        return parts == other.parts.map(flipped)
+            || parts.last == other.parts.last && Set(parts) == Set(other.parts)
+    }
+
     private static func parts(for disjunct: Disjunct, orders: [Order]) -> [Part] {
         var equal: [Part] = []
         var contains: [Part] = []

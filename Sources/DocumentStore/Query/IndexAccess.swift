@@ -28,6 +28,10 @@ struct IndexUse: Sendable, Equatable {
     /// What the keys of its entries begin with in the scope queried.
     let prefix: [UInt8]
 
+    var isDeclared: Bool {
+        if case .declared = kind { true } else { false }
+    }
+
     var invertsSuffix: Bool {
         if case .declared(_, let inverts) = kind { inverts } else { false }
     }
@@ -150,13 +154,13 @@ extension IndexAccess {
             return [(depth, "index \(use.properties(direction))\(text)\(number)")]
         case .merge(let members):
             if members.count == 1 { return tree(ofMember: members[0], depth: depth) }
-            return [(depth, "union by name")] + members.flatMap { tree(ofMember: $0, depth: depth + 1) }
+            return [(depth, "union")] + members.flatMap { tree(ofMember: $0, depth: depth + 1) }
         }
     }
 
     private func tree(ofMember runs: [ValueRun], depth: Int) -> [(depth: Int, text: String)] {
         let lines = runs.map { "index \($0.index.properties(direction))\($0.condition.isEmpty ? "" : ": ")\($0.condition)" }
         if lines.count == 1 { return [(depth, lines[0])] }
-        return [(depth, "intersection by name")] + lines.map { (depth + 1, $0) }
+        return [(depth, "intersection")] + lines.map { (depth + 1, $0) }
     }
 }

@@ -9,6 +9,8 @@ import DocumentModel
 struct NearestSearch: Sendable, Equatable {
     private let field: FieldPath
     private let vector: [Double]
+    /// The length of the vector.
+    private let norm: Double
     private let measure: FindNearest.DistanceMeasure
     let limit: Int
     private let resultField: FieldPath?
@@ -32,6 +34,7 @@ struct NearestSearch: Sendable, Equatable {
         }
         field = stage.vectorField
         vector = elements
+        norm = elements.reduce(0) { $0 + $1 * $1 }.squareRoot()
         measure = stage.distanceMeasure
         limit = Int(min(stage.limit, query.limit ?? .max))
         resultField = stage.distanceResultField
@@ -50,25 +53,16 @@ struct NearestSearch: Sendable, Equatable {
     ///   of a zero vector), or if it lies beyond the threshold.
     func distance(of fields: RawSpan) -> Double? {
         guard let value = DocumentBytes.value(at: field, in: fields), let wire = WireValue(value),
-            wire.typeClass == .vector, VectorBytes.dimension(mapEntries: wire.payload) == vector.count
+            wire.typeClass == .vector
         else { return nil }
-        var elements = VectorBytes.elements(mapEntries: wire.payload)
-        var dot = 0.0
-        var squares = 0.0
-        var ownSquares = 0.0
-        var differences = 0.0
-        for own in vector {
-            guard let element = elements.next(), let other = WireValue(element)?.double else { return nil }
-            dot += own * other
-            squares += other * other
-            ownSquares += own * own
-            differences += (own - other) * (own - other)
-        }
+        let elements = VectorBytes.elementBytes(mapEntries: wire.payload)
+        guard elements.byteCount == vector.count * VectorKernel.elementBytes else { return nil }
+        let kernel = VectorKernel(elements, vector)
         let distance =
             switch measure {
-            case .euclidean: differences.squareRoot()
-            case .cosine: 1 - dot / (ownSquares.squareRoot() * squares.squareRoot())
-            case .dotProduct: dot
+            case .euclidean: kernel.squaredDistance().squareRoot()
+            case .cosine: 1 - kernel.dotProduct() / (norm * kernel.squaredNorm().squareRoot())
+            case .dotProduct: kernel.dotProduct()
             }
         if distance.isNaN { return nil }
         guard let threshold else { return distance }

@@ -30,7 +30,9 @@ extension QueryRun {
         if plan.points != nil { return true }
         switch plan.strategy {
         case .stream: return plan.matcher.filter.fieldTests.isEmpty && plan.matcher.filter.alternatives.isEmpty || access != nil
-        case .sort: return access?.isOrdered == true && plan.matcher.filter.fieldTests.count <= 1
+        case .sort:
+            guard let access, access.isOrdered else { return false }
+            return plan.matcher.filter.fieldTests.count <= 1 || access.indexes.contains { $0.isDeclared }
         case .nearest: return true
         }
     }

@@ -23,6 +23,9 @@ package struct QueryOptions: Sendable {
     /// One of more than two kilobytes counts as several.
     package var candidatesPerStep = 4096
 
+    /// Queries that the cloud would refuse for want of an index are refused; otherwise every query runs.
+    package var requiresIndexes = false
+
     package init() {}
 }
 

@@ -105,6 +105,9 @@ package struct QueryRun: ~Copyable, Sendable {
     ) throws(RequestError) {
         if isPlanned { return }
         isPlanned = true
+        if plan.options.requiresIndexes {
+            try IndexShape.requireAll(of: plan, among: try scanner.declaredIndexes().map(\.shape))
+        }
         if let access = try AccessPlanner.choose(plan, &scanner) { indexWalk = IndexWalk(access, of: plan) }
     }
 

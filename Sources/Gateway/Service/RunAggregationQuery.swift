@@ -14,7 +14,8 @@ extension FirestoreService {
         }
         let source = try message.parent.withUTF8Span { (parent) throws(RequestError) in
             AggregationSource(
-                service: self, call: call, try AggregationRun(query, parent: parent), explain: message.explain)
+                service: self, call: call, try AggregationRun(query, parent: parent, options: queryOptions),
+                explain: message.explain)
         }
         try withReadPoint(call, .runAggregationQuery, message.consistency, in: database) { service, point, transaction in
             source.point = point

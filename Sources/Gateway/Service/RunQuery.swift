@@ -10,7 +10,7 @@ extension FirestoreService {
         let message = try RunQueryRequest(wire: request)
         guard let query = message.query else { throw RequestError.invalidArgument("A query is missing.") }
         let plan = try withParent(call, .runQuery, message.parent) { (parent) throws(RequestError) in
-            try QueryPlan(query, parent: parent.bytes)
+            try QueryPlan(query, parent: parent.bytes, options: queryOptions)
         }
         let source = QuerySource(service: self, call: call, plan, explain: message.explain)
         try withReadPoint(call, .runQuery, message.consistency, in: plan.database) { service, point, transaction in
@@ -18,6 +18,13 @@ extension FirestoreService {
             source.newTransaction = transaction
             service.stream(call, source)
         }
+    }
+
+    /// Bounds of the queries that clients send.
+    var queryOptions: QueryOptions {
+        var options = QueryOptions()
+        options.requiresIndexes = limits.requiresIndexes
+        return options
     }
 
     /// Checks the parent of a query or listing and lends it.

@@ -15,5 +15,8 @@ package struct ServiceLimits: Sendable {
     /// Writes in one BatchWrite.
     package var batchWriteWrites = 10_000
 
+    /// Queries that need an index which is not declared are refused, as the cloud does.
+    package var requiresIndexes = false
+
     package init() {}
 }

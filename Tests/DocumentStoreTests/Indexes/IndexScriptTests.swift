@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Index scripts")
 struct IndexScriptTests {
-    @Test("Scripts print what they say", arguments: ["equality", "ranges", "orders", "counts"])
+    @Test("Scripts print what they say", arguments: ["equality", "ranges", "orders", "counts", "strict", "declared", "nearest"])
     func script(name: String) throws {
         var session = try IndexSession()
         try GoldenScript("IndexScripts/\(name)", besides: #filePath).run { try session.execute($0) }
@@ -24,7 +24,14 @@ private struct IndexSession {
     init() throws {}
 
     mutating func execute(_ commands: [String]) throws -> [String] {
-        if commands[0].hasPrefix("query ") { return try query(commands) }
+        if commands[0].hasPrefix("query ") {
+            do {
+                return try query(commands)
+            } catch let error as RequestError {
+                return ["\(error.code): \(error.message)"]
+            }
+        }
+        if commands[0].hasPrefix("index ") { return try declare(commands) }
         for command in commands {
             var parser = LiteralParser(command)
             if parser.take("many") {
@@ -51,6 +58,32 @@ private struct IndexSession {
             writes.append(.set("\(collection)/\(id)", fields))
         }
         try commit(writes)
+    }
+
+    /// `index c a, b desc` or `index group c a`: all lines together are the indexes wanted.
+    private func declare(_ commands: [String]) throws -> [String] {
+        var shapes: [IndexShape] = []
+        for command in commands {
+            var parser = LiteralParser(command)
+            try parser.expect("index")
+            let isGroup = parser.take("group")
+            let id = try parser.word()
+            var parts: [IndexShape.Part] = []
+            repeat {
+                let field = try FieldPath(try parser.word())
+                let kind: IndexShape.Part.Kind =
+                    parser.take("desc") ? .descending : parser.take("contains") ? .contains : .ascending
+                parts.append(IndexShape.Part(field: field, kind: kind))
+            } while parser.take(",")
+            shapes.append(IndexShape(collectionID: id, isGroup: isGroup, parts: parts))
+        }
+        let done = DispatchSemaphore(value: 0)
+        harness.store.declareIndexes(shapes, in: harness.database) { _ in done.signal() }
+        done.wait()
+        while harness.store.declaredIndexes(in: harness.database).contains(where: { $0.state != "READY" }) {
+            usleep(1_000)
+        }
+        return harness.store.declaredIndexes(in: harness.database).map { "\($0.state) \($0.shape.json)" }
     }
 
     private func commit(_ writes: [StepWrite]) throws {

@@ -95,6 +95,7 @@ struct QueryCommands {
         case "avg": try aggregate(.average(try FieldPath(try parser.word())), &parser)
         case "nearest": try nearest(&parser)
         case "buffer": options.sortBufferBytes = Int(try parser.word()) ?? 0
+        case "strict": options.requiresIndexes = true
         case "visits": showsVisits = true
         case let other: throw ScriptError("unknown command \(other)")
         }

@@ -159,6 +159,10 @@ enum ServeFlags {
         "automatic-indexes", "on|off", default: "on",
         help: "Whether every field is indexed as it is written. Off makes writing cheaper and lets queries scan; on again, indexes are made anew in the background."
     ) { $0 == "on" || $0 == "off" ? nil : "on or off" }
+    static let indexMode = Flag(
+        "index-mode", "MODE", default: "lenient",
+        help: "lenient runs every query; strict answers those FAILED_PRECONDITION that need an index nobody declared, as the cloud does."
+    ) { $0 == "lenient" || $0 == "strict" ? nil : "lenient or strict" }
     static let indexEntries = Flag(
         "max-index-entries", "N", default: 40_000, in: 1...1_000_000,
         help: "Index entries one document may have; a write of one with more is refused with INVALID_ARGUMENT.")
@@ -201,7 +205,7 @@ enum ServeFlags {
             ]),
         FlagGroup(
             heading: "Storage",
-            flags: [retention, overlayBytes, logSegment, entryCache, mapBytes, automaticIndexes, indexEntries]),
+            flags: [retention, overlayBytes, logSegment, entryCache, mapBytes, automaticIndexes, indexMode, indexEntries]),
         FlagGroup(heading: "Running", flags: [drainTime, logLevel, figuresInterval]),
     ]
 
@@ -222,6 +226,7 @@ extension ServeFlags {
         configuration.service.listPageDocuments = arguments[listPage]
         configuration.service.listPageBytes = arguments[listPageBytes].bytes
         configuration.service.collectionIDPageEntries = arguments[collectionIDPage]
+        configuration.service.requiresIndexes = arguments[indexMode] == "strict"
         configuration.service.batchGetDocuments = arguments[batchGet]
         configuration.service.batchWriteWrites = arguments[batchWrite]
         configuration.http.allowedOrigins = AllowedOrigins(arguments[allowOrigin]) ?? .local
