@@ -102,8 +102,10 @@ let package = Package(
         tests(
             "DocumentStoreTests", ["DocumentStore", "KeyValueStore", "DocumentModel"],
             resources: [.copy("Query/QueryScripts"), .copy("Indexes/IndexScripts"), .copy("Writes/WriteScripts")]),
-        tests("TransportTests", ["Transport", "DocumentModel"]),
-        tests("GatewayTests", ["Gateway", "DocumentStore", "FirestoreMessages", "Transport", "DocumentModel"]),
+        tests("TransportTests", ["Transport", "CNGHTTP2", "CZlib", "DocumentModel"]),
+        tests(
+            "GatewayTests",
+            ["Gateway", "DocumentStore", "FirestoreMessages", "FirestoreSchema", "Transport", "DocumentModel"]),
         tests(
             "FirebaseFirestoreTests",
             [

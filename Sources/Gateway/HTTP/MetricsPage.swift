@@ -55,14 +55,14 @@ final class MetricsPage: Sendable {
     private func appendService(_ page: inout MetricsText) {
         let totals = CounterTotals(counters)
         page.family("hearth_requests_total", .counter, "Calls answered, by method and status code.")
-        for method in Method.allCases {
+        for method in Method.ofFirestore {
             for code in StatusCode.allCases {
                 let count = counters.reduce(0) { $0 &+ $1.callsEnded(method, code) }
                 if count > 0 { page.sample(["method": method.name, "code": code.description], count) }
             }
         }
         page.family("hearth_request_seconds", .histogram, "Time from a call's arrival to the end of its answer, by method.")
-        for method in Method.allCases {
+        for method in Method.ofFirestore {
             var reading = HistogramReading()
             for loop in counters { reading.add(loop.latency(method)) }
             guard reading.count > 0 else { continue }

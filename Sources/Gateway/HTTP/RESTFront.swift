@@ -19,7 +19,7 @@ final class RESTFront {
     private static let rpcs: [Method: (input: MessageType, output: MessageType)] = {
         let descriptors = DescriptorSet.files.flatMap(\.services).flatMap(\.methods)
         var rpcs: [Method: (input: MessageType, output: MessageType)] = [:]
-        for method in Method.allCases {
+        for method in Method.ofFirestore {
             guard let descriptor = descriptors.first(where: { $0.name == method.name }) else { continue }
             rpcs[method] = (Schema.shared.message(descriptor.inputType), Schema.shared.message(descriptor.outputType))
         }

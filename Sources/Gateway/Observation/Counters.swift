@@ -88,7 +88,7 @@ package struct CounterTotals: Equatable, Sendable {
             values.append((name, loops.reduce(0) { $0 &+ counter($1) }))
         }
         total("calls_started") { $0.callsStarted.value }
-        total("calls_succeeded") { counters in Method.allCases.reduce(0) { $0 &+ counters.callsEnded($1, .ok) } }
+        total("calls_succeeded") { counters in Method.ofFirestore.reduce(0) { $0 &+ counters.callsEnded($1, .ok) } }
         total("calls_failed") { $0.callsFailed.value }
         total("calls_broken") { $0.callsBroken.value }
         total("calls_abandoned") { $0.callsAbandoned.value }

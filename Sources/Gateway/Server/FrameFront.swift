@@ -73,26 +73,42 @@ package struct CarriedCall: ServiceCall {
     package func onLoop(_ body: @escaping @Sendable () -> Void) { call.loop.execute(body) }
 }
 
-/// The handler of one loop.
+/// The handler of one loop: Firestore, and the services that gRPC's tools ask for.
 package final class FrameFront: ServiceHandler {
     private let service: FirestoreService<CarriedCall>
     private var solitude = Solitude()
+    private let health: HealthService
 
-    package init(_ service: FirestoreService<CarriedCall>) {
+    package init(_ service: FirestoreService<CarriedCall>, health: HealthService = HealthService()) {
         self.service = service
+        self.health = health
     }
 
     package func begin(_ call: Call, _ head: RequestHead, payload: RawSpan) {
+        guard head.method.service == .firestore else { return beginOther(call, head, payload) }
         let isAlone = solitude.note(call)
         service.begin(CarriedCall(call, head, isAlone: isAlone), head.method, payload)
-        if head.isComplete, head.method.shape == .bidirectional { service.halfClosed(CarriedCall(call)) }
+        if head.isComplete, head.method.shape == .bidirectional { halfClosed(call) }
+    }
+
+    private func beginOther(_ call: Call, _ head: RequestHead, _ payload: RawSpan) {
+        switch head.method {
+        case .healthCheck: health.check(call, payload)
+        case .healthWatch: health.watch(call, payload)
+        case .serverReflectionInfo:
+            ReflectionStream.begin(call, payload)
+            if head.isComplete { halfClosed(call) }
+        default: call.fail(.unimplemented, "\(head.method.name) is not served here")
+        }
     }
 
     package func message(_ call: Call, payload: RawSpan) {
+        if let stream = call.context as? ReflectionStream { return stream.take(payload) }
         service.message(CarriedCall(call), payload)
     }
 
     package func halfClosed(_ call: Call) {
+        if let stream = call.context as? ReflectionStream { return stream.halfClosed() }
         service.halfClosed(CarriedCall(call))
     }
 
@@ -102,6 +118,7 @@ package final class FrameFront: ServiceHandler {
     }
 
     package func cancelled(_ call: Call, _ reason: CancellationReason, context: AnyObject?) {
+        health.forget(call)
         service.counters.callsAbandoned.add()
     }
 }

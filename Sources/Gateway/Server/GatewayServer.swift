@@ -45,11 +45,13 @@ package final class GatewayServer: Sendable {
     private let counters: [ServiceCounters]
     private let metrics: MetricsPage
     private let readiness: Readiness
+    private let health: [LoopBound<HealthService>]
     private let control: ControlSocket?
 
     private init(
         _ configuration: GatewayConfiguration, store: DocumentStore, group: EventLoopGroup, server: Server,
-        counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, control: ControlSocket?
+        counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, health: [LoopBound<HealthService>],
+        control: ControlSocket?
     ) {
         self.configuration = configuration
         self.log = configuration.log
@@ -59,6 +61,7 @@ package final class GatewayServer: Sendable {
         self.counters = counters
         self.metrics = metrics
         self.readiness = readiness
+        self.health = health
         self.control = control
     }
 
@@ -73,6 +76,7 @@ package final class GatewayServer: Sendable {
         var transport = configuration.transport
         transport.onEvent = { event in Self.write(event, to: log) }
         let counters = group.loops.map { _ in ServiceCounters() }
+        let health = group.loops.map { _ in LoopBound(HealthService()) }
         do {
             let metrics = MetricsPage(counters: counters, store: store, version: configuration.version)
             let readiness = Readiness(store: store)
@@ -86,14 +90,14 @@ package final class GatewayServer: Sendable {
                         store: store, limits: configuration.service, policy: configuration.policy,
                         counters: counters[services.count], log: log)
                     services.append(service)
-                    return FrameFront(service)
+                    return FrameFront(service, health: health[services.count - 1].value)
                 },
                 makeHTTPHandler: { _ in HTTPFront(services[services.count - 1], pages: pages, options: configuration.http) })
             metrics.setServer(server)
             let control = ControlSocket.open(in: configuration.store.directory, store: store, log: log)
             let gateway = GatewayServer(
                 configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
-                readiness: readiness, control: control)
+                readiness: readiness, health: health, control: control)
             gateway.scheduleFigures()
             return gateway
         } catch {
@@ -108,6 +112,7 @@ package final class GatewayServer: Sendable {
     /// Blocks; not for the thread of a loop.
     package func stop() {
         readiness.drain()
+        for (loop, health) in zip(group.loops, health) { loop.execute { health.value.stopServing() } }
         let drained = DispatchSemaphore(value: 0)
         server.drain(graceMilliseconds: UInt64(configuration.drainMilliseconds)) { drained.signal() }
         drained.wait()

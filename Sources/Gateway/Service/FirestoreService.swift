@@ -70,6 +70,8 @@ package final class FirestoreService<Call: ServiceCall> {
             case .write: try write(call, request)
             case .listen:
                 throw RequestError(.unimplemented, "Listen is not implemented by this server yet: read with RunQuery.")
+            case .healthCheck, .healthWatch, .serverReflectionInfo:
+                throw RequestError(.unimplemented, "\(method.name) is not a method of Firestore.")
             }
         } catch {
             fail(call, method, error)

@@ -1,4 +1,4 @@
-// The calls that the protocol can carry: one number for each RPC of google.firestore.v1.Firestore.
+// The calls that a connection can carry: one number for each RPC, and the paths by which gRPC knows it.
 
 /// How many messages each side of a call sends.
 package enum MethodShape: UInt8, Sendable {
@@ -10,7 +10,8 @@ package enum MethodShape: UInt8, Sendable {
     case bidirectional
 }
 
-/// An RPC of the Firestore service. The numbers are part of the protocol and never change; zero is not a method.
+/// An RPC. The numbers are part of the native protocol and never change; zero is not a method, and those of the Firestore service
+/// are below 32.
 package enum Method: UInt16, Sendable, CaseIterable {
     case getDocument = 1
     case listDocuments = 2
@@ -29,18 +30,45 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case listCollectionIds = 15
     case batchWrite = 16
 
+    case healthCheck = 128
+    case healthWatch = 129
+    case serverReflectionInfo = 130
+
+    /// The service that an RPC belongs to.
+    package enum Service: Sendable {
+        case firestore, health, reflection
+    }
+
+    /// The RPCs of the Firestore service; their numbers are below 32.
+    package static let ofFirestore = allCases.filter { $0.service == .firestore }
+
+    package var service: Service {
+        switch self {
+        case .healthCheck, .healthWatch: .health
+        case .serverReflectionInfo: .reflection
+        default: .firestore
+        }
+    }
+
     package var shape: MethodShape {
         switch self {
-        case .batchGetDocuments, .runQuery, .runAggregationQuery: .serverStreaming
-        case .write, .listen: .bidirectional
+        case .batchGetDocuments, .runQuery, .runAggregationQuery, .healthWatch: .serverStreaming
+        case .write, .listen, .serverReflectionInfo: .bidirectional
         default: .unary
         }
     }
 
     /// The paths by which gRPC knows the RPC.
-    package var paths: [String] { ["/google.firestore.v1.Firestore/\(name)"] }
+    package var paths: [String] {
+        switch service {
+        case .firestore: ["/google.firestore.v1.Firestore/\(name)"]
+        case .health: ["/grpc.health.v1.Health/\(name)"]
+        // Two versions with the same messages.
+        case .reflection: ["/grpc.reflection.v1.ServerReflection/\(name)", "/grpc.reflection.v1alpha.ServerReflection/\(name)"]
+        }
+    }
 
-    /// The RPC's name, as in `/google.firestore.v1.Firestore/<name>`.
+    /// The RPC's name in its service.
     package var name: String {
         switch self {
         case .getDocument: "GetDocument"
@@ -59,6 +87,9 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .listen: "Listen"
         case .listCollectionIds: "ListCollectionIds"
         case .batchWrite: "BatchWrite"
+        case .healthCheck: "Check"
+        case .healthWatch: "Watch"
+        case .serverReflectionInfo: "ServerReflectionInfo"
         }
     }
 }

@@ -211,8 +211,13 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     override func endIfDone() {
         guard !isOver else { return }
         transfer()
-        if session.isFinished { return close(session.failure.map { .http2($0) } ?? .finished) }
-        guard hot.state.drain == .begun || session.clientLeaves, session.streamCount == 0, !session.wantsToSend else { return }
+        let isLeaving = hot.state.drain == .begun || session.clientLeaves
+        if session.isFinished, !isLeaving {
+            // nghttp2 has said why in a GOAWAY of its own.
+            server.statistics.protocolErrors &+= 1
+            return close(.http2(session.failure ?? "a breach of HTTP/2"))
+        }
+        guard isLeaving, session.streamCount == 0, !session.wantsToSend else { return }
         close(.finished)
     }
 

@@ -18,7 +18,7 @@ struct HTTP2Limits: Sendable {
     /// Streams that the client may reset at once, and in a second in the long run.
     var resetsMax: UInt64
     var resetsPerSecond: UInt64
-    /// Frames that ask for work and bring nothing (PING, SETTINGS, PRIORITY, empty DATA, malformed ones) at once, and in a second
+    /// Frames that ask for work and bring nothing (PING, SETTINGS, empty DATA, malformed ones) at once, and in a second
     /// in the long run.
     var idleFramesMax: UInt64
     var idleFramesPerSecond: UInt64
@@ -31,17 +31,4 @@ struct HTTP2Limits: Sendable {
     static let frameBytesRange: ClosedRange<UInt32> = 16_384...16_777_215
     /// Frames that one header list may take beyond its first.
     static let continuationsMax = 8
-}
-
-extension ServerConfiguration {
-    var http2: HTTP2Limits {
-        let range = HTTP2Limits.frameBytesRange
-        return HTTP2Limits(
-            streamsMax: streamsPerConnectionMax, messageBytesMax: Int(messageBytesMax), assemblyBytesMax: assemblyBytesMax,
-            frameBytesMax: min(max(frameBytesMax, range.lowerBound), range.upperBound),
-            streamWindowBytes: min(http2WindowBytes, FlowWindow.max),
-            connectionWindowBytes: min(max(http2ConnectionWindowBytes, 65_535), FlowWindow.max),
-            metadataBytesMax: metadataBytesMax, resetsMax: resetsMax, resetsPerSecond: resetsPerSecond,
-            idleFramesMax: idleFramesMax, idleFramesPerSecond: idleFramesPerSecond, pauseBytes: outputPauseBytes)
-    }
 }

@@ -86,7 +86,7 @@ extension HTTP2Session {
             }
             return idleFrame()
         case NGHTTP2_GOAWAY.rawValue: hot.state.clientLeaves = true
-        case NGHTTP2_PRIORITY.rawValue: return idleFrame()
+        case NGHTTP2_RST_STREAM.rawValue: return spendReset() ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
         default: break
         }
         return 0
@@ -136,7 +136,9 @@ extension HTTP2Session {
         if hot.state.held != nil { deliverHeld(isLast: false) }
         var offset = 0
         while offset < bytes.byteCount, !stream.state.isOver {
-            if stream.state.isWhole, !deliverWhole(stream, isLast: false) { break }
+            if stream.state.isWhole {
+                guard deliverWhole(stream, isLast: false), !stream.state.isOver else { break }
+            }
             readMessage(stream, bytes, &offset)
         }
         return 0

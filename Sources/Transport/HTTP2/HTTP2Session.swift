@@ -54,7 +54,7 @@ enum HTTP2Progress: Equatable {
     // Owner: this object, freed in `deinit`. nghttp2 holds an unretained reference to this object and pointers of `pool`.
     let session: OpaquePointer
     let pool = HTTP2StreamPool()
-    let hot = Confined(Hot())
+    let hot: Confined<Hot>
 
     /// What every call touches.
     struct Hot: ~Copyable {
@@ -96,8 +96,8 @@ enum HTTP2Progress: Equatable {
             }
         }
 
-        var idleFrames: UInt64 = 0
-        var idleFramesAt: UInt64 = 0
+        var idleFrames: TokenBucket
+        var resets: TokenBucket
         /// Why the session failed, as nghttp2 or we put it.
         var failure: String?
         var hasSettings = false
@@ -107,16 +107,18 @@ enum HTTP2Progress: Equatable {
     init(limits: HTTP2Limits, delegate: any HTTP2SessionDelegate, now: UInt64 = 0) {
         self.limits = limits
         unsafe self.delegate = delegate
-        unsafe session = unsafe Self.make(limits)
+        hot = Confined(
+            Hot(
+                idleFrames: TokenBucket(max: limits.idleFramesMax, perSecond: limits.idleFramesPerSecond, now: now),
+                resets: TokenBucket(max: limits.resetsMax, perSecond: limits.resetsPerSecond, now: now)))
+        unsafe session = unsafe Self.make()
         unsafe nghttp2_session_set_user_data(session, Unmanaged.passUnretained(self).toOpaque())
-        hot.state.idleFrames = limits.idleFramesMax
-        hot.state.idleFramesAt = now
         submitSettings()
     }
 
     deinit { unsafe nghttp2_session_del(session) }
 
-    private static func make(_ limits: HTTP2Limits) -> OpaquePointer {
+    private static func make() -> OpaquePointer {
         var option: OpaquePointer?
         unsafe precondition(nghttp2_option_new(&option) == 0, "no memory for an HTTP/2 session")
         defer { unsafe nghttp2_option_del(option) }
@@ -124,7 +126,8 @@ enum HTTP2Progress: Equatable {
         unsafe nghttp2_option_set_no_auto_window_update(option, 1)
         // Closed streams would only be kept for priorities, which gRPC has no use for.
         unsafe nghttp2_option_set_no_closed_streams(option, 1)
-        unsafe nghttp2_option_set_stream_reset_rate_limit(option, limits.resetsMax, limits.resetsPerSecond)
+        // Resets are counted here, where a breach has a better code than nghttp2 gives it.
+        unsafe nghttp2_option_set_stream_reset_rate_limit(option, UInt64(UInt32.max), UInt64(UInt32.max))
         unsafe nghttp2_option_set_max_continuations(option, HTTP2Limits.continuationsMax)
         var session: OpaquePointer?
         unsafe precondition(
@@ -194,7 +197,8 @@ enum HTTP2Progress: Equatable {
     ///
     /// - Parameter now: monotonic milliseconds.
     func receive(_ bytes: RawSpan, now: UInt64) -> HTTP2Progress {
-        refillIdleFrames(now)
+        hot.state.idleFrames.fill(now: now)
+        hot.state.resets.fill(now: now)
         let taken = unsafe bytes.withUnsafeBytes {
             unsafe nghttp2_session_mem_recv(session, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), $0.count)
         }
@@ -216,21 +220,18 @@ enum HTTP2Progress: Equatable {
         hot.state.uncredited = 0
     }
 
-    private func refillIdleFrames(_ now: UInt64) {
-        let earned = (now &- hot.state.idleFramesAt) &* limits.idleFramesPerSecond / 1_000
-        guard earned > 0 else { return }
-        hot.state.idleFrames = min(limits.idleFramesMax, hot.state.idleFrames &+ earned)
-        hot.state.idleFramesAt = now
-    }
-
     /// Counts a frame that brings nothing; false when there were too many.
     func spendIdleFrame() -> Bool {
-        guard hot.state.idleFrames > 0 else {
-            hot.state.failure = "too many frames that bring nothing"
-            return false
-        }
-        hot.state.idleFrames &-= 1
-        return true
+        if hot.state.idleFrames.take() { return true }
+        hot.state.failure = "too many frames that bring nothing"
+        return false
+    }
+
+    /// Counts a stream that the client gave up; false when there were too many.
+    func spendReset() -> Bool {
+        if hot.state.resets.take() { return true }
+        hot.state.failure = "too many streams reset"
+        return false
     }
 
     // MARK: The end

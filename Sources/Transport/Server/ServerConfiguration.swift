@@ -35,7 +35,7 @@ package struct ServerConfiguration: Sendable {
     /// HTTP/2 streams that a client may reset at once, and in a second in the long run; the connection ends beyond.
     package var resetsMax: UInt64 = 2_000
     package var resetsPerSecond: UInt64 = 200
-    /// HTTP/2 frames that bring nothing (PING, SETTINGS, PRIORITY, empty DATA, malformed ones) that a client may send at once, and
+    /// HTTP/2 frames that bring nothing (PING, SETTINGS, empty DATA, malformed ones) that a client may send at once, and
     /// in a second in the long run; the connection ends beyond.
     package var idleFramesMax: UInt64 = 10_000
     package var idleFramesPerSecond: UInt64 = 1_000
@@ -80,6 +80,17 @@ package struct ServerConfiguration: Sendable {
         limits.fieldsMax = http1FieldsMax
         limits.bodyBytesMax = Int(messageBytesMax)
         return limits
+    }
+
+    var http2: HTTP2Limits {
+        let range = HTTP2Limits.frameBytesRange
+        return HTTP2Limits(
+            streamsMax: streamsPerConnectionMax, messageBytesMax: Int(messageBytesMax), assemblyBytesMax: assemblyBytesMax,
+            frameBytesMax: min(max(frameBytesMax, range.lowerBound), range.upperBound),
+            streamWindowBytes: min(http2WindowBytes, FlowWindow.max),
+            connectionWindowBytes: min(max(http2ConnectionWindowBytes, 65_535), FlowWindow.max),
+            metadataBytesMax: metadataBytesMax, resetsMax: resetsMax, resetsPerSecond: resetsPerSecond,
+            idleFramesMax: idleFramesMax, idleFramesPerSecond: idleFramesPerSecond, pauseBytes: outputPauseBytes)
     }
 
     var channel: ChannelLimits {

@@ -21,6 +21,10 @@ final class EchoService: ServiceHandler {
             var cancelled: [CancellationReason] = []
             var sourcesCancelled = 0
             var messagesProduced = 0
+            /// Heads of the calls that began.
+            var heads: [RequestHead] = []
+            /// Write asks its clients to stop after each message.
+            var holdsWrites = false
         }
         let state = Mutex(State())
         let changed = Signal()
@@ -29,6 +33,7 @@ final class EchoService: ServiceHandler {
     init(record: Record = Record()) { self.record = record }
 
     func begin(_ call: Call, _ head: RequestHead, payload: RawSpan) {
+        record.state.withLock { $0.heads.append(head) }
         switch head.method {
         case .getDocument: call.respond { $0.append(payload) }
         case .commit:
@@ -41,6 +46,7 @@ final class EchoService: ServiceHandler {
         case .write:
             call.context = record
             call.send { $0.append(payload) }
+            if head.isComplete { call.finish(.ok) }
         case .rollback: call.fail(.aborted, String(repairingUTF8: payload))
         case .deleteDocument:
             let size = Int(UInt32(littleEndian: payload.loadInteger(at: 0)))
@@ -49,7 +55,10 @@ final class EchoService: ServiceHandler {
         }
     }
 
-    func message(_ call: Call, payload: RawSpan) { call.send { $0.append(payload) } }
+    func message(_ call: Call, payload: RawSpan) {
+        if record.state.withLock({ $0.holdsWrites }) { call.holdMessages() }
+        call.send { $0.append(payload) }
+    }
 
     func halfClosed(_ call: Call) { call.finish(.ok) }
 

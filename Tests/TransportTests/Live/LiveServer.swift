@@ -21,6 +21,9 @@ final class LiveServer {
         server = try Server.start(configuration, on: group) { _ in EchoService(record: record) }
     }
 
+    /// From now on Write asks its clients to stop after each message.
+    func holdWrites() { record.state.withLock { $0.holdsWrites = true } }
+
     var clientLoop: EventLoop { clientLoops.loops[0] }
 
     func connect(

@@ -1,0 +1,75 @@
+// A blocking HTTP/2 client of tests, over RawClient.
+
+@testable import Transport
+
+final class HTTP2Client {
+    let raw: RawClient
+    private(set) var transcript = HTTP2Transcript()
+    private var nextStream: UInt32 = 1
+
+    /// Connects and exchanges settings, so that the server's limits are in force.
+    init(_ live: LiveServer, settings: (UInt16, UInt32)...) {
+        raw = RawClient(port: live.server.port)
+        var hello = HTTP2Frame.settings()
+        hello.payload = settings.flatMap { [UInt8($0.0 >> 8), UInt8($0.0 & 255)] + bigEndian($0.1) }
+        raw.send(Preface.http2 + hello.bytes)
+        read { !$0.frames.isEmpty }
+        send(HTTP2Frame(.settings, HTTP2Frame.ack, []))
+    }
+
+    func send(_ frames: HTTP2Frame...) { raw.send(frames.flatMap(\.bytes)) }
+
+    /// Sends a whole unary request and returns its stream.
+    @discardableResult
+    func request(
+        _ method: Transport.Method, _ payload: [UInt8], fields: [(String, String)] = [], endStream: Bool = true
+    ) -> UInt32 {
+        let stream = newStream()
+        send(.request(path(method), stream: stream, fields: fields), .data(grpcMessage(payload), stream: stream, endStream: endStream))
+        return stream
+    }
+
+    func newStream() -> UInt32 {
+        defer { nextStream += 2 }
+        return nextStream
+    }
+
+    /// Reads until `isTrue`, or until the server closes.
+    @discardableResult
+    func read(until isTrue: (HTTP2Transcript) -> Bool) -> Bool {
+        while !isTrue(transcript) {
+            let bytes = raw.receive()
+            if bytes.isEmpty { return isTrue(transcript) }
+            transcript.add(bytes)
+        }
+        return true
+    }
+
+    /// The whole answer on a stream.
+    func answer(_ stream: UInt32) -> HTTP2Answer {
+        read { $0.answers[stream].map { $0.isEnded || $0.reset != nil } ?? false }
+        return transcript.answers[stream] ?? HTTP2Answer()
+    }
+
+    func callAndWait(_ method: Transport.Method, _ payload: [UInt8], fields: [(String, String)] = []) -> HTTP2Answer {
+        answer(request(method, payload, fields: fields))
+    }
+
+    /// Sends a PING and returns when it is answered: the server has dealt with everything before it.
+    func ping() {
+        let count = transcript.frames.count { $0.isKind(.ping) && $0.flags & HTTP2Frame.ack != 0 }
+        send(HTTP2Frame(.ping, [UInt8](repeating: 7, count: 8)))
+        read { $0.frames.count { $0.isKind(.ping) && $0.flags & HTTP2Frame.ack != 0 } > count }
+    }
+
+    /// Everything until the server closes.
+    @discardableResult
+    func readAll() -> HTTP2Transcript {
+        read { _ in false }
+        return transcript
+    }
+}
+
+extension HTTP2Frame {
+    init(_ kind: Kind, _ payload: [UInt8]) { self.init(kind, 0, stream: 0, payload) }
+}

@@ -1,0 +1,133 @@
+// What must hold for an HTTP/2 session, whatever bytes arrive. Called by tests and by the fuzzer.
+
+import DocumentModel
+
+#if canImport(Transport)
+    @testable import Transport
+#endif
+
+/// Plays the connection: calls are answered at once, later, with a stream of messages, or not at all, by their number.
+final class HTTP2SessionCheck: HTTP2SessionDelegate {
+    private static let limits = HTTP2Limits(
+        streamsMax: 8, messageBytesMax: 500, assemblyBytesMax: 900, frameBytesMax: 16_384, streamWindowBytes: 2_000,
+        connectionWindowBytes: 70_000, metadataBytesMax: 600, resetsMax: 20, resetsPerSecond: 0, idleFramesMax: 50,
+        idleFramesPerSecond: 0, pauseBytes: 1_000)
+
+    private var session: HTTP2Session!
+    private var open: Set<UInt32> = []
+    private var later: [UInt32] = []
+    private var violation: String?
+
+    /// The broken property, or nil.
+    static func violation(_ bytes: RawSpan) -> String? {
+        let whole = HTTP2SessionCheck()
+        if let broken = whole.play(bytes, chunk: .max) { return broken }
+        let pieces = HTTP2SessionCheck()
+        if let broken = pieces.play(bytes, chunk: 1 + bytes.byteCount % 13) { return "in pieces: \(broken)" }
+        return nil
+    }
+
+    private func play(_ bytes: RawSpan, chunk: Int) -> String? {
+        session = HTTP2Session(limits: Self.limits, delegate: self)
+        var offset = 0
+        var isOpen = true
+        while isOpen, violation == nil, offset < bytes.byteCount {
+            let end = offset + min(chunk, bytes.byteCount - offset)
+            if case .failed = session.receive(bytes.extracting(offset..<end), now: 0) { isOpen = false }
+            offset = end
+            turnEnds()
+        }
+        // What was left open is answered, and the client opens its windows: all calls must come to an end.
+        for stream in later where session.isOpen(stream) { answer(stream) }
+        turnEnds()
+        for stream in session.openStreams {
+            _ = session.endCall(stream)
+            session.submitStatus(stream, .unavailable, "the end")
+        }
+        turnEnds()
+        if session.openCalls != 0 { note("\(session.openCalls) calls are left") }
+        if session.assemblyBytes != 0 { note("\(session.assemblyBytes) bytes of messages are left") }
+        return violation
+    }
+
+    private func turnEnds() {
+        var output = WireWriter()
+        var rounds = 0
+        while session.send(into: &output, upTo: 100), rounds < 1_000 {
+            output.reset()
+            rounds += 1
+        }
+        session.beginWaiting()
+        _ = session.send(into: &output, upTo: .max)
+        if session.assemblyBytes < 0 || session.assemblyBytes > Self.limits.assemblyBytesMax {
+            note("\(session.assemblyBytes) bytes of messages are kept")
+        }
+        if session.openCalls > Int(Self.limits.streamsMax) { note("\(session.openCalls) calls are open") }
+        if session.openCalls != session.openStreams.count { note("\(session.openCalls) calls in \(session.openStreams.count) streams") }
+        if session.unsentBytes < 0 { note("less than nothing is unsent") }
+        // The mark, and what one call may add to it.
+        if session.unsentBytes > Self.limits.pauseBytes + 8 * 600 { note("\(session.unsentBytes) bytes are unsent") }
+    }
+
+    private func note(_ text: String) { violation = violation ?? text }
+
+    private func answer(_ stream: UInt32) {
+        guard session.isOpen(stream) else { return }
+        var message = session.openMessage()
+        message.append([UInt8](repeating: 1, count: Int(stream % 600)))
+        session.endMessage(stream, message, isLast: true)
+    }
+
+    // MARK: HTTP2SessionDelegate
+
+    func begin(_ stream: UInt32, _ head: RequestHead, _ payload: RawSpan) {
+        if !session.isOpen(stream) { note("a call began on stream \(stream), which is not open") }
+        if !open.insert(stream).inserted { note("stream \(stream) began twice") }
+        if payload.byteCount > Self.limits.messageBytesMax { note("a message above the limit") }
+        if head.method.shape != .bidirectional, !head.isComplete { note("a call began before its end") }
+        switch stream >> 1 & 3 {
+        case 0: answer(stream)
+        case 1: later.append(stream)
+        case 2:
+            var message = session.openMessage()
+            message.append([UInt8](repeating: 2, count: 50))
+            session.endMessage(stream, message, isLast: false)
+            session.setHeld(stream, true)
+            later.append(stream)
+        default:
+            _ = session.endCall(stream)
+            session.submitStatus(stream, .notFound, "nicht da: \u{e9}")
+        }
+    }
+
+    func message(_ stream: UInt32, _ payload: RawSpan, isLast: Bool) {
+        if !open.contains(stream) { note("a message of stream \(stream), which did not begin") }
+        if payload.byteCount > Self.limits.messageBytesMax { note("a message above the limit") }
+        session.setHeld(stream, payload.byteCount % 2 == 0)
+    }
+
+    func halfClosed(_ stream: UInt32) {
+        if !session.isOpen(stream) { note("the end of stream \(stream), which is not open") }
+    }
+
+    func waits(_ stream: UInt32, _ head: RequestHead) {
+        if open.contains(stream) { note("stream \(stream) waits and has begun") }
+    }
+
+    func cancelled(_ stream: UInt32) {
+        if session.endCall(stream) == nil { note("stream \(stream) was cancelled after its end") }
+    }
+
+    func refused(_ stream: UInt32, _ refusal: Refusal) {
+        if session.endCall(stream) == nil { note("stream \(stream) was refused after its end") }
+        session.submitStatus(stream, refusal.code, refusal.description)
+    }
+
+    func windowOpened(_ stream: UInt32?) {
+        if let stream { _ = session.hasWindow(stream) }
+    }
+
+    func pingAcknowledged() {}
+    func takeBuffer() -> WireWriter { WireWriter() }
+    func giveBack(_ writer: consuming WireWriter) {}
+}
