@@ -56,6 +56,9 @@ struct LoadExportTests {
 
         let again = try load(server, file, "--collection", "c")
         #expect(again.status == 1 && again.errors.contains("--resume"), "\(again)")
+        // Gone on with while the line is as bad as it was: it is the first one now.
+        let still = try load(server, file, "--collection", "c", "--resume")
+        #expect(still.status == 1 && still.errors.contains("bad.jsonl:601: expected a value (column 6)"), "\(still)")
         lines[600] = #"{"n":1}"#
         _ = try write("bad.jsonl", lines)
         let resumed = try load(server, file, "--collection", "c", "--resume")

@@ -24,6 +24,9 @@ struct LoadWindow: Sendable {
 
     init(start: LoadProgress) { end = start }
 
+    /// Nothing of the input is in it.
+    var isEmpty: Bool { pieces.isEmpty }
+
     /// Documents to be sent. Of several lines that name one document the last counts.
     var count: Int { entries.count }
 

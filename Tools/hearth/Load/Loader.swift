@@ -226,7 +226,8 @@ private actor WindowReader {
                 }
             }
         }
-        if window.inputBytes == 0 { return nil }
+        // Not by bytes: a window may hold nothing but the bad line that stops the load.
+        if window.isEmpty { return nil }
         window.sort()
         place = window.end
         return window
