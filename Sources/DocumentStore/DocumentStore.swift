@@ -21,7 +21,7 @@ package final class DocumentStore: Sendable {
     let versions: VersionClock
     let databases: DatabaseDirectory
     let transactions: TransactionTable
-    let indexState = SharedIndexState()
+    let indexState = SharedIndexStates()
     private let queue: CommitQueue
     private let pipeline: CommitPipeline
     private let counters = StoreCounters()
@@ -58,7 +58,7 @@ package final class DocumentStore: Sendable {
         var options = configuration.engine
         options.latestOnlySpaces = [
             KeySpace.meta.rawValue, KeySpace.catalogue.rawValue, KeySpace.sessions.rawValue, KeySpace.fields.rawValue,
-            KeySpace.definitions.rawValue,
+            KeySpace.definitions.rawValue, KeySpace.overrides.rawValue,
         ]
         options.groupBytesMax = min(configuration.groupBytesMaximum, EngineLimits.groupBytesMax / 4)
         options.clock = { configuration.clock.nowMicroseconds }
@@ -130,29 +130,62 @@ package final class DocumentStore: Sendable {
 
     // MARK: Indexes
 
-    /// Makes a database's declared indexes those of these shapes. New ones are built in the background, and serve queries when they
-    /// are complete; others are dropped. Answered when the change is durable; the building goes on after it, also after a restart.
+    /// Makes a database's declared indexes and field overrides those of a declaration. New indexes are built in the background, and
+    /// serve queries when they are complete; others are dropped. Answered when the change is durable; the building goes on after
+    /// it, also after a restart. `INVALID_ARGUMENT` says what is wrong with a declaration.
     package func declareIndexes(
-        _ shapes: [IndexShape], in database: DatabaseName,
+        _ wanted: IndexDeclaration, in database: DatabaseName,
         completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
     ) {
-        submit(.declare(shapes, in: database, completion))
+        submit(.declare(wanted, in: database, completion))
     }
 
-    /// A database's declared indexes, with `BUILDING`, `READY` or `DROPPING`.
-    package func declaredIndexes(in database: DatabaseName) -> [(shape: IndexShape, state: String)] {
+    /// How far a declared index or the entries of an overridden field are.
+    package enum IndexProgress: String, Sendable {
+        case building = "BUILDING"
+        case ready = "READY"
+        case dropping = "DROPPING"
+    }
+
+    /// A database's declared indexes, those that overrides ask for among them.
+    package func declaredIndexes(in database: DatabaseName) -> [(shape: IndexShape, state: IndexProgress)] {
         guard let number = databases.number(of: database) else { return [] }
         // One that is complete serves queries when that is published.
         let published = engine.publishedVersion
-        return indexState.declared.filter { $0.database == number }.map { index in
-            let state =
+        return indexState.current.declared.filter { $0.database == number }.map { index in
+            let state: IndexProgress =
                 switch index.state.phase {
-                case .complete: index.state.isComplete(at: published) ? "READY" : "BUILDING"
-                case .clearing, .off: "DROPPING"
-                case .building: "BUILDING"
+                case .complete: index.state.isComplete(at: published) ? .ready : .building
+                case .clearing, .off: .dropping
+                case .building: .building
                 }
             return (index.shape, state)
         }
+    }
+
+    /// Everything that a database's declaration has come to, as entries of `firestore.indexes.json` with their states: indexes over
+    /// several fields first. An override is ready when no entry is left that it does away with, and every one is there that it
+    /// asks for; one that was lifted is listed until then.
+    package func indexListing(in database: DatabaseName) -> [(json: String, state: IndexProgress)] {
+        guard let number = databases.number(of: database) else { return [] }
+        let declared = declaredIndexes(in: database)
+        let published = engine.publishedVersion
+        var implied: [IndexShape] = []
+        var overrides: [(json: String, state: IndexProgress)] = []
+        for group in indexState.current.groups.all where group.database == number {
+            let isReady = group.state.isComplete(at: published)
+            for override in group.overrides {
+                let parts = declared.filter { override.shapes.contains($0.shape) && $0.state != .dropping }
+                implied += parts.map(\.shape)
+                overrides.append((override.json, isReady && parts.allSatisfy { $0.state == .ready } ? .ready : .building))
+            }
+            for lifted in Set(group.previous.joined()) where !isReady {
+                let isLifted = !group.overrides.contains { $0.field == lifted.field }
+                if isLifted { overrides.append((lifted.json, .dropping)) }
+            }
+        }
+        return declared.filter { $0.state == .dropping || !implied.contains($0.shape) }.map { ($0.shape.json, $0.state) }
+            + overrides
     }
 
     // MARK: Transactions

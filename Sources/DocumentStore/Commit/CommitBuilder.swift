@@ -58,7 +58,7 @@ struct CommitBuilder: ~Copyable {
             (outcome, existed) = try tools.apply(write, of: list, toStored: path, latest: latest, at: draft.version)
         }
         if outcome.effect == .none { return outcome.result }
-        if outcome.effect == .put { try draft.checkEntries(of: tools.application.newFields(of: write, in: list)) }
+        if outcome.effect == .put { try draft.checkEntries(of: tools.application.newFields(of: write, in: list), path) }
         let delta = outcome.effect == .put ? (existed ? 0 : 1) : -1
         let collection = try draft.adjustCatalogue(
             tools.key.bytes.extracting(0..<parts.collectionByteCount), path: path, by: delta, latest: latest)
@@ -132,9 +132,9 @@ struct CommitBuilder: ~Copyable {
     /// Begins a commit that makes a database's declared indexes those that are wanted.
     /// - Returns: false if they are that already.
     mutating func beginDeclaration(
-        _ shapes: [IndexShape], version: CommitVersion, database: UInt32, record: inout WireWriter
+        _ wanted: IndexDeclaration, version: CommitVersion, database: UInt32, record: inout WireWriter
     ) -> Bool {
-        draft.beginDeclaration(shapes, version: version, database: database, record: &record)
+        draft.beginDeclaration(wanted, version: version, database: database, record: &record)
     }
 
     /// The step that was begun could not be staged.
@@ -277,8 +277,10 @@ struct CommitDraft: ~Copyable {
     }
 
     /// - Throws: `INVALID_ARGUMENT` if the document would have more index entries than are allowed.
-    fileprivate func checkEntries(of fields: RawSpan) throws(RequestError) {
-        if indexes.state.isKept, IndexedValue.exceeds(entriesMax: entriesMax, fields: fields) {
+    fileprivate func checkEntries(of fields: RawSpan, _ path: RawSpan) throws(RequestError) {
+        guard indexes.state.isKept, IndexedValue.mayExceed(entriesMax: entriesMax, fields: fields) else { return }
+        let rules = indexes.groups.group(ofDocument: path, in: database)?.rules
+        if IndexedValue.exceeds(entriesMax: entriesMax, fields: fields, rules: rules) {
             throw .invalidArgument("too many index entries for entity: a document may have \(entriesMax)")
         }
     }
@@ -319,11 +321,11 @@ struct CommitDraft: ~Copyable {
     }
 
     fileprivate mutating func beginDeclaration(
-        _ shapes: [IndexShape], version: CommitVersion, database: UInt32, record: inout WireWriter
+        _ wanted: IndexDeclaration, version: CommitVersion, database: UInt32, record: inout WireWriter
     ) -> Bool {
         begin(version: version, database: database, newDatabaseName: nil)
         indexes.beginChange()
-        let step = indexes.change(to: shapes, in: database)
+        let step = indexes.change(to: wanted, in: database, at: version)
         if step.definitions.isEmpty { return false }
         DefinitionRecord.write(from: [], to: [], step.definitions, into: &record)
         indexes.enter(step.definitions, into: &mutations)

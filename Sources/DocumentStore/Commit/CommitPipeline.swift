@@ -49,13 +49,13 @@ final class CommitPipeline: @unchecked Sendable {
     private var encodedResult = WireWriter(capacity: 256)
     private var slotKey = WireWriter(capacity: 32)
     private var chores = ChoreTimes()
-    private let indexState: SharedIndexState
+    private let indexState: SharedIndexStates
     private var indexRecord = WireWriter(capacity: 64)
 
     init(
         configuration: StoreConfiguration, engine: StorageEngine, versions: VersionClock, databases: DatabaseDirectory,
         transactions: TransactionTable, queue: CommitQueue, counters: StoreCounters, sessions: SessionTable,
-        indexState: SharedIndexState
+        indexState: SharedIndexStates
     ) throws(StorageError) {
         self.configuration = configuration
         self.versions = versions
@@ -69,7 +69,7 @@ final class CommitPipeline: @unchecked Sendable {
         latest = writer.latest
         lastVersion = writer.lastVersion
         let indexes = try IndexMaintenance(latest: latest)
-        indexState.set(indexes.state, indexes.declared.all)
+        indexState.set(indexes.states)
         builder = CommitBuilder(
             changes: RecentChanges(maximum: configuration.recentChangesMaximum, since: writer.lastVersion.microseconds),
             indexes: indexes, entriesMax: configuration.indexEntriesPerDocumentMaximum)
@@ -147,9 +147,9 @@ final class CommitPipeline: @unchecked Sendable {
             answers.append(.locked(request))
         case .release(let number):
             waiting.release(number)
-        case .declare(let shapes, let database, let completion):
+        case .declare(let wanted, let database, let completion):
             answers.append(
-                .declaration(Result { () throws(RequestError) in try declare(shapes, in: database) }, completion))
+                .declaration(Result { () throws(RequestError) in try declare(wanted, in: database) }, completion))
         }
     }
 
@@ -426,7 +426,7 @@ final class CommitPipeline: @unchecked Sendable {
         try CommitPipeline.stage(version, indexRecord, builder.draft, with: writer)
         lastVersion = version
         builder.keep()
-        indexState.set(builder.draft.indexes.state, builder.draft.indexes.declared.all)
+        indexState.set(builder.draft.indexes.states)
     }
 
     /// Brings a database into being that holds nothing yet, by a commit without documents.
@@ -454,11 +454,12 @@ final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Makes a database's declared indexes those that are wanted; they are built and cleared in the steps that follow.
-    private func declare(_ shapes: [IndexShape], in name: DatabaseName) throws(RequestError) {
+    private func declare(_ wanted: IndexDeclaration, in name: DatabaseName) throws(RequestError) {
+        try wanted.check()
         let (database, isStored) = try databases.reserve(name)
         if !isStored { try create(name, number: database) }
         let version = versions.nextVersion(after: lastVersion)
-        guard builder.beginDeclaration(shapes, version: version, database: database, record: &indexRecord) else {
+        guard builder.beginDeclaration(wanted, version: version, database: database, record: &indexRecord) else {
             return versions.returnVersion(version, last: lastVersion, wasTold: true)
         }
         do throws(StorageError) {

@@ -14,7 +14,7 @@ enum QueuedRequest: Sendable {
     /// Documents that a pessimistic transaction reads.
     case lock(LockRequest)
     /// The declared indexes that a database is to have.
-    case declare([IndexShape], in: DatabaseName, @Sendable (Result<Void, RequestError>) -> Void)
+    case declare(IndexDeclaration, in: DatabaseName, @Sendable (Result<Void, RequestError>) -> Void)
     /// The transaction of this number has ended without a commit.
     case release(UInt64)
 
@@ -24,7 +24,7 @@ enum QueuedRequest: Sendable {
         case .commit(let request, _), .batch(let request, _):
             request.writes.bytes.count + request.writes.count * MemoryLayout<Write>.stride + 256
         case .lock(let request): 256 + request.keys.count * MemoryLayout<UInt64>.stride
-        case .declare(let shapes, _, _): 256 + shapes.count * 1_024
+        case .declare(let wanted, _, _): 256 + (wanted.indexes.count + wanted.fieldOverrides.count) * 1_024
         case .begin, .release: 256
         }
     }

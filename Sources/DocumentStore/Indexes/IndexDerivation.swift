@@ -7,7 +7,8 @@
 //     {a: 1, m: {x: "u"}, t: [3, 4]}     values    a = 1, m = {x: "u"}, m.x = "u", t = [3, 4]
 //                                        elements  t has 3, t has 4
 //
-// Entries follow from documents alone. The log holds documents, and recovery derives the same entries again.
+// Entries follow from documents and from the overrides of their fields (`FieldRules`). The log holds both in their order, and
+// recovery derives the same entries again.
 
 internal import DocumentModel
 internal import KeyValueStore
@@ -52,6 +53,9 @@ struct IndexedDocument: ~Escapable {
 struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
     var fields: Numbers
     private var key = WireWriter(capacity: 512)
+    /// What is kept of the document being derived, where that is not all.
+    private var rules: FieldRules?
+    private var purpose = FieldRules.Purpose.write
 
     init(_ fields: consuming Numbers) {
         self.fields = fields
@@ -65,12 +69,29 @@ struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
     mutating func derive<Sink: IndexEntrySink & ~Copyable>(
         _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
     ) throws(StorageError) {
-        try deriveEntries(document, old, new, tag: DocumentTag.field, parent: 0, depth: 0, into: &sink)
+        try deriveEntries(
+            document, old, new, tag: DocumentTag.field, parent: 0, depth: 0, place: Self.noPlace, into: &sink)
     }
 
+    /// The same for a document some of whose fields are overridden.
+    mutating func derive<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, by rules: FieldRules,
+        _ purpose: FieldRules.Purpose, into sink: inout Sink
+    ) throws(StorageError) {
+        self.rules = rules
+        self.purpose = purpose
+        defer { self.rules = nil }
+        try deriveEntries(
+            document, old, new, tag: DocumentTag.field, parent: 0, depth: 0, place: FieldRules.root, into: &sink)
+    }
+
+    /// Stands for all fields of documents without overrides.
+    private static var noPlace: FieldRules.Place { -1 }
+
+    /// - Parameter place: where the fields stand in the rules.
     private mutating func deriveEntries<Sink: IndexEntrySink & ~Copyable>(
         _ document: borrowing IndexedDocument, _ old: RawSpan, _ new: RawSpan, tag: UInt8, parent: UInt64, depth: Int,
-        into sink: inout Sink
+        place rule: FieldRules.Place, into sink: inout Sink
     ) throws(StorageError) {
         // Validated values do not nest deeper; the bound only keeps damaged bytes from the stack.
         if depth > Limits.nestingDepth { return }
@@ -86,17 +107,18 @@ struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
             let nothing = new.extracting(0..<0)
             if let place = oldPlace, order < 0 {
                 try change(
-                    document, name: old.extracting(place.name), old.extracting(place.value), nothing, parent, depth,
+                    document, name: old.extracting(place.name), old.extracting(place.value), nothing, parent, depth, rule,
                     into: &sink)
             } else if let place = newPlace, order > 0 {
                 try change(
-                    document, name: new.extracting(place.name), nothing, new.extracting(place.value), parent, depth,
+                    document, name: new.extracting(place.name), nothing, new.extracting(place.value), parent, depth, rule,
                     into: &sink)
             } else if let oldPlace, let newPlace {
                 let (oldValue, newValue) = (old.extracting(oldPlace.value), new.extracting(newPlace.value))
                 if !oldValue.equalsBytes(newValue) {
                     try change(
-                        document, name: new.extracting(newPlace.name), oldValue, newValue, parent, depth, into: &sink)
+                        document, name: new.extracting(newPlace.name), oldValue, newValue, parent, depth, rule,
+                        into: &sink)
                 }
             }
             if order <= 0, let place = oldPlace { oldPlace = EntryPlace(in: old, at: place.end, tag: tag) }
@@ -107,42 +129,47 @@ struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
     /// A field's value goes from `old` to `new`; empty means that it has none.
     private mutating func change<Sink: IndexEntrySink & ~Copyable>(
         _ document: borrowing IndexedDocument, name: RawSpan, _ old: RawSpan, _ new: RawSpan, _ parent: UInt64,
-        _ depth: Int, into sink: inout Sink
+        _ depth: Int, _ rule: FieldRules.Place, into sink: inout Sink
     ) throws(StorageError) {
+        var place = Self.noPlace
+        var (removals, puts) = (EntryKinds.all, EntryKinds.all)
+        if rule != Self.noPlace, let rules {
+            place = rules.field(name, in: rule)
+            if !rules.isOfUse(place) { return }
+            (removals, puts) = (rules.removals(place, purpose), rules.puts(place, purpose))
+        }
         let field = try fields.number(of: name, under: parent, database: document.database)
-        if !old.isEmpty {
+        if !old.isEmpty, removals.contains(.values) {
             write(.values, document, field, old)
             sink.remove(entry: key.bytes)
         }
         // Values of equal order have one key: the put comes after the removal.
-        if !new.isEmpty {
+        if !new.isEmpty, puts.contains(.values) {
             write(.values, document, field, new)
             sink.put(entry: key.bytes)
         }
-        if IndexedValue.isArray(old) || IndexedValue.isArray(new) {
-            deriveElements(document, old, new, field, into: &sink)
+        if IndexedValue.isArray(old), removals.contains(.elements) {
+            changeElements(document, of: old, field, into: &sink) { $0.remove(entry: $1) }
+        }
+        if IndexedValue.isArray(new), puts.contains(.elements) {
+            changeElements(document, of: new, field, into: &sink) { $0.put(entry: $1) }
         }
         let (oldInside, newInside) = (IndexedValue.inside(old), IndexedValue.inside(new))
         if !oldInside.isEmpty || !newInside.isEmpty {
             try deriveEntries(
-                document, oldInside, newInside, tag: DocumentTag.mapEntry, parent: field, depth: depth + 1, into: &sink)
+                document, oldInside, newInside, tag: DocumentTag.mapEntry, parent: field, depth: depth + 1, place: place,
+                into: &sink)
         }
     }
 
-    private mutating func deriveElements<Sink: IndexEntrySink & ~Copyable>(
-        _ document: borrowing IndexedDocument, _ old: RawSpan, _ new: RawSpan, _ field: UInt64, into sink: inout Sink
+    private mutating func changeElements<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, of array: RawSpan, _ field: UInt64, into sink: inout Sink,
+        _ change: (inout Sink, RawSpan) -> Void
     ) {
-        if let wire = WireValue(old), var elements = wire.elements {
-            while let element = elements.next() {
-                write(.elements, document, field, element)
-                sink.remove(entry: key.bytes)
-            }
-        }
-        if let wire = WireValue(new), var elements = wire.elements {
-            while let element = elements.next() {
-                write(.elements, document, field, element)
-                sink.put(entry: key.bytes)
-                }
+        guard let wire = WireValue(array), var elements = wire.elements else { return }
+        while let element = elements.next() {
+            write(.elements, document, field, element)
+            change(&sink, key.bytes)
         }
     }
 
@@ -153,7 +180,6 @@ struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
         IndexKey.append(value: value, into: &key)
         IndexKey.append(idSegment: document.idSegment, into: &key)
     }
-
 }
 
 /// What a value has inside that is indexed by itself.
@@ -179,23 +205,30 @@ extension IndexedValue {
     /// A document of fewer bytes cannot have more entries than `entriesMax`: an element takes four.
     private static let entryBytesMinimum = 4
 
+    /// Whether a document of so many bytes may have more entries than allowed.
+    static func mayExceed(entriesMax: Int, fields: RawSpan) -> Bool { fields.byteCount / entryBytesMinimum > entriesMax }
+
     /// Whether a document would have more entries than allowed.
-    static func exceeds(entriesMax: Int, fields: RawSpan) -> Bool {
-        if fields.byteCount / entryBytesMinimum <= entriesMax { return false }
+    /// - Parameter rules: what is kept of its fields; nil for all.
+    static func exceeds(entriesMax: Int, fields: RawSpan, rules: FieldRules?) -> Bool {
         var left = entriesMax
-        count(fields, tag: DocumentTag.field, depth: 0, left: &left)
+        count(fields, tag: DocumentTag.field, depth: 0, rules, FieldRules.root, left: &left)
         return left < 0
     }
 
-    private static func count(_ entries: RawSpan, tag: UInt8, depth: Int, left: inout Int) {
+    private static func count(
+        _ entries: RawSpan, tag: UInt8, depth: Int, _ rules: FieldRules?, _ rule: FieldRules.Place, left: inout Int
+    ) {
         var place = EntryPlace(in: entries, at: 0, tag: tag)
         while let found = place, left >= 0, depth <= Limits.nestingDepth {
             let value = entries.extracting(found.value)
-            left -= 1
-            if isArray(value), let wire = WireValue(value), var elements = wire.elements {
+            let field = rules?.field(entries.extracting(found.name), in: rule) ?? rule
+            let kept = rules?.puts(field, .write) ?? .all
+            if kept.contains(.values) { left -= 1 }
+            if kept.contains(.elements), isArray(value), let wire = WireValue(value), var elements = wire.elements {
                 while elements.next() != nil { left -= 1 }
             }
-            count(inside(value), tag: DocumentTag.mapEntry, depth: depth + 1, left: &left)
+            count(inside(value), tag: DocumentTag.mapEntry, depth: depth + 1, rules, field, left: &left)
             place = EntryPlace(in: entries, at: found.end, tag: tag)
         }
     }

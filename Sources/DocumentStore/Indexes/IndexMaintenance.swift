@@ -9,37 +9,53 @@ internal import KeyValueStore
 /// Keeps the entries and the state. Belongs to the commit thread, or to recovery.
 struct IndexMaintenance: ~Copyable {
     var derivation: IndexDerivation<FieldNumbers>
+    /// Of the automatic indexes.
     private(set) var state: IndexState
-    /// The state before the last change, should that come to nothing.
-    private var stateBefore: IndexState
-    private let latest: LatestReader
     var declared: DeclaredIndexes
-    var reader: LatestReader { latest }
-    private var declaredBefore: [DeclaredIndex] = []
+    var groups: OverriddenGroups
+    /// What all was before the last change, should that come to nothing.
+    private var statesBefore = IndexStates()
+    let latest: LatestReader
 
     /// Begins with what is stored.
     init(latest: LatestReader) throws(StorageError) {
         let state = try IndexState.stored(latest)
         let declared = try DeclaredIndexes(latest: latest)
+        let groups = try OverriddenGroups(latest: latest)
         derivation = IndexDerivation(FieldNumbers(latest: latest))
         self.state = state
-        stateBefore = state
         self.declared = declared
+        self.groups = groups
         self.latest = latest
     }
 
     /// Whether commits have entries to keep.
     var keepsEntries: Bool { state.isKept || !declared.isEmpty }
 
-    /// Whether an index is being made or dropped.
-    var hasWork: Bool { state.hasWork || declared.all.contains { $0.state.hasWork } }
+    var states: IndexStates { IndexStates(automatic: state, declared: declared.all, groups: groups) }
 
     /// Brings the entries of a written document up to date.
     mutating func derive<Sink: IndexEntrySink & ~Copyable>(
         _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
     ) throws(StorageError) {
-        if state.isKept { try derivation.derive(document, from: old, to: new, into: &sink) }
+        if state.isKept {
+            if groups.arePlain {
+                try derivation.derive(document, from: old, to: new, into: &sink)
+            } else {
+                try deriveByRules(document, from: old, to: new, into: &sink)
+            }
+        }
         declared.derive(document, from: old, to: new, into: &sink)
+    }
+
+    /// Brings the automatic entries of a document up to date whose fields may be overridden.
+    private mutating func deriveByRules<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
+    ) throws(StorageError) {
+        guard let group = groups.group(ofDocument: document.path, in: document.database), !group.isPlain else {
+            return try derivation.derive(document, from: old, to: new, into: &sink)
+        }
+        try derivation.derive(document, from: old, to: new, by: group.rules, group.purpose, into: &sink)
     }
 
     /// Keys of entries, and of documents.
@@ -85,14 +101,14 @@ struct IndexMaintenance: ~Copyable {
 
     /// Goes back to the state before the last change, which could not be staged.
     mutating func leave() {
-        state = stateBefore
-        declared.restore(declaredBefore)
+        state = statesBefore.automatic
+        declared.restore(statesBefore.declared)
+        groups = statesBefore.groups
     }
 
     /// Remembers what `leave` goes back to.
     mutating func beginChange() {
-        stateBefore = state
-        declaredBefore = declared.all
+        statesBefore = states
     }
 
     // MARK: Steps
@@ -157,9 +173,20 @@ struct IndexMaintenance: ~Copyable {
         }
         let collection = try catalogue.adjust(
             key.extracting(0..<parts.collectionByteCount), path: record.path, by: 0, latest: latest)
-        // Automatic entries need no path.
+        let nothing = record.fields.extracting(0..<0)
+        let database = DocumentKey.database(of: key)
+        if groups.arePlain {
+            // Automatic entries need no path.
+            let document = IndexedDocument(
+                database: database, collection: collection, key: key, parts, path: record.path)
+            return try derivation.derive(document, from: nothing, to: record.fields, into: &batch)
+        }
+        var path = WireWriter(capacity: 256)
+        guard KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path) else {
+            throw StorageError(.corrupt, "a document's entry is damaged")
+        }
         let document = IndexedDocument(
-            database: DocumentKey.database(of: key), collection: collection, key: key, parts, path: record.path)
-        try derivation.derive(document, from: record.fields.extracting(0..<0), to: record.fields, into: &batch)
+            database: database, collection: collection, key: key, parts, path: path.bytes)
+        try deriveByRules(document, from: nothing, to: record.fields, into: &batch)
     }
 }

@@ -40,16 +40,24 @@ package struct IndexShape: Sendable, Hashable {
         return "(" + parts.map { "\($0.field) \($0.kind.word)" }.joined(separator: ", ") + ", __name__ \(last))"
     }
 
-    /// The index as an entry of `firestore.indexes.json`: of `indexes`, or of `fieldOverrides` for a single field.
+    /// The index as an entry of `firestore.indexes.json`: of `indexes`, or of `fieldOverrides` for a single field, which then names
+    /// the indexes that the field has anyway too.
     package var json: String {
-        let scope = isGroup ? "COLLECTION_GROUP" : "COLLECTION"
-        let head = "{\"collectionGroup\":\(JSONText.quoted(collectionID))"
         if parts.count == 1 {
-            return head + ",\"fieldPath\":\(JSONText.quoted("\(parts[0].field)")),\"indexes\":[{\"queryScope\":\"\(scope)\","
-                + "\(parts[0].kind.json)}]}"
+            let mode: FieldOverride.Modes =
+                switch parts[0].kind {
+                case .ascending: isGroup ? .groupAscending : .ascending
+                case .descending: isGroup ? .groupDescending : .descending
+                case .contains: isGroup ? .groupContains : .contains
+                }
+            return FieldOverride(
+                collectionID: collectionID, field: parts[0].field, indexes: FieldOverride.Modes.automatic.union(mode)
+            ).json
         }
+        let scope = isGroup ? "COLLECTION_GROUP" : "COLLECTION"
         let fields = parts.map { "{\"fieldPath\":\(JSONText.quoted("\($0.field)")),\($0.kind.json)}" }
-        return head + ",\"queryScope\":\"\(scope)\",\"fields\":[\(fields.joined(separator: ","))]}"
+        return "{\"collectionGroup\":\(JSONText.quoted(collectionID)),\"queryScope\":\"\(scope)\","
+            + "\"fields\":[\(fields.joined(separator: ","))]}"
     }
 }
 

@@ -78,33 +78,38 @@ struct IndexState: Equatable, Sendable {
     }
 }
 
-/// The state as readers see it. Thread-safe.
-///
-/// The commit thread sets it when a change is staged; a reader whose version is below the change's finds by `isComplete` that
-/// it does not count yet.
-final class SharedIndexState: Sendable {
-    private struct State {
-        var automatic = IndexState.off
-        var declared: [DeclaredIndex] = []
-        var changes = 0
-    }
+/// How far all indexes of a store are.
+struct IndexStates: Sendable {
+    var automatic = IndexState.off
+    var declared: [DeclaredIndex] = []
+    var groups = OverriddenGroups()
 
-    private let state = Mutex(State())
-
-    /// Of the automatic indexes.
-    var current: IndexState { state.withLock { $0.automatic } }
-
-    /// All declared indexes.
-    var declared: [DeclaredIndex] { state.withLock { $0.declared } }
-
+    /// Whether there are steps to take.
     var hasWork: Bool {
-        state.withLock { state in state.automatic.hasWork || state.declared.contains { $0.state.hasWork } }
+        automatic.hasWork || declared.contains { $0.state.hasWork } || groups.all.contains { $0.state.hasWork }
     }
+
+    /// The fields of a collection as queries at a version may use them.
+    func fields(ofCollection path: RawSpan, in database: UInt32, at version: CommitVersion) -> IndexedFields {
+        if !automatic.isComplete(at: version) { return .none }
+        let group = groups.group(RelativePath.lastSegment(path), in: database)
+        return group?.indexed(at: version) ?? .all
+    }
+}
+
+/// The states as readers see them. Thread-safe.
+///
+/// The commit thread sets them when a change is staged; a reader whose version is below the change's finds by `isComplete` that
+/// it does not count yet.
+final class SharedIndexStates: Sendable {
+    private let state = Mutex((states: IndexStates(), changes: 0))
+
+    var current: IndexStates { state.withLock { $0.states } }
+
+    var hasWork: Bool { state.withLock { $0.states.hasWork } }
 
     /// Changes since the store was opened.
     var changes: Int { state.withLock { $0.changes } }
 
-    func set(_ automatic: IndexState, _ declared: [DeclaredIndex]) {
-        state.withLock { $0 = State(automatic: automatic, declared: declared, changes: $0.changes + 1) }
-    }
+    func set(_ states: IndexStates) { state.withLock { $0 = (states, $0.changes + 1) } }
 }

@@ -8,6 +8,7 @@
 //     fields      04 | database, 4 | number of the field around it, varint | field name, <= 248
 //     values      20 | collection number, varint | field number, varint | value, <= 220 | id | bytes of the id, 1
 //     definitions 05 | database, 4 | index number, 8
+//     overrides   06 | database, 4 | collection id, <= 248
 //     elements    21 | the same, for each element of an array
 //
 // Never change a value here: it stands in every data directory.
@@ -26,6 +27,8 @@ enum KeySpace: UInt8 {
     case fields = 0x04
     /// Declared indexes: what they hold, and how far they are. Latest only.
     case definitions = 0x05
+    /// Collection groups with overridden fields; see `GroupFields`. Latest only.
+    case overrides = 0x06
     /// The documents, with history.
     case documents = 0x10
     /// Index entries by the value of one field, with history; see `IndexKey`.

@@ -82,6 +82,7 @@ private struct StoreWalk: ~Copyable {
     private var entries = EntryList()
     private var entriesDue = 0
     private var declared = DeclaredIndexes()
+    private var groups = OverriddenGroups()
 
     init(databases: Set<UInt32>) {
         self.databases = databases
@@ -104,6 +105,11 @@ private struct StoreWalk: ~Copyable {
                 return report.note("the definition of an index is damaged: \(StoreWalk.hex(key))")
             }
             declared.set(index, index.state)
+        case .overrides:
+            guard let group = GroupFields(key: key, value: value) else {
+                return report.note("the overridden fields of a collection group are damaged: \(StoreWalk.hex(key))")
+            }
+            groups.set(group)
         case .values, .elements: if indexState.phase == .complete { report.indexEntries += 1 }
         case .declared: visitDeclared(key, &report)
         }
@@ -120,15 +126,18 @@ private struct StoreWalk: ~Copyable {
         if index.state.phase == .complete { report.indexEntries += 1 }
     }
 
-    /// Makes sure that the document visited last has its index entries.
+    /// Makes sure that the document visited last has its index entries. Those of fields whose overrides are being applied may be
+    /// there or not, and are counted if they are.
     mutating func checkEntries(
         of key: RawSpan, _ snapshot: borrowing EngineSnapshot, _ report: inout StoreCheck.Report
     ) throws(StorageError) {
-        entriesDue += entries.keys.count
         for position in 0..<entries.keys.count {
             self.key.reset()
             entries.keys.appendKey(at: position, to: &self.key)
-            if try snapshot.value(forKey: self.key.bytes) == nil {
+            let isThere = try snapshot.value(forKey: self.key.bytes) != nil
+            let isRequired = entries.keys.value(at: position) == EntryList.required
+            if isThere || isRequired { entriesDue += 1 }
+            if isRequired, !isThere {
                 report.note("a document lacks an index entry: \(StoreWalk.hex(key)) lacks \(StoreWalk.hex(self.key.bytes))")
             }
         }
@@ -146,7 +155,18 @@ private struct StoreWalk: ~Copyable {
         let nothing = record.fields.extracting(0..<0)
         // Its numbers come from the walk: nothing is read that could fail.
         if indexState.phase == .complete {
-            try? derivation.derive(document, from: nothing, to: record.fields, into: &entries)
+            if let group = groups.group(ofDocument: path.bytes, in: document.database) {
+                let certain = group.state.hasWork ? FieldRules.Purpose.certain : .write
+                try? derivation.derive(document, from: nothing, to: record.fields, by: group.rules, certain, into: &entries)
+                if group.state.hasWork {
+                    entries.mark = EntryList.optional
+                    try? derivation.derive(
+                        document, from: nothing, to: record.fields, by: group.rules, .uncertain, into: &entries)
+                    entries.mark = EntryList.required
+                }
+            } else {
+                try? derivation.derive(document, from: nothing, to: record.fields, into: &entries)
+            }
         }
         let id = String(repairingUTF8: KeyedDocument.collectionID(ofDocument: path.bytes))
         for index in declared.all
@@ -273,11 +293,16 @@ private struct StoreWalk: ~Copyable {
 
 /// The entries of one document, each once.
 private struct EntryList: IndexEntrySink, ~Copyable {
-    var keys = ByteTable()
+    static let required = 0
+    static let optional = 1
 
-    mutating func put(entry key: RawSpan) { keys.set(key, to: 0) }
+    var keys = ByteTable()
+    /// Stands with the keys put.
+    var mark = EntryList.required
+
+    mutating func put(entry key: RawSpan) { keys.set(key, to: mark) }
     mutating func remove(entry key: RawSpan) {}
-    mutating func put(entry key: RawSpan, documentKey: RawSpan) { keys.set(key, to: 0) }
+    mutating func put(entry key: RawSpan, documentKey: RawSpan) { keys.set(key, to: mark) }
 }
 
 /// The numbers of fields that were found in the store; a field without one has 0, which no entry has.

@@ -77,7 +77,7 @@ struct AccessPlanner {
         var members: [[ValueRun]] = []
         var isExact = plan.matcher.requiredFields.isEmpty && plan.names == .all && plan.matcher.cursors.isEverything
         for disjunct in disjuncts {
-            let tests = disjunct.fieldTests.filter(\.isEquality)
+            let tests = disjunct.fieldTests.filter(isIndexedEquality)
             if tests.isEmpty { return nil }
             if tests.count < disjunct.fieldTests.count || !disjunct.nameTests.isEmpty { isExact = false }
             guard let runs = try runs(of: tests, &scanner) else { continue }
@@ -138,7 +138,7 @@ struct AccessPlanner {
         var equal: [Disjunct] = []
         var ranged: [(field: FieldPath, disjuncts: [Disjunct])] = []
         for disjunct in disjuncts {
-            if disjunct.fieldTests.contains(where: \.isEquality) {
+            if disjunct.fieldTests.contains(where: isIndexedEquality) {
                 equal.append(disjunct)
             } else if let field = try bestRange(of: disjunct, &scanner) {
                 if let known = ranged.firstIndex(where: { $0.field == field }) {
@@ -190,6 +190,7 @@ struct AccessPlanner {
             orders[0].direction == orders[1].direction
         else { return nil }
         let field = orders[0].field
+        guard collection.fields.has(.values, of: field) else { return nil }
         var intervals = intervals(of: field, in: disjuncts)
         for bound in cursorBounds(orders[0].direction) {
             intervals = intervals.intersection(ValueIntervals(intervals: [bound]))
@@ -202,6 +203,11 @@ struct AccessPlanner {
     }
 
     // MARK: Pieces
+
+    /// Whether the condition names values and they have entries.
+    private func isIndexedEquality(_ test: FieldTest) -> Bool {
+        test.isEquality && collection.fields.has(test.condition.isOfValue ? .values : .elements, of: test.path)
+    }
 
     private func use<Scanner: DocumentScanner & ~Copyable>(
         of field: FieldPath, isOfElements: Bool, _ scanner: inout Scanner
@@ -222,13 +228,13 @@ struct AccessPlanner {
         }
     }
 
-    /// The field whose conditions leave the least entries; nil if there is no condition on a field.
+    /// The field whose conditions leave the least entries; nil if there is no condition on an indexed field.
     private func bestRange<Scanner: DocumentScanner & ~Copyable>(
         of disjunct: Disjunct, _ scanner: inout Scanner
     ) throws(RequestError) -> FieldPath? {
         var best: FieldPath?
         var least = Int.max
-        let fields = Set(disjunct.fieldTests.map(\.path)).sorted()
+        let fields = Set(disjunct.fieldTests.map(\.path)).filter { collection.fields.has(.values, of: $0) }.sorted()
         for field in fields {
             if fields.count == 1 { return field }
             guard let use = try use(of: field, isOfElements: false, &scanner) else { return field }

@@ -37,7 +37,7 @@ package protocol DocumentScanner: ~Copyable {
         after position: RawSpan, below parent: RawSpan, collectionID: RawSpan?
     ) throws(RequestError) -> [UInt8]?
 
-    /// What the planner needs to know of a collection; nil if it has no indexes that are complete at this version.
+    /// What the planner needs to know of a collection; nil if it never held a document or nothing is known.
     mutating func indexedCollection(_ collection: RawSpan) throws(RequestError) -> IndexedCollection?
 
     /// The declared indexes of the database that are complete at this version.

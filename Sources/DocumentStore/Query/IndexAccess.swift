@@ -115,6 +115,8 @@ package struct IndexedCollection: Sendable {
     let number: UInt64
     /// About how many documents it holds.
     let documentCount: Int
+    /// The fields that have entries.
+    var fields = IndexedFields.all
     /// Results must be read even when only their number is asked for, since the transaction locks them.
     var mustReadDocuments = false
 }

@@ -8,9 +8,8 @@ internal import KeyValueStore
 
 extension StoreScanner {
     package mutating func indexedCollection(_ collection: RawSpan) throws(RequestError) -> IndexedCollection? {
-        guard let database = point.databaseNumber, reader.store.indexState.current.isComplete(at: point.version) else {
-            return nil
-        }
+        guard let database = point.databaseNumber else { return nil }
+        let fields = reader.store.indexState.current.fields(ofCollection: collection, in: database, at: point.version)
         var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
         DocumentKey.writeCatalogue(collection, database: database, into: &key)
         let snapshot = try reader.snapshot(at: point)
@@ -19,7 +18,7 @@ extension StoreScanner {
                 return nil
             }
             return IndexedCollection(
-                number: entry.number, documentCount: entry.count,
+                number: entry.number, documentCount: entry.count, fields: fields,
                 mustReadDocuments: point.transaction?.kind == .pessimistic)
         } catch {
             throw RequestError(error)
@@ -28,7 +27,7 @@ extension StoreScanner {
 
     package mutating func declaredIndexes() throws(RequestError) -> [DeclaredIndex] {
         guard let database = point.databaseNumber else { return [] }
-        return reader.store.indexState.declared.filter {
+        return reader.store.indexState.current.declared.filter {
             $0.database == database && $0.state.isComplete(at: point.version)
         }
     }

@@ -12,8 +12,8 @@
 //
 //     | kind, 1 | from length | from | to length | to | state |
 //
-// A record of kind 4 is about declared indexes: the keys that a step of the first one went over, none if there was no step, and
-// definitions as they are afterwards.
+// A record of kind 4 is about declared indexes and overrides of fields: the keys that a step of the first one went over, none if
+// there was no step, and definitions as they are afterwards.
 //
 //     | kind, 1 | from length | from | to length | to | key length | key | dropped?, 1 | value length | value | ...
 //
@@ -166,41 +166,41 @@ struct DefinitionRecord: ~Escapable {
         }
     }
 
-    /// The next definition, or nil at the end: an index, and whether it is dropped.
+    /// The next definition, or nil at the end.
     @_lifetime(self: copy self)
-    mutating func next() throws(LogRecord.Malformed) -> (index: DeclaredIndex, isDropped: Bool)? {
+    mutating func next() throws(LogRecord.Malformed) -> IndexDefinition? {
         if reader.isAtEnd { return nil }
         do throws(InvalidDocument) {
             let key = try reader.lengthDelimited()
             let isDropped = try reader.varint() == 1
             let value = try reader.lengthDelimited()
-            guard let index = DeclaredIndex(key: key, value: value) else {
+            guard let definition = IndexDefinition(key: key, value: value, isDropped: isDropped) else {
                 throw InvalidDocument(.truncated, offset: reader.position)
             }
-            return (index, isDropped)
+            return definition
         } catch {
             throw LogRecord.Malformed(offset: error.offset)
         }
     }
 
     static func write(
-        from: [UInt8], to: [UInt8], _ definitions: [(index: DeclaredIndex, isDropped: Bool)], into writer: inout WireWriter
+        from: [UInt8], to: [UInt8], _ definitions: [IndexDefinition], into writer: inout WireWriter
     ) {
-        var part = WireWriter(capacity: 128)
+        var key = WireWriter(capacity: 64)
+        var value = WireWriter(capacity: 128)
         writer.reset()
         writer.append(byte: LogRecord.definitionKind)
         writer.appendVarint(UInt64(from.count))
         writer.append(from)
         writer.appendVarint(UInt64(to.count))
         writer.append(to)
-        for (index, isDropped) in definitions {
-            index.writeKey(into: &part)
-            writer.appendVarint(UInt64(part.count))
-            writer.append(part.bytes)
-            writer.append(byte: isDropped ? 1 : 0)
-            index.writeValue(into: &part)
-            writer.appendVarint(UInt64(part.count))
-            writer.append(part.bytes)
+        for definition in definitions {
+            definition.write(key: &key, value: &value)
+            writer.appendVarint(UInt64(key.count))
+            writer.append(key.bytes)
+            writer.append(byte: definition.isDropped ? 1 : 0)
+            writer.appendVarint(UInt64(value.count))
+            writer.append(value.bytes)
         }
     }
 }

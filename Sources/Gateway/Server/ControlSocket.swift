@@ -3,10 +3,10 @@
 // `DIR/control.sock` takes one line and answers one line:
 //
 //     backup /absolute/path\n          ->   ok\n   or   error TEXT\n
-//     indexes DATABASE SHAPE ...\n     ->   ok\n   or   error TEXT\n            the declared indexes that are wanted
-//     list-indexes DATABASE\n          ->   ok STATE SHAPE ...\n
+//     indexes DATABASE DECLARATION\n   ->   ok\n   or   error TEXT\n            the indexes that are wanted
+//     list-indexes DATABASE\n          ->   ok STATE ENTRY ...\n                  entries of firestore.indexes.json
 //
-// A shape is written as hexadecimal digits.
+// A declaration and an entry are written as hexadecimal digits.
 //
 // Whoever may open the socket may ask: the directory's permissions decide, as they do about the data itself.
 
@@ -89,7 +89,7 @@ final class ControlSocket: Sendable {
 
     private func answer(_ line: String) -> String {
         let words = line.split(separator: " ").map(String.init)
-        if words.count >= 2, words[0] == "indexes" { return declare(words) }
+        if words.count == 3, words[0] == "indexes" { return declare(words[2], in: words[1]) }
         if words.count == 2, words[0] == "list-indexes" { return list(words[1]) }
         guard line.hasPrefix("backup /") else { return "error unknown request" }
         let target = String(line.dropFirst("backup ".count))
@@ -105,19 +105,23 @@ final class ControlSocket: Sendable {
 }
 
 extension ControlSocket {
-    private func declare(_ words: [String]) -> String {
-        let shapes = words.dropFirst(2).map(IndexShape.init(hexadecimal:))
-        guard let database = try? DatabaseName(words[1]), !shapes.contains(nil) else { return "error malformed request" }
+    private func declare(_ digits: String, in name: String) -> String {
+        guard let database = try? DatabaseName(name), let bytes = Hexadecimal.bytes(digits),
+            let wanted = IndexDeclaration(bytes.span.bytes)
+        else { return "error malformed request" }
         let outcome = Mutex<Result<Void, RequestError>?>(nil)
         let done = DoneSignal()
-        store.declareIndexes(shapes.compactMap { $0 }, in: database) { result in
+        store.declareIndexes(wanted, in: database) { result in
             outcome.withLock { $0 = result }
             done.signal()
         }
         done.wait()
         switch outcome.withLock({ $0 }) {
         case .success, nil:
-            log(.info, "indexes_declared", ["database": "\(database)", "count": "\(shapes.count)"])
+            log(.info, "indexes_declared", [
+                "database": "\(database)", "indexes": "\(wanted.indexes.count)",
+                "overrides": "\(wanted.fieldOverrides.count)",
+            ])
             return "ok"
         case .failure(let error): return "error \(error.message)"
         }
@@ -125,7 +129,8 @@ extension ControlSocket {
 
     private func list(_ name: String) -> String {
         guard let database = try? DatabaseName(name) else { return "error malformed request" }
-        return "ok" + store.declaredIndexes(in: database).map { " \($0.state) \($0.shape.hexadecimal)" }.joined()
+        let entries = store.indexListing(in: database)
+        return "ok" + entries.map { " \($0.state.rawValue) \(Hexadecimal.digits(Array($0.json.utf8)))" }.joined()
     }
 }
 
@@ -145,14 +150,13 @@ private final class DoneSignal: @unchecked Sendable {  // The semaphore is made 
     func wait() { while sem_wait(semaphore) != 0 {} }
 }
 
-extension IndexShape {
-    fileprivate var hexadecimal: String {
-        var writer = WireWriter(capacity: 64)
-        append(to: &writer)
-        return writer.copyBytes().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+/// Bytes as digits, two each.
+private enum Hexadecimal {
+    static func digits(_ bytes: [UInt8]) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    fileprivate init?(hexadecimal text: String) {
+    static func bytes(_ text: String) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count % 2 == 0 else { return nil }
         var bytes: [UInt8] = []
@@ -160,7 +164,7 @@ extension IndexShape {
             guard let byte = UInt8(String(decoding: digits[index...index + 1], as: UTF8.self), radix: 16) else { return nil }
             bytes.append(byte)
         }
-        self.init(bytes.span.bytes)
+        return bytes
     }
 }
 
@@ -189,19 +193,22 @@ package enum ControlClient {
         _ = try ask("backup \(target)", directory: directory)
     }
 
-    /// Has the server make the declared indexes of a database those of these shapes.
+    /// Has the server make the indexes of a database those of a declaration.
     package static func declareIndexes(
-        _ shapes: [IndexShape], in database: DatabaseName, directory: String
+        _ wanted: IndexDeclaration, in database: DatabaseName, directory: String
     ) throws(Failure) {
-        let words = shapes.map { " " + $0.hexadecimal }.joined()
-        _ = try ask("indexes \(database)\(words)", directory: directory)
+        var writer = WireWriter(capacity: 256)
+        wanted.append(to: &writer)
+        _ = try ask("indexes \(database) \(Hexadecimal.digits(writer.copyBytes()))", directory: directory)
     }
 
-    /// The declared indexes of a database, a line each: the state, a tab, and the entry of firestore.indexes.json.
-    package static func listIndexes(of database: DatabaseName, directory: String) throws(Failure) -> [String] {
+    /// The indexes and overrides of a database: the state and the entry of firestore.indexes.json.
+    package static func listIndexes(
+        of database: DatabaseName, directory: String
+    ) throws(Failure) -> [(state: String, json: String)] {
         let words = try ask("list-indexes \(database)", directory: directory).split(separator: " ").map(String.init)
         return stride(from: 0, to: words.count - 1, by: 2).map { index in
-            "\(words[index])\t\(IndexShape(hexadecimal: words[index + 1])?.json ?? "?")"
+            (words[index], String(decoding: Hexadecimal.bytes(words[index + 1]) ?? [], as: UTF8.self))
         }
     }
 
@@ -247,11 +254,14 @@ private enum ControlAddress {
 
 /// Lines over a blocking descriptor.
 private enum LineIO {
-    /// The first line, without its newline, of at most 1 MiB; nil when there is none.
+    /// Room for the indexes of a database, which are at most a thousand entries of some 3,000 bytes.
+    private static let lineBytesMaximum = 16 << 20
+
+    /// The first line, without its newline; nil when there is none.
     static func readLine(_ descriptor: Int32) -> String? {
         var line: [UInt8] = []
         var byte: UInt8 = 0
-        while line.count < 1 << 20, read(descriptor, &byte, 1) == 1 {
+        while line.count < lineBytesMaximum, read(descriptor, &byte, 1) == 1 {
             if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
             line.append(byte)
         }

@@ -9,7 +9,7 @@ import Testing
 @Suite("Declared indexes")
 struct DeclaredIndexTests {
     @Test(
-        "Random queries over random declared indexes return what the naive evaluator returns",
+        "Random queries over random declared indexes and overrides return what the naive evaluator returns, now and in the past",
         arguments: 2000..<2008 as Range<UInt64>)
     func sameResults(seed: UInt64) async throws {
         var random = RandomQueries(seed: seed)
@@ -20,12 +20,14 @@ struct DeclaredIndexTests {
             let documents = random.documents()
             try await model.replace(with: documents, random: &random)
             // Now and then a part of the documents is written while the indexes are built.
-            if round != 2 { try await model.declare(random.shapes()) }
+            if round != 2 { try await model.declare(random.declaration()) }
             let more = random.documents()
             try await model.replace(with: more, random: &random)
-            try await model.waitForIndexes()
+            model.past.append((model.harness.clock.nowMicroseconds, model.documents))
+            model.harness.clock.advance(milliseconds: 1)
             if round == 3 { try model.harness.store.checkpoint() }
-            for _ in 0..<60 {
+            for number in 0..<60 {
+                if number == 10 { try await model.waitForIndexes() }
                 let (query, parent) = random.query()
                 var options = QueryOptions()
                 options.candidatesPerStep = random.random.generator.pick([1, 3, 1000])
@@ -39,6 +41,12 @@ struct DeclaredIndexTests {
                 let (count, _) = try model.count(query, parent: parent)
                 #expect(count == Int64(expected.count), "seed \(seed), round \(round), count of plan:\n\(tree)")
                 if model.shapes.contains(where: { tree.contains($0.properties) }) { used += 1 }
+                let then = random.random.generator.pick(model.past)
+                let (before, plan, _, _) = try model.run(
+                    query, parent: parent, options: options, pageSize: pageSize,
+                    at: .time(TimestampValue(microseconds: Int64(then.microseconds))))
+                let old = NaiveQuery.results(query, parent: parent, of: Array(then.documents.values))
+                #expect(before.map(\.path) == old.map(\.path), "seed \(seed), round \(round), in the past:\n\(plan)")
             }
         }
         #expect(used > 0, "seed \(seed): no query went through a declared index")
@@ -65,10 +73,10 @@ struct DeclaredIndexTests {
         try await model.declare([shape])
         // The state at opening, that of a new store, the declaration, four steps.
         while model.harness.store.indexState.changes < 7 { try await Task.sleep(for: .milliseconds(5)) }
-        #expect(model.harness.store.declaredIndexes(in: model.harness.database).map(\.state) == ["BUILDING"])
+        #expect(model.harness.store.declaredIndexes(in: model.harness.database).map(\.state) == [.building])
         try await model.harness.commit([.set("c/d2900", ["a": 3, "b": 9_999]), .delete("c/d3")])
         let crashed = try model.harness.crashed { $0.indexStepsMaximum = .max }
-        while crashed.store.declaredIndexes(in: crashed.database).contains(where: { $0.state != "READY" }) {
+        while crashed.store.declaredIndexes(in: crashed.database).contains(where: { $0.state != .ready }) {
             try await Task.sleep(for: .milliseconds(5))
         }
         #expect(crashed.store.declaredIndexes(in: crashed.database).map(\.shape) == [shape])
@@ -87,27 +95,143 @@ struct DeclaredIndexTests {
         }
         try model.harness.finish()
     }
+
+    @Test("Overrides of fields are applied in steps that go on after a crash, and lifted again")
+    func overridesResume() async throws {
+        var random = RandomQueries(seed: 8)
+        // One step sets the new store's state.
+        var model = try IndexedModel { $0.indexStepsMaximum = 3 }
+        var documents: [TestDocument] = []
+        for number in 0..<3_000 {
+            let fields: MapValue = [
+                "a": .integer(Int64(number % 7)), "m": .map(["x": .integer(Int64(number)), "y": .array([1, 2])]),
+            ]
+            documents.append(TestDocument(path: "c/d\(number)", fields: fields))
+        }
+        try await model.replace(with: documents, random: &random)
+        let entriesBefore = try StoreCheck.run(model.harness.store).indexEntries
+        // a, m, m.x, m.y, two elements of m.y. Exempt: m, m.y and its elements; kept: a, m.x.
+        #expect(entriesBefore == 6 * 3_000)
+        let wanted = IndexDeclaration(fieldOverrides: [
+            FieldOverride(collectionID: "c", field: try FieldPath("m"), indexes: []),
+            FieldOverride(collectionID: "c", field: try FieldPath("m.x"), indexes: [.descending]),
+        ])
+        try await model.declare(wanted)
+        while model.harness.store.indexState.changes < 5 { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(model.listing == ["BUILDING", "BUILDING"])
+        // What the walk has passed and what it has not: changed, removed, added.
+        try await model.harness.commit([
+            .set("c/d0", ["a": 1, "m": .map(["y": .array([3])])]), .set("c/d2999", ["m": .map(["x": 9, "y": .array([3])])]),
+            .delete("c/d1"), .delete("c/d2998"), .set("c/e", ["m": .map(["x": 4, "y": 5])]),
+        ])
+        #expect(try StoreCheck.run(model.harness.store).problems == [])
+        let crashed = try model.harness.crashed()
+        #expect(try StoreCheck.run(crashed.store).problems == [])
+        try crashed.finish()
+        let resumed = try model.harness.crashed { $0.indexStepsMaximum = .max }
+        model.harness.store.close()
+        model = IndexedModel(resumed)
+        try await model.waitForIndexes()
+        #expect(model.listing == ["READY", "READY"])
+        let report = try StoreCheck.run(model.harness.store)
+        // a and m.x of all but the two removed; d0 lost m.x, d2999 lost a, e has m.x.
+        #expect(report.problems == [] && report.indexEntries == 2 * 2_998 - 2 + 1, "\(report.problems)")
+        var query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        query.filter = .field(try FieldPath("m.y"), .arrayContains, EncodedValue(.integer(3)))
+        let (found, tree, _, entries) = try model.run(query, parent: "", options: QueryOptions(), pageSize: 100)
+        #expect(found.map(\.path) == ["c/d0", "c/d2999"] && entries == 0, "\(tree)")
+        try await model.declare(IndexDeclaration())
+        try await model.waitForIndexes()
+        #expect(model.listing == [])
+        let (again, plan, scanned, _) = try model.run(query, parent: "", options: QueryOptions(), pageSize: 100)
+        #expect(again.map(\.path) == ["c/d0", "c/d2999"] && scanned == 2, "\(plan)")
+        try model.harness.finish()
+    }
+
+    @Test("An exempt field takes no room in a document's limit of entries")
+    func entryLimit() async throws {
+        let model = try IndexedModel { $0.indexEntriesPerDocumentMaximum = 100 }
+        let large: MapValue = ["list": .array((0..<200).map { .integer(Int64($0)) }), "a": 1]
+        #expect(try await model.harness.failure([.set("c/x", large)])?.code == .invalidArgument)
+        try await model.declare(
+            IndexDeclaration(fieldOverrides: [
+                FieldOverride(collectionID: "c", field: try FieldPath("list"), indexes: [.ascending])
+            ]))
+        #expect(try await model.harness.failure([.set("c/x", large)]) == nil)
+        #expect(try await model.harness.failure([.set("d/x", large)])?.code == .invalidArgument)
+        try await model.waitForIndexes()
+        try model.harness.finish()
+    }
+
+    @Test("A declaration that makes no sense is refused and changes nothing")
+    func refusals() async throws {
+        let model = try IndexedModel()
+        let field = try FieldPath("f")
+        let refused: [[FieldOverride]] = [
+            [FieldOverride(collectionID: "c", field: field, indexes: []), FieldOverride(collectionID: "c", field: field, indexes: [.ascending])],
+            [FieldOverride(collectionID: "c", field: nil, indexes: nil, expires: true)],
+            [
+                FieldOverride(collectionID: "c", field: field, indexes: nil, expires: true),
+                FieldOverride(collectionID: "c", field: try FieldPath("g"), indexes: nil, expires: true),
+            ],
+            [FieldOverride(collectionID: "c/d", field: field, indexes: [])],
+            [FieldOverride(collectionID: "c", field: .documentName, indexes: [])],
+            (0...IndexDeclaration.entriesMaximum).map { FieldOverride(collectionID: "c\($0)", field: field, indexes: []) },
+        ]
+        for overrides in refused {
+            let error = await #expect(throws: RequestError.self) {
+                try await model.declare(IndexDeclaration(fieldOverrides: overrides))
+            }
+            #expect(error?.code == .invalidArgument)
+        }
+        #expect(model.listing == [])
+        try model.harness.finish()
+    }
 }
 
 extension IndexedModel {
     /// The declared indexes.
     var shapes: [IndexShape] { harness.store.declaredIndexes(in: harness.database).map(\.shape) }
 
+    /// The states of what is declared.
+    var listing: [String] { harness.store.indexListing(in: harness.database).map(\.state.rawValue) }
+
     func declare(_ shapes: [IndexShape]) async throws {
+        try await declare(IndexDeclaration(indexes: shapes))
+    }
+
+    func declare(_ wanted: IndexDeclaration) async throws {
         let harness = harness
         try await withCheckedContinuation { continuation in
-            harness.store.declareIndexes(shapes, in: harness.database) { continuation.resume(returning: $0) }
+            harness.store.declareIndexes(wanted, in: harness.database) { continuation.resume(returning: $0) }
         }.get()
     }
 
     func waitForIndexes() async throws {
-        while harness.store.declaredIndexes(in: harness.database).contains(where: { $0.state != "READY" }) {
+        while harness.store.indexListing(in: harness.database).contains(where: { $0.state != .ready }) {
             try await Task.sleep(for: .milliseconds(2))
         }
     }
 }
 
 extension RandomQueries {
+    /// Indexes, and now and then overrides of some fields, of a map, or of all others.
+    mutating func declaration() -> IndexDeclaration {
+        var declaration = IndexDeclaration(indexes: shapes())
+        if random.generator.oneIn(4) { return declaration }
+        for id in ["c", "d"] {
+            for field in Self.fields + [try! FieldPath("m"), nil] where random.generator.oneIn(3) {
+                var modes = FieldOverride.Modes()
+                for mode in [FieldOverride.Modes.ascending, .descending, .contains] where random.generator.oneIn(3) {
+                    modes.insert(mode)
+                }
+                if field != nil, random.generator.oneIn(5) { modes.insert(.groupDescending) }
+                declaration.fieldOverrides.append(FieldOverride(collectionID: id, field: field, indexes: modes))
+            }
+        }
+        return declaration
+    }
+
     /// Shapes over the fields that queries use.
     mutating func shapes() -> [IndexShape] {
         var shapes: [IndexShape] = []

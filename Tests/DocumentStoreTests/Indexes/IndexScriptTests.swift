@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Index scripts")
 struct IndexScriptTests {
-    @Test("Scripts print what they say", arguments: ["equality", "ranges", "orders", "counts", "strict", "declared", "nearest"])
+    @Test("Scripts print what they say", arguments: ["equality", "ranges", "orders", "counts", "strict", "declared", "overrides", "nearest"])
     func script(name: String) throws {
         var session = try IndexSession()
         try GoldenScript("IndexScripts/\(name)", besides: #filePath).run { try session.execute($0) }
@@ -31,7 +31,7 @@ private struct IndexSession {
                 return ["\(error.code): \(error.message)"]
             }
         }
-        if commands[0].hasPrefix("index ") { return try declare(commands) }
+        if commands[0].hasPrefix("index ") || commands[0].hasPrefix("override ") { return try declare(commands) }
         for command in commands {
             var parser = LiteralParser(command)
             if parser.take("many") {
@@ -60,11 +60,16 @@ private struct IndexSession {
         try commit(writes)
     }
 
-    /// `index c a, b desc` or `index group c a`: all lines together are the indexes wanted.
+    /// `index c a, b desc`, `index group c a`, `override c a ascending group-contains`, `override c * none`: all lines together are
+    /// what is wanted.
     private func declare(_ commands: [String]) throws -> [String] {
-        var shapes: [IndexShape] = []
+        var wanted = IndexDeclaration()
         for command in commands {
             var parser = LiteralParser(command)
+            if parser.take("override") {
+                wanted.fieldOverrides.append(try override(&parser))
+                continue
+            }
             try parser.expect("index")
             let isGroup = parser.take("group")
             let id = try parser.word()
@@ -75,15 +80,35 @@ private struct IndexSession {
                     parser.take("desc") ? .descending : parser.take("contains") ? .contains : .ascending
                 parts.append(IndexShape.Part(field: field, kind: kind))
             } while parser.take(",")
-            shapes.append(IndexShape(collectionID: id, isGroup: isGroup, parts: parts))
+            wanted.indexes.append(IndexShape(collectionID: id, isGroup: isGroup, parts: parts))
         }
         let done = DispatchSemaphore(value: 0)
-        harness.store.declareIndexes(shapes, in: harness.database) { _ in done.signal() }
+        harness.store.declareIndexes(wanted, in: harness.database) { _ in done.signal() }
         done.wait()
-        while harness.store.declaredIndexes(in: harness.database).contains(where: { $0.state != "READY" }) {
+        while harness.store.indexListing(in: harness.database).contains(where: { $0.state != .ready }) {
             usleep(1_000)
         }
-        return harness.store.declaredIndexes(in: harness.database).map { "\($0.state) \($0.shape.json)" }
+        return harness.store.indexListing(in: harness.database).map { "\($0.state.rawValue) \($0.json)" }
+    }
+
+    private func override(_ parser: inout LiteralParser) throws -> FieldOverride {
+        let id = try parser.word()
+        let field = parser.take("*") ? nil : try FieldPath(try parser.word())
+        let modes: [(String, FieldOverride.Modes)] = [
+            ("group-ascending", .groupAscending), ("group-descending", .groupDescending),
+            ("group-contains", .groupContains), ("ascending", .ascending), ("descending", .descending),
+            ("contains", .contains), ("none", []),
+        ]
+        var override = FieldOverride(collectionID: id, field: field, indexes: nil)
+        while true {
+            if parser.take("ttl") {
+                override.expires = true
+            } else if let mode = modes.first(where: { parser.take($0.0) }) {
+                override.indexes = (override.indexes ?? []).union(mode.1)
+            } else {
+                return override
+            }
+        }
     }
 
     private func commit(_ writes: [StepWrite]) throws {

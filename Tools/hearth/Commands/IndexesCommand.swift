@@ -16,9 +16,12 @@ enum IndexesCommand: Subcommand {
         Firebase's format: new ones are built in the background while the server goes on, those
         no longer named are dropped. list prints each with its state: BUILDING, READY, DROPPING.
 
-        Single fields are indexed without being declared, but in a collection group: that takes
-        a field override with the scope COLLECTION_GROUP. No query needs an index; hearth query
-        --explain names the one that would make it cheaper.
+        Single fields are indexed without being declared. fieldOverrides say otherwise: of a
+        field, of the fields inside a map, or of * (all others of a collection group), only the
+        indexes listed are kept, and none if the list is empty. The scope COLLECTION_GROUP asks
+        for an index over the whole group. "ttl": true deletes documents whose time in the
+        field has come. No query needs an index; hearth query --explain names the one that
+        would make it cheaper.
 
         If no server runs on the directory, apply builds the indexes itself before it ends.
 
@@ -43,35 +46,38 @@ enum IndexesCommand: Subcommand {
             }
             let file = try IndexFile(json: text)
             for note in file.notes { CommandRouter.complain(note) }
-            try await apply(file.shapes, database, arguments[data])
+            try await apply(file.declaration, database, arguments[data])
         case ("list", 0):
-            for line in try list(database, arguments[data]) { print(line) }
+            for (state, json) in try list(database, arguments[data]) { print("\(state)\t\(json)") }
         default: throw UsageError(message: "write hearth indexes apply FILE, or hearth indexes list")
         }
     }
 
-    private static func apply(_ shapes: [IndexShape], _ database: DatabaseName, _ directory: String) async throws {
-        if try applyByServer(shapes, database, directory) {
-            return print("\(shapes.count) indexes applied; new ones are being built")
+    private static func apply(
+        _ wanted: IndexDeclaration, _ database: DatabaseName, _ directory: String
+    ) async throws {
+        let what = "\(wanted.indexes.count) indexes and \(wanted.fieldOverrides.count) field overrides"
+        if try applyByServer(wanted, database, directory) {
+            return print("\(what) applied; what is new is being built")
         }
         let store = try DocumentStore.open(StoreConfiguration(directory: directory))
         defer { store.close() }
         let result: Result<Void, RequestError> = await withCheckedContinuation { continuation in
-            store.declareIndexes(shapes, in: database) { continuation.resume(returning: $0) }
+            store.declareIndexes(wanted, in: database) { continuation.resume(returning: $0) }
         }
         try result.get()
-        while store.declaredIndexes(in: database).contains(where: { $0.state != "READY" }) {
+        while store.indexListing(in: database).contains(where: { $0.state != .ready }) {
             try await Task.sleep(for: .milliseconds(20))
         }
-        print("\(shapes.count) indexes applied and built")
+        print("\(what) applied and built")
     }
 
-    /// Has the server that runs on the directory apply the shapes; false if there is none.
+    /// Has the server that runs on the directory apply a declaration; false if there is none.
     private static func applyByServer(
-        _ shapes: [IndexShape], _ database: DatabaseName, _ directory: String
+        _ wanted: IndexDeclaration, _ database: DatabaseName, _ directory: String
     ) throws -> Bool {
         do throws(ControlClient.Failure) {
-            try ControlClient.declareIndexes(shapes, in: database, directory: directory)
+            try ControlClient.declareIndexes(wanted, in: database, directory: directory)
             return true
         } catch {
             guard case .noServer = error else { throw error }
@@ -79,7 +85,7 @@ enum IndexesCommand: Subcommand {
         }
     }
 
-    private static func list(_ database: DatabaseName, _ directory: String) throws -> [String] {
+    private static func list(_ database: DatabaseName, _ directory: String) throws -> [(state: String, json: String)] {
         do throws(ControlClient.Failure) {
             return try ControlClient.listIndexes(of: database, directory: directory)
         } catch {
@@ -87,13 +93,13 @@ enum IndexesCommand: Subcommand {
         }
         let store = try DocumentStore.open(StoreConfiguration(directory: directory))
         defer { store.close() }
-        return store.declaredIndexes(in: database).map { "\($0.state)\t\($0.shape.json)" }
+        return store.indexListing(in: database).map { ($0.state.rawValue, $0.json) }
     }
 }
 
 /// A `firestore.indexes.json`, read.
 struct IndexFile {
-    private(set) var shapes: [IndexShape] = []
+    private(set) var declaration = IndexDeclaration()
     /// What the file asks for that is not needed or not possible here.
     private(set) var notes: [String] = []
 
@@ -157,23 +163,29 @@ struct IndexFile {
     }
 
     private mutating func add(_ override: Contents.Override) throws {
-        if override.ttl == true { notes.append("\(override.collectionGroup).\(override.fieldPath): ttl is not supported yet") }
-        if override.indexes?.isEmpty == true {
-            notes.append("\(override.collectionGroup).\(override.fieldPath): exemptions are not supported yet; the field stays indexed")
+        let name = "\(override.collectionGroup).\(override.fieldPath)"
+        let field = override.fieldPath == "*" ? nil : try DocumentModel.FieldPath(override.fieldPath)
+        let modes = override.indexes.map { $0.reduce(into: FieldOverride.Modes()) { $0.formUnion(Self.mode($1)) } }
+        if field == nil, let modes, modes != modes.intersection(.automatic) {
+            notes.append("\(name): indexes of scope COLLECTION_GROUP are kept of fields that are named; * is passed over there")
         }
-        for index in override.indexes ?? [] where index.queryScope == "COLLECTION_GROUP" {
-            guard let kind = Self.kind(index.order, index.arrayConfig) else { continue }
-            // One entry serves both directions.
-            let field = try DocumentModel.FieldPath(override.fieldPath)
-            append(
-                IndexShape(
-                    collectionID: override.collectionGroup, isGroup: true,
-                    parts: [IndexShape.Part(field: field, kind: kind == .descending ? .ascending : kind)]))
-        }
+        declaration.fieldOverrides.append(
+            FieldOverride(
+                collectionID: override.collectionGroup, field: field, indexes: modes, expires: override.ttl ?? false))
     }
 
     private mutating func append(_ shape: IndexShape) {
-        if !shapes.contains(shape) { shapes.append(shape) }
+        if !declaration.indexes.contains(shape) { declaration.indexes.append(shape) }
+    }
+
+    private static func mode(_ index: Contents.Override.Index) -> FieldOverride.Modes {
+        let isGroup = index.queryScope == "COLLECTION_GROUP"
+        return switch kind(index.order, index.arrayConfig) {
+        case .ascending: isGroup ? .groupAscending : .ascending
+        case .descending: isGroup ? .groupDescending : .descending
+        case .contains: isGroup ? .groupContains : .contains
+        case nil: []
+        }
     }
 
     private static func kind(_ order: String?, _ arrayConfig: String?) -> IndexShape.Part.Kind? {
