@@ -29,6 +29,15 @@ package struct JSONLineWriter {
         return output
     }
 
+    /// The JSON of one value; valid until the next call.
+    ///
+    /// - Parameter value: a canonical value's bytes.
+    package mutating func json(of value: RawSpan) throws(InvalidDocument) -> [UInt8] {
+        output.removeAll(keepingCapacity: true)
+        try self.value(value)
+        return output
+    }
+
     /// Writes the entries of a map as members, commas between them.
     private mutating func members(_ map: consuming WireReader, tag entryTag: UInt32, needsComma: Bool) throws(InvalidDocument) {
         var needsComma = needsComma

@@ -51,10 +51,65 @@ struct ReadingCommandTests {
         #expect(try run(["c", "--select", "none"]) == (1...4).map { "{\"__name__\":\"c/d\($0)\"}" })
         #expect(try run(["c", "--group", "--count"]) == ["5"])
         #expect(try run(["c/d1/c", "n == 9"]) == [line("c/d1/c/e", 9)])
-        let mistaken = try HearthBinary.run(["query", "c", "n=1"])
-        #expect(mistaken.status == 2)
-        #expect(mistaken.errors.contains("FIELD OPERATOR VALUE"))
+        #expect(try run(["c", "--where", "n > 1", "--where=n<=3", "--order-by", "n:desc"]) == [line("c/d3", 3), line("c/d2", 2)])
+        #expect(try run(["c", "--count", "--sum", "n", "--avg", "n"]) == ["count\t4", "sum n\t10", "avg n\t2.5"])
+        #expect(try run(["c", "--avg", "n", "--where", "n >= 3"]) == ["3.5"])
         server.stop()
+    }
+
+    @Test("Values are told apart by how they are written")
+    func values() throws {
+        let directory = TemporaryDirectory("query-values")
+        let data = directory.path(of: "data")
+        let lines = [
+            #"{"__name__":"bool","v":true}"#, #"{"__name__":"bytes","v":{"$bytes":"aGk="}}"#, #"{"__name__":"double","v":3.5}"#,
+            #"{"__name__":"integer","v":3}"#, #"{"__name__":"list","v":["red","blue"]}"#, #"{"__name__":"nan","v":{"$double":"NaN"}}"#,
+            #"{"__name__":"null","v":null}"#, #"{"__name__":"reference","v":{"$reference":"c/list"}}"#,
+            #"{"__name__":"text","v":"two words"}"#, #"{"__name__":"time","v":{"$timestamp":"2026-01-31T12:00:00Z"}}"#,
+            #"{"__name__":"word","v":"3","a b":1}"#,
+        ]
+        let file = directory.path(of: "c.jsonl")
+        try Data(lines.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: file))
+        let server = try ServerProcess(data: data)
+        let loaded = try HearthBinary.run(["load", file, "--collection", "c", "--to", "127.0.0.1:\(server.port)", "--quiet"])
+        #expect(loaded.status == 0, "\(loaded.errors)")
+        let busy = try HearthBinary.run(["query", "c", "--data", data])
+        #expect(busy.status == 1 && busy.errors.contains("--from"), "\(busy.errors)")
+        server.stop()
+        /// The ids that a condition finds, asked of the directory.
+        func find(_ condition: String) throws -> [String] {
+            let outcome = try HearthBinary.run(["query", "c", "--data", data, "--select", "__name__", "--where", condition])
+            #expect(outcome.status == 0, "\(condition): \(outcome.errors)")
+            return outcome.output.split(separator: "\n").map { String($0.dropFirst(#"{"__name__":"c/"#.count).dropLast(2)) }
+        }
+        for (condition, found) in [
+            ("v == 3", ["integer"]), ("v = 3.0", ["integer"]), ("v=3.5", ["double"]), ("v == \"3\"", ["word"]),
+            ("v > 3", ["double"]), ("v == NaN", ["nan"]), ("v == null", ["null"]), ("v == true", ["bool"]),
+            ("v == two words", ["text"]), ("v == \"two words\"", ["text"]), ("v == 2026-01-31T13:00:00+01:00", ["time"]),
+            ("v == 2026-01-31", []), ("v == /c/list", ["reference"]), ("v == \"/c/list\"", []),
+            (#"v == {"$bytes":"aGk="}"#, ["bytes"]), (#"v == ["red", "blue"]"#, ["list"]),
+            ("v array-contains red", ["list"]), ("v array-contains-any green, blue", ["list"]),
+            ("v in 3,true,two words", ["bool", "integer", "text"]), (#"v in [3, "3"]"#, ["integer", "word"]),
+            ("__name__ >= time", ["time", "word"]), ("__name__ == c/list", ["list"]), ("__name__ in list,nan", ["list", "nan"]),
+            ("`a b` == 1", ["word"]), ("`a b`==1", ["word"]),
+        ] {
+            #expect(try find(condition) == found, "\(condition)")
+        }
+        let path = try HearthBinary.run(["get", "--data", data, "c/integer"])
+        #expect(path.output == "{\"__name__\":\"c/integer\",\"v\":3}\n", "\(path.errors)")
+    }
+
+    @Test("What is not understood is said, with status 2", arguments: [
+        ("n ~ 1", "no operator"), ("n", "FIELD OPERATOR VALUE"), ("n ==", "FIELD OPERATOR VALUE"), ("== 1", "FIELD OPERATOR VALUE"),
+        ("n == [1", "not understood"), ("n == 99999999999999999999", "not understood"), ("n == /c", "names no document"),
+        (#"n == {"$timestmap": 1}"#, "none of $double"),
+    ])
+    func mistakes(condition: String, message: String) throws {
+        let outcome = try HearthBinary.run(["query", "c", "--where", condition])
+        #expect(outcome.status == 2)
+        #expect(outcome.errors.contains(message), "\(outcome.errors)")
+        let missing = try HearthBinary.run(["query", "c", "--data", "/nowhere/at/all"])
+        #expect(missing.status == 1 && missing.errors.contains("no data directory"))
     }
 
     @Test("A server that cannot be reached is an error with status 1")

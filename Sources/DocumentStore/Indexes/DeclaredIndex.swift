@@ -93,7 +93,17 @@ extension IndexShape {
             writer.appendVarint(UInt64(path.utf8.count))
             writer.append(utf8: path)
         }
+        if let vector {
+            writer.append(byte: IndexShape.vectorKind)
+            let path = "\(vector.field)"
+            writer.appendVarint(UInt64(path.utf8.count))
+            writer.append(utf8: path)
+            writer.appendVarint(UInt64(vector.dimension))
+        }
     }
+
+    /// What stands where others have their `Part.Kind`, before the path and the dimension.
+    private static let vectorKind: UInt8 = 4
 
     /// Reads what `append` wrote; nil when it is something else.
     package init?(_ bytes: RawSpan) {
@@ -102,16 +112,24 @@ extension IndexShape {
         reader.position = 1
         guard let id = try? reader.lengthDelimited() else { return nil }
         var parts: [Part] = []
+        var vector: VectorPart?
         while reader.position < bytes.byteCount {
-            guard let kind = Part.Kind(rawValue: bytes[byteAt: reader.position]) else { return nil }
+            let kind = bytes[byteAt: reader.position]
             reader.position += 1
-            guard let path = try? reader.lengthDelimited(), let field = try? FieldPath(String(repairingUTF8: path)) else {
-                return nil
+            guard vector == nil, let path = try? reader.lengthDelimited(),
+                let field = try? FieldPath(String(repairingUTF8: path))
+            else { return nil }
+            if kind == IndexShape.vectorKind {
+                guard let dimension = try? reader.varint(), (1...UInt64(Int32.max)).contains(dimension) else { return nil }
+                vector = VectorPart(field: field, dimension: Int(dimension))
+            } else {
+                guard let kind = Part.Kind(rawValue: kind) else { return nil }
+                parts.append(Part(field: field, kind: kind))
             }
-            parts.append(Part(field: field, kind: kind))
         }
-        if parts.isEmpty { return nil }
-        self.init(collectionID: String(repairingUTF8: id), isGroup: bytes[byteAt: 0] == 1, parts: parts)
+        if parts.isEmpty, vector == nil { return nil }
+        self.init(
+            collectionID: String(repairingUTF8: id), isGroup: bytes[byteAt: 0] == 1, parts: parts, vector: vector)
     }
 }
 
@@ -198,11 +216,12 @@ struct DeclaredIndexes: ~Copyable {
     }
 
     /// Writes a document's entry.
-    /// - Returns: whether it has one: all fields are there.
+    /// - Returns: whether it has one: all fields are there, and the vector if there is to be one.
     private static func write(
         _ index: DeclaredIndex, _ document: borrowing IndexedDocument, _ fields: RawSpan, element: RawSpan?,
         _ suffix: borrowing WireWriter, into key: inout WireWriter
     ) -> Bool {
+        if let vector = index.shape.vector, vector.elementBytes(in: fields) == nil { return false }
         index.writePrefix(collection: document.collection, into: &key)
         let start = key.count
         for part in index.shape.parts {

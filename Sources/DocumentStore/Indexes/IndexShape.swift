@@ -22,28 +22,62 @@ package struct IndexShape: Sendable, Hashable {
         }
     }
 
+    /// A vector that documents must have: what an index for nearest neighbours ends with.
+    package struct VectorPart: Sendable, Hashable {
+        package var field: FieldPath
+        package var dimension: Int
+
+        package init(field: FieldPath, dimension: Int) {
+            self.field = field
+            self.dimension = dimension
+        }
+
+        /// The bytes of the vector's elements, as `VectorBytes` has them; nil if a document has no vector of the dimension there.
+        @_lifetime(copy fields)
+        func elementBytes(in fields: RawSpan) -> RawSpan? {
+            guard let value = DocumentBytes.value(at: field, in: fields), let wire = WireValue(value),
+                wire.typeClass == .vector
+            else { return nil }
+            let elements = VectorBytes.elementBytes(mapEntries: wire.payload)
+            return elements.byteCount == dimension * VectorKernel.elementBytes ? elements : nil
+        }
+    }
+
     /// The last segment of the paths of its collections.
     package var collectionID: String
     /// Entries of all these collections lie together; otherwise each collection's by themselves.
     package var isGroup: Bool
+    /// Empty only in an index that has a vector.
     package var parts: [Part]
+    /// Only documents with this vector have entries. The vector itself is not in them: searches are exact and measure what the
+    /// document holds.
+    package var vector: VectorPart?
 
-    package init(collectionID: String, isGroup: Bool, parts: [Part]) {
+    package init(collectionID: String, isGroup: Bool, parts: [Part], vector: VectorPart? = nil) {
         self.collectionID = collectionID
         self.isGroup = isGroup
         self.parts = parts
+        self.vector = vector
     }
 
-    /// The fields as explain shows them, the name with the direction of the last one.
+    /// The fields as explain shows them, the name with the direction of the last one, a vector at the end.
     package var properties: String {
         let last = parts.last?.kind == .descending ? "DESC" : "ASC"
-        return "(" + parts.map { "\($0.field) \($0.kind.word)" }.joined(separator: ", ") + ", __name__ \(last))"
+        var words = parts.map { "\($0.field) \($0.kind.word)" } + ["__name__ \(last)"]
+        if let vector { words.append("\(vector.field) VECTOR<\(vector.dimension)>") }
+        return "(" + words.joined(separator: ", ") + ")"
+    }
+
+    /// The first field, or the vector's if there is no other.
+    var firstField: FieldPath {
+        guard let field = parts.first?.field ?? vector?.field else { preconditionFailure("An index has a field.") }
+        return field
     }
 
     /// The index as an entry of `firestore.indexes.json`: of `indexes`, or of `fieldOverrides` for a single field, which then names
     /// the indexes that the field has anyway too.
     package var json: String {
-        if parts.count == 1 {
+        if parts.count == 1, vector == nil {
             let mode: FieldOverride.Modes =
                 switch parts[0].kind {
                 case .ascending: isGroup ? .groupAscending : .ascending
@@ -55,7 +89,12 @@ package struct IndexShape: Sendable, Hashable {
             ).json
         }
         let scope = isGroup ? "COLLECTION_GROUP" : "COLLECTION"
-        let fields = parts.map { "{\"fieldPath\":\(JSONText.quoted("\($0.field)")),\($0.kind.json)}" }
+        var fields = parts.map { "{\"fieldPath\":\(JSONText.quoted("\($0.field)")),\($0.kind.json)}" }
+        if let vector {
+            let configuration = "{\"dimension\":\(vector.dimension),\"flat\":{}}"
+            fields.append(
+                "{\"fieldPath\":\(JSONText.quoted("\(vector.field)")),\"vectorConfig\":\(configuration)}")
+        }
         return "{\"collectionGroup\":\(JSONText.quoted(collectionID)),\"queryScope\":\"\(scope)\","
             + "\"fields\":[\(fields.joined(separator: ","))]}"
     }
@@ -102,8 +141,8 @@ enum JSONText {
 extension IndexShape {
     /// The indexes that the cloud would ask for, those that it keeps by itself left out; none for a query that these serve.
     ///
-    /// One for each different alternative of the filter: the fields held to one value, an array, then the orders. Equalities alone
-    /// are merged from single fields. Source: semantics page, section 5, "Indexes in the cloud".
+    /// One for each different alternative of the filter: the fields held to one value, an array, then the orders, then the vector
+    /// whose neighbours are wanted. Equalities alone are merged from single fields. Source: semantics page, section 5, "Indexes in the cloud".
     static func needed(by plan: QueryPlan) -> [IndexShape] {
         let collectionID: [UInt8]
         let isGroup: Bool
@@ -114,10 +153,11 @@ extension IndexShape {
         }
         var shapes: [IndexShape] = []
         for disjunct in Disjunct.all(of: plan.matcher.filter) {
-            let parts = parts(for: disjunct, orders: plan.matcher.order.components)
-            if parts.isEmpty || (parts.count == 1 && !isGroup) { continue }
+            let parts = parts(for: disjunct, orders: plan.matcher.order.components, isMerged: plan.nearest == nil)
+            if plan.nearest == nil, parts.isEmpty || (parts.count == 1 && !isGroup) { continue }
             let shape = IndexShape(
-                collectionID: String(decoding: collectionID, as: UTF8.self), isGroup: isGroup, parts: parts)
+                collectionID: String(decoding: collectionID, as: UTF8.self), isGroup: isGroup, parts: parts,
+                vector: plan.nearest?.part)
             if !shapes.contains(shape) { shapes.append(shape) }
         }
         return shapes
@@ -137,9 +177,9 @@ extension IndexShape {
     /// backwards.
     func serves(_ other: IndexShape) -> Bool {
         if self == other { return true }
-        guard collectionID == other.collectionID, isGroup == other.isGroup, parts.count == other.parts.count else {
-            return false
-        }
+        guard collectionID == other.collectionID, isGroup == other.isGroup, parts.count == other.parts.count,
+            vector == other.vector
+        else { return false }
         func flipped(_ part: Part) -> Part {
             let kind: Part.Kind =
                 switch part.kind {
@@ -153,7 +193,7 @@ extension IndexShape {
             || parts.last == other.parts.last && Set(parts) == Set(other.parts)
     }
 
-    private static func parts(for disjunct: Disjunct, orders: [Order]) -> [Part] {
+    private static func parts(for disjunct: Disjunct, orders: [Order], isMerged: Bool) -> [Part] {
         var equal: [Part] = []
         var contains: [Part] = []
         for test in disjunct.fieldTests where test.isEquality {
@@ -168,7 +208,7 @@ extension IndexShape {
             !order.field.isDocumentName && !equal.contains { $0.field == order.field }
         }
         // Equalities alone are merged; the group's need each an index of their own, of which this is the first.
-        if ordered.isEmpty { return Array((equal + contains).prefix(1)) }
+        if ordered.isEmpty, isMerged { return Array((equal + contains).prefix(1)) }
         return equal + contains
             + ordered.map { Part(field: $0.field, kind: $0.direction == .ascending ? .ascending : .descending) }
     }

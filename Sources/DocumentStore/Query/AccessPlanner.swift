@@ -3,7 +3,8 @@
 //     by name        every alternative names values of some fields      merge
 //     sorted         the index of the first order has the order         intervals, ordered
 //                    or: few documents meet the filter                  what finds them, then sorted
-//     unordered      whatever finds the documents of the filter
+//     unordered      whatever finds the documents of the filter, or if there is none those that have the field that is totalled
+//     nearest        the declared index with the vector, or what finds the documents of the filter
 //     nothing of it  the collection, or the names that the filter leaves, is scanned
 //
 // Where an order and a filter ask for different indexes, it comes down to numbers. With N documents of which n meet the
@@ -39,9 +40,12 @@ struct AccessPlanner {
             access = try planner.sorted(orders, &scanner)
         case .nearest:
             access = try planner.filtered(&scanner)
+            if let vectors = declared?.ordered(by: [Order(field: .documentName)], bounds: []) {
+                access = try planner.smaller(vectors, access, &scanner)
+            }
         }
         guard var access else { return nil }
-        access.countsOnly = plan.isCount && access.isExact && !collection.mustReadDocuments
+        access.countsOnly = plan.isCount && access.isExact && plan.nearest == nil && !collection.mustReadDocuments
         return access
     }
 
@@ -234,6 +238,7 @@ struct AccessPlanner {
     ) throws(RequestError) -> FieldPath? {
         var best: FieldPath?
         var least = Int.max
+        if disjunct.fieldTests.isEmpty { return try rareField(&scanner) }
         let fields = Set(disjunct.fieldTests.map(\.path)).filter { collection.fields.has(.values, of: $0) }.sorted()
         for field in fields {
             if fields.count == 1 { return field }
@@ -247,11 +252,34 @@ struct AccessPlanner {
         return best
     }
 
+    /// A field that results must have without a condition on it, if few documents have it: sums and orders ask for such.
+    private func rareField<Scanner: DocumentScanner & ~Copyable>(
+        _ scanner: inout Scanner
+    ) throws(RequestError) -> FieldPath? {
+        let breakEven = entriesToBreakEven
+        for field in plan.matcher.requiredFields where collection.fields.has(.values, of: field) {
+            guard let use = try use(of: field, isOfElements: false, &scanner) else { return field }
+            let part = AccessPart(source: .intervals(use, [.all]), disjuncts: disjuncts)
+            let access = IndexAccess(parts: [part], direction: .ascending)
+            if try entries(of: access, atMost: breakEven, &scanner) < breakEven { return field }
+        }
+        return nil
+    }
+
     /// Entries up to which finding and sorting is less work than walking the order.
     private var entriesToBreakEven: Int {
         let documents = Double(max(collection.documentCount, 1))
         guard let limit = plan.limit else { return max(64, min(collection.documentCount / 4, 100_000)) }
         return max(64, Int((Double(limit + plan.offset + 1) * documents).squareRoot()))
+    }
+
+    /// The access with fewer entries; the first of two that are alike.
+    private func smaller<Scanner: DocumentScanner & ~Copyable>(
+        _ first: IndexAccess, _ second: IndexAccess?, _ scanner: inout Scanner
+    ) throws(RequestError) -> IndexAccess {
+        guard let second else { return first }
+        let most = try entries(of: first, atMost: entriesToBreakEven, &scanner)
+        return try entries(of: second, atMost: most, &scanner) < most ? second : first
     }
 
     /// About how many entries an access has to go through, counted no further than `atMost`.

@@ -4,6 +4,7 @@
 //     where a in [1, 2], order by b     (a ASC, b ASC)     two runs, united by b and the name
 //     where a == 1, c == 2, order by b  (a, b) and (c, b)  two runs, intersected by b and the name
 //     order by a, b desc                (a ASC, b DESC)    the whole index
+//     where a == 1, nearest to v        (a ASC, v VECTOR)  one run: the documents with a = 1 and such a vector
 //
 // An index fits if its last fields are those of the order, all in its directions or all against them (then it is walked
 // backwards), and every field before them is held to one value.
@@ -27,10 +28,14 @@ struct DeclaredAccess {
         case .descendants(let parent, let collectionID?) where parent.isEmpty: (id, isGroup) = (collectionID, true)
         case .descendants: return nil
         }
-        let indexes = all.filter { $0.shape.isGroup == isGroup && Array($0.shape.collectionID.utf8) == id }
+        let indexes = all.filter { index in
+            index.shape.isGroup == isGroup && Array(index.shape.collectionID.utf8) == id
+                && (index.shape.vector == nil || index.shape.vector == plan.nearest?.part)
+        }
         if indexes.isEmpty { return nil }
         self.plan = plan
-        self.indexes = indexes
+        // Those that leave out documents without the vector come first.
+        self.indexes = indexes.filter { $0.shape.vector != nil } + indexes.filter { $0.shape.vector == nil }
         self.collection = collection
         self.disjuncts = disjuncts
     }
@@ -140,7 +145,7 @@ struct DeclaredAccess {
         fit.index.writePrefix(collection: collection, into: &prefix)
         let use = IndexUse(
             kind: .declared(properties: fit.index.shape.properties, invertsSuffix: fit.index.invertsSuffix),
-            field: fit.index.shape.parts[0].field, prefix: prefix.copyBytes())
+            field: fit.index.shape.firstField, prefix: prefix.copyBytes())
         let conditions = fit.tests.map { tests[$0].description }
         return ValueRun(
             use, values: values.copyBytes(),

@@ -7,7 +7,8 @@ import DocumentModel
 
 /// The last stage of a vector query.
 struct NearestSearch: Sendable, Equatable {
-    private let field: FieldPath
+    /// Where the vectors are, and how long those are that can be measured.
+    let part: IndexShape.VectorPart
     private let vector: [Double]
     /// The length of the vector.
     private let norm: Double
@@ -32,7 +33,7 @@ struct NearestSearch: Sendable, Equatable {
         if stage.vectorField.isDocumentName || stage.distanceResultField?.isDocumentName == true {
             throw .invalidArgument("find_nearest cannot use __name__ as a field.")
         }
-        field = stage.vectorField
+        part = IndexShape.VectorPart(field: stage.vectorField, dimension: elements.count)
         vector = elements
         norm = elements.reduce(0) { $0 + $1 * $1 }.squareRoot()
         measure = stage.distanceMeasure
@@ -40,9 +41,6 @@ struct NearestSearch: Sendable, Equatable {
         resultField = stage.distanceResultField
         threshold = stage.distanceThreshold
     }
-
-    /// The vector as a property of the index that the cloud would use.
-    var indexProperty: String { "\(field) VECTOR<\(vector.count)>" }
 
     /// Whether results carry their distance.
     var addsField: Bool { resultField != nil }
@@ -52,11 +50,7 @@ struct NearestSearch: Sendable, Equatable {
     /// - Returns: nil if the document has no vector of the same dimension there, if its distance is no number (the cosine
     ///   of a zero vector), or if it lies beyond the threshold.
     func distance(of fields: RawSpan) -> Double? {
-        guard let value = DocumentBytes.value(at: field, in: fields), let wire = WireValue(value),
-            wire.typeClass == .vector
-        else { return nil }
-        let elements = VectorBytes.elementBytes(mapEntries: wire.payload)
-        guard elements.byteCount == vector.count * VectorKernel.elementBytes else { return nil }
+        guard let elements = part.elementBytes(in: fields) else { return nil }
         let kernel = VectorKernel(elements, vector)
         let distance =
             switch measure {
@@ -101,6 +95,6 @@ extension NearestSearch: CustomStringConvertible {
             }
         let bound = threshold.map { ", \(measure == .dotProduct ? ">=" : "<=") \($0)" } ?? ""
         let result = resultField.map { ", as \($0)" } ?? ""
-        return "\(limit) to \(field) by \(name) of \(vector.count) dimensions\(bound)\(result)"
+        return "\(limit) to \(part.field) by \(name) of \(vector.count) dimensions\(bound)\(result)"
     }
 }

@@ -7,16 +7,12 @@ extension QueryRun {
     package var indexesUsed: [(queryScope: String, properties: String)] {
         var scope = "Collection"
         if case .descendants = plan.matcher.scope { scope = "Collection group" }
-        var vector = ""
-        if case .nearest(let search) = plan.strategy { vector = ", \(search.indexProperty)" }
         guard let access, !access.indexes.isEmpty else {
             var direction = "ASC"
             if case .stream(.descending) = plan.strategy { direction = "DESC" }
-            return [(scope, "(__name__ \(direction)\(vector))")]
+            return [(scope, "(__name__ \(direction))")]
         }
-        return access.indexes.map { use in
-            (scope, String(use.properties(access.direction).dropLast()) + vector + ")")
-        }
+        return access.indexes.map { (scope, $0.properties(access.direction)) }
     }
 
     /// An index that would make the query cheaper, as an entry of `firestore.indexes.json`; nil if there is none.
@@ -33,7 +29,10 @@ extension QueryRun {
         case .sort:
             guard let access, access.isOrdered else { return false }
             return plan.matcher.filter.fieldTests.count <= 1 || access.indexes.contains { $0.isDeclared }
-        case .nearest: return true
+        case .nearest:
+            // Without a filter nearly all of a collection is measured anyway.
+            if plan.matcher.filter.isEmpty, case .collection = plan.matcher.scope { return true }
+            return access != nil
         }
     }
 }

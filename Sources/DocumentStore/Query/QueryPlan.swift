@@ -74,6 +74,11 @@ package struct QueryPlan: Sendable {
     /// are looked up instead of scanned for.
     let points: [[UInt8]]?
 
+    /// The search for neighbours that comes last, if there is one.
+    var nearest: NearestSearch? {
+        if case .nearest(let search) = strategy { search } else { nil }
+    }
+
     /// The orders that tell results apart, the name last unless it comes earlier.
     var sortOrders: [Order] {
         switch strategy {

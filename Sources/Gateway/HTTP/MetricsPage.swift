@@ -90,6 +90,9 @@ final class MetricsPage: Sendable {
         page.single("hearth_connections_refused_total", .counter, "Connections beyond the limit.", transport.connectionsRefused)
         page.single("hearth_protocol_errors_total", .counter, "Connections ended for breaking their protocol.", transport.protocolErrors)
         page.single("hearth_deadlines_exceeded_total", .counter, "Calls whose deadline passed.", transport.deadlinesExceeded)
+        page.single(
+            "hearth_replies_stalled_total", .counter, "Streaming replies ended because their client took nothing.",
+            transport.repliesStalled)
         page.single("hearth_received_bytes_total", .counter, "Bytes received.", transport.bytesReceived)
         page.single("hearth_sent_bytes_total", .counter, "Bytes sent.", transport.bytesSent)
     }

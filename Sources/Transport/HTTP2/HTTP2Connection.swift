@@ -21,6 +21,8 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     private struct Hot {
         var lastHeardAt: UInt64
         var assemblyBytesSeen = 0
+        /// When answers that nobody takes were looked for.
+        var stallsSoughtAt: UInt64
         /// nghttp2 is calling us: it cannot be asked to send.
         var isReceiving = false
         /// The connection is to end as soon as nghttp2 has returned.
@@ -37,7 +39,7 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     }
 
     override init(channel: Channel, handler: any ServiceHandler, server: ServerLoop, peerAddress: String, openedAt: UInt64) {
-        hot = Confined(Hot(lastHeardAt: openedAt))
+        hot = Confined(Hot(lastHeardAt: openedAt, stallsSoughtAt: openedAt))
         super.init(channel: channel, handler: handler, server: server, peerAddress: peerAddress, openedAt: openedAt)
         session = HTTP2Session(limits: configuration.http2, delegate: self, now: loop.nowMilliseconds)
         channel.needsSettling()
@@ -191,6 +193,14 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
         guard now - hot.state.lastHeardAt >= limit else { return nil }
         if !session.hasSettings { return "no SETTINGS within \(limit) ms" }
         return session.isAwaiting ? "a request did not go on within \(limit) ms" : nil
+    }
+
+    override func endStalledReplies(now: UInt64, limit: UInt64) {
+        super.endStalledReplies(now: now, limit: limit)
+        guard now - hot.state.stallsSoughtAt >= limit else { return }
+        hot.state.stallsSoughtAt = now
+        session.dropStalledAnswers()
+        channel.needsSettling()
     }
 
     override func drain() {

@@ -107,13 +107,30 @@ extension HTTP2Session {
         stream.state.code = code
         stream.state.text = text
         guard stream.state.hasHead else { return submitStatusAlone(stream) }
-        if code == .deadlineExceeded, stream.state.unsentBytes > 0 {
-            // The client does not take what there is, and knows the deadline itself.
+        guard code == .deadlineExceeded else { return submitHead(stream) }
+        // Behind a shut window nothing would be sent, the end of the data included: trailers may pass it, and what waits is dropped.
+        dropUnsent(stream)
+        submitTrailers(stream)
+    }
+
+    private func dropUnsent(_ stream: StreamPlace) {
+        hot.state.unsentBytes -= stream.state.unsentBytes
+        stream.state.backlog = []
+        stream.state.backlogStart = 0
+        stream.state.stagedStart = 0
+        stream.state.stagedEnd = 0
+    }
+
+    /// Gives up what is left of answers that are over, of which nothing was taken between two calls of this.
+    func dropStalledAnswers() {
+        pool.forEachOver { stream in
+            let unsent = stream.state.unsentBytes
+            defer { stream.state.unsentSeen = unsent }
+            guard unsent > 0, unsent == stream.state.unsentSeen else { return }
             unsafe nghttp2_submit_rst_stream(
-                session, UInt8(NGHTTP2_FLAG_NONE.rawValue), Int32(bitPattern: identifier), NGHTTP2_CANCEL.rawValue)
-            return
+                session, UInt8(NGHTTP2_FLAG_NONE.rawValue), Int32(bitPattern: stream.state.identifier),
+                NGHTTP2_CANCEL.rawValue)
         }
-        submitHead(stream)
     }
 
     /// The whole answer in one frame.

@@ -47,6 +47,9 @@ struct HTTP2Stream {
     var stagedStart = 0
     var stagedEnd = 0
 
+    /// Unsent bytes when somebody last looked for answers that nobody takes.
+    var unsentSeen = 0
+
     var unsentBytes: Int { backlog.count - backlogStart + stagedEnd - stagedStart }
 }
 
@@ -108,12 +111,19 @@ struct HTTP2Stream {
     /// The numbers of the calls that are not over, in no order.
     var openCalls: [UInt32] {
         var open: [UInt32] = []
+        forEach { if !$0.state.isOver { open.append($0.state.identifier) } }
+        return open
+    }
+
+    /// Shows the streams whose calls are over, in no order.
+    func forEachOver(_ body: (StreamPlace) -> Void) { forEach { if $0.state.isOver { body($0) } } }
+
+    private func forEach(_ body: (StreamPlace) -> Void) {
         for slab in 0..<(unsafe slabs.count) {
             for index in 0..<Self.slabCount {
-                let stream = unsafe slabs[slab][index]
-                if stream.identifier != 0, !stream.isOver { open.append(stream.identifier) }
+                let place = unsafe StreamPlace(slabs[slab] + index)
+                if place.state.identifier != 0 { body(place) }
             }
         }
-        return open
     }
 }

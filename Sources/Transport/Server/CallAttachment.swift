@@ -12,6 +12,8 @@ struct CallAttachment {
     var isWaiting = false
     /// `resume` came while the source was being asked.
     var resumedEarly = false
+    /// Loop time since which the client's window has been shut to the source; nil while it is open.
+    var stalledSince: UInt64?
     /// The source stands in the connection's list of those to ask.
     var isReady = false
 }

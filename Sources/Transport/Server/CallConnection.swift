@@ -236,8 +236,13 @@ class CallConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecked Sendab
         guard let slot = attachments.slot(of: stream), let source = attachments[slot: slot].source else { return 1 }
         attachments[slot: slot].isReady = false
         attachments[slot: slot].resumedEarly = false
-        // Whatever opens the window makes it ready again.
-        guard hasWindow(stream), var output = beginMessage(stream) else { return 1 }
+        guard hasWindow(stream) else {
+            // Whatever opens the window makes it ready again.
+            if attachments[slot: slot].stalledSince == nil { attachments[slot: slot].stalledSince = loop.nowMilliseconds }
+            return 1
+        }
+        attachments[slot: slot].stalledSince = nil
+        guard var output = beginMessage(stream) else { return 1 }
         let start = output.count
         let step = source.next(into: &output)
         let size = output.count - start + 1
@@ -305,8 +310,23 @@ class CallConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecked Sendab
         if let text = slowness(now: now, limit: limit) { return end(.tooSlowToSpeak, .deadlineExceeded, text) }
         let idle = configuration.idleMilliseconds
         if idle > 0, openCalls == 0, now - lastHeardAt >= idle { return end(.idle, .ok, "idle for \(idle) ms") }
-        let pause = idle > 0 ? min(limit, idle) : limit
+        let stalled = configuration.stalledReplyMilliseconds
+        if stalled > 0 { endStalledReplies(now: now, limit: stalled) }
+        let pause = [limit, idle, stalled].filter { $0 > 0 }.min() ?? limit
         housekeepingTimer = loop.schedule(afterMilliseconds: pause, self, token: Self.housekeeping)
+    }
+
+    /// Ends the replies of which their clients have taken nothing for too long. What they hold would be held for ever: windows of
+    /// HTTP/2 and of the native protocol can stay shut while the connection is alive.
+    func endStalledReplies(now: UInt64, limit: UInt64) {
+        for stream in attachments.streams {
+            guard let slot = attachments.slot(of: stream), let since = attachments[slot: slot].stalledSince,
+                now - since >= limit
+            else { continue }
+            server.statistics.repliesStalled &+= 1
+            cancel(stream, .stalled)
+            sendStatus(stream, .deadlineExceeded, "the client has taken nothing of this reply for \(limit) ms")
+        }
     }
 
     // MARK: The end

@@ -59,6 +59,9 @@ package struct ServerConfiguration: Sendable {
     package var outputBytesMax = 64 << 20
     /// A paused connection that takes nearly nothing for so long is dropped.
     package var slowReaderMilliseconds: UInt64 = 30_000
+    /// A streaming reply whose client has shut its window for so long ends with DEADLINE_EXCEEDED; 0 = never. Longer than the
+    /// time above: here the connection is alive, and its program may only be busy with what it has read.
+    package var stalledReplyMilliseconds: UInt64 = 5 * 60_000
 
     /// Told of everything worth a line in a log; called on the loops' threads, must not block.
     package var onEvent: @Sendable (ServerEvent) -> Void = { _ in }

@@ -16,6 +16,7 @@ package struct ServerStatistics: Sendable, Equatable {
     package var connectionsRefused: UInt64 = 0
     package var calls: UInt64 = 0
     package var deadlinesExceeded: UInt64 = 0
+    package var repliesStalled: UInt64 = 0
     package var protocolErrors: UInt64 = 0
     package var bytesReceived: UInt64 = 0
     package var bytesSent: UInt64 = 0
@@ -32,6 +33,7 @@ package struct ServerStatistics: Sendable, Equatable {
         connectionsRefused &+= other.connectionsRefused
         calls &+= other.calls
         deadlinesExceeded &+= other.deadlinesExceeded
+        repliesStalled &+= other.repliesStalled
         protocolErrors &+= other.protocolErrors
         bytesReceived &+= other.bytesReceived
         bytesSent &+= other.bytesSent

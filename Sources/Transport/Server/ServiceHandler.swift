@@ -45,6 +45,8 @@ package enum CancellationReason: Equatable, Sendable {
     case client
     /// Its deadline has passed; the client was told DEADLINE_EXCEEDED.
     case deadlineExceeded
+    /// It took nothing of a streaming reply for too long; it was told DEADLINE_EXCEEDED.
+    case stalled
     /// The client broke a rule of the call and was told so.
     case refused(Refusal)
     /// The connection is gone, or is being closed at the end of a drain.

@@ -60,8 +60,8 @@ private struct IndexSession {
         try commit(writes)
     }
 
-    /// `index c a, b desc`, `index group c a`, `override c a ascending group-contains`, `override c * none`: all lines together are
-    /// what is wanted.
+    /// `index c a, b desc`, `index group c a`, `index c a, vector e 3`, `override c a ascending group-contains`, `override c * none`: all
+    /// lines together are what is wanted.
     private func declare(_ commands: [String]) throws -> [String] {
         var wanted = IndexDeclaration()
         for command in commands {
@@ -74,13 +74,19 @@ private struct IndexSession {
             let isGroup = parser.take("group")
             let id = try parser.word()
             var parts: [IndexShape.Part] = []
+            var vector: IndexShape.VectorPart?
             repeat {
+                if parser.take("vector") {
+                    let field = try FieldPath(try parser.word())
+                    vector = IndexShape.VectorPart(field: field, dimension: Int(try parser.word()) ?? 0)
+                    continue
+                }
                 let field = try FieldPath(try parser.word())
                 let kind: IndexShape.Part.Kind =
                     parser.take("desc") ? .descending : parser.take("contains") ? .contains : .ascending
                 parts.append(IndexShape.Part(field: field, kind: kind))
             } while parser.take(",")
-            wanted.indexes.append(IndexShape(collectionID: id, isGroup: isGroup, parts: parts))
+            wanted.indexes.append(IndexShape(collectionID: id, isGroup: isGroup, parts: parts, vector: vector))
         }
         let done = DispatchSemaphore(value: 0)
         harness.store.declareIndexes(wanted, in: harness.database) { _ in done.signal() }

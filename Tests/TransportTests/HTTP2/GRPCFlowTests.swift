@@ -106,6 +106,36 @@ import Testing
         #expect(live.record.state.withLock { $0.messagesProduced } < 10_000)
     }
 
+    @Test func `A reply of which the client takes nothing ends with a status, and others go on`() throws {
+        let live = try LiveServer { $0.stalledReplyMilliseconds = 50 }
+        defer { live.stop() }
+        // Shut between two messages, within one, and before the first.
+        for window in [50_025, 3_000, 0] as [UInt32] {
+            let client = HTTP2Client(live, settings: (4, window))
+            client.send(.window(1 << 30, stream: 0))
+            let stalled = client.request(.runQuery, littleEndianBytes(1_000, 10_000))
+            let answer = client.answer(stalled)
+            #expect(answer.status == 4)
+            #expect(answer.text == "the client has taken nothing of this reply for 50 ms")
+            #expect(answer.data.count == Int(window))
+            client.send(.settings((4, 1 << 20)))
+            #expect(client.callAndWait(.getDocument, [1]).messages == [[1]])
+        }
+        live.record.changed.wait { live.record.state.withLock { $0.sourcesCancelled == 3 } }
+        #expect(live.record.state.withLock { $0.cancelled } == [.stalled, .stalled, .stalled])
+        #expect(live.record.state.withLock { $0.messagesProduced } <= 7)
+    }
+
+    @Test func `An answer that is complete and that nobody takes is dropped`() throws {
+        let live = try LiveServer { $0.stalledReplyMilliseconds = 50 }
+        defer { live.stop() }
+        let client = HTTP2Client(live, settings: (4, 0))
+        let stream = client.request(.deleteDocument, littleEndianBytes(50_000))
+        #expect(client.answer(stream).reset == 8)
+        client.send(.settings((4, 1 << 20)))
+        #expect(client.callAndWait(.getDocument, [1]).messages == [[1]])
+    }
+
     @Test func `Windows are opened again as messages are taken`() throws {
         let live = try LiveServer { $0.http2WindowBytes = 65_535 }
         defer { live.stop() }

@@ -171,6 +171,20 @@ import Testing
         #expect(live.record.state.withLock { $0.messagesProduced } < 2_000)
     }
 
+    @Test func `A reply of which the client takes nothing ends with a status`() throws {
+        let live = try LiveServer { $0.stalledReplyMilliseconds = 50 }
+        defer { live.stop() }
+        let raw = RawClient(port: live.server.port)
+        raw.send(Preface.hearth)
+        var hello = TestFrame.hello
+        hello.payload = [4, 0] + littleEndianBytes(25_000)
+        raw.send(hello, .request(.runQuery, stream: 1, littleEndianBytes(1_000, 10_000)), TestFrame(.goAway))
+        let frames = raw.receiveFrames()
+        #expect(frames.count { $0.isKind(.message) } == 3)
+        #expect(frames.last { $0.isKind(.status) }?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
+        #expect(live.record.state.withLock { $0.sourcesCancelled } == 1)
+    }
+
     @Test func `A reader that does not read its replies stops being read`() throws {
         let live = try LiveServer {
             $0.outputPauseBytes = 100_000

@@ -11,7 +11,7 @@ struct UsageError: Error {
 struct ParsedArguments {
     /// The words that are no flags, in order; everything after `--` is here.
     fileprivate(set) var words: [String] = []
-    private var texts: [String: String] = [:]
+    private var texts: [String: [String]] = [:]
 
     /// The value of a flag that has a default or is required.
     subscript<Value>(flag: Flag<Value>) -> Value {
@@ -23,18 +23,25 @@ struct ParsedArguments {
 
     /// The value of a flag, or nil where it was not given and has no default.
     func value<Value>(of flag: Flag<Value>) -> Value? {
-        guard let text = texts[flag.name] else { return flag.defaultValue }
+        guard let text = texts[flag.name]?.last else { return flag.defaultValue }
         // Every text was checked when it was stored.
         return try? flag.parse(text)
     }
 
-    fileprivate mutating func store(_ text: String, for flag: any FlagDeclaration, from origin: String) throws {
+    /// The values of a flag that may be given several times, in order.
+    func values<Value>(of flag: Flag<Value>) -> [Value] { (texts[flag.name] ?? []).compactMap { try? flag.parse($0) } }
+
+    /// - Parameter isFurther: not the first time that the command line gives the flag.
+    fileprivate mutating func store(
+        _ text: String, for flag: any FlagDeclaration, from origin: String, isFurther: Bool = false
+    ) throws {
         do {
             try flag.check(text)
         } catch let error {
             throw UsageError(message: "\(origin) must be \(error.expected), not \"\(text)\"")
         }
-        texts[flag.name] = text
+        // The command line wins over the environment.
+        if isFurther { texts[flag.name]?.append(text) } else { texts[flag.name] = [text] }
     }
 
     fileprivate func has(_ flag: any FlagDeclaration) -> Bool { texts[flag.name] != nil }
@@ -81,17 +88,20 @@ struct ArgumentParser {
                 continue
             }
             let (flag, attached) = try flag(of: argument)
-            if !given.insert(flag.name).inserted { throw UsageError(message: "--\(flag.name) is given twice") }
+            let isFurther = !given.insert(flag.name).inserted
+            if isFurther, !flag.isRepeatable { throw UsageError(message: "--\(flag.name) is given twice") }
+            let text: String
             if let attached {
-                try parsed.store(attached, for: flag, from: "--\(flag.name)")
+                text = attached
             } else if flag.isSwitch {
-                try parsed.store("true", for: flag, from: "--\(flag.name)")
+                text = "true"
             } else if index < arguments.count {
-                try parsed.store(arguments[index], for: flag, from: "--\(flag.name)")
+                text = arguments[index]
                 index += 1
             } else {
                 throw UsageError(message: "--\(flag.name) needs a value: --\(flag.name) \(flag.placeholder)")
             }
+            try parsed.store(text, for: flag, from: "--\(flag.name)", isFurther: isFurther)
         }
     }
 

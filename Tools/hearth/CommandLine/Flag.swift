@@ -14,6 +14,8 @@ struct Flag<Value: FlagValue>: FlagDeclaration {
     let defaultValue: Value?
     /// Whether leaving the flag out is an error.
     let isRequired: Bool
+    /// Whether the command line may give it several times.
+    private(set) var isRepeatable = false
     /// A sentence or two for `--help`.
     let help: String
     /// Says whether a value that parsed is allowed; the phrase follows "must be".
@@ -32,6 +34,12 @@ struct Flag<Value: FlagValue>: FlagDeclaration {
         constraint: @escaping @Sendable (Value) -> String?
     ) {
         self.init(name, placeholder, value, isRequired: false, help, constraint)
+    }
+
+    /// A flag that may be given several times; ask with `values(of:)`.
+    init(repeatable name: String, _ placeholder: String, help: String) {
+        self.init(name, placeholder, nil, isRequired: false, help, nil)
+        isRepeatable = true
     }
 
     private init(
@@ -82,6 +90,7 @@ protocol FlagDeclaration: Sendable {
     var help: String { get }
     var isSwitch: Bool { get }
     var isRequired: Bool { get }
+    var isRepeatable: Bool { get }
     /// The default as shown by help; nil for switches and for flags without one.
     var defaultText: String? { get }
     func check(_ text: String) throws(FlagTextError)

@@ -50,6 +50,7 @@ enum HelpText {
         var text = flag.help
         if let value = flag.defaultText { text += " Default \(value)." }
         if flag.isRequired { text += " Required." }
+        if flag.isRepeatable { text += " May be given several times." }
         let head = "  --\(flag.name)" + (flag.isSwitch ? "" : " \(flag.placeholder)")
         return [head] + wrap(text, indent: 6)
     }

@@ -2,9 +2,12 @@
 
 import DocumentJSON
 import DocumentModel
+import DocumentStore
 import FirebaseFirestore
+import Foundation
+import Gateway
 
-/// Prints documents of a running server.
+/// Prints documents of a server or a data directory.
 enum GetCommand: Subcommand {
     static let name = "get"
     static let summary = "Prints documents by name, as lines of JSON."
@@ -23,6 +26,7 @@ enum GetCommand: Subcommand {
 
           hearth get books/ulysses
           hearth get --from 10.0.0.5:8080 --project shop orders/1 orders/2
+          hearth get --data /var/lib/hearth books/ulysses
         """
 
     static func run(_ arguments: ParsedArguments) async throws {
@@ -48,25 +52,55 @@ enum GetCommand: Subcommand {
     }
 }
 
-/// The flags of the commands that read from a running server.
+/// The flags of the commands that read from a running server, or from a data directory that none serves.
 enum ReadingFlags {
     static let from = Flag("from", "HOST:PORT", default: "127.0.0.1:8080", help: "The server.")
+    static let data = Flag<String>(
+        "data", "DIR", required: false, help: "Read this data directory, which no server has open, instead of asking one.")
     static let project = Flag("project", "ID", default: "hearth", help: "The project that the database belongs to.")
     static let database = Flag("database", "ID", default: "(default)", help: "The database.")
     static let timeout = Flag(
         "timeout", "TIME", default: TimeSpan.seconds(60), help: "How long to wait for the server's answer.")
 
-    static let all: [any FlagDeclaration] = [from, project, database, timeout]
+    static let all: [any FlagDeclaration] = [from, data, project, database, timeout]
 
     static func database(_ arguments: ParsedArguments) throws -> DatabaseName {
         try DatabaseName(project: arguments[project], database: arguments[database])
     }
 
-    /// Lends a client of the server and closes it afterwards.
+    /// Lends a client of the server and closes it afterwards. A directory has a server of its own for as long.
     static func withClient<Answer>(
         _ arguments: ParsedArguments, _ body: (HearthClient) async throws -> Answer
     ) async throws -> Answer {
-        var configuration = try HearthClient.Configuration(address: arguments[from])
+        guard let directory = arguments.value(of: data) else {
+            return try await withClient(arguments, of: arguments[from], body)
+        }
+        let server = try serve(directory)
+        defer { server.stop() }
+        return try await withClient(arguments, of: "127.0.0.1:\(server.port)", body)
+    }
+
+    /// Opens a directory and serves it on a port of this machine that the system picks.
+    private static func serve(_ directory: String) throws -> GatewayServer {
+        guard FileManager.default.fileExists(atPath: directory) else {
+            throw CommandFailure("there is no data directory \(directory)")
+        }
+        let log = Log.standardError(level: .error)
+        var configuration = GatewayConfiguration(store: StoreConfiguration(directory: directory), log: log)
+        configuration.transport.port = 0
+        configuration.drainMilliseconds = 0
+        configuration.figuresMilliseconds = 0
+        do {
+            return try GatewayServer.start(configuration)
+        } catch {
+            throw CommandFailure("\(directory) cannot be read: \(error); if a server runs on it, ask that with --from")
+        }
+    }
+
+    private static func withClient<Answer>(
+        _ arguments: ParsedArguments, of address: String, _ body: (HearthClient) async throws -> Answer
+    ) async throws -> Answer {
+        var configuration = try HearthClient.Configuration(address: address)
         configuration.callTimeout = .milliseconds(arguments[timeout].milliseconds)
         let client = try HearthClient(configuration)
         do {
@@ -95,5 +129,10 @@ struct DocumentPrinter {
         let path = name.hasPrefix(root) ? String(name.dropFirst(root.count)) : name
         let line = try writer.line(name: path, fields: fields.span.bytes)
         Swift.print(String(decoding: line, as: UTF8.self))
+    }
+
+    /// Prints one value behind a word.
+    mutating func print(value: [UInt8], after word: String) throws {
+        Swift.print(word + String(decoding: try writer.json(of: value.span.bytes), as: UTF8.self))
     }
 }

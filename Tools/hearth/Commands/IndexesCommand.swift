@@ -113,6 +113,10 @@ struct IndexFile {
             var fieldPath: String
             var order: String?
             var arrayConfig: String?
+            var vectorConfig: Vector?
+        }
+        struct Vector: Decodable {
+            var dimension: Int
         }
         struct Override: Decodable {
             struct Index: Decodable {
@@ -142,10 +146,20 @@ struct IndexFile {
 
     private mutating func add(_ index: Contents.Index) throws {
         var parts: [IndexShape.Part] = []
+        var vector: IndexShape.VectorPart?
         for field in index.fields {
+            if vector != nil { throw CommandFailure("an index of \(index.collectionGroup): the vector must be its last field") }
+            if let configuration = field.vectorConfig {
+                guard (1...Limits.vectorDimension).contains(configuration.dimension) else {
+                    throw CommandFailure("\(index.collectionGroup).\(field.fieldPath): a vector has 1 to \(Limits.vectorDimension) dimensions")
+                }
+                vector = IndexShape.VectorPart(
+                    field: try DocumentModel.FieldPath(field.fieldPath), dimension: configuration.dimension)
+                continue
+            }
             guard let kind = Self.kind(field.order, field.arrayConfig) else {
-                notes.append("the index on \(field.fieldPath) of \(index.collectionGroup) is not needed: vector searches are exact")
-                return
+                throw CommandFailure(
+                    "\(index.collectionGroup).\(field.fieldPath): write order, arrayConfig CONTAINS or vectorConfig")
             }
             if field.fieldPath == "__name__" {
                 guard (parts.last?.kind == .descending) == (kind == .descending) else {
@@ -156,10 +170,11 @@ struct IndexFile {
             }
             parts.append(IndexShape.Part(field: try DocumentModel.FieldPath(field.fieldPath), kind: kind))
         }
-        if parts.isEmpty { return }
+        if parts.isEmpty, vector == nil { return }
         append(
             IndexShape(
-                collectionID: index.collectionGroup, isGroup: index.queryScope == "COLLECTION_GROUP", parts: parts))
+                collectionID: index.collectionGroup, isGroup: index.queryScope == "COLLECTION_GROUP", parts: parts,
+                vector: vector))
     }
 
     private mutating func add(_ override: Contents.Override) throws {

@@ -1,4 +1,4 @@
-// `hearth query`: documents of a collection that meet conditions, as lines of JSON.
+// `hearth query`: documents of a collection that meet conditions, as lines of JSON, or totals over them.
 
 import DocumentJSON
 import DocumentModel
@@ -6,7 +6,7 @@ import FirebaseFirestore
 import FirestoreMessages
 import Gateway
 
-/// Runs a query on a running server and prints its results.
+/// Runs a query on a server or a data directory and prints its results.
 enum QueryCommand: Subcommand {
     static let name = "query"
     static let summary = "Prints the documents of a collection that meet conditions."
@@ -14,30 +14,49 @@ enum QueryCommand: Subcommand {
 
     static let discussion = """
         COLLECTION is a collection's path, such as books or users/ada/books. A CONDITION is
-        FIELD OPERATOR VALUE in one word of the shell; all of them must hold.
+        FIELD OPERATOR VALUE in one word of the shell, given with --where or by itself; all
+        of them must hold.
 
         Operators: == != < <= > >= in not-in array-contains array-contains-any
-        Values are JSON, in the forms of docs/json-lines.md: 3, 3.0, "text", null,
-        {"$timestamp": "2026-01-31T12:00:00Z"}, and a list for the operators that take one.
         A field inside a map is written with dots; a name that is not simple in backticks.
+
+        Values:
+          3  3.0  -1e9              a number: an integer, or a double if it has . or e
+          NaN  Infinity  -Infinity  a double
+          true  false  null         what they say
+          2026-01-31T12:00:00Z      a time, with any offset from UTC
+          /users/ada                a reference to that document
+          anything else             a string: Joyce, two words, 2026-01-31
+          "3"                       a string, whatever is in it
+          [...]  {...}              JSON in the forms of docs/json-lines.md: lists, maps,
+                                    {"$bytes": "aGk="}, {"$geoPoint": [52.5, 13.4]}
+        Operators that take a list take JSON, or values with commas between: in red,blue
+        __name__ is compared with an id in the collection, or with a document's path.
 
         Results are lines of JSON, in the form that hearth get prints.
 
         Examples:
 
-          hearth query books 'year >= 1922' 'tags array-contains "novel"' --order-by 'year desc'
-          hearth query reviews --group --limit 10
-          hearth query books 'author == "Joyce"' --count
-          hearth query books 'year >= 1922' --order-by 'year desc' --explain
+          hearth query books --where 'year >= 1922' --where 'tags array-contains novel'
+          hearth query books --order-by year:desc --limit 10 --select title,year
+          hearth query reviews --group --where 'book == /books/ulysses' --count
+          hearth query orders --sum price --avg price --data /var/lib/hearth
+          hearth query books --where 'year >= 1922' --order-by year:desc --explain
         """
 
+    static let conditions = Flag<String>(
+        repeatable: "where", "CONDITION", help: "A condition that results must meet: 'FIELD OPERATOR VALUE'.")
     static let orderBy = Flag<String>(
-        "order-by", "FIELDS", required: false, help: "The order of the results, for example 'year desc, title'.")
+        "order-by", "FIELDS", required: false,
+        help: "The order of the results: fields with commas between, each with :desc behind it if it goes down, such as year:desc,title.")
     static let limit = Flag<Int>("limit", "N", required: false, help: "The most results wanted.")
     static let offset = Flag("offset", "N", default: 0, in: 0...Int(Int32.max), help: "Results to leave out at the beginning.")
-    static let select = Flag<String>("select", "FIELDS", required: false, help: "The fields wanted, separated by commas.")
+    static let select = Flag<String>("select", "FIELDS", required: false, help: "The fields wanted, with commas between.")
     static let group = Flag(switch: "group", help: "Search every collection with this id, at any depth.")
-    static let count = Flag(switch: "count", help: "Print how many results there are instead of the results.")
+
+    static let count = Flag(switch: "count", help: "Print how many results there are.")
+    static let sum = Flag<String>(repeatable: "sum", "FIELD", help: "Print the sum of the field's numbers.")
+    static let average = Flag<String>(repeatable: "avg", "FIELD", help: "Print the mean of the field's numbers.")
 
     static let explain = Flag(
         switch: "explain", help: "Print how the query would be answered instead of the results: the plan as a tree, source at the bottom.")
@@ -45,23 +64,22 @@ enum QueryCommand: Subcommand {
         switch: "analyze", help: "Run the query, throw its results away, and print the plan and what was read.")
 
     static let flagGroups = [
-        FlagGroup(heading: "What", flags: [orderBy, limit, offset, select, group, count, explain, analyze]),
+        FlagGroup(heading: "What", flags: [conditions, orderBy, limit, offset, select, group]),
+        FlagGroup(heading: "Instead of the results", flags: [count, sum, average, explain, analyze]),
         FlagGroup(heading: "Where", flags: ReadingFlags.all),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
         let database = try ReadingFlags.database(arguments)
         let (parent, query) = try query(arguments, database)
+        let totals = try totals(arguments)
         var printer = DocumentPrinter(database: database)
         try await ReadingFlags.withClient(arguments) { client in
             if arguments[explain] || arguments[analyze] {
                 let options = ExplainOptions(analyze: arguments[analyze])
-                return try await printPlan(client, parent, query, isCount: arguments[count], options)
+                return try await printPlan(client, parent, query, totals, options)
             }
-            if arguments[count] {
-                print(try await numberOfResults(client, parent, query))
-                return
-            }
+            if !totals.isEmpty { return try await printTotals(client, parent, query, totals, &printer) }
             for try await document in client.queryStream(RunQueryRequest(parent: parent, query: query)) {
                 try printer.print(name: document.name, fields: document.content.fields)
             }
@@ -69,15 +87,17 @@ enum QueryCommand: Subcommand {
     }
 
     private static func printPlan(
-        _ client: HearthClient, _ parent: String, _ query: StructuredQuery, isCount: Bool, _ options: ExplainOptions
+        _ client: HearthClient, _ parent: String, _ query: StructuredQuery, _ totals: [Aggregation],
+        _ options: ExplainOptions
     ) async throws {
         let metrics: ExplainMetrics
-        if isCount {
-            var request = RunAggregationQueryRequest(parent: parent, query: counting(query))
+        if totals.isEmpty {
+            var request = RunQueryRequest(parent: parent, query: query)
             request.explain = options
             metrics = try await client.explain(request)
         } else {
-            var request = RunQueryRequest(parent: parent, query: query)
+            var request = RunAggregationQueryRequest(
+                parent: parent, query: StructuredAggregationQuery(query: query, aggregations: totals))
             request.explain = options
             metrics = try await client.explain(request)
         }
@@ -91,19 +111,31 @@ enum QueryCommand: Subcommand {
         if !metrics.advice.isEmpty { print("\nThis index would make it cheaper:\n\(metrics.advice)") }
     }
 
-    private static func counting(_ query: StructuredQuery) -> StructuredAggregationQuery {
-        StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: nil), alias: "count")])
+    /// The totals asked for; the alias of each says what it is.
+    private static func totals(_ arguments: ParsedArguments) throws -> [Aggregation] {
+        var totals: [Aggregation] = []
+        if arguments[count] { totals.append(Aggregation(.count(upTo: nil), alias: "count")) }
+        for field in arguments.values(of: sum) {
+            totals.append(Aggregation(.sum(try DocumentModel.FieldPath(field)), alias: "sum \(field)"))
+        }
+        for field in arguments.values(of: average) {
+            totals.append(Aggregation(.average(try DocumentModel.FieldPath(field)), alias: "avg \(field)"))
+        }
+        return totals
     }
 
-    private static func numberOfResults(
-        _ client: HearthClient, _ parent: String, _ query: StructuredQuery
-    ) async throws -> Int64 {
-        let totals = try await client.runAggregation(RunAggregationQueryRequest(parent: parent, query: counting(query)))
-        let bytes = totals["count"] ?? []
-        guard case .integer(let count) = try Value(wire: bytes.span.bytes) else {
-            throw CommandFailure("the server sent no count")
+    /// Prints one total by itself, several each behind its name.
+    private static func printTotals(
+        _ client: HearthClient, _ parent: String, _ query: StructuredQuery, _ totals: [Aggregation],
+        _ printer: inout DocumentPrinter
+    ) async throws {
+        let request = RunAggregationQueryRequest(
+            parent: parent, query: StructuredAggregationQuery(query: query, aggregations: totals))
+        let results = try await client.runAggregation(request)
+        for total in totals {
+            guard let value = results[total.alias] else { throw CommandFailure("the server sent no \(total.alias)") }
+            try printer.print(value: value, after: totals.count > 1 ? total.alias + "\t" : "")
         }
-        return count
     }
 
     /// The query that the words and flags describe, and the parent it runs below.
@@ -113,9 +145,10 @@ enum QueryCommand: Subcommand {
         let collection = try CollectionPath(database: database, path: arguments.words[0])
         var query = StructuredQuery(
             from: [CollectionSelector(collectionID: collection.collectionID, allDescendants: arguments[group])])
-        let conditions = try arguments.words.dropFirst().map { try QueryCondition.parse($0, database) }
+        let reader = ConditionReader(database: database, collection: arguments[group] ? nil : arguments.words[0])
+        let conditions = try (arguments.words.dropFirst() + arguments.values(of: conditions)).map { try reader.read($0) }
         query.filter = conditions.count > 1 ? .and(conditions) : conditions.first
-        if let text = arguments.value(of: orderBy) { query.orderBy = try OrderText.parse(text) }
+        if let text = arguments.value(of: orderBy) { query.orderBy = try orders(text) }
         if let text = arguments.value(of: select) {
             query.select = Projection(fields: try OrderText.split(text).map { try DocumentModel.FieldPath($0.trimmingSpaces) })
         }
@@ -128,63 +161,15 @@ enum QueryCommand: Subcommand {
         query.offset = Int32(arguments[offset])
         return (collection.parent?.description ?? database.documentsRoot, query)
     }
-}
 
-/// A condition as it is written on the command line.
-enum QueryCondition {
-    private static let operators: [(text: String, meaning: FieldOperator)] = [
-        ("==", .equal), ("!=", .notEqual), ("<=", .lessThanOrEqual), (">=", .greaterThanOrEqual), ("<", .lessThan),
-        (">", .greaterThan), ("in", .isIn), ("not-in", .notIn), ("array-contains-any", .arrayContainsAny),
-        ("array-contains", .arrayContains),
-    ]
-
-    /// Reads `FIELD OPERATOR VALUE`; the parts are separated by spaces.
-    static func parse(_ text: String, _ database: DatabaseName) throws -> DocumentModel.Filter {
-        for (name, meaning) in operators {
-            guard let range = text.range(of: " \(name) ") else { continue }
-            let field = try DocumentModel.FieldPath(String(text[..<range.lowerBound]).trimmingSpaces)
-            let value = try value(String(text[range.upperBound...]).trimmingSpaces, of: text, database)
-            return filter(field, meaning, value)
-        }
-        throw UsageError(message: "\"\(text)\" is no condition: write FIELD OPERATOR VALUE, with spaces between them")
-    }
-
-    /// The parser of lines reads the value as the one member of a document.
-    private static func value(_ json: String, of text: String, _ database: DatabaseName) throws -> EncodedValue {
-        var parser = JSONLineParser(database: database.description)
-        let line = Array("{\"value\":\(json)}".utf8)
-        do {
-            _ = try parser.parse(line.span)
-        } catch {
-            throw UsageError(message: "the value of \"\(text)\" is not understood: \(error.reason)")
-        }
-        return parser.withDocumentBytes { bytes in
-            let name = Array("value".utf8)
-            guard let value = DocumentBytes.entryValue(name.span.bytes, in: bytes, tag: DocumentTag.field) else {
-                return EncodedValue(.null)
+    /// Reads `year:desc,title`; a space may stand for the colon.
+    private static func orders(_ text: String) throws -> [Order] {
+        let parts = OrderText.split(text).map { part in
+            for direction in ["asc", "desc"] where part.trimmingSpaces.hasSuffix(":\(direction)") {
+                return part.trimmingSpaces.dropLast(direction.count + 1) + " " + direction
             }
-            return EncodedValue(canonical: [UInt8](copying: value))
+            return part
         }
-    }
-
-    /// Equality with null and NaN has operators of its own.
-    private static func filter(_ field: DocumentModel.FieldPath, _ meaning: FieldOperator, _ value: EncodedValue) -> DocumentModel.Filter {
-        let isNull = value == EncodedValue(.null)
-        let isNaN = value == EncodedValue(.double(.nan))
-        switch meaning {
-        case .equal where isNull: return .unary(field, .isNull)
-        case .equal where isNaN: return .unary(field, .isNaN)
-        case .notEqual where isNull: return .unary(field, .isNotNull)
-        case .notEqual where isNaN: return .unary(field, .isNotNaN)
-        default: return .field(field, meaning, value)
-        }
-    }
-}
-
-extension String {
-    /// The text without spaces at its ends.
-    var trimmingSpaces: String {
-        let start = drop { $0 == " " }
-        return String(start.reversed().drop { $0 == " " }.reversed())
+        return try OrderText.parse(parts.joined(separator: ","))
     }
 }

@@ -70,6 +70,9 @@ enum ServeFlags {
     static let slowReaderTime = Flag(
         "slow-reader-time", "TIME", default: TimeSpan.seconds(30),
         help: "A paused connection that takes nearly nothing for this long is dropped.")
+    static let stalledReplyTime = Flag(
+        "stalled-reply-time", "TIME", default: TimeSpan.seconds(300),
+        help: "A streaming reply of which its client takes nothing for this long, while the connection is alive, ends with DEADLINE_EXCEEDED; 0s never ends one.")
 
     // MARK: HTTP/1.1
 
@@ -193,7 +196,7 @@ enum ServeFlags {
             flags: [
                 connections, backlog, streams, messageBytes, frameBytes, assemblyBytes, windowBytes, http2WindowBytes,
                 http2ConnectionWindowBytes, metadataBytes, resets, idleFrames, headerTime, idleTime, callTime, outputPause,
-                outputMax, slowReaderTime,
+                outputMax, slowReaderTime, stalledReplyTime,
             ]),
         FlagGroup(heading: "HTTP/1.1", flags: [httpHeadBytes, httpFields, allowOrigin, emulatorEndpoints]),
         FlagGroup(heading: "Answers", flags: [listPage, listPageBytes, collectionIDPage, batchGet, batchWrite, partitionCursors]),
@@ -290,6 +293,7 @@ extension ServeFlags {
         transport.outputPauseBytes = arguments[outputPause].bytes
         transport.outputBytesMax = arguments[outputMax].bytes
         transport.slowReaderMilliseconds = UInt64(arguments[slowReaderTime].milliseconds)
+        transport.stalledReplyMilliseconds = UInt64(arguments[stalledReplyTime].milliseconds)
         return transport
     }
 }
