@@ -42,17 +42,7 @@ package enum AllowedOrigins: Equatable, Sendable {
     /// Whether the host of `scheme://host[:port]` names this machine.
     private static func isLocal(_ origin: String) -> Bool {
         guard let scheme = ["http://", "https://"].first(where: origin.hasPrefix) else { return false }
-        let authority = origin.dropFirst(scheme.count)
-        if authority.hasPrefix("[::1]") { return authority == "[::1]" || isPort(authority.dropFirst(5)) }
-        let host = authority.prefix { $0 != ":" }
-        guard host.count == authority.count || isPort(authority.dropFirst(host.count)) else { return false }
-        if host == "localhost" || host.hasSuffix(".localhost") { return true }
-        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
-    }
-
-    private static func isPort(_ text: some StringProtocol) -> Bool {
-        text.first == ":" && UInt16(text.dropFirst()) != nil
+        return Authority(origin.dropFirst(scheme.count))?.isLocal ?? false
     }
 }
 

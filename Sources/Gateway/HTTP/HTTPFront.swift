@@ -25,7 +25,7 @@ package final class HTTPFront: HTTPHandler {
     }
 
     package func handle(_ exchange: HTTPExchange, _ head: HTTP1Head, body: RawSpan) {
-        guard options.allowedOrigins.admit(exchange, head) else { return }
+        guard options.allowedHosts.admit(exchange, head), options.allowedOrigins.admit(exchange, head) else { return }
         let segments = URLText.segments(head.pathBytes)
         switch segments.first {
         case "v1": rest.handle(exchange, head, Array(segments.dropFirst()), body: body)
@@ -59,6 +59,7 @@ package final class HTTPFront: HTTPHandler {
         }
         do throws(RequestError) {
             let database = try DatabaseName(project: names[2], database: names[4])
+            try service.authorizeReset(of: database, by: Principal(authorization: head.value(of: "authorization")))
             EmulatorReset(service, database) { result in
                 switch result {
                 case .success: exchange.reply(.ok, contentType: RESTReply.json) { $0.append(utf8: "{}\n") }
@@ -73,6 +74,8 @@ package final class HTTPFront: HTTPHandler {
 
 /// What can be chosen about HTTP/1.1.
 package struct HTTPOptions: Sendable {
+    /// The names that clients may know this server by.
+    package var allowedHosts = AllowedHosts.any
     /// Whose pages may call from a browser.
     package var allowedOrigins = AllowedOrigins.local
     /// Whether the emulator's DELETE of a whole database is answered.

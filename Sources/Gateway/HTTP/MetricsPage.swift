@@ -55,18 +55,18 @@ final class MetricsPage: Sendable {
     private func appendService(_ page: inout MetricsText) {
         let totals = CounterTotals(counters)
         page.family("hearth_requests_total", .counter, "Calls answered, by method and status code.")
-        for method in Method.ofFirestore {
+        for method in Method.allCases {
             for code in StatusCode.allCases {
                 let count = counters.reduce(0) { $0 &+ $1.callsEnded(method, code) }
-                if count > 0 { page.sample(["method": method.name, "code": code.description], count) }
+                if count > 0 { page.sample(["method": method.label, "code": code.description], count) }
             }
         }
         page.family("hearth_request_seconds", .histogram, "Time from a call's arrival to the end of its answer, by method.")
-        for method in Method.ofFirestore {
+        for method in Method.allCases {
             var reading = HistogramReading()
             for loop in counters { reading.add(loop.latency(method)) }
             guard reading.count > 0 else { continue }
-            page.histogram(["method": method.name], reading, buckets: Self.timeBuckets, scale: 1e9)
+            page.histogram(["method": method.label], reading, buckets: Self.timeBuckets, scale: 1e9)
         }
         page.family("hearth_documents_total", .counter, "Documents by what was done with them.")
         page.sample(["operation": "read"], totals["documents_read"] ?? 0)

@@ -5,7 +5,7 @@ internal import DocumentModel
 internal import Transport
 
 /// The health of the server as one loop tells it: serving from its first call until the server drains. Confined to the loop.
-package final class HealthService {
+final class HealthService {
     /// The numbers of `HealthCheckResponse.ServingStatus`.
     private enum Status: UInt64 {
         case serving = 1
@@ -18,25 +18,34 @@ package final class HealthService {
         "grpc.reflection.v1alpha.ServerReflection",
     ]
 
+    private let counters: ServiceCounters
     private var isServing = true
     /// Calls of Watch for services that there are. Those for others will never hear anything new.
     private var watchers: Set<Call> = []
 
-    package init() {}
-
-    func check(_ call: Call, _ request: RawSpan) {
-        switch Result(catching: { try status(request) }) {
-        case .success(.serviceUnknown): call.fail(.notFound, "unknown service")
-        case .success(let status): call.respond { Self.append(status, to: &$0) }
-        case .failure: call.fail(.invalidArgument, "the request is malformed")
-        }
+    init(counters: ServiceCounters) {
+        self.counters = counters
     }
 
-    func watch(_ call: Call, _ request: RawSpan) {
-        guard let status = try? status(request) else { return call.fail(.invalidArgument, "the request is malformed") }
+    /// The answer to a Check.
+    func check(_ request: RawSpan) throws(RequestError) -> [UInt8] {
+        let status = try status(request)
+        if status == .serviceUnknown { throw RequestError(.notFound, "unknown service") }
+        var answer = WireWriter(capacity: 8)
+        Self.append(status, to: &answer)
+        return answer.copyBytes()
+    }
+
+    func watch(_ call: Call, _ request: RawSpan) throws(RequestError) {
+        let status = try status(request)
         call.send { Self.append(status, to: &$0) }
         if status == .serving { watchers.insert(call) }
-        if status == .notServing { call.fail(.unavailable, "the server is draining") }
+        if status == .notServing { end(call) }
+    }
+
+    private func end(_ call: Call) {
+        call.fail(.unavailable, "the server is draining")
+        counters.callEnded(.healthWatch, .unavailable)
     }
 
     /// A call is over; harmless for one that was never watched.
@@ -46,21 +55,25 @@ package final class HealthService {
     }
 
     /// The server drains: watchers are told so and let go, since they would keep it from ending.
-    package func stopServing() {
+    func stopServing() {
         isServing = false
         let told = watchers
         watchers = []
         for call in told {
             call.send { Self.append(.notServing, to: &$0) }
-            call.fail(.unavailable, "the server is draining")
+            end(call)
         }
     }
 
-    private func status(_ request: RawSpan) throws -> Status {
+    private func status(_ request: RawSpan) throws(RequestError) -> Status {
         var service = ""
-        var reader = WireReader(request)
-        while let tag = try reader.nextTag() {
-            if tag.fieldNumber == 1 { service = try reader.string(tag) } else { try reader.skip(tag) }
+        do {
+            var reader = WireReader(request)
+            while let tag = try reader.nextTag() {
+                if tag.fieldNumber == 1 { service = try reader.string(tag) } else { try reader.skip(tag) }
+            }
+        } catch {
+            throw .invalidArgument("the request is malformed")
         }
         guard Self.known.contains(service) else { return .serviceUnknown }
         return isServing ? .serving : .notServing

@@ -40,19 +40,19 @@ package final class ServiceCounters: TurnObserver, Sendable {
     /// Counts the end of a call.
     @inline(__always)
     func callEnded(_ method: Method, _ code: StatusCode) {
-        ended[Int(method.rawValue) * Self.codeCount + Int(code.rawValue)].add()
+        ended[method.row * Self.codeCount + Int(code.rawValue)].add()
     }
 
     /// Notes how long a call took that was not answered in the turn in which it came.
     func callTook(_ method: Method, nanoseconds: UInt64) {
-        latencies[Int(method.rawValue)].record(nanoseconds)
+        latencies[method.row].record(nanoseconds)
     }
 
     /// Notes a call that was answered in the turn in which it came. Its answer leaves when the turn ends, so that is how long it
     /// took, and all such calls of a turn together read the clock twice.
     @inline(__always)
     func callAnsweredAtOnce(_ method: Method, on loop: EventLoop) {
-        let index = Int(method.rawValue)
+        let index = method.row
         if answeredAtOnce[index].value == 0 {
             if methodsAnswered.value == 0 { loop.whenTurnEnds(self) }
             methodsAnswered.add(1 << UInt64(index))
@@ -73,10 +73,31 @@ package final class ServiceCounters: TurnObserver, Sendable {
     }
 
     func callsEnded(_ method: Method, _ code: StatusCode) -> UInt64 {
-        ended[Int(method.rawValue) * Self.codeCount + Int(code.rawValue)].value
+        ended[method.row * Self.codeCount + Int(code.rawValue)].value
     }
 
-    func latency(_ method: Method) -> HistogramReading { latencies[Int(method.rawValue)].reading }
+    func latency(_ method: Method) -> HistogramReading { latencies[method.row].reading }
+}
+
+extension Method {
+    /// Where its counters stand, below 32: the methods of Firestore by their numbers, those of other services behind them.
+    @inline(__always)
+    fileprivate var row: Int {
+        let number = Int(rawValue)
+        return number < Self.otherServices ? number : number - Self.otherServices + 24
+    }
+
+    /// The lowest number of a method that is not Firestore's.
+    private static var otherServices: Int { 128 }
+
+    /// Its name in metrics: those of other services carry the service's.
+    package var label: String {
+        switch service {
+        case .firestore: name
+        case .health: "Health/\(name)"
+        case .reflection: "ServerReflection/\(name)"
+        }
+    }
 }
 
 /// The counters of all loops added up at one moment.
@@ -88,7 +109,7 @@ package struct CounterTotals: Equatable, Sendable {
             values.append((name, loops.reduce(0) { $0 &+ counter($1) }))
         }
         total("calls_started") { $0.callsStarted.value }
-        total("calls_succeeded") { counters in Method.ofFirestore.reduce(0) { $0 &+ counters.callsEnded($1, .ok) } }
+        total("calls_succeeded") { counters in Method.allCases.reduce(0) { $0 &+ counters.callsEnded($1, .ok) } }
         total("calls_failed") { $0.callsFailed.value }
         total("calls_broken") { $0.callsBroken.value }
         total("calls_abandoned") { $0.callsAbandoned.value }

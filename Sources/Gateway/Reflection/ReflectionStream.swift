@@ -8,6 +8,39 @@ internal import DocumentModel
 internal import FirestoreSchema
 internal import Transport
 
+/// The reflection of one loop: knows the calls that are open, so that they do not hold up a drain. Confined to the loop.
+final class ReflectionService {
+    private let counters: ServiceCounters
+    private var open: [Call: ReflectionStream] = [:]
+    private var isServing = true
+
+    init(counters: ServiceCounters) {
+        self.counters = counters
+    }
+
+    /// Takes a call over.
+    func begin(_ call: Call, _ request: RawSpan) {
+        let stream = ReflectionStream(call, of: self)
+        open[call] = stream
+        call.context = stream
+        stream.take(request)
+        if !isServing { stream.stopServing() }
+        call.stream(stream)
+    }
+
+    /// The server drains: calls end when what they have asked is answered.
+    func stopServing() {
+        isServing = false
+        for stream in open.values { stream.stopServing() }
+    }
+
+    /// - Parameter code: nil if the client gave up.
+    fileprivate func ended(_ call: Call, _ code: StatusCode?) {
+        open[call] = nil
+        if let code { counters.callEnded(.serverReflectionInfo, code) }
+    }
+}
+
 /// One call of ServerReflectionInfo: its questions in the order they came, answered as fast as the client reads.
 ///
 /// A question of a few bytes may be answered with a whole file, so answers are made one at a time, and a client that asks
@@ -17,18 +50,15 @@ final class ReflectionStream: ResponseSource {
     private static let waitingMax = 64
 
     private let call: Call
+    private unowned let service: ReflectionService
     private var waiting: [[UInt8]] = []
     private var isHeld = false
     private var clientEnded = false
+    private var isServing = true
 
-    private init(_ call: Call) { self.call = call }
-
-    /// Takes a call over.
-    static func begin(_ call: Call, _ request: RawSpan) {
-        let stream = ReflectionStream(call)
-        call.context = stream
-        stream.take(request)
-        call.stream(stream)
+    fileprivate init(_ call: Call, of service: ReflectionService) {
+        self.call = call
+        self.service = service
     }
 
     func take(_ request: RawSpan) {
@@ -45,10 +75,18 @@ final class ReflectionStream: ResponseSource {
         call.resume()
     }
 
+    fileprivate func stopServing() {
+        isServing = false
+        call.resume()
+    }
+
     // MARK: ResponseSource
 
     func next(into output: inout WireWriter) -> SourceStep {
-        guard !waiting.isEmpty else { return clientEnded ? .finished : .waiting }
+        guard !waiting.isEmpty else {
+            if clientEnded { return end(.ok, .finished) }
+            return isServing ? .waiting : end(.unavailable, .failed(.unavailable, "the server is draining"))
+        }
         let request = waiting.removeFirst()
         if isHeld, waiting.count <= Self.waitingMax / 2 {
             isHeld = false
@@ -58,11 +96,19 @@ final class ReflectionStream: ResponseSource {
             try answer(request, into: &output)
             return .message
         } catch {
-            return .failed(.invalidArgument, "a reflection request is malformed")
+            return end(.invalidArgument, .failed(.invalidArgument, "a reflection request is malformed"))
         }
     }
 
-    func cancelled() { waiting = [] }
+    private func end(_ code: StatusCode, _ step: SourceStep) -> SourceStep {
+        service.ended(call, code)
+        return step
+    }
+
+    func cancelled() {
+        waiting = []
+        service.ended(call, nil)
+    }
 
     // MARK: Answers
 

@@ -50,7 +50,9 @@ package struct CarriedCall: ServiceCall {
         }
     }
 
-    package var principal: Principal { .trusted }
+    package var principal: Principal {
+        call.carriesCredentials ? Principal(authorization: call.authorization) : .trusted
+    }
 
     @inline(__always)
     package func respond<Failure: Error>(
@@ -78,10 +80,18 @@ package final class FrameFront: ServiceHandler {
     private let service: FirestoreService<CarriedCall>
     private var solitude = Solitude()
     private let health: HealthService
+    private let reflection: ReflectionService
 
-    package init(_ service: FirestoreService<CarriedCall>, health: HealthService = HealthService()) {
+    package init(_ service: FirestoreService<CarriedCall>) {
         self.service = service
-        self.health = health
+        health = HealthService(counters: service.counters)
+        reflection = ReflectionService(counters: service.counters)
+    }
+
+    /// The server drains: calls that last as long as their clients like are let go.
+    func stopServing() {
+        health.stopServing()
+        reflection.stopServing()
     }
 
     package func begin(_ call: Call, _ head: RequestHead, payload: RawSpan) {
@@ -91,14 +101,23 @@ package final class FrameFront: ServiceHandler {
         if head.isComplete, head.method.shape == .bidirectional { halfClosed(call) }
     }
 
+    /// Begins a call of a service beside Firestore.
     private func beginOther(_ call: Call, _ head: RequestHead, _ payload: RawSpan) {
-        switch head.method {
-        case .healthCheck: health.check(call, payload)
-        case .healthWatch: health.watch(call, payload)
-        case .serverReflectionInfo:
-            ReflectionStream.begin(call, payload)
-            if head.isComplete { halfClosed(call) }
-        default: call.fail(.unimplemented, "\(head.method.name) is not served here")
+        let carried = CarriedCall(call, head)
+        service.counters.callsStarted.add()
+        do throws(RequestError) {
+            switch head.method {
+            case .healthCheck:
+                let answer = try health.check(payload)
+                service.succeed(carried) { $0.append(answer) }
+            case .healthWatch: try health.watch(call, payload)
+            case .serverReflectionInfo:
+                reflection.begin(call, payload)
+                if head.isComplete { halfClosed(call) }
+            default: throw RequestError(.unimplemented, "\(head.method.name) is not served here")
+            }
+        } catch {
+            service.fail(carried, head.method, error)
         }
     }
 

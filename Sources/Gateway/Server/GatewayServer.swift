@@ -45,12 +45,12 @@ package final class GatewayServer: Sendable {
     private let counters: [ServiceCounters]
     private let metrics: MetricsPage
     private let readiness: Readiness
-    private let health: [LoopBound<HealthService>]
+    private let fronts: [LoopBound<FrameFront>]
     private let control: ControlSocket?
 
     private init(
         _ configuration: GatewayConfiguration, store: DocumentStore, group: EventLoopGroup, server: Server,
-        counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, health: [LoopBound<HealthService>],
+        counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, fronts: [LoopBound<FrameFront>],
         control: ControlSocket?
     ) {
         self.configuration = configuration
@@ -61,7 +61,7 @@ package final class GatewayServer: Sendable {
         self.counters = counters
         self.metrics = metrics
         self.readiness = readiness
-        self.health = health
+        self.fronts = fronts
         self.control = control
     }
 
@@ -75,14 +75,15 @@ package final class GatewayServer: Sendable {
         let group = EventLoopGroup(count: configuration.loops)
         var transport = configuration.transport
         transport.onEvent = { event in Self.write(event, to: log) }
+        transport.keepsAuthorization = configuration.policy != nil
         let counters = group.loops.map { _ in ServiceCounters() }
-        let health = group.loops.map { _ in LoopBound(HealthService()) }
         do {
             let metrics = MetricsPage(counters: counters, store: store, version: configuration.version)
             let readiness = Readiness(store: store)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
             // One service for each loop, whatever its clients speak.
             var services: [FirestoreService<CarriedCall>] = []
+            var fronts: [LoopBound<FrameFront>] = []
             let server = try Server.start(
                 transport, on: group,
                 makeHandler: { _ in
@@ -90,14 +91,16 @@ package final class GatewayServer: Sendable {
                         store: store, limits: configuration.service, policy: configuration.policy,
                         counters: counters[services.count], log: log)
                     services.append(service)
-                    return FrameFront(service, health: health[services.count - 1].value)
+                    let front = FrameFront(service)
+                    fronts.append(LoopBound(front))
+                    return front
                 },
                 makeHTTPHandler: { _ in HTTPFront(services[services.count - 1], pages: pages, options: configuration.http) })
             metrics.setServer(server)
             let control = ControlSocket.open(in: configuration.store.directory, store: store, log: log)
             let gateway = GatewayServer(
                 configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
-                readiness: readiness, health: health, control: control)
+                readiness: readiness, fronts: fronts, control: control)
             gateway.scheduleFigures()
             return gateway
         } catch {
@@ -112,7 +115,7 @@ package final class GatewayServer: Sendable {
     /// Blocks; not for the thread of a loop.
     package func stop() {
         readiness.drain()
-        for (loop, health) in zip(group.loops, health) { loop.execute { health.value.stopServing() } }
+        for (loop, front) in zip(group.loops, fronts) { loop.execute { front.value.stopServing() } }
         let drained = DispatchSemaphore(value: 0)
         server.drain(graceMilliseconds: UInt64(configuration.drainMilliseconds)) { drained.signal() }
         drained.wait()

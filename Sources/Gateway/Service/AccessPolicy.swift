@@ -11,4 +11,15 @@ package protocol AccessPolicy: Sendable {
     ///
     /// - Throws: `PERMISSION_DENIED` or `UNAUTHENTICATED`, which become the call's answer.
     func check(_ method: Method, on resource: RawSpan, by principal: Principal) throws(RequestError)
+
+    /// Judges the emulator's deletion of a whole database, for which there is no method.
+    ///
+    /// - Throws: as above. A policy that does not say otherwise permits it to nobody.
+    func checkReset(of database: RawSpan, by principal: Principal) throws(RequestError)
+}
+
+extension AccessPolicy {
+    package func checkReset(of database: RawSpan, by principal: Principal) throws(RequestError) {
+        throw RequestError(.permissionDenied, "Deleting a whole database is not permitted.")
+    }
 }

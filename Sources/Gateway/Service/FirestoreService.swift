@@ -160,6 +160,12 @@ package final class FirestoreService<Call: ServiceCall> {
         try policy.check(method, on: resource, by: call.principal)
     }
 
+    /// Asks the policy, if there is one, whether a whole database may be deleted.
+    func authorizeReset(of database: DatabaseName, by principal: Principal) throws(RequestError) {
+        guard let policy else { return }
+        try policy.checkReset(of: database.utf8.byteSpan, by: principal)
+    }
+
     /// The database of this name; the same value again for the same name.
     func database(_ name: RawSpan) throws(RequestError) -> DatabaseName {
         if let lastDatabase, lastDatabase.utf8.span.bytes.equalsBytes(name) { return lastDatabase }

@@ -33,6 +33,7 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
         let isHead: Bool
         let keepsAlive: Bool
         let isChunkable: Bool
+        let authorization: String?
         var headers = ""
         var form: (any ReplyForm)?
         /// Nobody may answer any more but the connection itself, which is about to.
@@ -106,7 +107,8 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
         // Zero is the token of the housekeeping timer.
         if exchangeCount == 0 { exchangeCount = 1 }
         exchange = Exchange(
-            number: exchangeCount, isHead: head.method == .head, keepsAlive: head.keepsAlive, isChunkable: head.minorVersion > 0)
+            number: exchangeCount, isHead: head.method == .head, keepsAlive: head.keepsAlive, isChunkable: head.minorVersion > 0,
+            authorization: configuration.keepsAuthorization ? head.value(of: "authorization") : nil)
         let gathered = body
         body = []
         countAssembly()
@@ -121,7 +123,7 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
 
     /// A reply outside of any exchange, after which the connection ends.
     private func sayLast(_ status: HTTPStatus, _ text: String) {
-        exchange = Exchange(number: 0, isHead: false, keepsAlive: false, isChunkable: true)
+        exchange = Exchange(number: 0, isHead: false, keepsAlive: false, isChunkable: true, authorization: nil)
         write(status, contentType: "text/plain; charset=utf-8", text + "\n")
         exchange = nil
     }
@@ -194,6 +196,12 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
         countBegun()
         exchange?.form = form
         armDeadline(number, deadlineMilliseconds)
+    }
+
+    override var carriesCredentials: Bool { true }
+
+    override func authorization(_ stream: UInt32) -> String? {
+        exchange.flatMap { $0.number == stream ? $0.authorization : nil }
     }
 
     override func isOpen(_ stream: UInt32) -> Bool {

@@ -187,6 +187,13 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
         channel.needsSettling()
     }
 
+    override var carriesCredentials: Bool { true }
+
+    override func authorization(_ stream: UInt32) -> String? {
+        guard let bytes = session.find(stream)?.state.authorization, !bytes.isEmpty else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     // MARK: Time and the end
 
     override func slowness(now: UInt64, limit: UInt64) -> String? {

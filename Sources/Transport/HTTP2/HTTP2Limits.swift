@@ -24,6 +24,8 @@ struct HTTP2Limits: Sendable {
     var idleFramesPerSecond: UInt64
     /// Unsent bytes of answers beyond which no further request is begun.
     var pauseBytes: Int
+    /// Whether the `authorization` of requests is kept.
+    var keepsAuthorization = false
 
     /// Fields beyond this many times the limit end the connection: they are no mistake.
     static let metadataExcess = 64

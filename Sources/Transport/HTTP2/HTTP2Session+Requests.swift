@@ -22,7 +22,8 @@ extension HTTP2Session {
     }
 
     func field(_ name: RawSpan, _ value: RawSpan) -> Int32 {
-        hot.state.fields.take(name, value, bytesMax: limits.metadataBytesMax)
+        hot.state.fields.take(
+            name, value, bytesMax: limits.metadataBytesMax, keepsAuthorization: limits.keepsAuthorization)
         guard hot.state.fields.byteCount > limits.metadataBytesMax * HTTP2Limits.metadataExcess else { return 0 }
         hot.state.failure = "a header list without end"
         return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
@@ -40,6 +41,7 @@ extension HTTP2Session {
         case .call(let head, let encoding):
             stream.state.head = head
             stream.state.encoding = encoding
+            if limits.keepsAuthorization { stream.state.authorization = hot.state.fields.authorization }
             if isLast { return unsafe delegate.refused(identifier, .messageCount(head.method)) }
             if head.method.shape == .bidirectional {
                 // Its client may wait for our head before it says anything.

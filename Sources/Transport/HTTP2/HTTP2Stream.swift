@@ -9,6 +9,8 @@ struct HTTP2Stream {
     var identifier: UInt32 = 0
     var head = RequestHead(method: .getDocument)
     var encoding = MessageEncoding.identity
+    /// What came as `authorization`, if that is kept.
+    var authorization: [UInt8] = []
 
     // MARK: The request
 

@@ -3,13 +3,15 @@
 import DocumentModel
 
 /// What a request's header fields say, gathered one by one. Fields that mean nothing to us cost their length and no more:
-/// `authorization`, `google-cloud-resource-prefix`, `x-goog-request-params` and all others are let pass.
+/// `google-cloud-resource-prefix`, `x-goog-request-params` and all others are let pass.
 struct RequestFields {
     private(set) var isPost = false
     private(set) var contentType = ContentType.missing
     private(set) var target = Target.missing
     private(set) var timeout = Timeout.none
     private(set) var encoding: MessageEncoding? = .identity
+    /// The value of `authorization`, if it is to be kept; empty without one.
+    private(set) var authorization: [UInt8] = []
     /// Their size as RFC 9113 section 6.5.2 counts it.
     private(set) var byteCount = 0
 
@@ -36,7 +38,7 @@ struct RequestFields {
     private static let fieldOverheadBytes = 32
 
     /// Takes one field; names are in small letters already.
-    mutating func take(_ name: RawSpan, _ value: RawSpan, bytesMax: Int) {
+    mutating func take(_ name: RawSpan, _ value: RawSpan, bytesMax: Int, keepsAuthorization: Bool = false) {
         byteCount += name.byteCount + value.byteCount + Self.fieldOverheadBytes
         guard byteCount <= bytesMax else { return }
         switch name.byteCount {
@@ -45,6 +47,7 @@ struct RequestFields {
         case 12 where name.spells("content-type"): contentType = Self.contentType(value)
         case 12 where name.spells("grpc-timeout"): timeout = Self.timeout(value)
         case 13 where name.spells("grpc-encoding"): encoding = MessageEncoding(value)
+        case 13 where keepsAuthorization && name.spells("authorization"): authorization = [UInt8](copying: value)
         default: break
         }
     }

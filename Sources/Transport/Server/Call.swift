@@ -84,6 +84,12 @@ package struct Call: Sendable {
     /// Lets the client go on.
     package func releaseMessages() { carrier.setHeld(stream, false) }
 
+    /// Whether clients can say who they are in the protocol that the call came over.
+    package var carriesCredentials: Bool { carrier.carriesCredentials }
+
+    /// What the client's `authorization` field says; nil without one, and unless ``ServerConfiguration/keepsAuthorization``.
+    package var authorization: String? { carrier.authorization(stream) }
+
     /// Milliseconds left until the call's deadline; nil without one.
     package var remainingMilliseconds: UInt64? { carrier.remainingMilliseconds(stream) }
 }

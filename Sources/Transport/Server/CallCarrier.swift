@@ -2,8 +2,7 @@
 
 internal import DocumentModel
 
-/// A connection that carries calls. The native protocol has one subclass, the gRPC front will have another; services know
-/// neither.
+/// A connection that carries calls, with a subclass for each protocol; services know none of them.
 package class CallCarrier: @unchecked Sendable {
     // Sendable: it may be passed around, but all but `loop` and `peerAddress` are for the loop's thread.
 
@@ -34,6 +33,11 @@ package class CallCarrier: @unchecked Sendable {
     func setContext(_ stream: UInt32, _ context: AnyObject?) { mustOverride() }
     func setHeld(_ stream: UInt32, _ isHeld: Bool) { mustOverride() }
     func remainingMilliseconds(_ stream: UInt32) -> UInt64? { mustOverride() }
+
+    /// Whether clients can say who they are in this protocol.
+    var carriesCredentials: Bool { false }
+    /// The `authorization` that came with the call; nil without one, and where they are not kept.
+    func authorization(_ stream: UInt32) -> String? { nil }
 
     final func mustOverride(_ function: StaticString = #function) -> Never {
         fatalError("\(function) is for a subclass to implement")

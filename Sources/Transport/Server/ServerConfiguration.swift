@@ -40,6 +40,9 @@ package struct ServerConfiguration: Sendable {
     package var idleFramesMax: UInt64 = 10_000
     package var idleFramesPerSecond: UInt64 = 1_000
 
+    /// Whether the `authorization` of requests is kept for the service to ask for; costs a copy of it for each.
+    package var keepsAuthorization = false
+
     /// First line and headers of an HTTP/1.1 request; past it 431, or 414. At most 32 KiB.
     package var http1HeadBytesMax = 16 << 10
     /// Header lines of an HTTP/1.1 request; past it 431.
@@ -93,7 +96,8 @@ package struct ServerConfiguration: Sendable {
             streamWindowBytes: min(http2WindowBytes, FlowWindow.max),
             connectionWindowBytes: min(max(http2ConnectionWindowBytes, 65_535), FlowWindow.max),
             metadataBytesMax: metadataBytesMax, resetsMax: resetsMax, resetsPerSecond: resetsPerSecond,
-            idleFramesMax: idleFramesMax, idleFramesPerSecond: idleFramesPerSecond, pauseBytes: outputPauseBytes)
+            idleFramesMax: idleFramesMax, idleFramesPerSecond: idleFramesPerSecond, pauseBytes: outputPauseBytes,
+            keepsAuthorization: keepsAuthorization)
     }
 
     var channel: ChannelLimits {

@@ -5,6 +5,7 @@ import DocumentModel
 import FirestoreSchema
 import Gateway
 import Synchronization
+import TestSupport
 import Testing
 import Transport
 
@@ -41,6 +42,36 @@ struct HealthAndReflectionTests {
         watcher.ended.wait()
         #expect(watcher.state.withLock { $0.outcome }.code == .unavailable)
         #expect(watcher.state.withLock { $0.messages } == [[8, 1], [8, 2]])
+    }
+
+    @Test("A reflection stream that stays open is answered, counted, and does not hold up a drain")
+    func openReflection() throws {
+        let live = try LiveGateway { $0.drainMilliseconds = 60_000 }
+        let listener = Listener()
+        let question = message { $0.appendField(7, string: "") }
+        live.connection.stream(.serverReflectionInfo, question, isComplete: false, handler: listener)
+        listener.came.wait()
+        live.stop()
+        listener.ended.wait()
+        let (outcome, messages) = listener.state.withLock { $0 }
+        #expect(outcome.code == .unavailable && outcome.message == "the server is draining")
+        #expect(messages.count == 1)
+    }
+
+    @Test("Calls are counted under the names of their services")
+    func metrics() throws {
+        let live = try LiveGateway()
+        _ = live.call(.healthCheck, [])
+        _ = live.call(.healthCheck, message { $0.appendField(1, string: "a.B") })
+        _ = live.stream(.serverReflectionInfo, message { $0.appendField(7, string: "") })
+        let page = try #require(HTTPTestClient(port: Int(live.gateway.port)).request("GET", "/metrics")?.body)
+        for line in [
+            #"hearth_requests_total{method="Health/Check",code="OK"} 1"#,
+            #"hearth_requests_total{method="Health/Check",code="NOT_FOUND"} 1"#,
+            #"hearth_requests_total{method="ServerReflection/ServerReflectionInfo",code="OK"} 1"#,
+        ] {
+            #expect(page.contains(line + "\n"), "\(page)")
+        }
     }
 
     /// Collects what comes on one call.

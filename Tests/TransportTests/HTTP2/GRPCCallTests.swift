@@ -238,6 +238,17 @@ import Testing
         #expect(live.record.state.withLock { $0.heads[0].deadlineMilliseconds } == 60_100)
     }
 
+    @Test func `What clients show is kept for the service if it asks for it`() throws {
+        for isKept in [false, true] {
+            let live = try LiveServer { $0.keepsAuthorization = isKept }
+            defer { live.stop() }
+            let client = HTTP2Client(live)
+            _ = client.callAndWait(.getDocument, [1], fields: [("authorization", "Bearer a.b.c")])
+            _ = client.callAndWait(.getDocument, [1])
+            #expect(live.record.state.withLock { $0.authorizations } == [isKept ? "Bearer a.b.c" : nil, nil])
+        }
+    }
+
     // MARK: Compression
 
     @Test func `Compressed requests are inflated, whole and in parts`() throws {

@@ -23,6 +23,8 @@ final class EchoService: ServiceHandler {
             var messagesProduced = 0
             /// Heads of the calls that began.
             var heads: [RequestHead] = []
+            /// What clients showed with the calls that began.
+            var authorizations: [String?] = []
             /// Write asks its clients to stop after each message.
             var holdsWrites = false
         }
@@ -33,7 +35,10 @@ final class EchoService: ServiceHandler {
     init(record: Record = Record()) { self.record = record }
 
     func begin(_ call: Call, _ head: RequestHead, payload: RawSpan) {
-        record.state.withLock { $0.heads.append(head) }
+        record.state.withLock {
+            $0.heads.append(head)
+            $0.authorizations.append(call.authorization)
+        }
         switch head.method {
         case .getDocument: call.respond { $0.append(payload) }
         case .commit:

@@ -82,6 +82,10 @@ enum ServeFlags {
     static let httpFields = Flag(
         "max-http-headers", "N", default: 100, in: 1...10_000,
         help: "Header lines of an HTTP/1.1 request; one with more is answered 431.")
+    static let allowHost = Flag(
+        "allow-host", "HOSTS", default: "auto",
+        help: "The names that HTTP/1.1 clients may know this server by, against DNS rebinding: any, local (localhost and loopback addresses), names with commas between, which are permitted beside those, or auto, which is local when --host is a loopback address and any otherwise."
+    ) { $0 == "auto" || AllowedHosts($0) != nil ? nil : "auto, any, local, or names without ports, with commas between" }
     static let allowOrigin = Flag(
         "allow-origin", "ORIGINS", default: "local",
         help: "Whose pages may call from a browser: local (pages served from this machine), any, none, or origins such as https://app.example.org with commas between."
@@ -198,7 +202,7 @@ enum ServeFlags {
                 http2ConnectionWindowBytes, metadataBytes, resets, idleFrames, headerTime, idleTime, callTime, outputPause,
                 outputMax, slowReaderTime, stalledReplyTime,
             ]),
-        FlagGroup(heading: "HTTP/1.1", flags: [httpHeadBytes, httpFields, allowOrigin, emulatorEndpoints]),
+        FlagGroup(heading: "HTTP/1.1", flags: [httpHeadBytes, httpFields, allowHost, allowOrigin, emulatorEndpoints]),
         FlagGroup(heading: "Answers", flags: [listPage, listPageBytes, collectionIDPage, batchGet, batchWrite, partitionCursors]),
         FlagGroup(
             heading: "Commits and transactions",
@@ -233,14 +237,18 @@ extension ServeFlags {
         configuration.service.batchGetDocuments = arguments[batchGet]
         configuration.service.batchWriteWrites = arguments[batchWrite]
         configuration.http.allowedOrigins = AllowedOrigins(arguments[allowOrigin]) ?? .local
-        configuration.http.emulatorEndpoints = servesEmulator(arguments[emulatorEndpoints], host: arguments[host])
+        let isLoopback = isLoopback(arguments[host])
+        let names = arguments[allowHost] == "auto" ? (isLoopback ? "local" : "any") : arguments[allowHost]
+        configuration.http.allowedHosts = AllowedHosts(names) ?? .local(and: [])
+        let emulator = arguments[emulatorEndpoints]
+        configuration.http.emulatorEndpoints = emulator == "on" || emulator == "auto" && isLoopback
         configuration.version = CommandRouter.version
         configuration.service.partitionCursors = arguments[partitionCursors]
         return configuration
     }
 
-    private static func servesEmulator(_ choice: String, host: String) -> Bool {
-        choice == "on" || choice == "auto" && (host == "localhost" || host == "::1" || host.hasPrefix("127."))
+    private static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host == "::1" || host.hasPrefix("127.")
     }
 
     private static func store(_ arguments: ParsedArguments) -> StoreConfiguration {

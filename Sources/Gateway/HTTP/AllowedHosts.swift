@@ -1,0 +1,80 @@
+// Which names this server answers to over HTTP/1.1: the defence against DNS rebinding.
+//
+// A page of any site can have its own name resolve to 127.0.0.1 and then speak to a server there as if it were its own: its requests
+// carry no foreign Origin. But they carry the page's name in Host. A server that is bound to loopback is only ever meant by
+// this machine's names; one that is bound to the network is known by names that it cannot know.
+
+internal import DocumentModel
+internal import Transport
+
+/// The names that a request's Host may have. Ports do not matter.
+package enum AllowedHosts: Equatable, Sendable {
+    case any
+    /// localhost, names below it, loopback addresses, and these, in small letters.
+    case local(and: [String])
+
+    /// Reads `any`, `local`, or names with commas between; nil for anything else.
+    package init?(_ text: String) {
+        switch text {
+        case "any": self = .any
+        case "local": self = .local(and: [])
+        default:
+            let names = text.lowercased().split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+            guard names.allSatisfy({ Authority($0).map { $0.port == nil } ?? false }) else { return nil }
+            self = .local(and: names)
+        }
+    }
+
+    /// - Parameter host: the value of a Host header.
+    package func contains(_ host: String) -> Bool {
+        switch self {
+        case .any: true
+        case .local(let names): Authority(host).map { $0.isLocal || names.contains($0.host) } ?? false
+        }
+    }
+
+    /// Refuses a request that was meant for another name. One without Host, as HTTP/1.0 permits, comes from no browser.
+    ///
+    /// - Returns: whether the request is to be served; if not, it has been answered.
+    func admit(_ exchange: HTTPExchange, _ head: HTTP1Head) -> Bool {
+        guard let host = head.value(of: "host"), !contains(host) else { return true }
+        exchange.fail(
+            RequestError(.permissionDenied, "This server is not known as \"\(host)\"; --allow-host says by which names it is."))
+        return false
+    }
+}
+
+/// `host[:port]`, as it stands in a Host header and in an origin.
+struct Authority {
+    /// In small letters; an IPv6 address in its brackets.
+    let host: String
+    /// Nil where there is none.
+    let port: UInt16?
+
+    /// Nil for anything that is no authority.
+    init?(_ text: some StringProtocol) {
+        let text = text.lowercased()
+        let host: Substring
+        if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
+            host = text[...end]
+        } else {
+            host = text.prefix { $0 != ":" }
+        }
+        if host.isEmpty || host.contains(where: { $0 == "/" || $0 == "@" || $0.isWhitespace }) { return nil }
+        let rest = text.dropFirst(host.count)
+        if rest.isEmpty {
+            port = nil
+        } else {
+            guard rest.first == ":", let number = UInt16(rest.dropFirst()) else { return nil }
+            port = number
+        }
+        self.host = String(host)
+    }
+
+    /// Whether it names this machine.
+    var isLocal: Bool {
+        if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+    }
+}
