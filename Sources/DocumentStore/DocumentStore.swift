@@ -300,6 +300,7 @@ package final class DocumentStore: Sendable {
         return StoreStatistics(
             commits: counters.commits.load(ordering: .relaxed),
             documentsWritten: counters.documentsWritten.load(ordering: .relaxed),
+            documentsExpired: counters.documentsExpired.load(ordering: .relaxed),
             groups: counters.groups.load(ordering: .relaxed), groupRequests: counters.groupRequests.reading,
             transactionsAborted: counters.transactionsAborted.load(ordering: .relaxed),
             repeatsAnswered: counters.repeatsAnswered.load(ordering: .relaxed),

@@ -81,6 +81,13 @@ package struct StoreConfiguration: Sendable {
     /// Index entries that one document may have; a write of one with more is refused with `INVALID_ARGUMENT`.
     package var indexEntriesPerDocumentMaximum = 40_000
 
+    /// Time between two rounds that delete the documents whose time has come (`ttl` of field overrides), in milliseconds; 0 begins
+    /// none: tools that only look at a directory must not change it.
+    package var expiryIntervalMilliseconds: UInt64 = 0
+
+    /// Batches of expired documents that may be deleted while the store is open; tests stop it half-way.
+    package var expiryBatchesMaximum = Int.max
+
     /// Steps that may be taken in the making of indexes while the store is open; tests stop it half-way.
     package var indexStepsMaximum = Int.max
 

@@ -9,6 +9,8 @@
 //                         version published                                       visible
 //     give the answers
 //
+// Between groups it takes its own steps: in the making of indexes, and in the deleting of documents whose time has come.
+//
 // The next group is computed while the last one is on its way to the disk; it sees everything staged, durable or not, and
 // is answered after its own sync, which comes later. A failure is answered in the same order, since it may rest on what was
 // staged before it.
@@ -49,6 +51,7 @@ final class CommitPipeline: @unchecked Sendable {
     private var encodedResult = WireWriter(capacity: 256)
     private var slotKey = WireWriter(capacity: 32)
     private var chores = ChoreTimes()
+    private var expiry: ExpirySweep
     private let indexState: SharedIndexStates
     private var indexRecord = WireWriter(capacity: 64)
 
@@ -76,6 +79,9 @@ final class CommitPipeline: @unchecked Sendable {
         validation = ReadValidation(
             latest: latest, history: try engine.makeReader(), rescanMaximum: configuration.rangeRescanMaximum)
         waiting = WaitingRoom(configuration: configuration)
+        expiry = ExpirySweep(
+            intervalMilliseconds: configuration.expiryIntervalMilliseconds,
+            batchesMaximum: configuration.expiryBatchesMaximum)
     }
 
     // MARK: The loop
@@ -95,9 +101,11 @@ final class CommitPipeline: @unchecked Sendable {
                 if writer.shouldSeal { seal(isLone: false) }
             }
             requestsInGroup += taken.count
+            let isIdle = taken.isEmpty
             taken.removeAll(keepingCapacity: true)
             doChores()
             if indexState.hasWork { stageIndexStep() }
+            if !isSyncing.isSet { deleteExpired(isIdle: isIdle) }
             if !isSyncing.isSet { seal(isLone: writer.stagedBytes < Self.inlineSyncBytesMax) }
         }
         finish()
@@ -118,6 +126,7 @@ final class CommitPipeline: @unchecked Sendable {
     /// How long to wait for requests when there are none.
     private var patience: Int {
         if indexState.hasWork, !hasIndexFailure, indexStepsTaken < configuration.indexStepsMaximum { return 0 }
+        if expiry.isUnderWay { return isSyncing.isSet ? ExpirySweep.paceMilliseconds : 0 }
         if !waiting.isEmpty { return ChoreTimes.leaseMilliseconds }
         if !isSyncing.isSet { writer.finishReading() }
         return ChoreTimes.idleMilliseconds
@@ -468,6 +477,29 @@ final class CommitPipeline: @unchecked Sendable {
             builder.rollBackIndexStep()
             versions.returnVersion(version, last: lastVersion, wasTold: false)
             throw RequestError(error)
+        }
+    }
+
+    // MARK: Expired documents
+
+    /// Deletes the next documents whose time has come, if it is time for that.
+    private func deleteExpired(isIdle: Bool) {
+        let now = configuration.clock.elapsedMilliseconds
+        guard expiry.isDue(nowMilliseconds: now, isIdle: isIdle) else { return }
+        expiry.begin(
+            indexState.current, databases: databases, nowMilliseconds: now,
+            nowMicroseconds: configuration.clock.nowMicroseconds)
+        do throws(RequestError) {
+            guard let writes = try expiry.nextBatch(latest, nowMilliseconds: now) else { return }
+            process(
+                .batch(CommitRequest(writes: writes)) { [counters] result in
+                    guard case .success(let batch) = result else { return }
+                    let deleted = batch.outcomes.count { if case .success = $0 { true } else { false } }
+                    counters.documentsExpired.add(UInt64(deleted), ordering: .relaxed)
+                })
+        } catch {
+            // A disk that fails is told of by the next commit; whatever is left has its turn in the next round.
+            expiry.endRound()
         }
     }
 

@@ -56,15 +56,21 @@ package struct FieldOverride: Sendable, Hashable {
     /// The indexes over the collection group that the entry asks for, one to find expired documents by among them.
     var shapes: [IndexShape] {
         guard let field else { return [] }
+        let modes = indexes ?? []
         var shapes: [IndexShape] = []
-        func add(_ kind: IndexShape.Part.Kind) {
-            shapes.append(
-                IndexShape(collectionID: collectionID, isGroup: true, parts: [IndexShape.Part(field: field, kind: kind)]))
-        }
         // One entry serves both directions.
-        if expires || !(indexes ?? []).isDisjoint(with: [.groupAscending, .groupDescending]) { add(.ascending) }
-        if indexes?.contains(.groupContains) == true { add(.contains) }
+        if expires || !modes.isDisjoint(with: [.groupAscending, .groupDescending]) {
+            shapes.append(.group(collectionID, field, .ascending))
+        }
+        if modes.contains(.groupContains) { shapes.append(.group(collectionID, field, .contains)) }
         return shapes
+    }
+}
+
+extension IndexShape {
+    /// The index over one field of a collection group; the ascending one finds what has expired.
+    static func group(_ collectionID: String, _ field: FieldPath, _ kind: Part.Kind) -> IndexShape {
+        IndexShape(collectionID: collectionID, isGroup: true, parts: [Part(field: field, kind: kind)])
     }
 }
 

@@ -53,4 +53,31 @@ enum IndexKey {
     static func isCut(idSegment: RawSpan) -> Bool {
         idSegment.byteCount == cutSegmentBytes && idSegment[byteAt: KeyLayout.plainBytesMaximum] == KeyLayout.cutMarker
     }
+
+    /// Writes the key of the document that an entry over a collection group leads to, ids upwards, into an empty writer.
+    ///
+    /// - Parameter value: what stands behind the entry: the document's key if its path was cut, else nothing.
+    /// - Returns: false when the entry is none.
+    static func writeDocumentKey(
+        ofGroupEntry key: RawSpan, _ value: RawSpan, _ database: UInt32, into writer: inout WireWriter
+    ) -> Bool {
+        writer.reset()
+        if value.byteCount > 0 {
+            writer.append(value)
+            return true
+        }
+        guard let place = idSegment(of: key) else { return false }
+        DocumentKey.writeSubtree(key.extracting(0..<0), database: database, into: &writer)
+        return appendDocument(atPath: key.extracting(place), into: &writer)
+    }
+
+    /// Appends the rest of a document's key to its database's prefix.
+    /// - Parameter path: the segments of its path, all whole.
+    static func appendDocument(atPath path: RawSpan, into writer: inout WireWriter) -> Bool {
+        guard let last = KeySegment.last(of: path) else { return false }
+        writer.append(path.extracting(0..<last))
+        writer.append(byte: KeyLayout.documentMarker)
+        writer.append(path.extracting(last..<path.byteCount))
+        return true
+    }
 }

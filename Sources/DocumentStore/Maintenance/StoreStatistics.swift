@@ -9,6 +9,8 @@ package struct StoreStatistics: Sendable {
     package var commits: UInt64 = 0
     /// Documents written or deleted by them.
     package var documentsWritten: UInt64 = 0
+    /// Documents deleted because their time had come; `documentsWritten` counts them too.
+    package var documentsExpired: UInt64 = 0
     /// Groups of commits, each made durable by one sync.
     package var groups: UInt64 = 0
     /// Requests (commits, batches, begins that waited) answered by one group.
@@ -32,6 +34,7 @@ package struct StoreStatistics: Sendable {
 final class StoreCounters: Sendable {
     let commits = Atomic<UInt64>(0)
     let documentsWritten = Atomic<UInt64>(0)
+    let documentsExpired = Atomic<UInt64>(0)
     let groups = Atomic<UInt64>(0)
     let groupRequests = Histogram()
     let transactionsAborted = Atomic<UInt64>(0)

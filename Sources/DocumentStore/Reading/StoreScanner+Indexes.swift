@@ -357,10 +357,7 @@ private struct DocumentLookup: ~Copyable {
         } else if case .collection = scope {
             key.append(segment)
         } else {
-            guard let last = KeySegment.last(of: segment) else { throw .damagedEntry }
-            key.append(segment.extracting(0..<last))
-            key.append(byte: KeyLayout.documentMarker)
-            key.append(segment.extracting(last..<segment.byteCount))
+            guard IndexKey.appendDocument(atPath: segment, into: &key) else { throw .damagedEntry }
         }
         walk.documentsRead += 1
         return try DocumentLookup.visit(key, &path, walk, snapshot, body)

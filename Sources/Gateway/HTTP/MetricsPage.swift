@@ -101,6 +101,7 @@ final class MetricsPage: Sendable {
         let engine = store.engine
         page.single("hearth_commits_total", .counter, "Commits applied.", store.commits)
         page.single("hearth_documents_written_total", .counter, "Documents written or deleted.", store.documentsWritten)
+        page.single("hearth_documents_expired_total", .counter, "Documents deleted because their time had come.", store.documentsExpired)
         page.single("hearth_commit_groups_total", .counter, "Groups of commits, each made durable by one sync.", store.groups)
         page.family("hearth_commit_group_requests", .histogram, "Requests made durable together.")
         page.histogram([:], store.groupRequests, buckets: Self.sizeBuckets, scale: 1)

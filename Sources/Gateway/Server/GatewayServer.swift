@@ -148,6 +148,7 @@ package final class GatewayServer: Sendable {
         let store = store.statistics
         pairs.append(("commits", String(store.commits)))
         pairs.append(("documents_written", String(store.documentsWritten)))
+        pairs.append(("documents_expired", String(store.documentsExpired)))
         pairs.append(("commit_groups", String(store.groups)))
         pairs.append(("transactions_open", String(store.transactionsOpen)))
         pairs.append(("transactions_aborted", String(store.transactionsAborted)))

@@ -173,6 +173,9 @@ enum ServeFlags {
     static let indexEntries = Flag(
         "max-index-entries", "N", default: 40_000, in: 1...1_000_000,
         help: "Index entries one document may have; a write of one with more is refused with INVALID_ARGUMENT.")
+    static let ttlInterval = Flag(
+        "ttl-interval", "TIME", default: TimeSpan.seconds(60),
+        help: "Time between two rounds that delete documents whose time has come, as field overrides with ttl ask for; 0s deletes none.")
     static let entryCache = Flag(
         "entry-cache", "SIZE", default: .mebibytes(16), in: ByteCount(bytes: 0)...ByteCount(bytes: 1 << 30),
         help: "Memory of each loop to remember where documents lie in the tree, 16 bytes each; speeds up reading them again.")
@@ -212,7 +215,7 @@ enum ServeFlags {
             ]),
         FlagGroup(
             heading: "Storage",
-            flags: [retention, overlayBytes, logSegment, entryCache, mapBytes, automaticIndexes, indexMode, indexEntries]),
+            flags: [retention, overlayBytes, logSegment, entryCache, mapBytes, automaticIndexes, indexMode, indexEntries, ttlInterval]),
         FlagGroup(heading: "Running", flags: [drainTime, logLevel, figuresInterval]),
     ]
 
@@ -266,6 +269,7 @@ extension ServeFlags {
         store.shareLocksMaximum = arguments[shareLocks]
         store.indexesAutomatically = arguments[automaticIndexes] == "on"
         store.indexEntriesPerDocumentMaximum = arguments[indexEntries]
+        store.expiryIntervalMilliseconds = UInt64(arguments[ttlInterval].milliseconds)
         store.databasesMaximum = arguments[databases]
         store.engine.retentionMicroseconds = UInt64(arguments[retention].milliseconds) * 1_000
         store.engine.overlayBytesMax = arguments[overlayBytes].bytes

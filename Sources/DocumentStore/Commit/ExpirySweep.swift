@@ -1,0 +1,148 @@
+// Finding documents whose time has come: TTL.
+//
+// A field override with `ttl` keeps an index over the field in its collection group, whatever else is kept of it. Its entries lie in
+// the order of values, so what has expired lies together: timestamps up to now. From time to time a round goes over that part of
+// each such index, a batch of documents at a time between groups of commits, and what it finds is deleted by batches of
+// writes like anybody's: logged, published, checked by transactions, held up by locks. Each delete asks for the update time that
+// was seen, so a document that has changed meanwhile stays.
+//
+// Nothing is remembered over a crash: the next round finds what is left.
+
+internal import DocumentModel
+internal import KeyValueStore
+
+/// Rounds over the expired documents of a store. Belongs to the commit thread.
+struct ExpirySweep {
+    /// One index still to be gone over in the round.
+    private struct Part {
+        let database: DatabaseName
+        let databaseNumber: UInt32
+        let condition: FieldTest
+        /// The key to go on at, and the end of what has expired.
+        var from: [UInt8]
+        let to: [UInt8]
+    }
+
+    /// 0 never begins a round.
+    private let intervalMilliseconds: UInt64
+    private var nextRoundMilliseconds: UInt64 = 0
+    private var nextBatchMilliseconds: UInt64 = 0
+    private var parts: [Part] = []
+
+    /// Documents in a batch: what it may hold up a commit that comes meanwhile.
+    static let documentsPerBatch = 256
+    private static let bytesPerBatch = 1 << 20
+    /// The least time between two batches while others write.
+    static let paceMilliseconds = 20
+
+    private var batchesLeft: Int
+
+    init(intervalMilliseconds: UInt64, batchesMaximum: Int = .max) {
+        self.intervalMilliseconds = intervalMilliseconds
+        batchesLeft = batchesMaximum
+    }
+
+    /// A round has more to look at.
+    var isUnderWay: Bool { !parts.isEmpty && batchesLeft > 0 }
+
+    /// Whether it is time for a batch.
+    /// - Parameter isIdle: nobody else has anything to write.
+    func isDue(nowMilliseconds: UInt64, isIdle: Bool) -> Bool {
+        if intervalMilliseconds == 0 || batchesLeft == 0 { return false }
+        if isUnderWay { return isIdle || nowMilliseconds >= nextBatchMilliseconds }
+        return nowMilliseconds >= nextRoundMilliseconds
+    }
+
+    /// Begins a round unless one is under way.
+    /// - Parameter nowMicroseconds: wall time. Should the clock have been set back, less has expired.
+    mutating func begin(
+        _ states: IndexStates, databases: DatabaseDirectory, nowMilliseconds: UInt64, nowMicroseconds: UInt64
+    ) {
+        if isUnderWay { return }
+        nextRoundMilliseconds = nowMilliseconds + intervalMilliseconds
+        let expiring = states.groups.all.filter { $0.expiringField != nil }
+        if expiring.isEmpty { return }
+        let names = Dictionary(uniqueKeysWithValues: databases.all.map { ($0.number, $0.name) })
+        let now = EncodedValue(.timestamp(TimestampValue(microseconds: Int64(clamping: nowMicroseconds))))
+        for group in expiring {
+            guard let field = group.expiringField, let name = names[group.database],
+                let condition = try? FieldTest(field, .lessThanOrEqual, now),
+                let interval = ValueIntervals(condition).intervals.first,
+                let index = states.declared.first(where: {
+                    $0.database == group.database && $0.state.phase == .complete
+                        && $0.shape == .group(group.collectionID, field, .ascending)
+                })
+            else { continue }
+            let prefix = index.entries.from
+            parts.append(
+                Part(
+                    database: name, databaseNumber: group.database, condition: condition, from: prefix + interval.lower,
+                    to: prefix + interval.upper))
+        }
+    }
+
+    /// The next batch of deletes; nil if the round has come to its end.
+    mutating func nextBatch(_ latest: LatestReader, nowMilliseconds: UInt64) throws(RequestError) -> WriteList? {
+        nextBatchMilliseconds = nowMilliseconds + UInt64(ExpirySweep.paceMilliseconds)
+        while var part = parts.first {
+            var writes = WriteList(database: part.database)
+            let isThrough = try ExpirySweep.collect(&part, latest, into: &writes)
+            if isThrough { parts.removeFirst() } else { parts[0] = part }
+            if writes.count > 0 {
+                batchesLeft -= 1
+                return writes
+            }
+        }
+        return nil
+    }
+
+    /// Gives the round up: something could not be read.
+    mutating func endRound() { parts = [] }
+
+    /// Adds deletes of the next expired documents.
+    /// - Returns: whether there are no more in this part.
+    private static func collect(
+        _ part: inout Part, _ latest: LatestReader, into writes: inout WriteList
+    ) throws(RequestError) -> Bool {
+        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
+        var name = WireWriter(capacity: 256)
+        var path = WireWriter(capacity: 256)
+        do {
+            var cursor = try latest.cursor(from: part.from.byteSpan, to: part.to.byteSpan)
+            while try cursor.next() {
+                if writes.count == documentsPerBatch || writes.bytes.count > bytesPerBatch {
+                    part.from = [UInt8](copying: cursor.key)
+                    return false
+                }
+                guard IndexKey.writeDocumentKey(ofGroupEntry: cursor.key, cursor.value, part.databaseNumber, into: &key)
+                else { throw RequestError(.dataLoss, "An index entry is damaged.") }
+                try add(key, part, latest, &path, &name, to: &writes)
+            }
+            return true
+        } catch let error as StorageError {
+            throw RequestError(error)
+        } catch let error as RequestError {
+            throw error
+        } catch {
+            preconditionFailure("a sweep threw neither of its two error types: \(error)")
+        }
+    }
+
+    private static func add(
+        _ key: borrowing WireWriter, _ part: Part, _ latest: LatestReader, _ path: inout WireWriter,
+        _ name: inout WireWriter, to writes: inout WriteList
+    ) throws {
+        guard let stored = try latest.value(forKey: key.bytes), let parts = DocumentKey.parts(of: key.bytes),
+            let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds),
+            KeyedDocument.writePath(key: key.bytes, parts: parts, record: record, into: &path)
+        else { throw RequestError(.dataLoss, "An index entry leads to no document.") }
+        // The index says so already; what deletes looks twice.
+        if !part.condition.matches(fields: record.fields) { return }
+        name.reset()
+        name.append(utf8: part.database.documentsRoot)
+        name.append(byte: RelativePath.slash)
+        name.append(path.bytes)
+        let seen = TimestampValue(microseconds: Int64(clamping: record.updateMicroseconds))
+        try writes.delete(name.bytes, precondition: .updateTime(seen))
+    }
+}

@@ -1,0 +1,183 @@
+// Documents whose time has come, with a clock that the test holds.
+
+import DocumentModel
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Documents that expire")
+struct ExpiryTests {
+    private static let intervalMilliseconds: UInt64 = 60_000
+
+    private static func harness(_ configure: (inout StoreConfiguration) -> Void = { _ in }) throws -> StoreHarness {
+        try StoreHarness(database: "d") {
+            $0.expiryIntervalMilliseconds = intervalMilliseconds
+            configure(&$0)
+        }
+    }
+
+    private static func expiring(_ collection: String, _ path: String) throws -> FieldOverride {
+        FieldOverride(collectionID: collection, field: try FieldPath(path), indexes: [], expires: true)
+    }
+
+    /// Documents that the store has deleted for their age, once everything asked for before is done.
+    private static func expired(_ harness: StoreHarness) async throws -> UInt64 {
+        // Two commits without effect: the second is taken up after the turn of the first has ended.
+        for _ in 0..<2 { try await harness.commit([.delete("nothing/x")]) }
+        return harness.store.statistics.documentsExpired
+    }
+
+    /// Lets a round begin, and waits until so many documents have been deleted.
+    private static func round(_ harness: StoreHarness, until count: UInt64) async throws {
+        harness.clock.advance(milliseconds: intervalMilliseconds)
+        harness.store.noticeTime()
+        while harness.store.statistics.documentsExpired < count { try await Task.sleep(for: .milliseconds(2)) }
+    }
+
+    @Test("A document goes when its time has come, and no other does")
+    func timeComes() async throws {
+        let harness = try Self.harness()
+        let model = IndexedModel(harness)
+        try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "m.until")]))
+        try await model.waitForIndexes()
+        let now = Int64(harness.clock.nowMicroseconds)
+        func time(_ seconds: Int64) -> MapValue {
+            ["m": .map(["until": .timestamp(TimestampValue(microseconds: now + seconds * 1_000_000))])]
+        }
+        let longID = String(repeating: "long", count: 100)
+        let committed = try await harness.commit([
+            .set("s/past", time(-1)), .set("s/soon", time(50)), .set("s/late", time(500)), .set("a/b/s/below", time(50)),
+            .set("s/number", ["m": .map(["until": 5])]), .set("s/text", ["m": .map(["until": "1970"])]),
+            .set("s/null", ["m": .map(["until": .null])]), .set("s/without", [:]), .set("s/outside", ["until": .timestamp(TimestampValue(microseconds: 0))]),
+            .set("t/other", time(-1)), .set("s/\(longID)", time(-2)),
+        ])
+        let readTime = TimestampValue(microseconds: Int64(committed.commitMicroseconds))
+        try await Self.round(harness, until: 4)
+        #expect(try await Self.expired(harness) == 4)
+        #expect(try harness.ids("s") == ["late", "null", "number", "outside", "text", "without"])
+        #expect(try harness.ids("a/b/s") == [] && harness.ids("t") == ["other"])
+        // They were deleted, not undone.
+        #expect(try harness.get("s/past", .time(readTime)) != nil)
+        // Put off before its time: it stays. Brought forward: it goes.
+        try await harness.commit([.set("s/late", time(5_000)), .set("s/number", time(-5))])
+        harness.clock.advance(milliseconds: 1_000_000)
+        try await Self.round(harness, until: 5)
+        #expect(try await Self.expired(harness) == 5)
+        #expect(try harness.ids("s") == ["late", "null", "outside", "text", "without"])
+        try harness.finish()
+    }
+
+    @Test("A clock set back keeps documents until it has caught up")
+    func clockStepsBack() async throws {
+        let harness = try Self.harness()
+        let model = IndexedModel(harness)
+        try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
+        try await model.waitForIndexes()
+        let time = TimestampValue(microseconds: Int64(harness.clock.nowMicroseconds) + 10_000_000)
+        try await harness.commit([.set("s/x", ["until": .timestamp(time)]), .set("s/y", ["until": .timestamp(TimestampValue(microseconds: 0))])])
+        harness.clock.stepBack(milliseconds: 3_600_000)
+        try await Self.round(harness, until: 1)
+        #expect(try await Self.expired(harness) == 1)
+        #expect(try harness.ids("s") == ["x"])
+        harness.clock.advance(milliseconds: 3_600_000)
+        try await Self.round(harness, until: 2)
+        #expect(try harness.ids("s") == [])
+        try harness.finish()
+    }
+
+    @Test("Many go in batches; what a crash leaves goes after it")
+    func batches() async throws {
+        let harness = try Self.harness { $0.expiryBatchesMaximum = 3 }
+        var old: [StepWrite] = []
+        for number in 0..<2_000 {
+            old.append(.set("s/d\(number)", ["until": .timestamp(TimestampValue(microseconds: Int64(number)))]))
+        }
+        try await harness.commit(old)
+        let model = IndexedModel(harness)
+        try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
+        try await model.waitForIndexes()
+        let batches = UInt64(3 * ExpirySweep.documentsPerBatch)
+        try await Self.round(harness, until: batches)
+        #expect(try await Self.expired(harness) == batches)
+        // The oldest first.
+        #expect(try harness.get("s/d\(batches - 1)") == nil && harness.get("s/d\(batches)") != nil)
+        let crashed = try harness.crashed { $0.expiryBatchesMaximum = .max }
+        try await Self.round(crashed, until: 2_000 - batches)
+        #expect(try crashed.ids("s") == [])
+        try crashed.finish()
+        try harness.finish()
+    }
+
+    @Test("While others write, batches keep a distance")
+    func pace() throws {
+        var sweep = ExpirySweep(intervalMilliseconds: 1_000)
+        #expect(sweep.isDue(nowMilliseconds: 0, isIdle: false))
+        let harness = try Self.harness()
+        let field = try FieldPath("f")
+        var states = IndexStates()
+        states.groups.set(
+            GroupFields(
+                database: 1, collectionID: "c",
+                overrides: [FieldOverride(collectionID: "c", field: field, indexes: nil, expires: true)], previous: [],
+                begun: 0, state: IndexState(phase: .complete)))
+        let databases = DatabaseDirectory(maximum: 10)
+        databases.markStored(harness.database, number: 1)
+        let shape = IndexShape(collectionID: "c", isGroup: true, parts: [IndexShape.Part(field: field, kind: .ascending)])
+        // An index that is being built is not gone over: it may lack documents, and none is the oldest.
+        states.declared = [DeclaredIndex(number: 1, database: 1, shape: shape, state: IndexState(phase: .building))]
+        sweep.begin(states, databases: databases, nowMilliseconds: 0, nowMicroseconds: 5)
+        #expect(!sweep.isUnderWay && !sweep.isDue(nowMilliseconds: 999, isIdle: true))
+        states.declared[0].state = IndexState(phase: .complete)
+        sweep.begin(states, databases: databases, nowMilliseconds: 1_000, nowMicroseconds: 5)
+        #expect(sweep.isUnderWay && sweep.isDue(nowMilliseconds: 1_000, isIdle: false))
+        try harness.finish()
+    }
+
+    @Test("A document that a transaction holds locked goes after its end, unless it has changed")
+    func locked() async throws {
+        let interval: UInt64 = 1_000
+        let harness = try Self.harness {
+            $0.concurrencyMode = .pessimistic
+            $0.expiryIntervalMilliseconds = interval
+        }
+        let model = IndexedModel(harness)
+        try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
+        try await model.waitForIndexes()
+        let past = MapValue([("until", .timestamp(TimestampValue(microseconds: 1)))])
+        try await harness.commit([.set("s/kept", past)])
+        let transaction = try await harness.begin()
+        try await withCheckedContinuation { continuation in
+            harness.store.lock(transaction, [Array(harness.name("s/kept").utf8)]) { continuation.resume(returning: $0) }
+        }.get()
+        #expect(try harness.get("s/kept", .transaction(transaction)) != nil)
+        harness.clock.advance(milliseconds: interval)
+        #expect(try await Self.expired(harness) == 0)
+        // The delete is parked behind the lock; the holder's commit takes the time away.
+        try await harness.commit([.set("s/kept", ["n": 1])], transaction: transaction)
+        #expect(try await Self.expired(harness) == 0)
+        #expect(try harness.integer("s/kept") == 1)
+        try await harness.commit([.set("s/kept", past)])
+        try await Self.round(harness, until: 1)
+        try harness.finish()
+    }
+
+    @Test("Without ttl, or with an interval of 0, nothing is deleted")
+    func off() async throws {
+        for interval in [UInt64(0), Self.intervalMilliseconds] {
+            let harness = try Self.harness { $0.expiryIntervalMilliseconds = interval }
+            let model = IndexedModel(harness)
+            let field = try FieldPath("until")
+            try await model.declare(
+                IndexDeclaration(fieldOverrides: [
+                    FieldOverride(collectionID: "s", field: field, indexes: [.groupAscending], expires: interval == 0)
+                ]))
+            try await model.waitForIndexes()
+            try await harness.commit([.set("s/x", ["until": .timestamp(TimestampValue(microseconds: 0))])])
+            harness.clock.advance(milliseconds: 10 * Self.intervalMilliseconds)
+            #expect(try await Self.expired(harness) == 0)
+            #expect(try harness.ids("s") == ["x"])
+            try harness.finish()
+        }
+    }
+}
