@@ -133,36 +133,6 @@ extension MutationBatch {
         }
     }
 
-    /// Calls `body` with each entry in the order of the keys; several for one key in the order they were added.
-    borrowing func forEachEntryInKeyOrder(_ body: (Entry) -> Void) {
-        var places: [SortPlace] = []
-        places.reserveCapacity(count)
-        unsafe forEachEntry { entry in
-            let offset = unsafe entry.key.baseAddress! - UnsafeRawPointer(buffer) - Self.headerBytes
-            unsafe places.append(SortPlace(front: Self.front(entry.key), offset: offset))
-        }
-        places.sort { left, right in
-            if left.front != right.front { return left.front < right.front }
-            let order = unsafe compareBytes(entry(at: left.offset).key, entry(at: right.offset).key)
-            return order != 0 ? order < 0 : left.offset < right.offset
-        }
-        for place in places { unsafe body(entry(at: place.offset)) }
-    }
-
-    /// Where an entry lies, and the first bytes of its key, which settle most comparisons.
-    private struct SortPlace {
-        var front: UInt64
-        var offset: Int
-    }
-
-    /// The first eight bytes of a key as a number, zeros for those it lacks: ordered as the keys are, or equal.
-    private static func front(_ key: UnsafeRawBufferPointer) -> UInt64 {
-        if key.count >= 8 { return unsafe UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)) }
-        var front: UInt64 = 0
-        for offset in 0..<8 { front = unsafe front << 8 | UInt64(offset < key.count ? key[offset] : 0) }
-        return front
-    }
-
     /// The entry that begins at an offset of the buffer, which `append` has written.
     private borrowing func entry(at offset: Int) -> Entry {
         let header = unsafe UnsafeRawPointer(buffer) + offset

@@ -13,7 +13,7 @@ struct Checkpoint {
     /// Where the tree is; brought up to date by each transaction.
     var state: TreeState
 
-    /// The newest nodes of keys without history.
+    /// The newest entries of keys without history.
     private var deferred: [UInt32] = []
     private(set) var entryCount: UInt64 = 0
 
@@ -31,40 +31,40 @@ struct Checkpoint {
         // Before any of it can be seen in the tree: readers at lower versions must look at history from now on.
         core.treeNewest.store(newest.microseconds, ordering: .sequentiallyConsistent)
         state.newest = newest
-        var node = overlay.firstNode
+        var entry = overlay.firstEntry
         var update = try TreeUpdate.begin(core.tree, horizon: state.horizon)
-        var nodes: [UInt32] = []
-        while node != 0 {
-            node = Self.takeKey(of: overlay, from: node, into: &nodes)
-            entryCount += UInt64(nodes.count)
-            if unsafe core.latestOnly.contains(overlay.key(nodes[0])) {
-                deferred.append(nodes[0])
+        var entries: [UInt32] = []
+        while entry != 0 {
+            entry = Self.takeKey(of: overlay, from: entry, into: &entries)
+            entryCount += UInt64(entries.count)
+            if unsafe core.latestOnly.contains(overlay.key(entries[0])) {
+                deferred.append(entries[0])
                 continue
             }
-            try update.apply(nodes, of: overlay, keepsHistory: true)
+            try update.apply(entries, of: overlay, keepsHistory: true)
             if update.dirtyBytes >= core.options.checkpointTransactionBytes {
                 try update.commit(state, fault: core.fault)
                 update = try TreeUpdate.begin(core.tree, horizon: state.horizon)
             }
         }
         if !deferred.isEmpty { update.endOrder() }
-        for node in deferred {
-            nodes.removeAll(keepingCapacity: true)
-            nodes.append(node)
-            try update.apply(nodes, of: overlay, keepsHistory: false)
+        for entry in deferred {
+            entries.removeAll(keepingCapacity: true)
+            entries.append(entry)
+            try update.apply(entries, of: overlay, keepsHistory: false)
         }
         state.checkpoint = max(state.checkpoint, overlay.versionMax)
         state.firstSegment = frozen.nextSegment
         try update.commit(state, fault: core.fault)
     }
 
-    /// Collects the versions of the key at `node`, newest first; answers the node behind them.
-    private static func takeKey(of overlay: Overlay, from node: UInt32, into nodes: inout [UInt32]) -> UInt32 {
-        nodes.removeAll(keepingCapacity: true)
-        let key = unsafe overlay.key(node)
-        var following = node
+    /// Collects the versions of the key at `entry`, newest first; answers the entry behind them.
+    private static func takeKey(of overlay: Overlay, from entry: UInt32, into entries: inout [UInt32]) -> UInt32 {
+        entries.removeAll(keepingCapacity: true)
+        let key = unsafe overlay.key(entry)
+        var following = entry
         repeat {
-            nodes.append(following)
+            entries.append(following)
             following = overlay.next(following)
         } while unsafe following != 0 && compareBytes(overlay.key(following), key) == 0
         return following

@@ -180,16 +180,9 @@ extension EngineWriter {
 }
 
 extension MutationBatch {
-    /// Many entries go in in key order, so that each is near the one before.
-    private static var sortedCountMin: Int { 16 }
-
     /// Puts all entries into an overlay that has room for them.
     borrowing func insert(into overlay: Overlay, version: CommitVersion) {
-        if count < Self.sortedCountMin {
-            unsafe forEachEntry { unsafe overlay.insert($0.key, version: version.microseconds, value: $0.value) }
-        } else {
-            unsafe forEachEntryInKeyOrder { unsafe overlay.insert($0.key, version: version.microseconds, value: $0.value) }
-        }
+        unsafe forEachEntry { unsafe overlay.insert($0.key, version: version.microseconds, value: $0.value) }
     }
 }
 

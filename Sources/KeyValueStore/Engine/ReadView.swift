@@ -40,9 +40,9 @@ struct ReadView {
         _ key: UnsafeRawBufferPointer, _ hash: UInt64, in overlay: Overlay, atMost version: UInt64
     ) -> FoundEntry? {
         guard overlay.mayContain(hash: hash) else { return nil }
-        let node = unsafe overlay.find(key, atMost: version)
-        if node == 0 { return nil }
-        return unsafe FoundEntry(bytes: overlay.value(node), version: overlay.version(node))
+        let entry = unsafe overlay.find(key, atMost: version)
+        if entry == 0 { return nil }
+        return unsafe FoundEntry(bytes: overlay.value(entry), version: overlay.version(entry))
     }
 }
 

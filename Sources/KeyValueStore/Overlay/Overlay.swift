@@ -1,67 +1,75 @@
 // The overlay: an ordered table in memory of everything committed since the last checkpoint, with all its versions.
 //
-// A skip list (Pugh 1990; LevelDB's memtable) in one block of address space. One writer inserts, any number of readers
-// walk at the same time without a lock. Entries are ordered by key, and for one key by version, newest first:
+// A linked list in one block of address space, with a search tree beside it (`Overlay+Search.swift`). One writer inserts, any
+// number of readers walk at the same time without a lock. Entries are ordered by key, and for one key by version, newest first:
 //
 //      ("a", 7) → ("a", 3) → ("b", 9, deleted) → ("b", 4) → …       a read at version 5 sees a@3 and b@4
 //
-//      base                                                                                  base + reserved
-//      ┌────────┬───────────┬────────┬────────┬─ ─ ─ ─►                      ◄─ ─ ─┬───────┬───────┬────────┐
-//      │ header │ head node │ node 1 │ node 2 │            untouched               │ val 2 │ val 1 │ filter │
-//      └────────┴───────────┴────────┴────────┴─ ─ ─ ─►                      ◄─ ─ ─┴───────┴───────┴────────┘
+//      base                                                                                     base + reserved
+//      ┌────────┬──────┬─────────┬────────────────┬─────────┬─ ─ ─ ─►            ◄─ ─ ─┬───────┬───────┬────────┐
+//      │ header │ head │ entry 1 │ node of search │ entry 2 │        untouched         │ val 2 │ val 1 │ filter │
+//      └────────┴──────┴─────────┴────────────────┴─────────┴─ ─ ─ ─►            ◄─ ─ ─┴───────┴───────┴────────┘
 //
 // The filter (Bloom 1970, with all bits of a key in one word of 64) tells for one cache miss that a key is not there, which is
-// what most lookups find: a search of the list costs ten or twenty. Nodes grow upwards and stay dense, so that searching touches few pages; values grow downwards. Only touched pages take
-// memory. Nothing is freed but the whole, when it has been written to the tree and no reader looks through it any more
-// (`OverlayRegistry`).
+// what most lookups find. Entries grow upwards and values downwards, in pages of 2 MiB where the kernel has them: a table of
+// this size, read here and there, otherwise misses the address cache each time. Only touched pages take memory. Nothing is freed
+// but the whole, when it has been written to the tree and no reader looks through it any more (`OverlayRegistry`).
 //
-// Why this is safe without a lock: a node is complete before its number is stored (releasing) in a neighbour's tower, and a
-// reader gets that number only from a tower (acquiring). A node never changes afterwards, but for its tower and, while its
-// version is unpublished, its value: readers pass such nodes by after looking at key and version alone. A key's bits are set
-// in the filter before its node is linked.
+// Why this is safe without a lock: an entry is complete before its number is stored (releasing) in the entry before it, and a
+// reader gets that number only from there or from the search tree (acquiring). An entry never changes afterwards, but for the
+// number of the next one and, while its version is unpublished, its value: readers pass such entries by after looking at key
+// and version alone. A key's bits are set in the filter before its entry is linked. What the search tree says is only ever
+// taken as a hint of where to begin.
 //
-// Node, 8-aligned, numbered by its offset / 8; 0 is no node:
+// Entry, 8-aligned, numbered by its offset / 8; 0 is no entry:
 //
 //      0  version       8 bytes
 //      8  value offset  4 bytes, in units of 8 from base
 //     12  value length  4 bytes, 0xFFFFFFFF for a deletion
-//     16  key length    2 bytes
-//     18  height        1 byte, then 1 unused
-//     20  tower         4 bytes each: next node at level 0, 1, …
-//         key
+//     16  next entry    4 bytes
+//     20  key length    2 bytes, then 2 unused
+//     24  key
 
 internal import CXXHash
 internal import Glibc
 internal import Synchronization
 
-/// A skip list in its own address space. A copy refers to the same list; `release` ends it for all.
+/// An ordered list in its own address space. A copy refers to the same list; `release` ends it for all.
 /// Safe to use while the registry (or the only owner) holds it; all offsets inside are made by `insert`.
 @safe
 struct Overlay: @unchecked Sendable {  // See the essay above.
     let base: UnsafeMutableRawPointer
 
-    static let heightMax = 12
     static let deletionLength = UInt32.max
-    static let headNode: UInt32 = 16
+    /// Stands before all entries; it has no key.
+    static let head: UInt32 = 24
 
     /// Where things stand in the header.
-    private enum Field {
+    enum Field {
         static let reserved = 0
-        static let nodeEnd = 8
+        static let entryEnd = 8
         static let valueStart = 16
-        static let random = 24
-        static let entryCount = 32
-        static let byteCount = 40
-        static let versionMax = 48
-        static let height = 56
-        /// The last insertion's predecessor on each level, for insertions in key order.
-        static let finger = 64
+        static let entryCount = 24
+        static let byteCount = 32
+        static let versionMax = 40
         /// Words of the filter less one, and where it begins.
-        static let filterMask = 112
-        static let filterStart = 120
+        static let filterMask = 48
+        static let filterStart = 56
+        /// Of the search tree: its root, and the writer's path through it.
+        static let root = 64
+        static let path = 72
     }
 
-    /// Reserves address space for `reservedBytes` of nodes and values, and a filter for some `filterBytes / 4` keys.
+    /// Where things stand in an entry.
+    private enum EntryField {
+        static let valueOffset = 8
+        static let valueLength = 12
+        static let next = 16
+        static let keyLength = 20
+        static let key = 24
+    }
+
+    /// Reserves address space for `reservedBytes` of entries and values, and a filter for some `filterBytes / 4` keys.
     init(reservedBytes: Int, filterBytes: Int = 4096) throws(StorageError) {
         var filterWords = 1
         while filterWords * 16 <= filterBytes { filterWords *= 2 }
@@ -72,17 +80,15 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
             throw .system(errno, "cannot reserve \(rounded) bytes of address space for the overlay")
         }
         unsafe base = memory
+        // Only faster: a kernel without large pages refuses.
+        _ = unsafe madvise(memory, rounded, MADV_HUGEPAGE)
+        let filterStart = rounded - filterWords * 8
         unsafe base.storeBytes(of: rounded, toByteOffset: Field.reserved, as: Int.self)
-        unsafe base.storeBytes(of: rounded - filterWords * 8, toByteOffset: Field.valueStart, as: Int.self)
+        unsafe base.storeBytes(of: filterStart, toByteOffset: Field.valueStart, as: Int.self)
         unsafe base.storeBytes(of: filterWords - 1, toByteOffset: Field.filterMask, as: Int.self)
-        unsafe base.storeBytes(of: rounded - filterWords * 8, toByteOffset: Field.filterStart, as: Int.self)
-        unsafe base.storeBytes(of: 0x9E37_79B9_7F4A_7C15, toByteOffset: Field.random, as: UInt64.self)
-        let head = Int(Self.headNode) * 8
-        unsafe base.storeBytes(of: UInt8(Self.heightMax), toByteOffset: head + 18, as: UInt8.self)
-        let end = head + Self.nodeBytes(height: Self.heightMax, keyLength: 0)
-        unsafe base.storeBytes(of: end, toByteOffset: Field.nodeEnd, as: Int.self)
-        height = 1
-        resetFinger()
+        unsafe base.storeBytes(of: filterStart, toByteOffset: Field.filterStart, as: Int.self)
+        unsafe base.storeBytes(of: Int(Self.head) * 8 + EntryField.key, toByteOffset: Field.entryEnd, as: Int.self)
+        makeSearchTree()
     }
 
     /// Gives the memory back. Nothing may refer to the list any more.
@@ -95,7 +101,7 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
     /// Entries: keys times versions. Any thread.
     var entryCount: Int { unsafe atomicInt(at: Field.entryCount).pointee.load(ordering: .relaxed) }
 
-    /// Bytes taken by nodes and values. Any thread.
+    /// Bytes taken by entries, values and what finds them. Any thread.
     var byteCount: Int { unsafe atomicInt(at: Field.byteCount).pointee.load(ordering: .relaxed) }
 
     /// The highest version inserted. Writer's thread, or any once the overlay is frozen.
@@ -105,72 +111,74 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
 
     /// An upper bound of what inserting `count` entries with `bytes` of keys and values takes.
     static func bytesNeeded(count: Int, bytes: Int) -> Int {
-        bytes + count * (20 + 4 * heightMax + 16)
+        bytes + count * (EntryField.key + 14 + searchBytesPerEntry) + searchBytesAtOnce
     }
 
     /// Bytes that can still be inserted. Writer's thread.
     var bytesFree: Int {
         unsafe base.load(fromByteOffset: Field.valueStart, as: Int.self)
-            - base.load(fromByteOffset: Field.nodeEnd, as: Int.self)
-    }
-}
-
-// MARK: - Nodes
-
-extension Overlay {
-    private static func nodeBytes(height: Int, keyLength: Int) -> Int {
-        (20 + 4 * height + keyLength + 7) & ~7
+            - base.load(fromByteOffset: Field.entryEnd, as: Int.self)
     }
 
-    private func address(_ node: UInt32) -> UnsafeMutableRawPointer {
-        unsafe base + Int(node) * 8
-    }
-
-    func version(_ node: UInt32) -> UInt64 {
-        unsafe address(node).load(as: UInt64.self)
-    }
-
-    func key(_ node: UInt32) -> UnsafeRawBufferPointer {
-        let start = unsafe address(node)
-        let length = unsafe Int(start.load(fromByteOffset: 16, as: UInt16.self))
-        let height = unsafe Int(start.load(fromByteOffset: 18, as: UInt8.self))
-        return unsafe UnsafeRawBufferPointer(start: start + 20 + 4 * height, count: length)
-    }
-
-    /// The node's value; nil for a deletion. Only for nodes whose version is published, or on the writer's thread.
-    func value(_ node: UInt32) -> UnsafeRawBufferPointer? {
-        let start = unsafe address(node)
-        let length = unsafe start.load(fromByteOffset: 12, as: UInt32.self)
-        if length == Self.deletionLength { return nil }
-        let offset = unsafe Int(start.load(fromByteOffset: 8, as: UInt32.self)) * 8
-        return unsafe UnsafeRawBufferPointer(start: base + offset, count: Int(length))
-    }
-
-    /// The node after `node` on a level; 0 at the end.
-    @inline(__always)
-    func next(_ node: UInt32, level: Int = 0) -> UInt32 {
-        unsafe tower(node, level).pointee.load(ordering: .acquiring)
-    }
-
-    @inline(__always)
-    private func tower(_ node: UInt32, _ level: Int) -> UnsafeMutablePointer<Atomic<UInt32>> {
-        unsafe (address(node) + 20 + 4 * level).assumingMemoryBound(to: Atomic<UInt32>.self)
+    /// Takes memory for an entry or a node, and answers its number. Writer's thread.
+    func allocate(_ length: Int, aligned alignment: Int = 8) -> UInt32 {
+        let end = unsafe base.load(fromByteOffset: Field.entryEnd, as: Int.self)
+        let offset = (end + alignment - 1) & ~(alignment - 1)
+        let newEnd = (offset + length + 7) & ~7
+        precondition(newEnd - end <= bytesFree, "the overlay is written beyond its bound")
+        unsafe base.storeBytes(of: newEnd, toByteOffset: Field.entryEnd, as: Int.self)
+        unsafe atomicInt(at: Field.byteCount).pointee.add(newEnd - end, ordering: .relaxed)
+        return UInt32(offset / 8)
     }
 
     private func atomicInt(at offset: Int) -> UnsafeMutablePointer<Atomic<Int>> {
         unsafe (base + offset).assumingMemoryBound(to: Atomic<Int>.self)
     }
+}
 
-    /// The number of levels in use.
+// MARK: - Entries
+
+extension Overlay {
     @inline(__always)
-    private var height: Int {
-        get { unsafe Int(heightPointer.pointee.load(ordering: .relaxed)) }
-        nonmutating set { unsafe heightPointer.pointee.store(UInt32(newValue), ordering: .relaxed) }
+    private func address(_ entry: UInt32) -> UnsafeMutableRawPointer {
+        unsafe base + Int(entry) * 8
     }
 
-    private var heightPointer: UnsafeMutablePointer<Atomic<UInt32>> {
-        unsafe (base + Field.height).assumingMemoryBound(to: Atomic<UInt32>.self)
+    @inline(__always)
+    func version(_ entry: UInt32) -> UInt64 {
+        unsafe address(entry).load(as: UInt64.self)
     }
+
+    @inline(__always)
+    func key(_ entry: UInt32) -> UnsafeRawBufferPointer {
+        let start = unsafe address(entry)
+        let length = unsafe Int(start.load(fromByteOffset: EntryField.keyLength, as: UInt16.self))
+        return unsafe UnsafeRawBufferPointer(start: start + EntryField.key, count: length)
+    }
+
+    /// The entry's value; nil for a deletion. Only for entries whose version is published, or on the writer's thread.
+    func value(_ entry: UInt32) -> UnsafeRawBufferPointer? {
+        let start = unsafe address(entry)
+        let length = unsafe start.load(fromByteOffset: EntryField.valueLength, as: UInt32.self)
+        if length == Self.deletionLength { return nil }
+        let offset = unsafe Int(start.load(fromByteOffset: EntryField.valueOffset, as: UInt32.self)) * 8
+        return unsafe UnsafeRawBufferPointer(start: base + offset, count: Int(length))
+    }
+
+    /// The entry after `entry`; 0 at the end.
+    @inline(__always)
+    func next(_ entry: UInt32) -> UInt32 {
+        unsafe link(entry).pointee.load(ordering: .acquiring)
+    }
+
+    @inline(__always)
+    private func link(_ entry: UInt32) -> UnsafeMutablePointer<Atomic<UInt32>> {
+        unsafe (address(entry) + EntryField.next).assumingMemoryBound(to: Atomic<UInt32>.self)
+    }
+
+    var firstEntry: UInt32 { next(Self.head) }
+
+    var isEmpty: Bool { firstEntry == 0 }
 }
 
 // MARK: - The filter
@@ -207,59 +215,50 @@ extension Overlay {
     }
 }
 
-// MARK: - Searching
+// MARK: - Finding
 
 extension Overlay {
-    /// Whether `node` stands before the place of `key` at `version`: a lower key, or the same key and a newer version.
+    /// Whether `entry` stands before the place of `key` at `version`: a lower key, or the same key and a newer version.
     @inline(__always)
-    private func isBefore(_ node: UInt32, _ key: UnsafeRawBufferPointer, _ version: UInt64) -> Bool {
-        let order = unsafe compareBytes(self.key(node), key)
-        return order != 0 ? order < 0 : self.version(node) > version
+    func isBefore(_ entry: UInt32, _ key: UnsafeRawBufferPointer, _ version: UInt64) -> Bool {
+        let order = unsafe compareBytes(self.key(entry), key)
+        return order != 0 ? order < 0 : self.version(entry) > version
     }
 
-    /// The first node at or after the place of `key` at `version`; 0 if there is none.
-    func firstNode(atOrAfter key: UnsafeRawBufferPointer, version: UInt64) -> UInt32 {
-        var node = Self.headNode
-        var level = height - 1
-        var beyond: UInt32 = 0
+    /// The entries around the place of `key` at `version`: the last one before it, or the head, and the first one at or
+    /// after it, or 0. Any thread.
+    private func neighbours(of key: UnsafeRawBufferPointer, _ version: UInt64) -> (before: UInt32, after: UInt32) {
+        var entry = unsafe hint(for: key, version)
         while true {
-            let following = next(node, level: level)
-            if following != 0 && following != beyond, unsafe isBefore(following, key, version) {
-                node = following
-            } else {
-                if level == 0 { return following }
-                beyond = following
-                level -= 1
-            }
+            let following = next(entry)
+            guard following != 0, unsafe isBefore(following, key, version) else { return (entry, following) }
+            entry = following
         }
     }
 
-    /// The last node before the first one of `key`; 0 if there is none. With nil, the last of all.
-    func lastNode(before key: UnsafeRawBufferPointer?) -> UInt32 {
-        var node = Self.headNode
-        var level = height - 1
-        while true {
-            let following = next(node, level: level)
-            let isLower = unsafe following != 0 && (key.map { unsafe isBefore(following, $0, .max) } ?? true)
-            if isLower {
-                node = following
-            } else {
-                if level == 0 { return node == Self.headNode ? 0 : node }
-                level -= 1
-            }
-        }
+    /// The first entry at or after the place of `key` at `version`; 0 if there is none.
+    func firstEntry(atOrAfter key: UnsafeRawBufferPointer, version: UInt64) -> UInt32 {
+        unsafe neighbours(of: key, version).after
     }
 
-    /// The node of the newest version of `key` that is at most `version`; 0 if there is none.
+    /// The last entry before the first one of `key`; 0 if there is none. With nil, the last of all.
+    func lastEntry(before key: UnsafeRawBufferPointer?) -> UInt32 {
+        var entry: UInt32
+        if let key = unsafe key {
+            entry = unsafe neighbours(of: key, .max).before
+        } else {
+            entry = lastHint
+            while next(entry) != 0 { entry = next(entry) }
+        }
+        return entry == Self.head ? 0 : entry
+    }
+
+    /// The entry of the newest version of `key` that is at most `version`; 0 if there is none.
     func find(_ key: UnsafeRawBufferPointer, atMost version: UInt64) -> UInt32 {
-        let node = unsafe firstNode(atOrAfter: key, version: version)
-        guard node != 0, unsafe compareBytes(self.key(node), key) == 0 else { return 0 }
-        return node
+        let entry = unsafe firstEntry(atOrAfter: key, version: version)
+        guard entry != 0, unsafe compareBytes(self.key(entry), key) == 0 else { return 0 }
+        return entry
     }
-
-    var firstNode: UInt32 { next(Self.headNode) }
-
-    var isEmpty: Bool { firstNode == 0 }
 }
 
 // MARK: - Inserting
@@ -269,115 +268,45 @@ extension Overlay {
     ///
     /// The caller has made sure that `bytesNeeded` are free.
     func insert(_ key: UnsafeRawBufferPointer, version: UInt64, value: UnsafeRawBufferPointer?) {
-        let following = unsafe moveFinger(to: key, version)
-        if following != 0, self.version(following) == version, unsafe compareBytes(self.key(following), key) == 0 {
-            unsafe setValue(of: following, to: value)
+        let place = unsafe place(of: key, version)
+        if place.following != 0, self.version(place.following) == version,
+            unsafe compareBytes(self.key(place.following), key) == 0
+        {
+            unsafe setValue(of: place.following, to: value)
             return
         }
-        let nodeHeight = randomHeight()
-        let length = Self.nodeBytes(height: nodeHeight, keyLength: key.count)
-        let offset = unsafe base.load(fromByteOffset: Field.nodeEnd, as: Int.self)
-        precondition(length <= bytesFree, "the overlay is written beyond its bound")
-        unsafe base.storeBytes(of: offset + length, toByteOffset: Field.nodeEnd, as: Int.self)
-        let node = UInt32(offset / 8)
-        let start = unsafe address(node)
+        let entry = allocate(EntryField.key + key.count)
+        let start = unsafe address(entry)
         unsafe start.storeBytes(of: version, as: UInt64.self)
-        unsafe start.storeBytes(of: UInt16(key.count), toByteOffset: 16, as: UInt16.self)
-        unsafe start.storeBytes(of: UInt8(nodeHeight), toByteOffset: 18, as: UInt8.self)
-        unsafe (start + 20 + 4 * nodeHeight).copyMemory(from: key.baseAddress!, byteCount: key.count)
-        unsafe setValue(of: node, to: value)
+        unsafe start.storeBytes(of: UInt16(key.count), toByteOffset: EntryField.keyLength, as: UInt16.self)
+        unsafe (start + EntryField.key).copyMemory(from: key.baseAddress!, byteCount: key.count)
+        unsafe setValue(of: entry, to: value)
         unsafe noteInFilter(key)
         if version > versionMax.microseconds {
             unsafe base.storeBytes(of: version, toByteOffset: Field.versionMax, as: UInt64.self)
         }
-        link(node, height: nodeHeight)
+        unsafe link(entry).pointee.store(next(place.previous), ordering: .relaxed)
+        unsafe link(place.previous).pointee.store(entry, ordering: .releasing)
+        enter(entry, at: place)
         unsafe atomicInt(at: Field.entryCount).pointee.add(1, ordering: .relaxed)
-        unsafe atomicInt(at: Field.byteCount).pointee.add(length, ordering: .relaxed)
     }
 
-    /// Puts a complete node behind the finger on its levels, lowest first, and moves the finger onto it.
-    private func link(_ node: UInt32, height nodeHeight: Int) {
-        if nodeHeight > height {
-            height = nodeHeight
-        }
-        for level in 0..<nodeHeight {
-            let predecessor = unsafe finger[level]
-            let following = next(predecessor, level: level)
-            unsafe tower(node, level).pointee.store(following, ordering: .relaxed)
-            unsafe tower(predecessor, level).pointee.store(node, ordering: .releasing)
-            unsafe finger[level] = node
-        }
-    }
-
-    private func setValue(of node: UInt32, to value: UnsafeRawBufferPointer?) {
-        let start = unsafe address(node)
+    private func setValue(of entry: UInt32, to value: UnsafeRawBufferPointer?) {
+        let start = unsafe address(entry)
         guard let value = unsafe value else {
-            unsafe start.storeBytes(of: Self.deletionLength, toByteOffset: 12, as: UInt32.self)
+            unsafe start.storeBytes(of: Self.deletionLength, toByteOffset: EntryField.valueLength, as: UInt32.self)
             return
         }
         let length = (value.count + 7) & ~7
         precondition(length <= bytesFree, "the overlay is written beyond its bound")
         let offset = unsafe base.load(fromByteOffset: Field.valueStart, as: Int.self) - length
-        unsafe base.storeBytes(of: offset, toByteOffset: Field.valueStart, as: Int.self)
-        if let bytes = value.baseAddress { unsafe (base + offset).copyMemory(from: bytes, byteCount: value.count) }
-        unsafe start.storeBytes(of: UInt32(offset / 8), toByteOffset: 8, as: UInt32.self)
-        unsafe start.storeBytes(of: UInt32(value.count), toByteOffset: 12, as: UInt32.self)
-        unsafe atomicInt(at: Field.byteCount).pointee.add(length, ordering: .relaxed)
-    }
-
-    private var finger: UnsafeMutablePointer<UInt32> {
-        unsafe (base + Field.finger).assumingMemoryBound(to: UInt32.self)
-    }
-
-    private func resetFinger() {
-        for level in 0..<Self.heightMax { unsafe finger[level] = Self.headNode }
-    }
-
-    /// Makes the finger hold the predecessors of the place of `key` at `version`, and answers the node that follows there.
-    /// The nearer the place lies behind the last insertion, as in loads in key order, the less there is to search.
-    private func moveFinger(to key: UnsafeRawBufferPointer, _ version: UInt64) -> UInt32 {
-        var node = Self.headNode
-        var level = height - 1
-        let last = unsafe finger[0]
-        if last != Self.headNode, unsafe isBefore(last, key, version) {
-            let following = next(last)
-            if following == 0 { return 0 }
-            if unsafe !isBefore(following, key, version) { return following }
-            // Up as long as the finger's neighbours are before the place, then down from there: near places cost little.
-            level = 1
-            while level < height {
-                let neighbour = unsafe next(finger[level], level: level)
-                guard neighbour != 0, unsafe isBefore(neighbour, key, version) else { break }
-                level += 1
-            }
-            level -= 1
-            node = unsafe finger[level]
-        } else {
-            resetFinger()
+        if let bytes = value.baseAddress {
+            unsafe base.storeBytes(of: offset, toByteOffset: Field.valueStart, as: Int.self)
+            unsafe (base + offset).copyMemory(from: bytes, byteCount: value.count)
+            unsafe atomicInt(at: Field.byteCount).pointee.add(length, ordering: .relaxed)
         }
-        var beyond: UInt32 = 0
-        while true {
-            let following = next(node, level: level)
-            if following != 0 && following != beyond, unsafe isBefore(following, key, version) {
-                node = following
-            } else {
-                unsafe finger[level] = node
-                if level == 0 { return following }
-                beyond = following
-                level -= 1
-            }
-        }
-    }
-
-    /// 1 with probability 3/4, 2 with 3/16, … (xorshift64*).
-    private func randomHeight() -> Int {
-        var state = unsafe base.load(fromByteOffset: Field.random, as: UInt64.self)
-        state ^= state >> 12
-        state ^= state << 25
-        state ^= state >> 27
-        unsafe base.storeBytes(of: state, toByteOffset: Field.random, as: UInt64.self)
-        let bits = (state &* 0x2545_F491_4F6C_DD1D) >> 40
-        return min(Self.heightMax, 1 + (bits | 1 << 23).trailingZeroBitCount / 2)
+        unsafe start.storeBytes(of: UInt32(offset / 8), toByteOffset: EntryField.valueOffset, as: UInt32.self)
+        unsafe start.storeBytes(of: UInt32(value.count), toByteOffset: EntryField.valueLength, as: UInt32.self)
     }
 }
 

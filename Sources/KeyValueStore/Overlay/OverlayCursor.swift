@@ -9,7 +9,7 @@ struct OverlayCursor {
     private let isAbsent: Bool
 
     /// The entry the cursor stands at; 0 beyond either end.
-    private(set) var node: UInt32 = 0
+    private(set) var entry: UInt32 = 0
 
     /// Versions of one key are walked one by one up to here, then searched.
     private static let stepsMax = 8
@@ -34,17 +34,17 @@ struct OverlayCursor {
         return OverlayCursor(absentBeside: other)
     }
 
-    var isAtEntry: Bool { node != 0 }
-    var key: UnsafeRawBufferPointer { unsafe overlay.key(node) }
-    var entryVersion: UInt64 { overlay.version(node) }
+    var isAtEntry: Bool { entry != 0 }
+    var key: UnsafeRawBufferPointer { unsafe overlay.key(entry) }
+    var entryVersion: UInt64 { overlay.version(entry) }
     /// Nil for a deletion.
-    var value: UnsafeRawBufferPointer? { unsafe overlay.value(node) }
+    var value: UnsafeRawBufferPointer? { unsafe overlay.value(entry) }
 
     /// Goes to the first entry whose key is at or after `key`, or to the first of all.
     mutating func seekForward(_ key: UnsafeRawBufferPointer?) {
         if isAbsent { return }
-        node =
-            if let key = unsafe key { unsafe overlay.firstNode(atOrAfter: key, version: .max) } else { overlay.firstNode }
+        entry =
+            if let key = unsafe key { unsafe overlay.firstEntry(atOrAfter: key, version: .max) } else { overlay.firstEntry }
         skipUnseen()
     }
 
@@ -52,10 +52,10 @@ struct OverlayCursor {
     mutating func seekBackward(_ key: UnsafeRawBufferPointer?, inclusive: Bool) {
         if isAbsent { return }
         if inclusive, let key = unsafe key {
-            node = unsafe overlay.find(key, atMost: version)
-            if node != 0 { return }
+            entry = unsafe overlay.find(key, atMost: version)
+            if entry != 0 { return }
         }
-        node = unsafe overlay.lastNode(before: key)
+        entry = unsafe overlay.lastEntry(before: key)
         skipUnseenBackward()
     }
 
@@ -68,49 +68,49 @@ struct OverlayCursor {
 
     /// Goes to the entry with the next higher key.
     mutating func stepForward() {
-        let current = unsafe overlay.key(node)
+        let current = unsafe overlay.key(entry)
         var steps = 0
         repeat {
-            node = overlay.next(node)
+            entry = overlay.next(entry)
             steps += 1
             if steps == Self.stepsMax {
-                node = unsafe overlay.firstNode(atOrAfter: current, version: 0)
-                // A node of version 0 cannot exist: what was found has another key.
+                entry = unsafe overlay.firstEntry(atOrAfter: current, version: 0)
+                // An entry of version 0 cannot exist: what was found has another key.
                 break
             }
-        } while unsafe node != 0 && compareBytes(overlay.key(node), current) == 0
+        } while unsafe entry != 0 && compareBytes(overlay.key(entry), current) == 0
         skipUnseen()
     }
 
     /// Goes to the entry with the next lower key.
     mutating func stepBackward() {
-        node = unsafe overlay.lastNode(before: overlay.key(node))
+        entry = unsafe overlay.lastEntry(before: overlay.key(entry))
         skipUnseenBackward()
     }
 
-    /// Moves forward from any node to the first that the version sees and that is the newest such of its key.
+    /// Moves forward from any entry to the first that the version sees and that is the newest such of its key.
     private mutating func skipUnseen() {
         var steps = 0
-        while node != 0 && overlay.version(node) > version {
+        while entry != 0 && overlay.version(entry) > version {
             steps += 1
             if steps % Self.stepsMax == 0 {
-                node = unsafe overlay.firstNode(atOrAfter: overlay.key(node), version: version)
+                entry = unsafe overlay.firstEntry(atOrAfter: overlay.key(entry), version: version)
             } else {
-                node = overlay.next(node)
+                entry = overlay.next(entry)
             }
         }
     }
 
-    /// From the oldest node of a key, goes to what the version sees of it, or of the keys before it.
+    /// From the oldest entry of a key, goes to what the version sees of it, or of the keys before it.
     private mutating func skipUnseenBackward() {
-        while node != 0 {
-            let key = unsafe overlay.key(node)
+        while entry != 0 {
+            let key = unsafe overlay.key(entry)
             let seen = unsafe overlay.find(key, atMost: version)
             if seen != 0 {
-                node = seen
+                entry = seen
                 return
             }
-            node = unsafe overlay.lastNode(before: key)
+            entry = unsafe overlay.lastEntry(before: key)
         }
     }
 }

@@ -90,13 +90,13 @@ struct TreeUpdate: ~Copyable {
 // MARK: - Applying an overlay
 
 extension TreeUpdate {
-    /// Brings one key up to date with its versions in an overlay, `nodes`, newest first.
+    /// Brings one key up to date with its versions in an overlay, `entries`, newest first.
     ///
     /// Applying the same again changes nothing: after a crash between two transactions of a checkpoint, recovery does.
-    mutating func apply(_ nodes: [UInt32], of overlay: Overlay, keepsHistory: Bool) throws(StorageError) {
-        let key = unsafe overlay.key(nodes[0])
-        let newest = overlay.version(nodes[0])
-        let value = unsafe overlay.value(nodes[0])
+    mutating func apply(_ entries: [UInt32], of overlay: Overlay, keepsHistory: Bool) throws(StorageError) {
+        let key = unsafe overlay.key(entries[0])
+        let newest = overlay.version(entries[0])
+        let value = unsafe overlay.value(entries[0])
         var existing: UInt64?
         if let value = unsafe value {
             if unsafe try insert(key, newest, value) {
@@ -108,7 +108,7 @@ extension TreeUpdate {
             existing = unsafe try lookUp(key)
         }
         if let existing, existing >= newest { return }
-        if keepsHistory { unsafe try supersede(key, nodes, of: overlay, existing: existing) }
+        if keepsHistory { unsafe try supersede(key, entries, of: overlay, existing: existing) }
         if let value = unsafe value {
             if existing != nil { unsafe try put(key, newest, value, flags: 0) }
         } else if existing != nil {
@@ -124,13 +124,13 @@ extension TreeUpdate {
 
     /// Writes to history all values of a key but the newest: those in the overlay, and the one in `main` (in `scratch`).
     private mutating func supersede(
-        _ key: UnsafeRawBufferPointer, _ nodes: [UInt32], of overlay: Overlay, existing: UInt64?
+        _ key: UnsafeRawBufferPointer, _ entries: [UInt32], of overlay: Overlay, existing: UInt64?
     ) throws(StorageError) {
-        var superseded = overlay.version(nodes[0])
-        for node in nodes.dropFirst() {
-            let version = overlay.version(node)
+        var superseded = overlay.version(entries[0])
+        for entry in entries.dropFirst() {
+            let version = overlay.version(entry)
             if let existing, version <= existing { break }
-            if let value = unsafe overlay.value(node) {
+            if let value = unsafe overlay.value(entry) {
                 unsafe try putHistory(key, version, superseded: superseded, value)
             }
             superseded = version

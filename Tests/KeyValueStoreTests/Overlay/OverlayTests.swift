@@ -1,5 +1,7 @@
-// The skip list against a sorted array.
+// The overlay against a sorted array.
 
+import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -21,12 +23,12 @@ struct OverlayTests {
     }
 
     private func find(_ key: Bytes, at version: UInt64, in overlay: Overlay) -> (Bytes?, UInt64)? {
-        let (node, mayBeThere) = key.withUnsafeBytes {
+        let (entry, mayBeThere) = key.withUnsafeBytes {
             (overlay.find($0, atMost: version), overlay.mayContain(hash: Overlay.hash($0)))
         }
-        if node == 0 { return nil }
+        if entry == 0 { return nil }
         #expect(mayBeThere, "the filter knows every key")
-        return (overlay.value(node).map { Bytes($0) }, overlay.version(node))
+        return (overlay.value(entry).map { Bytes($0) }, overlay.version(entry))
     }
 
     private func walk(_ overlay: Overlay, at version: UInt64, _ direction: ScanDirection) -> [Bytes] {
@@ -88,5 +90,115 @@ struct OverlayTests {
         let found = try #require(find([1], at: 9, in: overlay))
         #expect(found.0 == nil)
         #expect(found.1 == 5)
+    }
+
+    /// Keys as indexes have them: few beginnings, long middles in common, some only as long as those.
+    private func indexKey(_ random: inout SeededGenerator) -> Bytes {
+        var key: Bytes = [21, UInt8(random.below(3)), UInt8(random.below(2))]
+        if random.oneIn(3) { key += Bytes(repeating: 7, count: random.pick([0, 1, 7, 8, 9, 30])) }
+        if random.oneIn(4) { return key }
+        for _ in 0..<(1 + random.below(10)) { key.append(random.pick([0, 1, 2, 128, 255])) }
+        return key
+    }
+
+    @Test("Thousands of keys, alike at the beginning, rising, falling and random", arguments: UInt64(1)...4)
+    func large(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let count = 12_000
+        let overlay = try Overlay(reservedBytes: Overlay.bytesNeeded(count: count, bytes: count * 60))
+        defer { overlay.release() }
+        var versions: [Bytes: [UInt64]] = [:]
+        for version in 1...UInt64(count) {
+            let key: Bytes =
+                switch seed {
+                case 1: [5, 5, 5, 5, 5, 5] + withUnsafeBytes(of: version.bigEndian) { Bytes($0) }
+                case 2: [5, 5, 5, 5, 5, 5] + withUnsafeBytes(of: (UInt64.max - version).bigEndian) { Bytes($0) }
+                default: indexKey(&random)
+                }
+            insert(Item(key: key, version: version, value: []), into: overlay)
+            versions[key, default: []].append(version)
+        }
+        let keys = versions.keys.sorted { $0.lexicographicallyPrecedes($1) }
+        #expect(walk(overlay, at: .max, .forward) == keys)
+        #expect(walk(overlay, at: .max, .backward) == keys.reversed())
+        for key in keys {
+            for version in versions[key]! { #expect(find(key, at: version, in: overlay)?.1 == version) }
+            #expect(find(key + [0], at: .max, in: overlay) == nil || versions[key + [0]] != nil)
+        }
+    }
+
+    @Test("Rising and random keys in turn fit into what was asked for")
+    func space() throws {
+        // The order that leaves the emptiest nodes: each full one is split again by a key between.
+        var random = SeededGenerator(seed: 9)
+        let count = 20_000
+        let overlay = try Overlay(reservedBytes: Overlay.bytesNeeded(count: count, bytes: count * 8))
+        defer { overlay.release() }
+        for number in 0..<count {
+            let value = number % 37 == 0 ? UInt64(random.below(number + 1)) << 20 + UInt64(number) : UInt64(number) << 20
+            let key = withUnsafeBytes(of: value.bigEndian) { Bytes($0) }
+            insert(Item(key: key, version: UInt64(number + 1), value: []), into: overlay)
+        }
+        #expect(overlay.entryCount == count)
+    }
+
+    private final class Progress: Sendable {
+        let published = Atomic(0)
+        let wrong = Atomic(0)
+        let finished = DispatchSemaphore(value: 0)
+    }
+
+    @Test("Readers find what has been published while the writer inserts", arguments: UInt64(1)...3)
+    func concurrent(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let keys = (0..<5_000).map { _ in indexKey(&random) + (seed == 1 ? [] : [UInt8(random.below(200)), UInt8(random.below(200))]) }
+        let overlay = try Overlay(reservedBytes: Overlay.bytesNeeded(count: keys.count, bytes: keys.count * 64))
+        defer { overlay.release() }
+        let progress = Progress()
+        let readers = 2
+        for reader in 0..<readers {
+            Thread.detachNewThread {
+                var random = SeededGenerator(seed: seed &* 100 + UInt64(reader))
+                while true {
+                    let count = progress.published.load(ordering: .acquiring)
+                    if count > 0 {
+                        let number = random.below(count)
+                        let isFound = find(keys[number], at: UInt64(number + 1), in: overlay)?.1 == UInt64(number + 1)
+                        let wrong = disorder(in: overlay, from: keys[number], at: UInt64(count)) + (isFound ? 0 : 1)
+                        progress.wrong.add(wrong, ordering: .relaxed)
+                    }
+                    if count == keys.count { break }
+                }
+                progress.finished.signal()
+            }
+        }
+        for (number, key) in keys.enumerated() {
+            insert(Item(key: key, version: UInt64(number + 1), value: [1]), into: overlay)
+            progress.published.store(number + 1, ordering: .releasing)
+        }
+        for _ in 0..<readers { progress.finished.wait() }
+        #expect(progress.wrong.load(ordering: .relaxed) == 0)
+    }
+
+    /// How often a short walk in either direction meets a key out of order.
+    private func disorder(in overlay: Overlay, from key: Bytes, at version: UInt64) -> Int {
+        var wrong = 0
+        for direction in [ScanDirection.forward, .backward] {
+            var cursor = OverlayCursor(overlay, version: CommitVersion(microseconds: version))
+            key.withUnsafeBytes {
+                if direction == .forward { cursor.seekForward($0) } else { cursor.seekBackward($0, inclusive: true) }
+            }
+            var last: Bytes?
+            for _ in 0..<20 where cursor.isAtEntry {
+                let key = Bytes(cursor.key)
+                if let last {
+                    let (lower, higher) = direction == .forward ? (last, key) : (key, last)
+                    if !lower.lexicographicallyPrecedes(higher) { wrong += 1 }
+                }
+                last = key
+                cursor.step(direction)
+            }
+        }
+        return wrong
     }
 }
