@@ -3,12 +3,12 @@
 //     05 | database, 4 | index number, 8    ->    | state length | state | group?, 1 | id length | id | kind, 1 | path length | path | ...
 //
 //     22 | index number | collection number | value, value, ... <= 220 | id segment | its byte count, 1         of collections
-//     22 | index number |                     value, value, ... <= 220 | path, <= 248 | its byte count, 1       of groups
+//     22 | index number |                     value, value, ... <= 220 | path, <= 248 | 00 | its byte count, 1  of groups
 //
 // Values of descending fields have every bit inverted, and so has the id or path if the last field is descending: an index
 // over (a ASC, b DESC) walked forwards gives b and names downwards. In groups the path stands in for the id: its segments as in
-// document keys, without the marker, so that bytes are in the order of names. One too long is cut and hashed like an id; the
-// document's key stands behind such an entry.
+// document keys, without the marker and ended by a byte below every segment's first, so that bytes are in the order of names. One
+// too long is cut and hashed like an id; the document's key stands behind such an entry.
 
 package import DocumentModel
 internal import KeyValueStore
@@ -236,7 +236,7 @@ struct DeclaredIndexes: ~Copyable {
             }
         }
         key.append(suffix.bytes)
-        key.append(byte: UInt8(truncatingIfNeeded: suffix.count))
+        key.append(byte: UInt8(truncatingIfNeeded: suffix.count - (index.shape.isGroup ? 1 : 0)))
         return true
     }
 
@@ -248,6 +248,7 @@ struct DeclaredIndexes: ~Copyable {
         if index.shape.isGroup {
             suffix.appendPathSegments(document.path)
             isCut = suffix.cutKeyPart(from: 0)
+            suffix.append(byte: KeyLayout.terminator)
         } else {
             suffix.append(document.idSegment)
         }

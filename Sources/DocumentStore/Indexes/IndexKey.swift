@@ -49,6 +49,16 @@ enum IndexKey {
         return (end - count)..<end
     }
 
+    /// Where the path of an entry over a collection group lies; nil when the key is none. The path may be inverted.
+    static func path(ofGroupEntry key: RawSpan, from start: Int) -> Range<Int>? {
+        // A terminator and the byte count follow it.
+        let end = key.byteCount - 2
+        guard end > start else { return nil }
+        let count = Int(key[byteAt: end + 1])
+        guard count > 0, count <= end - start else { return nil }
+        return (end - count)..<end
+    }
+
     /// Whether an id segment was cut, so that its place says nothing about its order among its neighbours.
     static func isCut(idSegment: RawSpan) -> Bool {
         idSegment.byteCount == cutSegmentBytes && idSegment[byteAt: KeyLayout.plainBytesMaximum] == KeyLayout.cutMarker
@@ -66,7 +76,7 @@ enum IndexKey {
             writer.append(value)
             return true
         }
-        guard let place = idSegment(of: key) else { return false }
+        guard let place = path(ofGroupEntry: key, from: 2) else { return false }
         DocumentKey.writeSubtree(key.extracting(0..<0), database: database, into: &writer)
         return appendDocument(atPath: key.extracting(place), into: &writer)
     }

@@ -14,9 +14,11 @@
 import DocumentModel
 
 struct AccessPlanner {
-    private let plan: QueryPlan
-    private let collection: IndexedCollection
-    private let disjuncts: [Disjunct]
+    let plan: QueryPlan
+    let collection: IndexedCollection
+    let disjuncts: [Disjunct]
+    /// The numbers of the fields that the query names; none for a field that no document ever had.
+    let numbers: [FieldPath: UInt64]
 
     /// Chooses; nil leaves it to a scan.
     static func choose<Scanner: DocumentScanner & ~Copyable>(
@@ -26,7 +28,9 @@ struct AccessPlanner {
         let disjuncts = Disjunct.all(of: plan.matcher.filter)
         guard case .collection(let path) = plan.matcher.scope else { return try group(plan, disjuncts, &scanner) }
         guard let collection = try scanner.indexedCollection(path.byteSpan) else { return nil }
-        let planner = AccessPlanner(plan: plan, collection: collection, disjuncts: disjuncts)
+        let planner = AccessPlanner(
+            plan: plan, collection: collection, disjuncts: disjuncts,
+            numbers: try numbers(of: plan, disjuncts, &scanner))
         let declared = DeclaredAccess(
             plan, try scanner.declaredIndexes(), collection: collection.number, disjuncts: disjuncts)
         var access: IndexAccess?
@@ -35,7 +39,7 @@ struct AccessPlanner {
             access = declared?.ordered(by: orders, bounds: planner.cursorBounds(orders[0].direction))
             if access == nil { access = try planner.sorted(orders, &scanner) }
         case .stream(let direction):
-            access = try plan.isUnordered ? planner.filtered(&scanner) : planner.merge(direction, &scanner)
+            access = plan.isUnordered ? try planner.filtered(&scanner) : planner.merge(direction)
         case .sort(let orders):
             access = try planner.sorted(orders, &scanner)
         case .nearest:
@@ -49,15 +53,26 @@ struct AccessPlanner {
         return access
     }
 
-    /// A collection group goes through its declared indexes, if these serve.
+    /// A collection group goes through its declared indexes, or if these do not serve through those of its collections.
     private static func group<Scanner: DocumentScanner & ~Copyable>(
+        _ plan: QueryPlan, _ disjuncts: [Disjunct], _ scanner: inout Scanner
+    ) throws(RequestError) -> IndexAccess? {
+        if let access = try declaredGroup(plan, disjuncts, &scanner) { return access }
+        guard let planner = try GroupPlanner(plan, disjuncts, &scanner), var access = try planner.choose(&scanner) else {
+            return nil
+        }
+        access.countsOnly = plan.isCount && access.isExact && plan.nearest == nil && !planner.mustReadDocuments
+        return access
+    }
+
+    private static func declaredGroup<Scanner: DocumentScanner & ~Copyable>(
         _ plan: QueryPlan, _ disjuncts: [Disjunct], _ scanner: inout Scanner
     ) throws(RequestError) -> IndexAccess? {
         guard
             let declared = DeclaredAccess(plan, try scanner.declaredIndexes(), collection: 0, disjuncts: disjuncts)
         else { return nil }
         let planner = AccessPlanner(
-            plan: plan, collection: IndexedCollection(number: 0, documentCount: 0), disjuncts: disjuncts)
+            plan: plan, collection: IndexedCollection(number: 0, documentCount: 0), disjuncts: disjuncts, numbers: [:])
         if case .sort(let orders) = plan.strategy {
             return declared.ordered(by: orders, bounds: planner.cursorBounds(orders[0].direction))
         }
@@ -72,21 +87,29 @@ struct AccessPlanner {
         return access
     }
 
+    /// The numbers of all fields that the query names.
+    static func numbers<Scanner: DocumentScanner & ~Copyable>(
+        of plan: QueryPlan, _ disjuncts: [Disjunct], _ scanner: inout Scanner
+    ) throws(RequestError) -> [FieldPath: UInt64] {
+        var numbers: [FieldPath: UInt64] = [:]
+        let fields = disjuncts.flatMap { $0.fieldTests.map(\.path) } + plan.matcher.order.fields + plan.matcher.requiredFields
+        for field in fields where numbers[field] == nil { numbers[field] = try scanner.fieldNumber(of: field) }
+        return numbers
+    }
+
     // MARK: Ways of access
 
     /// A merge of runs, if every alternative names values.
-    private func merge<Scanner: DocumentScanner & ~Copyable>(
-        _ direction: SortDirection, _ scanner: inout Scanner
-    ) throws(RequestError) -> IndexAccess? {
-        var members: [[ValueRun]] = []
+    func merge(_ direction: SortDirection) -> IndexAccess? {
+        var members: [MergeMember] = []
         var isExact = plan.matcher.requiredFields.isEmpty && plan.names == .all && plan.matcher.cursors.isEverything
         for disjunct in disjuncts {
             let tests = disjunct.fieldTests.filter(isIndexedEquality)
             if tests.isEmpty { return nil }
             if tests.count < disjunct.fieldTests.count || !disjunct.nameTests.isEmpty { isExact = false }
-            guard let runs = try runs(of: tests, &scanner) else { continue }
+            guard let runs = runs(of: tests) else { continue }
             if runs.contains(where: \.isCut) { isExact = false }
-            members.append(runs)
+            members.append(MergeMember(runs: runs))
         }
         let part = AccessPart(source: .merge(members), disjuncts: disjuncts)
         return IndexAccess(
@@ -116,13 +139,11 @@ struct AccessPlanner {
 
     /// The runs of entries with the values of the tests; nil if nothing is in them all, because no document ever had one of the
     /// fields or no name is left.
-    private func runs<Scanner: DocumentScanner & ~Copyable>(
-        of tests: [FieldTest], _ scanner: inout Scanner
-    ) throws(RequestError) -> [ValueRun]? {
+    private func runs(of tests: [FieldTest]) -> [ValueRun]? {
         guard let rests = namesOfRests else { return nil }
         var runs: [ValueRun] = []
         for test in tests {
-            guard let use = try use(of: test.path, isOfElements: !test.condition.isOfValue, &scanner) else { return nil }
+            guard let use = use(of: test.path, isOfElements: !test.condition.isOfValue) else { return nil }
             var run = ValueRun(use, value: test.points[0], condition: test.description)
             run.rests = rests
             if !runs.contains(run) { runs.append(run) }
@@ -131,10 +152,10 @@ struct AccessPlanner {
     }
 
     /// Whatever finds the documents of the filter with the least entries.
-    private func filtered<Scanner: DocumentScanner & ~Copyable>(
+    func filtered<Scanner: DocumentScanner & ~Copyable>(
         _ scanner: inout Scanner
     ) throws(RequestError) -> IndexAccess? {
-        if var access = try merge(.ascending, &scanner) {
+        if var access = merge(.ascending) {
             access.isOrdered = false
             return access
         }
@@ -157,13 +178,13 @@ struct AccessPlanner {
         var parts: [AccessPart] = []
         var isExact = equal.isEmpty && ranged.count == 1 && plan.names == .all && plan.matcher.cursors.isEverything
         if !equal.isEmpty {
-            let planner = AccessPlanner(plan: plan, collection: collection, disjuncts: equal)
-            if let merged = try planner.merge(.ascending, &scanner) { parts += merged.parts }
+            let planner = AccessPlanner(plan: plan, collection: collection, disjuncts: equal, numbers: numbers)
+            if let merged = planner.merge(.ascending) { parts += merged.parts }
         }
         for (field, disjuncts) in ranged {
             let intervals = intervals(of: field, in: disjuncts)
             if !intervals.isExact || !isExpressed(disjuncts, by: field) { isExact = false }
-            guard let use = try use(of: field, isOfElements: false, &scanner), !intervals.intervals.isEmpty else { continue }
+            guard let use = use(of: field, isOfElements: false), !intervals.intervals.isEmpty else { continue }
             parts.append(AccessPart(source: .intervals(use, intervals.intervals), disjuncts: disjuncts))
         }
         if let field = ranged.first?.field, plan.matcher.requiredFields.contains(where: { $0 != field }) { isExact = false }
@@ -175,21 +196,14 @@ struct AccessPlanner {
         _ orders: [Order], _ scanner: inout Scanner
     ) throws(RequestError) -> IndexAccess? {
         let filtered = try filtered(&scanner)
-        guard let ordered = try ordered(orders, &scanner) else { return filtered }
-        guard let filtered else { return ordered }
-        let field = orders[0].field
-        let isExpressed = disjuncts.allSatisfy { disjunct in
-            disjunct.fieldTests.allSatisfy { $0.path == field && $0.condition.isOfValue }
-        }
-        if isExpressed { return ordered }
+        guard let ordered = ordered(orders) else { return filtered }
+        guard let filtered, !hasOneField(orders[0].field) else { return ordered }
         let breakEven = entriesToBreakEven
-        return try entries(of: filtered, atMost: breakEven, &scanner) < breakEven ? filtered : ordered
+        return try AccessPlanner.entries(of: filtered, atMost: breakEven, &scanner) < breakEven ? filtered : ordered
     }
 
     /// The index of the first order, if its entries lie in the order of the query.
-    private func ordered<Scanner: DocumentScanner & ~Copyable>(
-        _ orders: [Order], _ scanner: inout Scanner
-    ) throws(RequestError) -> IndexAccess? {
+    func ordered(_ orders: [Order]) -> IndexAccess? {
         guard orders.count == 2, !orders[0].field.isDocumentName, orders[1].field.isDocumentName,
             orders[0].direction == orders[1].direction
         else { return nil }
@@ -199,7 +213,7 @@ struct AccessPlanner {
         for bound in cursorBounds(orders[0].direction) {
             intervals = intervals.intersection(ValueIntervals(intervals: [bound]))
         }
-        guard let use = try use(of: field, isOfElements: false, &scanner), !intervals.intervals.isEmpty else {
+        guard let use = use(of: field, isOfElements: false), !intervals.intervals.isEmpty else {
             return IndexAccess(parts: [], direction: orders[0].direction, isOrdered: true)
         }
         let part = AccessPart(source: .intervals(use, intervals.intervals), disjuncts: disjuncts)
@@ -213,10 +227,16 @@ struct AccessPlanner {
         test.isEquality && collection.fields.has(test.condition.isOfValue ? .values : .elements, of: test.path)
     }
 
-    private func use<Scanner: DocumentScanner & ~Copyable>(
-        of field: FieldPath, isOfElements: Bool, _ scanner: inout Scanner
-    ) throws(RequestError) -> IndexUse? {
-        guard let number = try scanner.fieldNumber(of: field) else { return nil }
+    /// Whether all conditions are on the values of one field.
+    func hasOneField(_ field: FieldPath) -> Bool {
+        disjuncts.allSatisfy { disjunct in
+            disjunct.fieldTests.allSatisfy { $0.path == field && $0.condition.isOfValue }
+        }
+    }
+
+    /// An automatic index of the collection; nil if no document ever had the field.
+    private func use(of field: FieldPath, isOfElements: Bool) -> IndexUse? {
+        guard let number = numbers[field] else { return nil }
         var prefix = WireWriter(capacity: 16)
         IndexKey.begin(isOfElements ? .elements : .values, collection: collection.number, field: number, into: &prefix)
         return IndexUse(kind: isOfElements ? .elements : .values, field: field, prefix: prefix.copyBytes())
@@ -242,10 +262,10 @@ struct AccessPlanner {
         let fields = Set(disjunct.fieldTests.map(\.path)).filter { collection.fields.has(.values, of: $0) }.sorted()
         for field in fields {
             if fields.count == 1 { return field }
-            guard let use = try use(of: field, isOfElements: false, &scanner) else { return field }
+            guard let use = use(of: field, isOfElements: false) else { return field }
             let part = AccessPart(
                 source: .intervals(use, disjunct.intervals(of: field).intervals), disjuncts: [disjunct])
-            let count = try entries(
+            let count = try AccessPlanner.entries(
                 of: IndexAccess(parts: [part], direction: .ascending), atMost: min(least, entriesToBreakEven), &scanner)
             if count < least { (best, least) = (field, count) }
         }
@@ -258,19 +278,22 @@ struct AccessPlanner {
     ) throws(RequestError) -> FieldPath? {
         let breakEven = entriesToBreakEven
         for field in plan.matcher.requiredFields where collection.fields.has(.values, of: field) {
-            guard let use = try use(of: field, isOfElements: false, &scanner) else { return field }
+            guard let use = use(of: field, isOfElements: false) else { return field }
             let part = AccessPart(source: .intervals(use, [.all]), disjuncts: disjuncts)
             let access = IndexAccess(parts: [part], direction: .ascending)
-            if try entries(of: access, atMost: breakEven, &scanner) < breakEven { return field }
+            if try AccessPlanner.entries(of: access, atMost: breakEven, &scanner) < breakEven { return field }
         }
         return nil
     }
 
     /// Entries up to which finding and sorting is less work than walking the order.
     private var entriesToBreakEven: Int {
-        let documents = Double(max(collection.documentCount, 1))
-        guard let limit = plan.limit else { return max(64, min(collection.documentCount / 4, 100_000)) }
-        return max(64, Int((Double(limit + plan.offset + 1) * documents).squareRoot()))
+        AccessPlanner.entriesToBreakEven(plan, documents: collection.documentCount)
+    }
+
+    static func entriesToBreakEven(_ plan: QueryPlan, documents: Int) -> Int {
+        guard let limit = plan.limit else { return max(64, min(documents / 4, 100_000)) }
+        return max(64, Int((Double(limit + plan.offset + 1) * Double(max(documents, 1))).squareRoot()))
     }
 
     /// The access with fewer entries; the first of two that are alike.
@@ -278,12 +301,12 @@ struct AccessPlanner {
         _ first: IndexAccess, _ second: IndexAccess?, _ scanner: inout Scanner
     ) throws(RequestError) -> IndexAccess {
         guard let second else { return first }
-        let most = try entries(of: first, atMost: entriesToBreakEven, &scanner)
-        return try entries(of: second, atMost: most, &scanner) < most ? second : first
+        let most = try AccessPlanner.entries(of: first, atMost: entriesToBreakEven, &scanner)
+        return try AccessPlanner.entries(of: second, atMost: most, &scanner) < most ? second : first
     }
 
     /// About how many entries an access has to go through, counted no further than `atMost`.
-    private func entries<Scanner: DocumentScanner & ~Copyable>(
+    static func entries<Scanner: DocumentScanner & ~Copyable>(
         of access: IndexAccess, atMost: Int, _ scanner: inout Scanner
     ) throws(RequestError) -> Int {
         var total = 0
@@ -295,10 +318,10 @@ struct AccessPlanner {
                         from: use.prefix + interval.lower, to: use.prefix + interval.upper, atMost: atMost - total)
                 }
             case .merge(let members):
-                for runs in members where total < atMost {
+                for member in members where total < atMost {
                     // An intersection has no more than its smallest run.
                     var least = atMost - total
-                    for run in runs {
+                    for run in member.runs {
                         let found = try scanner.countEntries(
                             from: run.prefix + run.rests.lower, to: run.prefix + run.rests.upper, atMost: least)
                         least = min(least, found)

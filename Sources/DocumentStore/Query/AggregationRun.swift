@@ -56,9 +56,7 @@ package struct AggregationRun: ~Copyable, Sendable {
     package mutating func next<Scanner: DocumentScanner & ~Copyable>(
         _ scanner: inout Scanner
     ) throws(RequestError) -> QueryRun.Progress {
-        if let collection = run.plan.wholeCollection, run.plan.isCount,
-            let count = try scanner.knownCount(of: collection.byteSpan)
-        {
+        if run.plan.isWholeScope, run.plan.isCount, let count = try scanner.knownCount(of: run.plan.matcher.scope) {
             for index in totals.indices { totals[index].add(count: count) }
             return .finished
         }

@@ -56,7 +56,7 @@ struct DeclaredAccess {
         // The name goes the way of the last field.
         if let last = fields.last, last.direction != name.direction { return nil }
         if fields.contains(where: { $0.field.isDocumentName }) { return nil }
-        var members: [[ValueRun]] = []
+        var members: [MergeMember] = []
         var isForward: Bool?
         var isExact = plan.names == .all && plan.matcher.cursors.isEverything
             && plan.matcher.requiredFields.allSatisfy { path in fields.contains { $0.field == path } }
@@ -78,7 +78,7 @@ struct DeclaredAccess {
             }
             if runs.isEmpty { return nil }
             if covered.count < tests.count || !disjunct.nameTests.isEmpty || runs.contains(where: \.isCut) { isExact = false }
-            members.append(runs)
+            members.append(MergeMember(runs: runs))
         }
         let part = AccessPart(source: .merge(members), disjuncts: disjuncts)
         return IndexAccess(
@@ -144,7 +144,9 @@ struct DeclaredAccess {
         var prefix = WireWriter(capacity: 16)
         fit.index.writePrefix(collection: collection, into: &prefix)
         let use = IndexUse(
-            kind: .declared(properties: fit.index.shape.properties, invertsSuffix: fit.index.invertsSuffix),
+            kind: .declared(
+                properties: fit.index.shape.properties, isGroup: fit.index.shape.isGroup,
+                invertsSuffix: fit.index.invertsSuffix),
             field: fit.index.shape.firstField, prefix: prefix.copyBytes())
         let conditions = fit.tests.map { tests[$0].description }
         return ValueRun(

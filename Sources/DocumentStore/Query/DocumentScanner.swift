@@ -40,6 +40,11 @@ package protocol DocumentScanner: ~Copyable {
     /// What the planner needs to know of a collection; nil if it never held a document or nothing is known.
     mutating func indexedCollection(_ collection: RawSpan) throws(RequestError) -> IndexedCollection?
 
+    /// The same of all collections of an id; nil if there are more than `atMost`, or nothing is known.
+    mutating func indexedCollections(
+        ofGroup id: RawSpan, atMost: Int
+    ) throws(RequestError) -> [IndexedCollection]?
+
     /// The declared indexes of the database that are complete at this version.
     mutating func declaredIndexes() throws(RequestError) -> [DeclaredIndex]
 
@@ -55,13 +60,17 @@ package protocol DocumentScanner: ~Copyable {
         _ body: (_ path: RawSpan, borrowing CandidateDocument) throws(RequestError) -> ScanControl
     ) throws(RequestError)
 
-    /// The number of documents in a collection, if it is known without counting.
-    mutating func knownCount(of collection: RawSpan) throws(RequestError) -> Int?
+    /// The number of documents in a scope, if it is known without counting.
+    mutating func knownCount(of scope: QueryScope) throws(RequestError) -> Int?
 }
 
 /// A scanner without indexes.
 extension DocumentScanner where Self: ~Copyable {
     package mutating func indexedCollection(_ collection: RawSpan) throws(RequestError) -> IndexedCollection? { nil }
+
+    package mutating func indexedCollections(
+        ofGroup id: RawSpan, atMost: Int
+    ) throws(RequestError) -> [IndexedCollection]? { nil }
 
     package mutating func declaredIndexes() throws(RequestError) -> [DeclaredIndex] { [] }
 
@@ -76,7 +85,7 @@ extension DocumentScanner where Self: ~Copyable {
         preconditionFailure("no access through indexes is planned where there are none")
     }
 
-    package mutating func knownCount(of collection: RawSpan) throws(RequestError) -> Int? { nil }
+    package mutating func knownCount(of scope: QueryScope) throws(RequestError) -> Int? { nil }
 }
 
 /// A document met by a scan, lent until the call returns.

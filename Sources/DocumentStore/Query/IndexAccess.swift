@@ -6,7 +6,8 @@
 //     merge       entries with one of several sets of equal values, by id          a == 1 AND b == 2;  a == 1 OR b == 2
 //
 // A merge is a union of intersections. Entries of one value lie in the order of ids, so an intersection moves along several
-// indexes at once, each leaping to where the others are (zig-zag), and a union takes the least of its members.
+// indexes at once, each leaping to where the others are (zig-zag), and a union takes the least of its members. In a collection
+// group without a declared index each collection has parts of its own, or in the order of the query members of one merge.
 //
 // What is found is judged once more by the whole filter, on the document. So an access may find too much, never too little,
 // and never a document twice: a document that an earlier part has found is passed over by the later ones.
@@ -18,8 +19,9 @@ struct IndexUse: Sendable, Equatable {
     enum Kind: Sendable, Equatable {
         case values
         case elements
-        /// A declared one; its fields as explain shows them, and whether the ids or paths in its keys are inverted.
-        case declared(properties: String, invertsSuffix: Bool)
+        /// A declared one; its fields as explain shows them, whether its keys have paths in place of ids, and whether these are
+        /// inverted.
+        case declared(properties: String, isGroup: Bool, invertsSuffix: Bool)
     }
 
     let kind: Kind
@@ -32,8 +34,16 @@ struct IndexUse: Sendable, Equatable {
         if case .declared = kind { true } else { false }
     }
 
-    var invertsSuffix: Bool {
-        if case .declared(_, let inverts) = kind { inverts } else { false }
+    /// The id segment or path of an entry, as it stands in document keys, and where it lies in the rest; nil if there is none.
+    func document(in rest: [UInt8]) -> (segment: [UInt8], place: Range<Int>)? {
+        guard case .declared(_, let isGroup, let invertsSuffix) = kind else {
+            guard let place = IndexKey.idSegment(of: rest.byteSpan, from: 0) else { return nil }
+            return (Array(rest[place]), place)
+        }
+        let found =
+            isGroup ? IndexKey.path(ofGroupEntry: rest.byteSpan, from: 0) : IndexKey.idSegment(of: rest.byteSpan, from: 0)
+        guard let place = found else { return nil }
+        return (invertsSuffix ? rest[place].map { ~$0 } : Array(rest[place]), place)
     }
 }
 
@@ -69,18 +79,43 @@ struct ValueRun: Sendable, Equatable {
     }
 }
 
+/// Runs that are intersected.
+struct MergeMember: Sendable {
+    var runs: [ValueRun]
+    /// Where entries of several collections are merged: the one that the runs are of.
+    var collection: GroupCollection?
+}
+
+/// One collection of a group.
+struct GroupCollection: Sendable, Equatable {
+    /// Below `documents`.
+    let path: [UInt8]
+    /// The path's segments as in keys, but never cut: what stands before the id where entries of several collections are
+    /// compared.
+    let segments: [UInt8]
+
+    init(path: [UInt8]) {
+        self.path = path
+        var writer = WireWriter(capacity: 64)
+        writer.appendPathSegments(path.byteSpan)
+        segments = writer.copyBytes()
+    }
+}
+
 /// A part of an access.
 struct AccessPart: Sendable {
     enum Source: Sendable {
         /// Entries in these intervals: in order, disjoint.
         case intervals(IndexUse, [ByteInterval])
         /// Documents that have an entry in each run of at least one member.
-        case merge([[ValueRun]])
+        case merge([MergeMember])
     }
 
     var source: Source
     /// The alternatives of the filter that the part answers.
     var disjuncts: [Disjunct]
+    /// The collection that the entries are of, in a group whose collections are gone through one after the other.
+    var collection: GroupCollection?
 }
 
 /// The candidates of a query, found through indexes.
@@ -94,18 +129,32 @@ package struct IndexAccess: Sendable {
     var isExact = false
     /// Documents are not read: only the number of candidates is asked for.
     var countsOnly = false
+    /// The collections of a group whose own indexes are used.
+    var collectionCount: Int?
 
     /// The indexes used, each once, in the order of their use.
     var indexes: [IndexUse] {
         var uses: [IndexUse] = []
-        for part in parts {
+        for part in firstCollection {
             switch part.source {
             case .intervals(let use, _): if !uses.contains(use) { uses.append(use) }
             case .merge(let members):
-                for run in members.joined() where !uses.contains(run.index) { uses.append(run.index) }
+                for run in members.flatMap(\.runs) where !uses.contains(run.index) { uses.append(run.index) }
             }
         }
         return uses
+    }
+
+    /// The first collection's share of the access; everything if there is one collection only.
+    private var firstCollection: [AccessPart] {
+        guard collectionCount != nil else { return parts }
+        return parts.compactMap { part in
+            if part.collection != parts[0].collection { return nil }
+            guard case .merge(let members) = part.source else { return part }
+            var first = part
+            first.source = .merge(members.filter { $0.collection == members[0].collection })
+            return first
+        }
     }
 }
 
@@ -113,6 +162,8 @@ package struct IndexAccess: Sendable {
 package struct IndexedCollection: Sendable {
     /// What stands for it in index keys.
     let number: UInt64
+    /// Set for collections of a group.
+    var inGroup: GroupCollection?
     /// About how many documents it holds.
     let documentCount: Int
     /// The fields that have entries.
@@ -130,9 +181,19 @@ extension IndexUse {
         case .values:
             let order = direction == .ascending ? "ASC" : "DESC"
             return "(\(field) \(order), __name__ \(order))"
-        case .declared(let properties, _): return properties
+        case .declared(let properties, _, _): return properties
         case .elements: return "(\(field) CONTAINS, __name__ \(direction == .ascending ? "ASC" : "DESC"))"
         }
+    }
+}
+
+extension AccessPart {
+    /// The conditions of all alternatives on a field; empty if one has none.
+    func condition(on field: FieldPath) -> String {
+        let conditions = disjuncts.map { disjunct in
+            disjunct.fieldTests.filter { $0.path == field }.map(\.description).joined(separator: " AND ")
+        }
+        return conditions.contains("") ? "" : conditions.joined(separator: " OR ")
     }
 }
 
@@ -140,23 +201,26 @@ extension IndexAccess {
     /// The source of a plan's tree, from the top: lines with their depth.
     var tree: [(depth: Int, text: String)] {
         if parts.isEmpty { return [(0, "nothing")] }
-        if parts.count == 1 { return tree(of: parts[0], depth: 0) }
-        return [(0, "one after the other")] + parts.flatMap { tree(of: $0, depth: 1) }
+        guard let collectionCount else { return tree(of: parts, depth: 0) }
+        let way = isOrdered ? "union of" : "one after the other,"
+        return [(0, "\(way) \(collectionCount) collections, each by")] + tree(of: firstCollection, depth: 1)
+    }
+
+    private func tree(of parts: [AccessPart], depth: Int) -> [(depth: Int, text: String)] {
+        if parts.count == 1 { return tree(of: parts[0], depth: depth) }
+        return [(depth, "one after the other")] + parts.flatMap { tree(of: $0, depth: depth + 1) }
     }
 
     private func tree(of part: AccessPart, depth: Int) -> [(depth: Int, text: String)] {
         switch part.source {
         case .intervals(let use, let intervals):
-            let conditions = part.disjuncts.map { disjunct in
-                disjunct.fieldTests.filter { $0.path == use.field }.map(\.description).joined(separator: " AND ")
-            }
-            let known = conditions.contains("") ? [] : conditions
-            let text = known.isEmpty ? "" : ": " + known.joined(separator: " OR ")
+            let condition = part.condition(on: use.field)
+            let text = condition.isEmpty ? "" : ": " + condition
             let number = intervals.count == 1 ? "" : ", \(intervals.count) intervals"
             return [(depth, "index \(use.properties(direction))\(text)\(number)")]
         case .merge(let members):
-            if members.count == 1 { return tree(ofMember: members[0], depth: depth) }
-            return [(depth, "union")] + members.flatMap { tree(ofMember: $0, depth: depth + 1) }
+            if members.count == 1 { return tree(ofMember: members[0].runs, depth: depth) }
+            return [(depth, "union")] + members.flatMap { tree(ofMember: $0.runs, depth: depth + 1) }
         }
     }
 

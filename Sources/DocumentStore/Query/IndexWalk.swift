@@ -75,9 +75,18 @@ package struct IndexWalk: Sendable {
     /// Whether the document is for this part to give out. Of several alternatives that it meets the first one does, so that it comes
     /// once; a part may come upon documents that meet the alternatives of others only.
     func isDue(path: RawSpan, fields: RawSpan) -> Bool {
-        if access.parts.count == 1 { return true }
-        for earlier in 0..<part where access.parts[earlier].accepts(path: path, fields: fields) { return false }
+        if !isSameCollection(part - 1), !isSameCollection(part + 1) { return true }
+        var earlier = part - 1
+        while isSameCollection(earlier) {
+            if access.parts[earlier].accepts(path: path, fields: fields) { return false }
+            earlier -= 1
+        }
         return access.parts[part].accepts(path: path, fields: fields)
+    }
+
+    /// Whether there is another part over the same collection as the present one. Such lie side by side.
+    private func isSameCollection(_ other: Int) -> Bool {
+        access.parts.indices.contains(other) && access.parts[other].collection == access.parts[part].collection
     }
 }
 

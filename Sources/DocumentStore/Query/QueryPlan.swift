@@ -237,12 +237,10 @@ extension QueryPlan {
         return paths.sorted { ResourcePath.compare($0.byteSpan, $1.byteSpan) < 0 }
     }
 
-    /// The path of the collection, if the results are simply all of its documents: their number is the catalogue's.
-    package var wholeCollection: [UInt8]? {
-        guard case .collection(let path) = matcher.scope, matcher.filter.isEmpty, matcher.cursors.isEverything,
-            offset == 0, limit == nil, matcher.order.fields.isEmpty
-        else { return nil }
-        return path
+    /// Whether the results are simply all documents of the scope: their number is the catalogue's.
+    var isWholeScope: Bool {
+        matcher.filter.isEmpty && matcher.cursors.isEverything && offset == 0 && limit == nil
+            && matcher.order.fields.isEmpty && nearest == nil
     }
 }
 

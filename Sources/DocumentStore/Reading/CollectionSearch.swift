@@ -1,14 +1,19 @@
-// Finding collections by walking over the documents, one step for each collection.
+// Finding collections, one step for each.
 //
-// Where a collection's documents begin, its path can be read from the key, and one seek leads past all of them to the next
-// collection in path order. So what is found is what exists at the version read, at any version, with nothing to keep in
-// step. Paths too long for a key lie in groups without order, as long ids do; a group is looked through as a whole.
+// Collections of any id are found by walking over the documents. Where a collection's documents begin, its path can be read from
+// the key, and one seek leads past all of them to the next collection in path order. So what is found is what exists at the
+// version read, at any version.
+//
+// Collections of one id are found in the catalogue, whose entries lie side by side in the order of paths. It has no history, but
+// knows every collection that ever held a document, so some of what is found may be empty.
+//
+// Paths too long for a key lie in groups without order, as long ids do; a group is looked through as a whole.
 
 internal import DocumentModel
 internal import KeyValueStore
 
 extension StoreReader {
-    /// The first collection that holds a document, in path order, after a position and below a path.
+    /// The first collection that holds a document, or if an id is asked for ever held one, in path order, after a position and below a path.
     ///
     /// - Parameters:
     ///   - position: a collection or document path; the answer is greater. Empty: from the start.
@@ -74,11 +79,77 @@ struct CollectionSearch {
         lower = start.byteSpan.compareBytes(key.bytes) > 0 ? start : key.copyBytes()
     }
 
+    /// Looks for all collections of an id.
+    init(ofGroup id: [UInt8], database: UInt32) {
+        self.init(position: [], skipsBelow: false, parent: [], collectionID: id, database: database)
+    }
+
     private static func isCollection(_ path: [UInt8]) -> Bool {
         path.count { $0 == UInt8(ascii: "/") } % 2 == 0
     }
 
     func run(_ snapshot: borrowing EngineSnapshot) throws(StorageError) -> Found? {
+        collectionID == nil ? try runOverDocuments(snapshot) : try runOverCatalogue(snapshot)
+    }
+
+    /// The first collection in the catalogue that the search accepts.
+    private func runOverCatalogue(_ snapshot: borrowing EngineSnapshot) throws(StorageError) -> Found? {
+        var found: Found?
+        try visitCatalogue(snapshot) { (key, entry, path) in
+            let place = [KeySpace.documents.rawValue] + [UInt8](copying: key.extracting(1..<key.byteCount))
+            guard DocumentKey.isCutCollection(byteCount: key.byteCount) else {
+                if found == nil { found = Found(path: [UInt8](copying: path), end: place) }
+                return .stop
+            }
+            // Of a group of long paths the first one: they come in no order.
+            let end = DocumentKey.endOfGroup(Array(place.prefix(KeyLayout.pathOffset + KeyLayout.plainBytesMaximum)))
+            if let known = found {
+                if known.end != end { return .stop }
+                if ResourcePath.compare(path, known.path.byteSpan) >= 0 { return .more }
+            }
+            found = Found(path: [UInt8](copying: path), end: end)
+            return .more
+        }
+        return found
+    }
+
+    /// Visits the collections in the catalogue that the search accepts, in the order of keys.
+    func visitCatalogue(
+        _ snapshot: borrowing EngineSnapshot,
+        _ body: (_ key: RawSpan, _ entry: borrowing VersionedCatalogueEntry, _ path: RawSpan) throws(StorageError) -> ScanControl
+    ) throws(StorageError) {
+        let lower = CollectionSearch.inCatalogue(lower)
+        let upper = CollectionSearch.inCatalogue(upper)
+        if lower.byteSpan.compareBytes(upper.byteSpan) >= 0 { return }
+        var path = WireWriter(capacity: 256)
+        var cursor = try snapshot.cursor(from: lower.byteSpan, to: upper.byteSpan)
+        while try cursor.next() {
+            guard let entry = CatalogueEntry(cursor.value) else {
+                throw StorageError(.corrupt, "a catalogue entry is damaged")
+            }
+            path.reset()
+            if DocumentKey.isCutCollection(byteCount: cursor.key.byteCount) {
+                path.append(entry.path)
+            } else {
+                DocumentKey.appendCollectionPath(of: cursor.key, collectionByteCount: cursor.key.byteCount, to: &path)
+            }
+            if !accepts(path.bytes) { continue }
+            let figures = VersionedCatalogueEntry(number: entry.number, count: entry.count, version: cursor.version)
+            if try body(cursor.key, figures, path.bytes) == .stop { return }
+        }
+    }
+
+    /// The figures of a collection, and the version that they are of.
+    struct VersionedCatalogueEntry {
+        let number: UInt64
+        let count: Int
+        let version: CommitVersion
+    }
+
+    /// Where a key of the documents would be in the catalogue.
+    private static func inCatalogue(_ key: [UInt8]) -> [UInt8] { [KeySpace.catalogue.rawValue] + key[1...] }
+
+    private func runOverDocuments(_ snapshot: borrowing EngineSnapshot) throws(StorageError) -> Found? {
         if lower.byteSpan.compareBytes(upper.byteSpan) >= 0 { return nil }
         var path = WireWriter(capacity: 256)
         var next = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)

@@ -4,7 +4,8 @@
 //     b = 2              6       9           at 6; both at 6: found. Next: 7 wanted, b leaps to 9, then a to 9
 //
 // A rest is what follows a run's prefix in its keys: the id and its length, and before them the further values of an index over
-// several fields. Runs that are merged have rests of the same shape.
+// several fields. Runs that are merged have rests of the same shape; those of different collections are brought into one
+// (`CollectionRests`).
 //
 // A run is read in stretches of a few entries, more while most of them are of use and few after a leap, so that it is not read far
 // beyond what is wanted.
@@ -17,6 +18,68 @@ struct MergedEntry: Equatable {
     let rest: [UInt8]
     /// The document's key, if the rest cannot say it.
     let documentKey: [UInt8]
+    /// Of several collections: the place among the others says nothing about the document's.
+    var isCut = false
+}
+
+/// The rests of one collection's entries among those of others: the value, the document's path, a terminator, the path's length.
+///
+///     collection c       value | id | 1 byte               value | c, id | 00 | 2 bytes
+///     collection c/x/c   value | id | 1 byte               value | c, x, c, id | 00 | 2 bytes
+///
+/// Paths are never cut here, and the terminator lies below every segment's first byte: a document comes before those below it.
+private struct CollectionRests {
+    /// The collection's path.
+    private let segments: [UInt8]
+    /// What the keys of its documents begin with, with the marker.
+    private let documentPrefix: [UInt8]
+    /// Bytes of values in the prefix of the runs.
+    private let valueBytes: Int
+    private let isForward: Bool
+
+    private static let tailBytes = 3
+
+    init(_ collection: GroupCollection, database: UInt32, valueBytes: Int, isForward: Bool) {
+        segments = collection.segments
+        self.valueBytes = valueBytes
+        self.isForward = isForward
+        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        DocumentKey.writeCollection(collection.path.byteSpan, database: database, into: &key)
+        key.append(byte: KeyLayout.documentMarker)
+        documentPrefix = key.copyBytes()
+    }
+
+    /// An entry as one of several collections.
+    func united(_ entry: MergedEntry) -> MergedEntry? {
+        guard let place = IndexKey.idSegment(of: entry.rest.byteSpan, from: 0) else { return nil }
+        let segment = entry.rest[place]
+        let isCutID = IndexKey.isCut(idSegment: Array(segment).byteSpan)
+        // One that is cut is met before everything whose place it could take.
+        var path = segments + (isCutID && isForward ? segment.prefix(KeyLayout.plainBytesMaximum) : segment)
+        let count = path.count
+        path += [KeyLayout.terminator, UInt8(truncatingIfNeeded: count >> 8), UInt8(truncatingIfNeeded: count)]
+        let isCutValue = place.lowerBound > 0 && valueBytes + place.lowerBound >= IndexKey.valueBytesMaximum
+        return MergedEntry(
+            rest: entry.rest[..<place.lowerBound] + path, documentKey: documentPrefix + segment,
+            isCut: isCutID || isCutValue)
+    }
+
+    /// The rest behind which the collection's entries come that are behind an entry of any collection.
+    func local(_ united: [UInt8]) -> [UInt8] {
+        let end = united.count - Self.tailBytes
+        let start = end - (Int(united[end + 1]) << 8 | Int(united[end + 2]))
+        let (value, path) = (united[..<start], united[start..<end])
+        guard path.starts(with: segments) else {
+            // All entries of the value are before or behind it.
+            let isBehind = segments.lexicographicallyPrecedes(path)
+            return value + (isBehind ? [KeyLayout.afterEverything] : [])
+        }
+        let rest = Array(path.dropFirst(segments.count))
+        let first = KeySegment.skip(in: rest.byteSpan, at: 0, end: rest.count) ?? rest.count
+        // Going down, a document is behind those below it.
+        let isItself = !isForward && first == rest.count
+        return value + rest[..<first] + (isItself ? [] : [KeyLayout.afterEverything])
+    }
 }
 
 /// One run of entries.
@@ -108,47 +171,73 @@ private struct RestRun {
 
 /// The union of intersections of runs, entry by entry.
 struct RestUnion {
-    private var members: [[RestRun]]
-    /// Where each member stands; nil when it has come to its end.
-    private var heads: [MergedEntry?]
+    private struct Member {
+        var runs: [RestRun]
+        let collection: CollectionRests?
+        /// Where it stands; nil when it has come to its end.
+        var head: MergedEntry?
+    }
+
+    private var members: [Member]
     private let isForward: Bool
     private let start: [UInt8]?
     /// The entry found; nil at the end.
     private(set) var current: MergedEntry?
 
     /// - Parameter after: the rest behind which the walk begins.
-    init(_ members: [[ValueRun]], direction: SortDirection, after: [UInt8]?) {
+    init(_ members: [MergeMember], database: UInt32, direction: SortDirection, after: [UInt8]?) {
         let isForward = direction == .ascending
         self.isForward = isForward
-        self.members = members.map { $0.map { RestRun($0, isForward: isForward) } }
-        heads = Array(repeating: nil, count: members.count)
+        self.members = members.map { member in
+            Member(
+                runs: member.runs.map { RestRun($0, isForward: isForward) },
+                collection: member.collection.map {
+                    CollectionRests(
+                        $0, database: database, valueBytes: member.runs[0].valueBytes, isForward: isForward)
+                })
+        }
         start = after
     }
 
     /// Goes to the first entry.
     mutating func prepare(_ snapshot: borrowing EngineSnapshot, _ scanned: inout Int) throws(StorageError) {
-        for member in members.indices {
-            heads[member] = try RestUnion.meet(&members[member], from: start, snapshot, &scanned)
-        }
+        for member in members.indices { try go(member, behind: start, snapshot, &scanned) }
         choose()
     }
 
     /// Goes to the next entry.
     mutating func advance(_ snapshot: borrowing EngineSnapshot, _ scanned: inout Int) throws(StorageError) {
         guard let passed = current?.rest else { return }
-        for member in members.indices where heads[member]?.rest == passed {
-            heads[member] = try RestUnion.meet(&members[member], from: passed, snapshot, &scanned)
+        for member in members.indices where members[member].head?.rest == passed {
+            try go(member, behind: passed, snapshot, &scanned)
         }
         choose()
     }
 
     private mutating func choose() {
         current = nil
-        for head in heads {
-            guard let head else { continue }
+        for member in members {
+            guard let head = member.head else { continue }
             if let known = current, (RestRun.compare(head.rest, known.rest) < 0) != isForward { continue }
             current = head
         }
+    }
+
+    /// Goes to a member's first entry behind a rest.
+    private mutating func go(
+        _ member: Int, behind rest: [UInt8]?, _ snapshot: borrowing EngineSnapshot, _ scanned: inout Int
+    ) throws(StorageError) {
+        guard let collection = members[member].collection else {
+            members[member].head = try RestUnion.meet(&members[member].runs, from: rest, snapshot, &scanned)
+            return
+        }
+        let found = try RestUnion.meet(&members[member].runs, from: rest.map(collection.local), snapshot, &scanned)
+        guard let found else {
+            members[member].head = nil
+            return
+        }
+        guard let head = collection.united(found) else { throw StorageError(.corrupt, "an index entry is damaged") }
+        members[member].head = head
     }
 
     /// The first entry behind `passed` that all runs have.

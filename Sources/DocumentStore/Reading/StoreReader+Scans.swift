@@ -106,6 +106,31 @@ extension StoreReader {
     }
 }
 
+extension StoreReader {
+    /// The sum of the catalogue's counts below a document (empty: everywhere), of collections of one id or of all, when they are those
+    /// of the point's state.
+    func cataloguedCount(
+        below parent: [UInt8], collectionID: [UInt8]?, at point: ReadPoint
+    ) throws(RequestError) -> Int? {
+        // As for a single collection.
+        guard point.transaction == nil, let database = point.databaseNumber else { return nil }
+        let search = CollectionSearch(
+            position: parent, skipsBelow: false, parent: parent, collectionID: collectionID, database: database)
+        let snapshot = try snapshot(at: point)
+        var count: Int? = 0
+        do throws(StorageError) {
+            try search.visitCatalogue(snapshot) { (_, entry, _) in
+                if entry.version > point.version { count = nil }
+                count? += entry.count
+                return count == nil ? .stop : .more
+            }
+        } catch {
+            throw RequestError(error)
+        }
+        return count
+    }
+}
+
 /// Ids of a collection that have no document, merged into a walk over those that have one.
 private struct MissingDocuments {
     let collection: [UInt8]

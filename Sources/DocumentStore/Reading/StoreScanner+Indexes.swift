@@ -25,6 +25,29 @@ extension StoreScanner {
         }
     }
 
+    package mutating func indexedCollections(
+        ofGroup id: RawSpan, atMost: Int
+    ) throws(RequestError) -> [IndexedCollection]? {
+        guard let database = point.databaseNumber else { return nil }
+        let fields = reader.store.indexState.current.fields(ofCollection: id, in: database, at: point.version)
+        let mustReadDocuments = point.transaction?.kind == .pessimistic
+        let search = CollectionSearch(ofGroup: [UInt8](copying: id), database: database)
+        let snapshot = try reader.snapshot(at: point)
+        var collections: [IndexedCollection] = []
+        do throws(StorageError) {
+            try search.visitCatalogue(snapshot) { (_, entry, path) in
+                collections.append(
+                    IndexedCollection(
+                        number: entry.number, inGroup: GroupCollection(path: [UInt8](copying: path)),
+                        documentCount: entry.count, fields: fields, mustReadDocuments: mustReadDocuments))
+                return collections.count > atMost ? .stop : .more
+            }
+        } catch {
+            throw RequestError(error)
+        }
+        return collections.count > atMost ? nil : collections
+    }
+
     package mutating func declaredIndexes() throws(RequestError) -> [DeclaredIndex] {
         guard let database = point.databaseNumber else { return [] }
         return reader.store.indexState.current.declared.filter {
@@ -63,8 +86,11 @@ extension StoreScanner {
         return count
     }
 
-    package mutating func knownCount(of collection: RawSpan) throws(RequestError) -> Int? {
-        try reader.cataloguedCount(of: collection, at: point)
+    package mutating func knownCount(of scope: QueryScope) throws(RequestError) -> Int? {
+        switch scope {
+        case .collection(let path): try reader.cataloguedCount(of: path.byteSpan, at: point)
+        case .descendants(let parent, let id): try reader.cataloguedCount(below: parent, collectionID: id, at: point)
+        }
     }
 
     package mutating func visit(
@@ -100,14 +126,24 @@ extension StoreScanner {
     ) throws(RequestError) {
         while walk.part < walk.access.parts.count, !walk.isHandedOver {
             let control: ScanControl
-            switch walk.access.parts[walk.part].source {
-            case .intervals(let use, let intervals):
-                control = try visit(use, intervals, &walk, &documents, snapshot, body)
-            case .merge(let members):
-                control = try visit(members, &walk, &documents, snapshot, body)
+            if let collection = walk.access.parts[walk.part].collection {
+                var own = DocumentLookup(.collection(path: collection.path), database: documents.database)
+                control = try visitPart(&walk, &own, snapshot, body)
+            } else {
+                control = try visitPart(&walk, &documents, snapshot, body)
             }
             if control == .stop { return }
             if !walk.isHandedOver { walk.nextPart() }
+        }
+    }
+
+    private func visitPart(
+        _ walk: inout IndexWalk, _ documents: inout DocumentLookup, _ snapshot: borrowing EngineSnapshot,
+        _ body: (_ path: RawSpan, borrowing CandidateDocument) throws(RequestError) -> ScanControl
+    ) throws(RequestError) -> ScanControl {
+        switch walk.access.parts[walk.part].source {
+        case .intervals(let use, let intervals): try visit(use, intervals, &walk, &documents, snapshot, body)
+        case .merge(let members): try visit(members, &walk, &documents, snapshot, body)
         }
     }
 
@@ -241,20 +277,25 @@ extension StoreScanner {
     // MARK: Merges
 
     private func visit(
-        _ members: [[ValueRun]], _ walk: inout IndexWalk, _ documents: inout DocumentLookup,
+        _ members: [MergeMember], _ walk: inout IndexWalk, _ documents: inout DocumentLookup,
         _ snapshot: borrowing EngineSnapshot,
         _ body: (_ path: RawSpan, borrowing CandidateDocument) throws(RequestError) -> ScanControl
     ) throws(RequestError) -> ScanControl {
-        var union = RestUnion(members, direction: walk.access.direction, after: walk.rest)
+        var union = RestUnion(
+            members, database: documents.database, direction: walk.access.direction, after: walk.rest)
         do throws(StorageError) { try union.prepare(snapshot, &walk.entriesScanned) } catch { throw RequestError(error) }
-        guard let run = members.first?.first else { return .more }
+        guard let first = members.first, let run = first.runs.first else { return .more }
         while let entry = union.current {
-            guard let place = IndexKey.idSegment(of: entry.rest.byteSpan, from: 0) else { throw .damagedEntry }
-            let segment = run.index.segment(in: entry.rest, place)
-            if walk.access.isOrdered, !walk.access.countsOnly,
-                IndexKey.isCut(idSegment: segment.byteSpan)
-                    || place.lowerBound > 0 && run.valueBytes + place.lowerBound >= IndexKey.valueBytesMaximum
-            {
+            var segment: [UInt8] = []
+            var isCut = entry.isCut
+            if first.collection == nil {
+                guard let found = run.index.document(in: entry.rest) else { throw .damagedEntry }
+                segment = found.segment
+                isCut =
+                    IndexKey.isCut(idSegment: segment.byteSpan)
+                    || found.place.lowerBound > 0 && run.valueBytes + found.place.lowerBound >= IndexKey.valueBytesMaximum
+            }
+            if walk.access.isOrdered, !walk.access.countsOnly, isCut {
                 walk.handedOverAfter = try documents.sortKey(of: walk.lastDocument, walk.orders, snapshot) ?? []
                 return .more
             }
@@ -265,13 +306,6 @@ extension StoreScanner {
             do throws(StorageError) { try union.advance(snapshot, &walk.entriesScanned) } catch { throw RequestError(error) }
         }
         return .more
-    }
-}
-
-extension IndexUse {
-    /// The id segment or path of an entry, as it stands in document keys.
-    fileprivate func segment(in rest: [UInt8], _ place: Range<Int>) -> [UInt8] {
-        invertsSuffix ? rest[place].map { ~$0 } : Array(rest[place])
     }
 }
 
@@ -302,7 +336,7 @@ private struct DocumentLookup: ~Copyable {
     private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
     private var path = WireWriter(capacity: 128)
     private let scope: QueryScope
-    private let database: UInt32
+    let database: UInt32
     /// Bytes of the collection's prefix in the key, with the document marker; in a group those before a path.
     private let prefixByteCount: Int
 

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Index scripts")
 struct IndexScriptTests {
-    @Test("Scripts print what they say", arguments: ["equality", "ranges", "orders", "counts", "strict", "declared", "overrides", "nearest"])
+    @Test("Scripts print what they say", arguments: ["equality", "ranges", "orders", "counts", "strict", "declared", "overrides", "groups", "nearest"])
     func script(name: String) throws {
         var session = try IndexSession()
         try GoldenScript("IndexScripts/\(name)", besides: #filePath).run { try session.execute($0) }

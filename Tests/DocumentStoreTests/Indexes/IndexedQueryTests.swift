@@ -130,4 +130,62 @@ struct IndexedQueryTests {
         try crashed.finish()
         try model.harness.finish()
     }
+
+    @Test("Groups of collections inside each other come in the order of values and names", arguments: [false, true])
+    func nestedGroups(isDeclared: Bool) async throws {
+        var random = RandomQueries(seed: isDeclared ? 31 : 32)
+        var model = try IndexedModel()
+        let field = try FieldPath("a")
+        if isDeclared {
+            try await model.declare([
+                IndexShape(collectionID: "c", isGroup: true, parts: [IndexShape.Part(field: field, kind: .ascending)])
+            ])
+        }
+        let long = String(repeating: "x", count: 230)
+        let collections = ["c", "c/1/c", "c/1/c/2/c", "d/z/c", "c/\(long)/c", "c/1/e"]
+        let ids = ["1", "2", "10", "__id5__", "z", long, long + "y"]
+        let values: [Value] = [
+            1, 2.5, "x", .string(long), .string(long + "z"), .array([1]), .map(["x": .integer(1)]),
+        ]
+        var united = 0
+        for round in 0..<4 {
+            var documents: [TestDocument] = []
+            for collection in collections {
+                // Without the long ones merges are not given up half-way.
+                let isShort = round % 2 == 0
+                for id in ids where !random.random.generator.oneIn(4) && !(isShort && id.count > 10) {
+                    let value = isShort ? random.random.generator.pick([1, 2.5]) : random.random.generator.pick(values)
+                    documents.append(TestDocument(path: "\(collection)/\(id)", fields: ["a": value]))
+                }
+            }
+            documents.sort { pathOrder($0.path, $1.path) < 0 }
+            try await model.replace(with: documents, random: &random)
+            try await model.waitForIndexes()
+            for number in 0..<40 {
+                var query = StructuredQuery(from: [CollectionSelector(collectionID: "c", allDescendants: true)])
+                let direction = random.random.generator.pick([SortDirection.ascending, .descending])
+                if number % 3 == 0 {
+                    query.filter = .field(field, .equal, EncodedValue(random.random.generator.pick(values)))
+                } else {
+                    query.orderBy = [Order(field: field, direction: direction)]
+                }
+                if number % 3 == 2 {
+                    let start = random.random.generator.pick(documents)
+                    query.startAt = Cursor(
+                        values: [EncodedValue(start.fields["a"] ?? .null), EncodedValue(.reference("\(testRoot)/\(start.path)"))],
+                        before: random.random.generator.oneIn(2))
+                }
+                if random.random.generator.oneIn(2) { query.limit = Int32(random.random.generator.below(8)) }
+                var options = QueryOptions()
+                options.candidatesPerStep = random.random.generator.pick([2, 1000])
+                let (found, tree, _, _) = try model.run(
+                    query, parent: "", options: options, pageSize: random.random.generator.pick([1, 2, 1000]))
+                let expected = NaiveQuery.results(query, parent: "", of: documents)
+                #expect(found.map(\.path) == expected.map(\.path), "round \(round):\n\(tree)\n\(found.map(\.path))\n\(expected.map(\.path))")
+                if tree.contains(isDeclared ? "index (a ASC" : "union of") { united += 1 }
+            }
+        }
+        #expect(united > 20, "\(united) queries were answered by a walk in order")
+        try model.harness.finish()
+    }
 }
