@@ -238,6 +238,61 @@ def slow(count, process):
     print(f"{seen} documents, memory {before} MB, at most {highest} MB")
 
 
+# Reflection
+
+
+def reflection():
+    """A program that knows nothing of Firestore finds its services by reflection, and calls them by what it is told."""
+    import grpc
+    from google.protobuf import descriptor_pool, json_format, message_factory
+    from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+    with grpc.insecure_channel(os.environ["FIRESTORE_EMULATOR_HOST"]) as channel:
+        database = ProtoReflectionDescriptorDatabase(channel)
+        assert sorted(database.get_services()) == [
+            "google.firestore.v1.Firestore",
+            "grpc.health.v1.Health",
+            "grpc.reflection.v1.ServerReflection",
+            "grpc.reflection.v1alpha.ServerReflection",
+        ]
+        pool = descriptor_pool.DescriptorPool(database)
+        service = pool.FindServiceByName("google.firestore.v1.Firestore")
+        assert {"GetDocument", "RunQuery", "Listen"} <= {method.name for method in service.methods}
+        value = pool.FindMessageTypeByName("google.firestore.v1.Value")
+        assert value.fields_by_name["geo_point_value"].message_type.full_name == "google.type.LatLng"
+        assert value.fields_by_name["map_value"].containing_oneof.name == "value_type"
+        for name in database.get_services():
+            # Every type that a method speaks can be resolved, with all that it imports.
+            for method in pool.FindServiceByName(name).methods:
+                assert method.input_type.file.package and method.output_type.full_name
+
+        def call(service_name, method_name, **fields):
+            method = pool.FindServiceByName(service_name).methods_by_name[method_name]
+            request = message_factory.GetMessageClass(method.input_type)()
+            json_format.ParseDict(fields, request)
+            reply = message_factory.GetMessageClass(method.output_type)
+            path = f"/{service_name}/{method_name}"
+            if method.server_streaming:
+                invoke = channel.unary_stream(path, type(request).SerializeToString, reply.FromString)
+                return [json_format.MessageToDict(message) for message in invoke(request)]
+            return json_format.MessageToDict(channel.unary_unary(path, type(request).SerializeToString, reply.FromString)(request))
+
+        root = "projects/reflection/databases/(default)/documents"
+        firestore_service = "google.firestore.v1.Firestore"
+        fields = {"n": {"integerValue": "7"}, "place": {"geoPointValue": {"latitude": 52.5, "longitude": 13.4}}}
+        created = call(firestore_service, "CreateDocument", parent=root, collectionId="c", documentId="x", document={"fields": fields})
+        assert created["name"] == f"{root}/c/x" and created["fields"] == fields
+        assert call(firestore_service, "GetDocument", name=f"{root}/c/x") == created
+        rows = call(firestore_service, "RunQuery", parent=root, structuredQuery={"from": [{"collectionId": "c"}]})
+        assert [row["document"] for row in rows if "document" in row] == [created]
+        assert call("grpc.health.v1.Health", "Check") == {"status": "SERVING"}
+        try:
+            database.FindFileContainingSymbol("nobody.knows.This")
+            raise AssertionError("an unknown symbol was found")
+        except KeyError:
+            pass
+
+
 # Contention
 
 

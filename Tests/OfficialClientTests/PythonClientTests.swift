@@ -55,6 +55,13 @@ struct PythonClientTests {
         #expect(server.stop() == 0)
     }
 
+    @Test("A client that knows nothing of Firestore calls it by what reflection tells")
+    func reflection() throws {
+        let server = try serve()
+        try run(server, "reflection")
+        #expect(server.stop() == 0)
+    }
+
     @Test("Deadlines, cancelled streams, a thousand streams at once, and a slow reader of a large result in bounded memory")
     func streams() throws {
         let server = try serve("--max-streams", "2000")
@@ -88,7 +95,7 @@ enum OfficialClient {
         let interpreter: String
         var description: String {
             """
-            The tests with the official client need Python with google-cloud-firestore; there is no \(interpreter).
+            The tests with the official client need Python with google-cloud-firestore and grpcio-reflection; there is no \(interpreter).
             Tools/install-dependencies --tests makes one at the root of the package; HEARTH_PYTHON names another.
             """
         }
