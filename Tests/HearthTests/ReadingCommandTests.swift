@@ -73,8 +73,14 @@ struct ReadingCommandTests {
         let server = try ServerProcess(data: data)
         let loaded = try HearthBinary.run(["load", file, "--collection", "c", "--to", "127.0.0.1:\(server.port)", "--quiet"])
         #expect(loaded.status == 0, "\(loaded.errors)")
-        let busy = try HearthBinary.run(["query", "c", "--data", data])
-        #expect(busy.status == 1 && busy.errors.contains("--from"), "\(busy.errors)")
+        // While a server runs on the directory it is the one to answer.
+        let asked = try HearthBinary.run(["query", "c", "--data", data, "--count"])
+        #expect(asked.status == 0 && asked.output == "11\n", "\(asked.errors)")
+        let named = try HearthBinary.run(
+            ["query", "c", "--from", "127.0.0.1:\(server.port)", "--count"], environment: ["HEARTH_DATA": "/nowhere"])
+        #expect(named.status == 0 && named.output == "11\n", "\(named.errors)")
+        let both = try HearthBinary.run(["query", "c", "--from", "127.0.0.1:\(server.port)", "--data", data])
+        #expect(both.status == 2 && both.errors.contains("exclude"))
         server.stop()
         /// The ids that a condition finds, asked of the directory.
         func find(_ condition: String) throws -> [String] {

@@ -5,6 +5,7 @@
 //     backup /absolute/path\n          ->   ok\n   or   error TEXT\n
 //     indexes DATABASE DECLARATION\n   ->   ok\n   or   error TEXT\n            the indexes that are wanted
 //     list-indexes DATABASE\n          ->   ok STATE ENTRY ...\n                  entries of firestore.indexes.json
+//     address\n                        ->   ok HOST:PORT\n                        where the server listens
 //
 // A declaration and an entry are written as hexadecimal digits.
 //
@@ -19,18 +20,21 @@ internal import Synchronization
 final class ControlSocket: Sendable {
     private let descriptor: Int32
     private let path: String
+    /// Where the server listens.
+    private let address: String
     fileprivate let store: DocumentStore
     fileprivate let log: Log
 
-    private init(descriptor: Int32, path: String, store: DocumentStore, log: Log) {
+    private init(descriptor: Int32, path: String, address: String, store: DocumentStore, log: Log) {
         self.descriptor = descriptor
         self.path = path
+        self.address = address
         self.store = store
         self.log = log
     }
 
     /// Opens the socket; a server that cannot have one says so in its log and goes on without.
-    static func open(in directory: String, store: DocumentStore, log: Log) -> ControlSocket? {
+    static func open(in directory: String, address: String, store: DocumentStore, log: Log) -> ControlSocket? {
         let path = ControlAddress.path(in: directory)
         unlink(path)
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
@@ -44,7 +48,7 @@ final class ControlSocket: Sendable {
             Glibc.close(descriptor)
             return nil
         }
-        let control = ControlSocket(descriptor: descriptor, path: path, store: store, log: log)
+        let control = ControlSocket(descriptor: descriptor, path: path, address: address, store: store, log: log)
         control.startThread()
         return control
     }
@@ -91,6 +95,7 @@ final class ControlSocket: Sendable {
         let words = line.split(separator: " ").map(String.init)
         if words.count == 3, words[0] == "indexes" { return declare(words[2], in: words[1]) }
         if words.count == 2, words[0] == "list-indexes" { return list(words[1]) }
+        if line == "address" { return "ok \(address)" }
         guard line.hasPrefix("backup /") else { return "error unknown request" }
         let target = String(line.dropFirst("backup ".count))
         do {
@@ -211,6 +216,9 @@ package enum ControlClient {
             (words[index], String(decoding: Hexadecimal.bytes(words[index + 1]) ?? [], as: UTF8.self))
         }
     }
+
+    /// Where the server that runs on `directory` listens: `HOST:PORT`.
+    package static func address(directory: String) throws(Failure) -> String { try ask("address", directory: directory) }
 
     /// Asks one question; returns what follows `ok`.
     private static func ask(_ question: String, directory: String) throws(Failure) -> String {

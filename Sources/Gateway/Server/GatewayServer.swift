@@ -97,7 +97,9 @@ package final class GatewayServer: Sendable {
                 },
                 makeHTTPHandler: { _ in HTTPFront(services[services.count - 1], pages: pages, options: configuration.http) })
             metrics.setServer(server)
-            let control = ControlSocket.open(in: configuration.store.directory, store: store, log: log)
+            let host = server.host.contains(":") ? "[\(server.host)]" : server.host
+            let control = ControlSocket.open(
+                in: configuration.store.directory, address: "\(host):\(server.port)", store: store, log: log)
             let gateway = GatewayServer(
                 configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
                 readiness: readiness, fronts: fronts, control: control)

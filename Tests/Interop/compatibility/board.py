@@ -112,7 +112,10 @@ def main():
     admin = pathlib.Path(arguments.admin).read_text().strip().splitlines()
     lines = [BEGIN, "", f"google-cloud-firestore {arguments.version} from PyPI; its own `tests/system`.", ""]
     lines += section("With the suite's emulator skips", emulator)
-    lines += section("Without them", cloud)
+    without = section("Without them", cloud)
+    lines += without[:2]
+    lines += ["The vector indexes that the suite expects in its project are declared, as its `bootstrap_vector_index.py` does.", ""]
+    lines += without[2:]
     lines += ["### firebase-admin", "", *(f"- {line}" for line in admin), "", END]
     text = "\n".join(lines)
     if arguments.page:

@@ -12,6 +12,8 @@ struct ParsedArguments {
     /// The words that are no flags, in order; everything after `--` is here.
     fileprivate(set) var words: [String] = []
     private var texts: [String: [String]] = [:]
+    /// Names of the flags that the command line gives.
+    fileprivate(set) var given: Set<String> = []
 
     /// The value of a flag that has a default or is required.
     subscript<Value>(flag: Flag<Value>) -> Value {
@@ -74,7 +76,6 @@ struct ArgumentParser {
 
     private func readWords(_ arguments: [String], into parsed: inout ParsedArguments) throws {
         var index = 0
-        var given: Set<String> = []
         while index < arguments.count {
             let argument = arguments[index]
             index += 1
@@ -88,7 +89,7 @@ struct ArgumentParser {
                 continue
             }
             let (flag, attached) = try flag(of: argument)
-            let isFurther = !given.insert(flag.name).inserted
+            let isFurther = !parsed.given.insert(flag.name).inserted
             if isFurther, !flag.isRepeatable { throw UsageError(message: "--\(flag.name) is given twice") }
             let text: String
             if let attached {

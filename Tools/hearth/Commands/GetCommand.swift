@@ -56,7 +56,7 @@ enum GetCommand: Subcommand {
 enum ReadingFlags {
     static let from = Flag("from", "HOST:PORT", default: "127.0.0.1:8080", help: "The server.")
     static let data = Flag<String>(
-        "data", "DIR", required: false, help: "Read this data directory, which no server has open, instead of asking one.")
+        "data", "DIR", required: false, help: "Read this data directory: through the server that runs on it, or if none does by opening it.")
     static let project = Flag("project", "ID", default: "hearth", help: "The project that the database belongs to.")
     static let database = Flag("database", "ID", default: "(default)", help: "The database.")
     static let timeout = Flag(
@@ -68,16 +68,26 @@ enum ReadingFlags {
         try DatabaseName(project: arguments[project], database: arguments[database])
     }
 
-    /// Lends a client of the server and closes it afterwards. A directory has a server of its own for as long.
+    /// Lends a client of the server and closes it afterwards. A directory that none serves is served for as long.
     static func withClient<Answer>(
         _ arguments: ParsedArguments, _ body: (HearthClient) async throws -> Answer
     ) async throws -> Answer {
-        guard let directory = arguments.value(of: data) else {
+        guard let directory = try directory(arguments) else {
             return try await withClient(arguments, of: arguments[from], body)
+        }
+        if let address = try? ControlClient.address(directory: directory) {
+            return try await withClient(arguments, of: address, body)
         }
         let server = try serve(directory)
         defer { server.stop() }
         return try await withClient(arguments, of: "127.0.0.1:\(server.port)", body)
+    }
+
+    /// The directory to read; nil if a server is named. One that the environment names gives way to a server on the command line.
+    private static func directory(_ arguments: ParsedArguments) throws -> String? {
+        guard arguments.given.contains(from.name) else { return arguments.value(of: data) }
+        if arguments.given.contains(data.name) { throw UsageError(message: "--from and --data exclude each other") }
+        return nil
     }
 
     /// Opens a directory and serves it on a port of this machine that the system picks.
@@ -93,7 +103,7 @@ enum ReadingFlags {
         do {
             return try GatewayServer.start(configuration)
         } catch {
-            throw CommandFailure("\(directory) cannot be read: \(error); if a server runs on it, ask that with --from")
+            throw CommandFailure("\(directory) cannot be read: \(error)")
         }
     }
 
