@@ -47,6 +47,7 @@ struct CrashTests {
         let writers = (0..<8).map(Writer.init)
         var random = SeededGenerator(seed: .random(in: 0...UInt64.max))
         print("seed \(random.seed)")
+        try Self.declareIndexes(arena)
 
         for round in 0..<8 * Arena.scale {
             let server = try arena.start(Self.frequentCheckpoints)
@@ -67,6 +68,21 @@ struct CrashTests {
             if round % 2 == 0 { restarted.kill() } else { #expect(restarted.stop() == 0) }
         }
         #expect(writers.allSatisfy { $0.acknowledged.load(ordering: .relaxed) > 0 })
+    }
+
+    /// Beside the automatic indexes, one over two fields and one over a group.
+    private static func declareIndexes(_ arena: Arena) throws {
+        let file = arena.directory.path(of: "firestore.indexes.json")
+        let json = """
+            {"indexes": [{"collectionGroup": "journal", "queryScope": "COLLECTION", "fields": [
+                {"fieldPath": "n", "order": "DESCENDING"}, {"fieldPath": "padding", "order": "ASCENDING"}]}],
+             "fieldOverrides": [{"collectionGroup": "current0", "fieldPath": "n", "indexes": [
+                {"order": "ASCENDING", "queryScope": "COLLECTION"},
+                {"order": "ASCENDING", "queryScope": "COLLECTION_GROUP"}]}]}
+            """
+        try Data(json.utf8).write(to: URL(fileURLWithPath: file))
+        let outcome = try Arena.indexes(["apply", file], data: arena.data)
+        #expect(outcome.status == 0, "\(outcome.errors)")
     }
 
     /// Compares what a writer was told with what is there, and lets it go on from what is there.

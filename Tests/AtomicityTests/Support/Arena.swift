@@ -36,6 +36,11 @@ final class Arena: Sendable {
         #expect(outcome.status == 0, comment ?? "\(outcome.output)\(outcome.errors)")
     }
 
+    /// Runs `hearth indexes` on the test's database, whether a server has the directory or not.
+    static func indexes(_ words: [String], data: String) throws -> HearthBinary.Outcome {
+        try HearthBinary.run(["indexes"] + words + ["--data", data, "--project", database.project])
+    }
+
     /// The full name of a document.
     static func name(_ path: String) -> String { "\(database.documentsRoot)/\(path)" }
 
