@@ -5,8 +5,8 @@
 //     22 | index number | collection number | value, value, ... <= 220 | id segment | its byte count, 1         of collections
 //     22 | index number |                     value, value, ... <= 220 | path, <= 248 | 00 | its byte count, 1  of groups
 //
-// Values of descending fields have every bit inverted, and so has the id or path if the last field is descending: an index
-// over (a ASC, b DESC) walked forwards gives b and names downwards. In groups the path stands in for the id: its segments as in
+// Values of descending fields have every bit inverted, and so has the id or path if names descend, as they do if the last field
+// does, unless the index says otherwise: one over (a ASC, b DESC) walked forwards gives b and names downwards. In groups the path stands in for the id: its segments as in
 // document keys, without the marker and ended by a byte below every segment's first, so that bytes are in the order of names. One
 // too long is cut and hashed like an id; the document's key stands behind such an entry.
 
@@ -22,7 +22,7 @@ package struct DeclaredIndex: Sendable, Equatable {
     var state: IndexState
 
     /// Whether ids or paths are inverted in its keys.
-    var invertsSuffix: Bool { shape.parts.last?.kind == .descending }
+    var invertsSuffix: Bool { shape.isNameDescending }
 
     // MARK: Layout
 
@@ -84,7 +84,7 @@ package struct DeclaredIndex: Sendable, Equatable {
 
 extension IndexShape {
     package func append(to writer: inout WireWriter) {
-        writer.append(byte: isGroup ? 1 : 0)
+        writer.append(byte: (isGroup ? 1 : 0) | (reversesName ? 2 : 0))
         writer.appendVarint(UInt64(collectionID.utf8.count))
         writer.append(utf8: collectionID)
         for part in parts {
@@ -107,7 +107,7 @@ extension IndexShape {
 
     /// Reads what `append` wrote; nil when it is something else.
     package init?(_ bytes: RawSpan) {
-        guard bytes.byteCount > 1 else { return nil }
+        guard bytes.byteCount > 1, bytes[byteAt: 0] <= 3 else { return nil }
         var reader = WireReader(bytes)
         reader.position = 1
         guard let id = try? reader.lengthDelimited() else { return nil }
@@ -129,7 +129,8 @@ extension IndexShape {
         }
         if parts.isEmpty, vector == nil { return nil }
         self.init(
-            collectionID: String(repairingUTF8: id), isGroup: bytes[byteAt: 0] == 1, parts: parts, vector: vector)
+            collectionID: String(repairingUTF8: id), isGroup: bytes[byteAt: 0] & 1 != 0, parts: parts, vector: vector,
+            reversesName: bytes[byteAt: 0] & 2 != 0)
     }
 }
 

@@ -52,18 +52,25 @@ package struct IndexShape: Sendable, Hashable {
     /// Only documents with this vector have entries. The vector itself is not in them: searches are exact and measure what the
     /// document holds.
     package var vector: VectorPart?
+    /// Names go against the last field; otherwise they go its way.
+    package var reversesName: Bool
 
-    package init(collectionID: String, isGroup: Bool, parts: [Part], vector: VectorPart? = nil) {
+    package init(
+        collectionID: String, isGroup: Bool, parts: [Part], vector: VectorPart? = nil, reversesName: Bool = false
+    ) {
         self.collectionID = collectionID
         self.isGroup = isGroup
         self.parts = parts
         self.vector = vector
+        self.reversesName = reversesName
     }
 
-    /// The fields as explain shows them, the name with the direction of the last one, a vector at the end.
+    /// Whether entries with equal values are in the descending order of names.
+    var isNameDescending: Bool { (parts.last?.kind == .descending) != reversesName }
+
+    /// The fields as explain shows them, a vector at the end.
     package var properties: String {
-        let last = parts.last?.kind == .descending ? "DESC" : "ASC"
-        var words = parts.map { "\($0.field) \($0.kind.word)" } + ["__name__ \(last)"]
+        var words = parts.map { "\($0.field) \($0.kind.word)" } + ["__name__ \(isNameDescending ? "DESC" : "ASC")"]
         if let vector { words.append("\(vector.field) VECTOR<\(vector.dimension)>") }
         return "(" + words.joined(separator: ", ") + ")"
     }
@@ -77,19 +84,16 @@ package struct IndexShape: Sendable, Hashable {
     /// The index as an entry of `firestore.indexes.json`: of `indexes`, or of `fieldOverrides` for a single field, which then names
     /// the indexes that the field has anyway too.
     package var json: String {
-        if parts.count == 1, vector == nil {
-            let mode: FieldOverride.Modes =
-                switch parts[0].kind {
-                case .ascending: isGroup ? .groupAscending : .ascending
-                case .descending: isGroup ? .groupDescending : .descending
-                case .contains: isGroup ? .groupContains : .contains
-                }
-            return FieldOverride(
-                collectionID: collectionID, field: parts[0].field, indexes: FieldOverride.Modes.automatic.union(mode)
-            ).json
+        if parts.count == 1, vector == nil, !reversesName {
+            let modes = FieldOverride.Modes.automatic.union(parts[0].kind.mode(isGroup: isGroup))
+            return FieldOverride(collectionID: collectionID, field: parts[0].field, indexes: modes).json
         }
         let scope = isGroup ? "COLLECTION_GROUP" : "COLLECTION"
         var fields = parts.map { "{\"fieldPath\":\(JSONText.quoted("\($0.field)")),\($0.kind.json)}" }
+        if reversesName {
+            let kind = isNameDescending ? Part.Kind.descending : .ascending
+            fields.append("{\"fieldPath\":\"__name__\",\(kind.json)}")
+        }
         if let vector {
             let configuration = "{\"dimension\":\(vector.dimension),\"flat\":{}}"
             fields.append(
@@ -106,6 +110,15 @@ extension IndexShape.Part.Kind {
         case .ascending: "ASC"
         case .descending: "DESC"
         case .contains: "CONTAINS"
+        }
+    }
+
+    /// What the kind is called in an override of a single field.
+    func mode(isGroup: Bool) -> FieldOverride.Modes {
+        switch self {
+        case .ascending: isGroup ? .groupAscending : .ascending
+        case .descending: isGroup ? .groupDescending : .descending
+        case .contains: isGroup ? .groupContains : .contains
         }
     }
 
@@ -133,83 +146,5 @@ enum JSONText {
             }
         }
         return quoted + "\""
-    }
-}
-
-// MARK: What a query asks for
-
-extension IndexShape {
-    /// The indexes that the cloud would ask for, those that it keeps by itself left out; none for a query that these serve.
-    ///
-    /// One for each different alternative of the filter: the fields held to one value, an array, then the orders, then the vector
-    /// whose neighbours are wanted. Equalities alone are merged from single fields. Source: semantics page, section 5, "Indexes in the cloud".
-    static func needed(by plan: QueryPlan) -> [IndexShape] {
-        let collectionID: [UInt8]
-        let isGroup: Bool
-        switch plan.matcher.scope {
-        case .collection(let path): (collectionID, isGroup) = ([UInt8](copying: RelativePath.lastSegment(path.byteSpan)), false)
-        case .descendants(_, let id?): (collectionID, isGroup) = (id, true)
-        case .descendants: return []
-        }
-        var shapes: [IndexShape] = []
-        for disjunct in Disjunct.all(of: plan.matcher.filter) {
-            let parts = parts(for: disjunct, orders: plan.matcher.order.components, isMerged: plan.nearest == nil)
-            if plan.nearest == nil, parts.isEmpty || (parts.count == 1 && !isGroup) { continue }
-            let shape = IndexShape(
-                collectionID: String(decoding: collectionID, as: UTF8.self), isGroup: isGroup, parts: parts,
-                vector: plan.nearest?.part)
-            if !shapes.contains(shape) { shapes.append(shape) }
-        }
-        return shapes
-    }
-
-    /// Refuses a query one of whose indexes has not been declared, as the cloud does.
-    ///
-    /// - Throws: `FAILED_PRECONDITION` with the entry of `firestore.indexes.json` that is missing.
-    static func requireAll(of plan: QueryPlan, among declared: [IndexShape]) throws(RequestError) {
-        for shape in needed(by: plan) where !declared.contains(where: { $0.serves(shape) }) {
-            throw RequestError(
-                .failedPrecondition, "The query requires an index. Add this to firestore.indexes.json: \(shape.json)")
-        }
-    }
-
-    /// Whether the index does what another one would: it may name the fields held to one value in another order, and be walked
-    /// backwards.
-    func serves(_ other: IndexShape) -> Bool {
-        if self == other { return true }
-        guard collectionID == other.collectionID, isGroup == other.isGroup, parts.count == other.parts.count,
-            vector == other.vector
-        else { return false }
-        func flipped(_ part: Part) -> Part {
-            let kind: Part.Kind =
-                switch part.kind {
-                case .ascending: .descending
-                case .descending: .ascending
-                case .contains: .contains
-                }
-            return Part(field: part.field, kind: kind)
-        }
-        return parts == other.parts.map(flipped)
-            || parts.last == other.parts.last && Set(parts) == Set(other.parts)
-    }
-
-    private static func parts(for disjunct: Disjunct, orders: [Order], isMerged: Bool) -> [Part] {
-        var equal: [Part] = []
-        var contains: [Part] = []
-        for test in disjunct.fieldTests where test.isEquality {
-            let part = Part(field: test.path, kind: test.condition.isOfValue ? .ascending : .contains)
-            if test.condition.isOfValue {
-                if !equal.contains(part) { equal.append(part) }
-            } else if contains.isEmpty {
-                contains.append(part)
-            }
-        }
-        let ordered = orders.filter { order in
-            !order.field.isDocumentName && !equal.contains { $0.field == order.field }
-        }
-        // Equalities alone are merged; the group's need each an index of their own, of which this is the first.
-        if ordered.isEmpty, isMerged { return Array((equal + contains).prefix(1)) }
-        return equal + contains
-            + ordered.map { Part(field: $0.field, kind: $0.direction == .ascending ? .ascending : .descending) }
     }
 }

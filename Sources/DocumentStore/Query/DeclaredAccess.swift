@@ -53,8 +53,6 @@ struct DeclaredAccess {
     func ordered(by orders: [Order], bounds: [ByteInterval]) -> IndexAccess? {
         guard let name = orders.last, name.field.isDocumentName else { return nil }
         let fields = Array(orders.dropLast())
-        // The name goes the way of the last field.
-        if let last = fields.last, last.direction != name.direction { return nil }
         if fields.contains(where: { $0.field.isDocumentName }) { return nil }
         var members: [MergeMember] = []
         var isForward: Bool?
@@ -125,8 +123,9 @@ struct DeclaredAccess {
             guard let position else { return nil }
             used.append(position)
         }
-        let byName = (parts.last?.kind != .descending) == (nameDirection == .ascending)
-        return Fit(index: index, tests: used, isForward: isForward ?? byName)
+        let byName = index.shape.isNameDescending == (nameDirection == .descending)
+        if let isForward, isForward != byName { return nil }
+        return Fit(index: index, tests: used, isForward: byName)
     }
 
     /// The run of an index that fits; nil if its values leave no room for the rest.

@@ -48,6 +48,9 @@ package protocol DocumentScanner: ~Copyable {
     /// The declared indexes of the database that are complete at this version.
     mutating func declaredIndexes() throws(RequestError) -> [DeclaredIndex]
 
+    /// The field overrides of a collection group.
+    mutating func fieldOverrides(of collectionID: [UInt8]) throws(RequestError) -> [FieldOverride]
+
     /// The number that stands for a field in index keys; nil if no document ever had the field.
     mutating func fieldNumber(of field: FieldPath) throws(RequestError) -> UInt64?
 
@@ -73,6 +76,8 @@ extension DocumentScanner where Self: ~Copyable {
     ) throws(RequestError) -> [IndexedCollection]? { nil }
 
     package mutating func declaredIndexes() throws(RequestError) -> [DeclaredIndex] { [] }
+
+    package mutating func fieldOverrides(of collectionID: [UInt8]) throws(RequestError) -> [FieldOverride] { [] }
 
     package mutating func fieldNumber(of field: FieldPath) throws(RequestError) -> UInt64? { nil }
 

@@ -18,7 +18,7 @@ extension QueryRun {
     /// An index that would make the query cheaper, as an entry of `firestore.indexes.json`; nil if there is none.
     package var adviceJSON: String? {
         if isServed { return nil }
-        return IndexShape.needed(by: plan).first?.json
+        return IndexNeed.all(of: plan).lazy.compactMap(\.shape).first?.json
     }
 
     /// Whether what is read is what is returned, but for conditions beside the index.

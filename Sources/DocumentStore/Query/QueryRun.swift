@@ -106,7 +106,9 @@ package struct QueryRun: ~Copyable, Sendable {
         if isPlanned { return }
         isPlanned = true
         if plan.options.requiresIndexes {
-            try IndexShape.requireAll(of: plan, among: try scanner.declaredIndexes().map(\.shape))
+            try IndexNeed.requireAll(
+                of: plan, among: try scanner.declaredIndexes().map(\.shape),
+                try scanner.fieldOverrides(of: plan.matcher.scope.collectionID))
         }
         if let access = try AccessPlanner.choose(plan, &scanner) { indexWalk = IndexWalk(access, of: plan) }
     }

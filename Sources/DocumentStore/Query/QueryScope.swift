@@ -36,6 +36,14 @@ package enum QueryScope: Sendable, Equatable {
         }
     }
 
+    /// The id of its collections; empty for any.
+    var collectionID: [UInt8] {
+        switch self {
+        case .collection(let path): [UInt8](copying: RelativePath.lastSegment(path.byteSpan))
+        case .descendants(_, let collectionID): collectionID ?? []
+        }
+    }
+
     /// Whether a document belongs to the scope.
     package func contains(path: RawSpan) -> Bool {
         switch self {

@@ -55,6 +55,11 @@ extension StoreScanner {
         }
     }
 
+    package mutating func fieldOverrides(of collectionID: [UInt8]) throws(RequestError) -> [FieldOverride] {
+        guard let database = point.databaseNumber else { return [] }
+        return reader.store.indexState.current.groups.group(collectionID.byteSpan, in: database)?.overrides ?? []
+    }
+
     package mutating func fieldNumber(of field: FieldPath) throws(RequestError) -> UInt64? {
         guard let database = point.databaseNumber else { return nil }
         var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)

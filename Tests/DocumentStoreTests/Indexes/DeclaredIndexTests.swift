@@ -245,7 +245,9 @@ extension RandomQueries {
                 return IndexShape.Part(
                     field: field, kind: isArray ? .contains : random.generator.oneIn(2) ? .ascending : .descending)
             }
-            let shape = IndexShape(collectionID: random.generator.pick(["c", "d"]), isGroup: isGroup, parts: Array(parts))
+            let shape = IndexShape(
+                collectionID: random.generator.pick(["c", "d"]), isGroup: isGroup, parts: Array(parts),
+                reversesName: random.generator.oneIn(5))
             if !shapes.contains(shape) { shapes.append(shape) }
         }
         return shapes

@@ -75,6 +75,7 @@ private struct IndexSession {
             let id = try parser.word()
             var parts: [IndexShape.Part] = []
             var vector: IndexShape.VectorPart?
+            var reversesName = false
             repeat {
                 if parser.take("vector") {
                     let field = try FieldPath(try parser.word())
@@ -84,9 +85,15 @@ private struct IndexSession {
                 let field = try FieldPath(try parser.word())
                 let kind: IndexShape.Part.Kind =
                     parser.take("desc") ? .descending : parser.take("contains") ? .contains : .ascending
+                if field.isDocumentName {
+                    reversesName = (kind == .descending) != (parts.last?.kind == .descending)
+                    continue
+                }
                 parts.append(IndexShape.Part(field: field, kind: kind))
             } while parser.take(",")
-            wanted.indexes.append(IndexShape(collectionID: id, isGroup: isGroup, parts: parts, vector: vector))
+            wanted.indexes.append(
+                IndexShape(
+                    collectionID: id, isGroup: isGroup, parts: parts, vector: vector, reversesName: reversesName))
         }
         let done = DispatchSemaphore(value: 0)
         harness.store.declareIndexes(wanted, in: harness.database) { _ in done.signal() }

@@ -147,7 +147,11 @@ struct IndexFile {
     private mutating func add(_ index: Contents.Index) throws {
         var parts: [IndexShape.Part] = []
         var vector: IndexShape.VectorPart?
+        var nameKind: IndexShape.Part.Kind?
         for field in index.fields {
+            if nameKind != nil, field.vectorConfig == nil {
+                throw CommandFailure("an index of \(index.collectionGroup): no field can come after __name__")
+            }
             if vector != nil { throw CommandFailure("an index of \(index.collectionGroup): the vector must be its last field") }
             if let configuration = field.vectorConfig {
                 guard (1...Limits.vectorDimension).contains(configuration.dimension) else {
@@ -162,10 +166,7 @@ struct IndexFile {
                     "\(index.collectionGroup).\(field.fieldPath): write order, arrayConfig CONTAINS or vectorConfig")
             }
             if field.fieldPath == "__name__" {
-                guard (parts.last?.kind == .descending) == (kind == .descending) else {
-                    notes.append("an index of \(index.collectionGroup) is left out: __name__ goes the way of the field before it")
-                    return
-                }
+                nameKind = kind
                 continue
             }
             parts.append(IndexShape.Part(field: try DocumentModel.FieldPath(field.fieldPath), kind: kind))
@@ -174,7 +175,8 @@ struct IndexFile {
         append(
             IndexShape(
                 collectionID: index.collectionGroup, isGroup: index.queryScope == "COLLECTION_GROUP", parts: parts,
-                vector: vector))
+                vector: vector,
+                reversesName: nameKind.map { ($0 == .descending) != (parts.last?.kind == .descending) } ?? false))
     }
 
     private mutating func add(_ override: Contents.Override) throws {
