@@ -92,6 +92,7 @@ package final class FrameFront: ServiceHandler {
     func stopServing() {
         health.stopServing()
         reflection.stopServing()
+        service.stopServing()
     }
 
     package func begin(_ call: Call, _ head: RequestHead, payload: RawSpan) {

@@ -31,6 +31,9 @@ package final class FirestoreService<Call: ServiceCall> {
     private var lastDatabase: DatabaseName?
     /// Sources of streaming replies that have ended, for the next ones.
     var spareBatchGets: [BatchGetSource<Call>] = []
+    /// Streams that last as long as their clients like.
+    private var lasting: [ObjectIdentifier: any LastingStream] = [:]
+    private var isServing = true
 
     package init(
         store: DocumentStore, limits: ServiceLimits = ServiceLimits(), policy: (any AccessPolicy)? = nil,
@@ -80,6 +83,21 @@ package final class FirestoreService<Call: ServiceCall> {
 
     /// Lets go of the state that reads in a row share.
     package func loopWillWait() { reader.letGo() }
+
+    // MARK: Draining
+
+    /// The server drains: streams that last as long as their clients like end when what they were told is done.
+    func stopServing() {
+        isServing = false
+        for stream in lasting.values { stream.stopServing() }
+    }
+
+    func begins(_ stream: some LastingStream) {
+        lasting[ObjectIdentifier(stream)] = stream
+        if !isServing { stream.stopServing() }
+    }
+
+    func ends(_ stream: some LastingStream) { lasting[ObjectIdentifier(stream)] = nil }
 
     // MARK: Answering
 
@@ -181,6 +199,12 @@ package final class FirestoreService<Call: ServiceCall> {
         guard view.isDocument else { throw RequestError(.notADocument, name: name) }
         return view
     }
+}
+
+/// A stream that lasts as long as its client likes, and would hold up a drain. Confined to the loop.
+protocol LastingStream: AnyObject {
+    /// Takes nothing more, and ends with UNAVAILABLE when what was taken is done.
+    func stopServing()
 }
 
 /// A value of a loop's thread on its way through other threads, which only pass it on.

@@ -33,6 +33,7 @@ extension FirestoreService {
         }
         let stream = WriteStream(self, call, database: database, session: try WriteSession(view))
         call.context = stream
+        begins(stream)
         self.stream(call, stream)
     }
 
@@ -108,7 +109,7 @@ private struct WriteSession {
 }
 
 /// One stream: takes the client's messages and is the source of the server's.
-private final class WriteStream<Call: ServiceCall>: ResponseSource {
+private final class WriteStream<Call: ServiceCall>: ResponseSource, LastingStream {
     /// A message of the client that waits for its turn.
     private struct Waiting {
         let writes: WriteList
@@ -181,6 +182,10 @@ private final class WriteStream<Call: ServiceCall>: ResponseSource {
         settle()
     }
 
+    func stopServing() {
+        if !isLeaving { fail(after: RequestError(.unavailable, "the server is draining")) }
+    }
+
     /// How the stream ends when everything before is answered; nil for OK.
     private var failure: RequestError?
 
@@ -246,16 +251,21 @@ private final class WriteStream<Call: ServiceCall>: ResponseSource {
         case nil: return .waiting
         case .left:
             service.ended(call)
-            service.counters.streamsOpen.subtract()
+            over()
             return .finished
         case .failed(let error):
-            service.counters.streamsOpen.subtract()
+            over()
             return .failed(error.code, error.message)
         }
     }
 
-    func cancelled() {
+    private func over() {
         service.counters.streamsOpen.subtract()
+        service.ends(self)
+    }
+
+    func cancelled() {
+        over()
         // The commit under way is finished; what waits behind it was never answered and is dropped.
         waiting = []
         end = .left

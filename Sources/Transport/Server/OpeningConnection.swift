@@ -21,20 +21,11 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     func received(_ bytes: RawSpan) -> ReceiveProgress {
         guard let tongue = Tongue.of(bytes) else { return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1) }
         stopTimer()
-        switch tongue {
-        case .hearth:
-            server.speakHearth(channel, peerAddress: peerAddress, openedAt: openedAt, opening: self)
-            return ReceiveProgress(consumed: Preface.hearth.count)
-        case .http1:
-            if server.speakHTTP1(channel, peerAddress: peerAddress, openedAt: openedAt, opening: self) {
-                return ReceiveProgress(consumed: 0)
-            }
-            channel.write { $0.append(utf8: Self.notHereHTTP1) }
-        case .http2:
-            server.speakHTTP2(channel, peerAddress: peerAddress, openedAt: openedAt, opening: self)
-            return ReceiveProgress(consumed: 0)
-        case .unknown: break
+        if server.speak(tongue, on: channel, peerAddress: peerAddress, openedAt: openedAt, insteadOf: self) {
+            // The other protocols have their first bytes for themselves.
+            return ReceiveProgress(consumed: tongue == .hearth ? Preface.hearth.count : 0)
         }
+        if tongue == .http1 { channel.write { $0.append(utf8: Self.notHereHTTP1) } }
         channel.closeAfterFlush(.notSpokenHere(tongue))
         return ReceiveProgress(consumed: bytes.byteCount)
     }

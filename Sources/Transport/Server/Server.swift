@@ -2,7 +2,7 @@
 
 import Synchronization
 
-/// Serves a ``ServiceHandler`` over the native protocol. Thread-safe.
+/// Serves a ``ServiceHandler`` over the native protocol and gRPC, and an ``HTTPHandler`` over HTTP/1.1. Thread-safe.
 package final class Server: Sendable {
     /// The port that is listened on; the one that the system picked when the configuration said 0.
     package let port: UInt16

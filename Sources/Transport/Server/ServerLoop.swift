@@ -106,32 +106,27 @@ final class ServerLoop: @unchecked Sendable {
         channel.startReading()
     }
 
-    func speakHearth(_ channel: Channel, peerAddress: String, openedAt: UInt64, opening driver: OpeningConnection) {
-        opened(
-            ServerConnection(channel: channel, handler: handler, server: self, peerAddress: peerAddress, openedAt: openedAt),
-            on: channel, driver)
-    }
-
-    func speakHTTP2(_ channel: Channel, peerAddress: String, openedAt: UInt64, opening driver: OpeningConnection) {
-        opened(
-            HTTP2Connection(channel: channel, handler: handler, server: self, peerAddress: peerAddress, openedAt: openedAt),
-            on: channel, driver)
-    }
-
-    /// False when nothing here answers HTTP requests.
-    func speakHTTP1(_ channel: Channel, peerAddress: String, openedAt: UInt64, opening driver: OpeningConnection) -> Bool {
-        guard let http else { return false }
-        opened(
-            HTTP1Connection(
-                channel: channel, handler: handler, http: http, server: self, peerAddress: peerAddress, openedAt: openedAt),
-            on: channel, driver)
-        return true
-    }
-
-    private func opened(_ connection: CallConnection, on channel: Channel, _ driver: OpeningConnection) {
+    /// Puts the driver of a protocol in the place of the one that waited for the first bytes; false when it is not spoken here.
+    func speak(
+        _ tongue: Tongue, on channel: Channel, peerAddress: String, openedAt: UInt64, insteadOf driver: OpeningConnection
+    ) -> Bool {
+        let connection: CallConnection
+        switch (tongue, http) {
+        case (.hearth, _):
+            connection = ServerConnection(
+                channel: channel, handler: handler, server: self, peerAddress: peerAddress, openedAt: openedAt)
+        case (.http2, _):
+            connection = HTTP2Connection(
+                channel: channel, handler: handler, server: self, peerAddress: peerAddress, openedAt: openedAt)
+        case (.http1, let http?):
+            connection = HTTP1Connection(
+                channel: channel, handler: handler, http: http, server: self, peerAddress: peerAddress, openedAt: openedAt)
+        case (.http1, nil), (.unknown, _): return false
+        }
         opening[ObjectIdentifier(driver)] = nil
         connections[ObjectIdentifier(connection)] = connection
         channel.driver = connection
+        return true
     }
 
     func connectionEnded(_ connection: CallConnection, _ reason: CloseReason) {

@@ -35,6 +35,21 @@ struct GatewayServerTests {
         #expect(missing.outcome.message.contains("c/y"))
     }
 
+    @Test("A write stream that stays open does not hold up a stop")
+    func openWriteStream() throws {
+        let live = try LiveGateway { $0.drainMilliseconds = 60_000 }
+        let listener = MessageListener()
+        var request = WireWriter()
+        WriteRequestMessage(database: Harness.database).encode(into: &request)
+        live.connection.stream(.write, request.copyBytes(), isComplete: false, handler: listener)
+        listener.came.wait()
+        live.stop()
+        listener.ended.wait()
+        let (outcome, messages) = listener.state.withLock { $0 }
+        #expect(outcome.code == .unavailable && outcome.message == "the server is draining")
+        #expect(messages.count == 1)
+    }
+
     @Test("Hundreds of commits and reads under way at once are each answered with their own")
     func concurrency() throws {
         let live = try LiveGateway()

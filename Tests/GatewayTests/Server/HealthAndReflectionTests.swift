@@ -1,10 +1,8 @@
 // The services beside Firestore, over a connection.
 
-import Dispatch
 import DocumentModel
 import FirestoreSchema
 import Gateway
-import Synchronization
 import TestSupport
 import Testing
 import Transport
@@ -35,7 +33,7 @@ struct HealthAndReflectionTests {
     @Test("Watchers hear the status now, and that the server drains, which they do not hold up")
     func watching() throws {
         let live = try LiveGateway()
-        let watcher = Listener()
+        let watcher = MessageListener()
         live.connection.stream(.healthWatch, [], handler: watcher)
         watcher.came.wait()
         live.stop()
@@ -47,7 +45,7 @@ struct HealthAndReflectionTests {
     @Test("A reflection stream that stays open is answered, counted, and does not hold up a drain")
     func openReflection() throws {
         let live = try LiveGateway { $0.drainMilliseconds = 60_000 }
-        let listener = Listener()
+        let listener = MessageListener()
         let question = message { $0.appendField(7, string: "") }
         live.connection.stream(.serverReflectionInfo, question, isComplete: false, handler: listener)
         listener.came.wait()
@@ -71,24 +69,6 @@ struct HealthAndReflectionTests {
             #"hearth_requests_total{method="ServerReflection/ServerReflectionInfo",code="OK"} 1"#,
         ] {
             #expect(page.contains(line + "\n"), "\(page)")
-        }
-    }
-
-    /// Collects what comes on one call.
-    private final class Listener: ClientCallHandler, Sendable {
-        let came = DispatchSemaphore(value: 0)
-        let ended = DispatchSemaphore(value: 0)
-        let state = Mutex((outcome: CallOutcome(.unknown, ""), messages: [[UInt8]]()))
-
-        func received(_ message: RawSpan, on call: ClientCall) {
-            let copy = [UInt8](copying: message)
-            state.withLock { $0.messages.append(copy) }
-            came.signal()
-        }
-
-        func finished(_ outcome: CallOutcome, on call: ClientCall) {
-            state.withLock { $0.outcome = outcome }
-            ended.signal()
         }
     }
 
@@ -165,7 +145,7 @@ struct HealthAndReflectionTests {
     func manyQuestions() throws {
         let live = try LiveGateway()
         let question = message { $0.appendField(3, string: "google/protobuf/empty.proto") }
-        let listener = Listener()
+        let listener = MessageListener()
         let call = live.connection.stream(.serverReflectionInfo, question, isComplete: false, handler: listener)
         for _ in 1..<500 { call.send(question) }
         call.finishSending()

@@ -95,3 +95,22 @@ final class LiveGateway {
         }
     }
 }
+
+/// Collects what comes on one streaming call.
+final class MessageListener: ClientCallHandler, Sendable {
+    /// Signalled for each message.
+    let came = DispatchSemaphore(value: 0)
+    let ended = DispatchSemaphore(value: 0)
+    let state = Mutex((outcome: CallOutcome(.unknown, ""), messages: [[UInt8]]()))
+
+    func received(_ message: RawSpan, on call: ClientCall) {
+        let copy = [UInt8](copying: message)
+        state.withLock { $0.messages.append(copy) }
+        came.signal()
+    }
+
+    func finished(_ outcome: CallOutcome, on call: ClientCall) {
+        state.withLock { $0.outcome = outcome }
+        ended.signal()
+    }
+}

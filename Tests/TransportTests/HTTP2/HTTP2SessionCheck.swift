@@ -37,14 +37,20 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
             offset = end
             turnEnds()
         }
-        // What was left open is answered, and the client opens its windows: all calls must come to an end.
-        for stream in later where session.isOpen(stream) { answer(stream) }
+        // What was left open is answered, or runs out of time behind windows that may be shut: all calls must come to an end.
+        for stream in later where session.isOpen(stream) && stream & 8 == 0 { answer(stream) }
         turnEnds()
         for stream in session.openStreams {
             _ = session.endCall(stream)
-            session.submitStatus(stream, .unavailable, "the end")
+            session.submitStatus(stream, stream & 8 == 0 ? .unavailable : .deadlineExceeded, "the end")
         }
         turnEnds()
+        // What the client does not take is dropped when it is seen a second time.
+        for _ in 0..<2 {
+            session.dropStalledAnswers()
+            turnEnds()
+        }
+        if isOpen, !session.isFinished, session.unsentBytes != 0 { note("\(session.unsentBytes) bytes are unsent and kept") }
         if session.openCalls != 0 { note("\(session.openCalls) calls are left") }
         if session.assemblyBytes != 0 { note("\(session.assemblyBytes) bytes of messages are left") }
         return violation
