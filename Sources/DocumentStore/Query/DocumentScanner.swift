@@ -63,6 +63,17 @@ package protocol DocumentScanner: ~Copyable {
         _ body: (_ path: RawSpan, borrowing CandidateDocument) throws(RequestError) -> ScanControl
     ) throws(RequestError)
 
+    /// Whether a transaction must be told what was read.
+    var remembersReads: Bool { get }
+
+    /// Takes note that the query has all results that it wants: of what was visited, documents that come behind the last result do
+    /// not matter, now or later.
+    ///
+    /// - Parameters:
+    ///   - last: the last result's sort key.
+    ///   - orders: what the key is by.
+    mutating func endReads(at last: [UInt8], _ orders: [Order])
+
     /// The number of documents in a scope, if it is known without counting.
     mutating func knownCount(of scope: QueryScope) throws(RequestError) -> Int?
 }
@@ -89,6 +100,10 @@ extension DocumentScanner where Self: ~Copyable {
     ) throws(RequestError) {
         preconditionFailure("no access through indexes is planned where there are none")
     }
+
+    package var remembersReads: Bool { false }
+
+    package mutating func endReads(at last: [UInt8], _ orders: [Order]) {}
 
     package mutating func knownCount(of scope: QueryScope) throws(RequestError) -> Int? { nil }
 }

@@ -162,6 +162,8 @@ package struct QueryRun: ~Copyable, Sendable {
         let matcher = plan.matcher
         let selection = plan.selection
         let countsOnly = indexWalk?.access.countsOnly ?? false
+        let remembersReads = scanner.remembersReads && !plan.isUnordered
+        var lastKey: [UInt8]?
         try QueryRun.visit(&scanner, &walk, &indexWalk) { (path, document) throws(RequestError) in
             if !countsOnly { scannedDocuments += 1 }
             budget -= document.stepCost
@@ -171,11 +173,18 @@ package struct QueryRun: ~Copyable, Sendable {
                 ? matcher.matches(path: path, fields: document.fields)
                 : matcher.matchesInScope(path: path, fields: document.fields)
             if isMatch, window.admit() {
+                if window.isClosed, remembersReads {
+                    var key = WireWriter(capacity: 128)
+                    if SortKey.append(path: path, fields: document.fields, order: plan.sortOrders, into: &key) {
+                        lastKey = key.copyBytes()
+                    }
+                }
                 let control = try QueryRun.emit(path, document, selection, &projected, emit)
                 if control == .full || window.isClosed { return .stop }
             }
             return budget > 0 ? .more : .stop
         }
+        if let lastKey { scanner.endReads(at: lastKey, plan.sortOrders) }
         handOver()
         if isSorted { return .paused }
         if isWalkFinished { window.close() }
@@ -207,7 +216,11 @@ package struct QueryRun: ~Copyable, Sendable {
             while let row = sorter.takeRow() {
                 guard window.admit() else { continue }
                 let control = try row.lend(emit)
-                if window.isClosed { return .finished }
+                if window.isClosed {
+                    // Neighbours are not sorted by anything that a document has.
+                    if plan.nearest == nil { scanner.endReads(at: row.key, plan.sortOrders) }
+                    return .finished
+                }
                 if control == .full { return .paused }
             }
             if sorter.isExhausted {

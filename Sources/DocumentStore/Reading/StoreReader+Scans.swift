@@ -11,7 +11,7 @@ extension StoreReader {
     package func scanner(at point: ReadPoint, matching matcher: QueryMatcher? = nil) -> StoreScanner {
         var filter: DocumentFilter?
         if let matcher { filter = { path, fields in matcher.matches(path: path, fields: fields) } }
-        return StoreScanner(reader: self, point: point, filter: filter)
+        return StoreScanner(reader: self, point: point, filter: filter, query: matcher)
     }
 
     /// Visits the documents of a collection in name order; with `showMissing` also ids that have no document but

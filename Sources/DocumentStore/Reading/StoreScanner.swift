@@ -9,6 +9,8 @@ package struct StoreScanner: DocumentScanner, ~Copyable {
     let point: ReadPoint
     /// The condition of the query that is run, for transactions.
     let filter: DocumentFilter?
+    /// The query that is run.
+    var query: QueryMatcher?
 
     package mutating func scanCollection(
         _ collection: RawSpan, ids range: DocumentIDRange, direction: SortDirection,
@@ -65,6 +67,20 @@ package struct StoreScanner: DocumentScanner, ~Copyable {
     }
 
     func note(_ range: ReadRange?) throws(RequestError) {
-        if let transaction = point.transaction, let range { try transaction.noteRead(range) }
+        guard let transaction = point.transaction, var range else { return }
+        range.query = query.map(ObjectIdentifier.init)
+        try transaction.noteRead(range)
+    }
+
+    package var remembersReads: Bool { point.transaction != nil }
+
+    package mutating func endReads(at last: [UInt8], _ orders: [Order]) {
+        guard let transaction = point.transaction, let query else { return }
+        transaction.narrowReads(of: ObjectIdentifier(query)) { path, fields in
+            guard query.matches(path: path, fields: fields) else { return false }
+            var key = WireWriter(capacity: 128)
+            guard SortKey.append(path: path, fields: fields, order: orders, into: &key) else { return false }
+            return key.bytes.compareBytes(last.byteSpan) <= 0
+        }
     }
 }

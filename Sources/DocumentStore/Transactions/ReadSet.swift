@@ -16,7 +16,9 @@ struct ReadRange: Sendable {
     /// Only documents of collections of this id were asked for; nil for any.
     let collectionID: [UInt8]?
     /// The query's filter over path and fields; nil if every document of the range was asked for.
-    let matches: DocumentFilter?
+    var matches: DocumentFilter?
+    /// The query that walked it.
+    var query: ObjectIdentifier?
     /// The state in which it was walked.
     var version: CommitVersion
 
@@ -65,6 +67,11 @@ struct ReadSet: ~Copyable {
             return
         }
         ranges.append(range)
+    }
+
+    /// Of the documents that a query's walks went over, only those matter that also meet this filter.
+    mutating func narrow(_ query: ObjectIdentifier, to filter: @escaping DocumentFilter) {
+        for position in ranges.indices where ranges[position].query == query { ranges[position].matches = filter }
     }
 
     private func checkRoom() throws(RequestError) {

@@ -98,6 +98,12 @@ final class Transaction: Sendable {
         try withReads { (reads) throws(RequestError) in try reads.note(range) }
     }
 
+    /// A query has come to its end before all of what its walks went over: only documents that meet this filter matter.
+    func narrowReads(of query: ObjectIdentifier, to filter: @escaping DocumentFilter) {
+        if isReadOnly { return }
+        state.withLock { $0.reads.narrow(query, to: filter) }
+    }
+
     /// Lends the read set under the transaction's lock.
     func withReads<Answer>(
         _ body: (inout ReadSet) throws(RequestError) -> Answer
