@@ -29,7 +29,8 @@ struct ExpirySweep {
     private var nextBatchMilliseconds: UInt64 = 0
     private var parts: [Part] = []
 
-    /// Documents in a batch: what it may hold up a commit that comes meanwhile.
+    /// Documents in a batch, and bytes of their fields, whose index entries go with them: what it may hold up a commit that comes
+    /// meanwhile.
     static let documentsPerBatch = 256
     private static let bytesPerBatch = 1 << 20
     /// The least time between two batches while others write.
@@ -107,16 +108,17 @@ struct ExpirySweep {
         var key = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
         var name = WireWriter(capacity: 256)
         var path = WireWriter(capacity: 256)
+        var bytes = 0
         do {
             var cursor = try latest.cursor(from: part.from.byteSpan, to: part.to.byteSpan)
             while try cursor.next() {
-                if writes.count == documentsPerBatch || writes.bytes.count > bytesPerBatch {
+                if writes.count == documentsPerBatch || bytes > bytesPerBatch {
                     part.from = [UInt8](copying: cursor.key)
                     return false
                 }
                 guard IndexKey.writeDocumentKey(ofGroupEntry: cursor.key, cursor.value, part.databaseNumber, into: &key)
                 else { throw RequestError(.dataLoss, "An index entry is damaged.") }
-                try add(key, part, latest, &path, &name, to: &writes)
+                bytes += try add(key, part, latest, &path, &name, to: &writes)
             }
             return true
         } catch let error as StorageError {
@@ -128,21 +130,24 @@ struct ExpirySweep {
         }
     }
 
+    /// Adds the delete of one document.
+    /// - Returns: the bytes of its fields.
     private static func add(
         _ key: borrowing WireWriter, _ part: Part, _ latest: LatestReader, _ path: inout WireWriter,
         _ name: inout WireWriter, to writes: inout WriteList
-    ) throws {
+    ) throws -> Int {
         guard let stored = try latest.value(forKey: key.bytes), let parts = DocumentKey.parts(of: key.bytes),
             let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds),
             KeyedDocument.writePath(key: key.bytes, parts: parts, record: record, into: &path)
         else { throw RequestError(.dataLoss, "An index entry leads to no document.") }
         // The index says so already; what deletes looks twice.
-        if !part.condition.matches(fields: record.fields) { return }
+        if !part.condition.matches(fields: record.fields) { return 0 }
         name.reset()
         name.append(utf8: part.database.documentsRoot)
         name.append(byte: RelativePath.slash)
         name.append(path.bytes)
         let seen = TimestampValue(microseconds: Int64(clamping: record.updateMicroseconds))
         try writes.delete(name.bytes, precondition: .updateTime(seen))
+        return record.fields.byteCount
     }
 }

@@ -12,10 +12,6 @@ extension IndexMaintenance {
         var definitions: [IndexDefinition] = []
     }
 
-    private static let entriesPerStep = 4_096
-    private static let documentsPerStep = 512
-    private static let bytesPerStep = 1 << 20
-
     /// What makes a database's indexes those that are wanted: new ones begin to be built, others to be cleared, and entries of
     /// single fields to be brought in line.
     func change(to wanted: IndexDeclaration, in database: UInt32, at version: CommitVersion) -> DeclaredStep {
@@ -58,8 +54,8 @@ extension IndexMaintenance {
             let isClearing = index.state.phase == .clearing
             let (from, to) = (index.state.position, isClearing ? index.entries.to : Self.documents(of: index.database).to)
             let stop = try go(
-                isClearing ? .clear : .build(index), in: index.database, from: from, to: to, isBounded: true,
-                catalogue: &catalogue, into: &batch)
+                isClearing ? .clear : .build(index), from: from, to: to, isBounded: true, catalogue: &catalogue,
+                into: &batch)
             var next = index
             next.state = IndexMaintenance.state(after: stop, of: index.state, version)
             return DeclaredStep(
@@ -70,9 +66,7 @@ extension IndexMaintenance {
         // Without automatic indexes there is nothing to bring in line.
         let stop =
             state.isKept
-            ? try go(
-                .settle(group), in: group.database, from: from, to: to, isBounded: true, catalogue: &catalogue,
-                into: &batch) : nil
+            ? try go(.settle(group), from: from, to: to, isBounded: true, catalogue: &catalogue, into: &batch) : nil
         var next = group
         next.state = IndexMaintenance.state(after: stop, of: group.state, version)
         return DeclaredStep(from: from, to: stop ?? to, definitions: [.group(next)])
@@ -89,10 +83,10 @@ extension IndexMaintenance {
     ) throws {
         var isFirst = true
         while let definition = try record.next() {
-            if isFirst, record.to.byteCount > 0, let (work, database) = work(of: definition) {
+            if isFirst, record.to.byteCount > 0, let work = work(of: definition) {
                 _ = try go(
-                    work, in: database, from: [UInt8](copying: record.from), to: [UInt8](copying: record.to),
-                    isBounded: false, catalogue: &catalogue, into: &batch)
+                    work, from: [UInt8](copying: record.from), to: [UInt8](copying: record.to), isBounded: false,
+                    catalogue: &catalogue, into: &batch)
             }
             isFirst = false
             enter([definition], into: &batch)
@@ -100,14 +94,14 @@ extension IndexMaintenance {
     }
 
     /// What a step was to do that left this definition; nil for nothing.
-    private func work(of definition: IndexDefinition) -> (Work, database: UInt32)? {
+    private func work(of definition: IndexDefinition) -> Work? {
         switch definition {
         case .index(let index, _):
             let known = declared.all.first { $0.number == index.number && $0.database == index.database }
-            return known.map { ($0.state.phase == .clearing ? .clear : .build($0), $0.database) }
+            return known.map { $0.state.phase == .clearing ? .clear : .build($0) }
         case .group(let group):
             if !state.isKept { return nil }
-            return groups.group(group.idBytes.byteSpan, in: group.database).map { (.settle($0), $0.database) }
+            return groups.group(group.idBytes.byteSpan, in: group.database).map { .settle($0) }
         }
     }
 
@@ -137,83 +131,6 @@ extension IndexMaintenance {
         key.append(bigEndian: database)
         let from = key.copyBytes()
         return (from, from + [KeyLayout.afterEverything])
-    }
-
-    /// What a step does with the keys that it goes over.
-    private enum Work {
-        /// They are entries, and go.
-        case clear
-        /// They are documents: those of the index's collections get their entries.
-        case build(DeclaredIndex)
-        /// They are documents: entries of those of the group are brought in line with its rules.
-        case settle(GroupFields)
-
-        var collectionID: [UInt8] {
-            switch self {
-            case .clear: []
-            case .build(let index): Array(index.shape.collectionID.utf8)
-            case .settle(let group): group.idBytes
-            }
-        }
-    }
-
-    /// Goes over keys.
-    /// - Returns: the first key that was not looked at; nil when all were.
-    private mutating func go(
-        _ work: Work, in database: UInt32, from: [UInt8], to: [UInt8], isBounded: Bool, catalogue: inout Catalogue,
-        into batch: inout MutationBatch
-    ) throws(StorageError) -> [UInt8]? {
-        var isClearing = false
-        if case .clear = work { isClearing = true }
-        var left = isBounded ? (isClearing ? Self.entriesPerStep : Self.documentsPerStep) : .max
-        let latest = latest
-        let wanted = work.collectionID
-        var path = WireWriter(capacity: 256)
-        var next = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
-        var cursor = try latest.cursor(from: from.byteSpan, to: to.byteSpan)
-        while try cursor.next() {
-            if left == 0 || (isBounded && batch.byteCount > Self.bytesPerStep) { return [UInt8](copying: cursor.key) }
-            left -= 1
-            if isClearing {
-                batch.delete(key: cursor.key)
-                continue
-            }
-            let isOther = try go(
-                work, over: cursor.key, cursor.value, database, wanted: wanted, &path, &next, catalogue: &catalogue,
-                into: &batch)
-            if isOther { try cursor.seek(to: next.bytes) }
-        }
-        return nil
-    }
-
-    /// Does the work on one document if it is of the wanted collections.
-    /// - Returns: whether it is not, and the rest of its collection can be leapt over: `next` is behind that.
-    private mutating func go(
-        _ work: Work, over key: RawSpan, _ value: RawSpan, _ database: UInt32, wanted: [UInt8],
-        _ path: inout WireWriter, _ next: inout WireWriter, catalogue: inout Catalogue, into batch: inout MutationBatch
-    ) throws(StorageError) -> Bool {
-        guard let parts = DocumentKey.parts(of: key), let record = StoredRecordView(value, versionMicroseconds: 0),
-            KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path)
-        else { throw StorageError(.corrupt, "a document's entry is damaged") }
-        guard KeyedDocument.collectionID(ofDocument: path.bytes).equalsBytes(wanted.byteSpan) else {
-            if DocumentKey.isCutCollection(byteCount: parts.collectionByteCount) { return false }
-            next.reset()
-            next.append(key.extracting(0..<parts.collectionByteCount))
-            next.append(byte: KeyLayout.documentMarker + 1)
-            return true
-        }
-        let collection = try catalogue.adjust(
-            key.extracting(0..<parts.collectionByteCount), path: path.bytes, by: 0, latest: latest)
-        let document = IndexedDocument(database: database, collection: collection, key: key, parts, path: path.bytes)
-        let nothing = record.fields.extracting(0..<0)
-        switch work {
-        case .clear: break
-        case .build(let index): declared.derive(index, document, from: nothing, to: record.fields, into: &batch)
-        case .settle(let group):
-            try derivation.derive(document, from: record.fields, to: nothing, by: group.rules, .leftovers, into: &batch)
-            try derivation.derive(document, from: nothing, to: record.fields, by: group.rules, .newcomers, into: &batch)
-        }
-        return false
     }
 }
 

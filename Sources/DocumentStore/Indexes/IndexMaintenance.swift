@@ -38,34 +38,24 @@ struct IndexMaintenance: ~Copyable {
     mutating func derive<Sink: IndexEntrySink & ~Copyable>(
         _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
     ) throws(StorageError) {
-        if state.isKept {
-            if groups.arePlain {
-                try derivation.derive(document, from: old, to: new, into: &sink)
-            } else {
-                try deriveByRules(document, from: old, to: new, into: &sink)
-            }
-        }
+        if state.isKept { try deriveAutomatic(document, from: old, to: new, into: &sink) }
         declared.derive(document, from: old, to: new, into: &sink)
     }
 
-    /// Brings the automatic entries of a document up to date whose fields may be overridden.
-    private mutating func deriveByRules<Sink: IndexEntrySink & ~Copyable>(
+    /// Brings the automatic entries of a document up to date.
+    mutating func deriveAutomatic<Sink: IndexEntrySink & ~Copyable>(
         _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
     ) throws(StorageError) {
-        guard let group = groups.group(ofDocument: document.path, in: document.database), !group.isPlain else {
-            return try derivation.derive(document, from: old, to: new, into: &sink)
-        }
+        // Most databases have no overrides: nothing is looked up for them.
+        guard !groups.arePlain, let group = groups.group(ofDocument: document.path, in: document.database),
+            !group.isPlain
+        else { return try derivation.derive(document, from: old, to: new, into: &sink) }
         try derivation.derive(document, from: old, to: new, by: group.rules, group.purpose, into: &sink)
     }
 
     /// Keys of entries, and of documents.
     private static let entries = (from: [KeySpace.values.rawValue], to: [KeySpace.elements.rawValue + 1])
     private static let documents = (from: [KeySpace.documents.rawValue], to: [KeySpace.documents.rawValue + 1])
-
-    /// Bounds of one step: what it may hold up a commit that comes meanwhile.
-    private static let entriesPerStep = 4_096
-    private static let documentsPerStep = 256
-    private static let bytesPerStep = 1 << 20
 
     /// A step that was computed and not staged yet.
     struct Step {
@@ -113,6 +103,8 @@ struct IndexMaintenance: ~Copyable {
 
     // MARK: Steps
 
+    private var work: Work { state.phase == .clearing ? .clear : .buildAutomatic }
+
     /// Computes the next step.
     /// - Parameter version: the commit that the step will be.
     mutating func nextStep(
@@ -121,7 +113,7 @@ struct IndexMaintenance: ~Copyable {
         let from = state.position
         let isClearing = state.phase == .clearing
         let end = isClearing ? IndexMaintenance.entries.to : IndexMaintenance.documents.to
-        let stop = try go(from: from, to: end, isBounded: true, catalogue: &catalogue, into: &batch)
+        let stop = try go(work, from: from, to: end, isBounded: true, catalogue: &catalogue, into: &batch)
         if let stop { return Step(from: from, to: stop, next: IndexState(phase: state.phase, position: stop)) }
         let next =
             isClearing
@@ -139,54 +131,9 @@ struct IndexMaintenance: ~Copyable {
         }
         if state.hasWork, record.to.byteCount > 0 {
             _ = try go(
-                from: [UInt8](copying: record.from), to: [UInt8](copying: record.to), isBounded: false,
+                work, from: [UInt8](copying: record.from), to: [UInt8](copying: record.to), isBounded: false,
                 catalogue: &catalogue, into: &batch)
         }
         enter(next, into: &batch)
-    }
-
-    /// Goes over keys: removes entries, or adds those of documents, as the phase has it.
-    /// - Returns: the first key that was not looked at; nil when all were.
-    private mutating func go(
-        from: [UInt8], to: [UInt8], isBounded: Bool, catalogue: inout Catalogue, into batch: inout MutationBatch
-    ) throws(StorageError) -> [UInt8]? {
-        var left = isBounded ? (state.phase == .clearing ? Self.entriesPerStep : Self.documentsPerStep) : .max
-        let latest = latest
-        var cursor = try latest.cursor(from: from.byteSpan, to: to.byteSpan)
-        while try cursor.next() {
-            if left == 0 || (isBounded && batch.byteCount > Self.bytesPerStep) { return [UInt8](copying: cursor.key) }
-            left -= 1
-            if state.phase == .clearing {
-                batch.delete(key: cursor.key)
-            } else {
-                try addEntries(key: cursor.key, value: cursor.value, catalogue: &catalogue, into: &batch)
-            }
-        }
-        return nil
-    }
-
-    private mutating func addEntries(
-        key: RawSpan, value: RawSpan, catalogue: inout Catalogue, into batch: inout MutationBatch
-    ) throws(StorageError) {
-        guard let parts = DocumentKey.parts(of: key), let record = StoredRecordView(value, versionMicroseconds: 0) else {
-            throw StorageError(.corrupt, "a document's entry is damaged")
-        }
-        let collection = try catalogue.adjust(
-            key.extracting(0..<parts.collectionByteCount), path: record.path, by: 0, latest: latest)
-        let nothing = record.fields.extracting(0..<0)
-        let database = DocumentKey.database(of: key)
-        if groups.arePlain {
-            // Automatic entries need no path.
-            let document = IndexedDocument(
-                database: database, collection: collection, key: key, parts, path: record.path)
-            return try derivation.derive(document, from: nothing, to: record.fields, into: &batch)
-        }
-        var path = WireWriter(capacity: 256)
-        guard KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path) else {
-            throw StorageError(.corrupt, "a document's entry is damaged")
-        }
-        let document = IndexedDocument(
-            database: database, collection: collection, key: key, parts, path: path.bytes)
-        try deriveByRules(document, from: nothing, to: record.fields, into: &batch)
     }
 }

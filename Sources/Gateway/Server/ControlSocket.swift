@@ -265,13 +265,17 @@ private enum LineIO {
     /// Room for the indexes of a database, which are at most a thousand entries of some 3,000 bytes.
     private static let lineBytesMaximum = 16 << 20
 
-    /// The first line, without its newline; nil when there is none.
+    /// The first line, without its newline; nil when there is none. What follows it is lost: each side writes one line.
     static func readLine(_ descriptor: Int32) -> String? {
         var line: [UInt8] = []
-        var byte: UInt8 = 0
-        while line.count < lineBytesMaximum, read(descriptor, &byte, 1) == 1 {
-            if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
-            line.append(byte)
+        var piece = [UInt8](repeating: 0, count: 64 << 10)
+        while line.count < lineBytesMaximum {
+            let count = piece.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else { return nil }
+            if let end = piece[..<count].firstIndex(of: UInt8(ascii: "\n")) {
+                return String(decoding: line + piece[..<end], as: UTF8.self)
+            }
+            line += piece[..<count]
         }
         return nil
     }
