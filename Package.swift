@@ -43,6 +43,7 @@ let package = Package(
         systemLibrary("CNGHTTP2", pkgConfig: "libnghttp2", apt: "libnghttp2-dev"),
         systemLibrary("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
         systemLibrary("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
+        .systemLibrary(name: "CPrefetch", path: "Sources/System/CPrefetch"),
         .target(name: "CFirestoreProto", dependencies: ["CProtobufC"]),
 
         // Documents.
@@ -54,7 +55,7 @@ let package = Package(
 
         // Storage.
         .target(
-            name: "KeyValueStore", dependencies: ["CLMDB", "CXXHash"],
+            name: "KeyValueStore", dependencies: ["CLMDB", "CPrefetch", "CXXHash"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         .target(
             name: "DocumentStore", dependencies: ["DocumentModel", "KeyValueStore", "COpenSSL"],

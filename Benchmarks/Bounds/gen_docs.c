@@ -1,5 +1,6 @@
-// Makes deterministic JSON-lines documents of about 450 bytes: books with a map of three URLs and five tags.
-// usage: gen_docs COUNT [csv]    csv: "id<TAB>json" lines, as COPY reads them
+// Makes deterministic JSON-lines documents: books of about 450 bytes with a map of three URLs and five tags, or records of eight
+// fields with a value each, for indexes.
+// usage: gen_docs COUNT [csv] [records]    csv: "id<TAB>json" lines, as COPY reads them
 #include "common.h"
 
 static const char *const words[] = {"left", "hand", "dark", "winter", "river", "glass", "stone", "light", "ember", "north", "quiet", "garden",
@@ -11,6 +12,7 @@ int main(int argc, char **argv) {
     if (argc < 2) DIE("usage: gen_docs COUNT [csv]");
     uint64_t count = strtoull(argv[1], NULL, 10);
     int csv = argc > 2 && !strcmp(argv[2], "csv");
+    int records = argc > 2 && !strcmp(argv[argc - 1], "records");
     static char buffer[1 << 20];
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     for (uint64_t i = 0; i < count; i++) {
@@ -19,6 +21,13 @@ int main(int argc, char **argv) {
         write_random_id(id, i);
         if (csv) printf("%s\t{", id);
         else printf("{\"id\":\"%s\",", id);
+        if (records) {
+            printf("\"number\":%llu,\"random\":%llu,\"group\":%llu,\"author\":\"%s %s\",\"title\":\"title %u\",\"price\":%u.%02u,\"flag\":%s,"
+                   "\"published\":\"%04u-%02u-%02u\"}\n", (unsigned long long)i, (unsigned long long)(s >> 12), (unsigned long long)(i % (count / 20 + 1)),
+                   words[r >> 16 & 15], words[r >> 20 & 15], (unsigned)(r % 100000), (unsigned)(s % 100), (unsigned)(r % 100),
+                   i & 1 ? "true" : "false", 1950 + (unsigned)(r % 70), 1 + (unsigned)(s % 12), 1 + (unsigned)(s / 12 % 28));
+            continue;
+        }
         printf("\"title\":\"The %s %s of %s %s\",\"author\":\"%s %s\",\"pages\":%u,", words[r & 15], words[r >> 4 & 15], words[r >> 8 & 15],
                words[r >> 12 & 15], words[r >> 16 & 15], words[r >> 20 & 15], (unsigned)(r >> 24 & 1023));
         printf("\"urls\":{\"cover\":\"https://books.example/c/%u.png\",\"preview\":\"https://books.example/p/%u\",\"publisher\":\"https://ace.example/titles/%u\"},",

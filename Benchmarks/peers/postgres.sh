@@ -1,10 +1,11 @@
 #!/bin/sh
 # PostgreSQL on loopback, under the same durability: COPY of documents into a jsonb table with its key, durable inserts, and
-# serializable transfers between 1,000 accounts.
+# serializable transfers between 1,000 accounts; or COPY of records into one with three expression indexes.
 #
 # usage: postgres.sh SCRATCH_DIR DOCS_TSV [SECONDS=5]
+#        postgres.sh SCRATCH_DIR DOCS_TSV indexed
 #   SCRATCH_DIR  a cluster is made there and removed at the end
-#   DOCS_TSV     documents as `gen_docs COUNT csv` prints them
+#   DOCS_TSV     documents as `gen_docs COUNT csv` prints them; `gen_docs COUNT csv records` for `indexed`
 # Run as root (the server runs as the user postgres). Prints lines of "name<TAB>value<TAB>unit".
 set -eu
 dir=$1 docs=$2 secs=${3:-5} port=54329
@@ -23,8 +24,13 @@ trap 'as "$bin/pg_ctl -D $dir/cluster -m immediate stop >/dev/null"; rm -rf "$di
 
 count=$(wc -l <"$docs")
 sql "create table docs(id text primary key, doc jsonb)"
+if [ "$secs" = indexed ]; then
+    sql "create index on docs(((doc->>'random')::bigint)); create index on docs((doc->>'title'));
+         create index on docs(((doc->>'price')::float8))"
+fi
 as "psql -h $dir -p $port -qAtX -d postgres -c '\\timing on' -c \"copy docs from '$docs'\"" |
     awk -v n="$count" '/Time/ {printf "copy\t%.0f\tdocuments/s\n", n / $2 * 1000}'
+[ "$secs" != indexed ] || exit 0
 
 sql "create table inserted(id text primary key, doc jsonb); create table accounts(id int primary key, balance int);
      insert into accounts select i, 1000 from generate_series(0, 999) i; vacuum analyze accounts"

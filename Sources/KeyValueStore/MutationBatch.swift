@@ -123,14 +123,22 @@ extension MutationBatch {
         let value: UnsafeRawBufferPointer?
     }
 
-    /// Calls `body` with each entry in the order they were added. Pointers are valid during the call.
-    borrowing func forEachEntry<Failure: Error>(_ body: (Entry) throws(Failure) -> Void) throws(Failure) {
-        var offset = 0
-        while offset < byteCount {
+    /// Calls `body` with up to `count` entries, in the order they were added, from the one at `offset` of the buffer on.
+    /// Pointers are valid during the call.
+    /// - Returns: the offset of the entry behind them; `byteCount` at the end.
+    @discardableResult
+    borrowing func forEachEntry<Failure: Error>(
+        from offset: Int, atMost count: Int, _ body: (Entry) throws(Failure) -> Void
+    ) throws(Failure) -> Int {
+        var offset = offset
+        var left = count
+        while offset < byteCount, left > 0 {
             let entry = unsafe entry(at: offset)
             unsafe try body(entry)
             unsafe offset += Self.headerBytes + entry.key.count + (entry.value?.count ?? 0)
+            left -= 1
         }
+        return offset
     }
 
     /// The entry that begins at an offset of the buffer, which `append` has written.

@@ -181,8 +181,28 @@ extension EngineWriter {
 
 extension MutationBatch {
     /// Puts all entries into an overlay that has room for them.
+    ///
+    /// Finding a place waits for memory, so the places of several are approached at the same time before the first is taken.
     borrowing func insert(into overlay: Overlay, version: CommitVersion) {
-        unsafe forEachEntry { unsafe overlay.insert($0.key, version: version.microseconds, value: $0.value) }
+        let version = version.microseconds
+        var offset = 0
+        var leaves = InlineArray<8, UInt32>(repeating: 0)
+        while offset < byteCount {
+            var count = 0
+            unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
+                unsafe overlay.approachFilter(entry.key)
+                leaves[count] = unsafe overlay.approach(entry.key, version)
+                count += 1
+            }
+            count = 0
+            unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
+                unsafe overlay.approach(entry.key, version, in: leaves[count])
+                count += 1
+            }
+            offset = unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
+                unsafe overlay.insert(entry.key, version: version, value: entry.value)
+            }
+        }
     }
 }
 

@@ -26,7 +26,7 @@
 //    304  entries       4 bytes each
 //    448  children      4 bytes each, of inner nodes. The first has no separator.
 
-internal import Glibc
+internal import CPrefetch
 internal import Synchronization
 
 extension Overlay {
@@ -72,17 +72,21 @@ extension Overlay {
     func hint(for key: UnsafeRawBufferPointer, _ version: UInt64) -> UInt32 {
         // Misled more than once or twice, a reader would have to be very unlucky; walking all of the list is right too.
         for _ in 0..<16 {
-            var node = root
-            while level(node) > 0 {
-                let slot = unsafe slot(of: key, version, in: node, from: 1)
-                node = child(node, slot - 1)
-            }
+            let node = unsafe leaf(for: key, version)
             let slot = unsafe slot(of: key, version, in: node, from: 0)
             let entry = slot > 0 ? self.entry(node, slot - 1) : low(node)
             if entry == Self.head { return entry }
             if unsafe isBefore(entry, key, version) { return entry }
         }
         return Self.head
+    }
+
+    /// The leaf that the tree leads to; it is not touched.
+    @inline(__always)
+    private func leaf(for key: UnsafeRawBufferPointer, _ version: UInt64) -> UInt32 {
+        var node = root
+        for _ in 0..<level(node) { node = child(node, unsafe slot(of: key, version, in: node, from: 1) - 1) }
+        return node
     }
 
     /// An entry near the end of the list, or the head. Any thread.
@@ -111,6 +115,19 @@ extension Overlay {
         return Place(previous: previous, following: mayBeSame ? next(previous) : 0, leaf: node, slot: slot)
     }
 
+    /// Begins to fetch the leaf that `key` goes into, and answers it. Writer's thread.
+    func approach(_ key: UnsafeRawBufferPointer, _ version: UInt64) -> UInt32 {
+        let node = unsafe leaf(for: key, version)
+        for line in 0..<(Self.leafBytes / 64) { unsafe prefetch_for_writing(base + Int(node) * 8 + 64 * line) }
+        return node
+    }
+
+    /// Begins to fetch the entry of a leaf that `key` comes behind.
+    func approach(_ key: UnsafeRawBufferPointer, _ version: UInt64, in leaf: UInt32) {
+        let slot = unsafe slot(of: key, version, in: leaf, from: 0)
+        if slot > 0 { unsafe prefetch_for_writing(base + Int(entry(leaf, slot - 1)) * 8) }
+    }
+
     /// The first slot at or after `first` that is not before the place of `key` at `version`.
     @inline(__always)
     private func slot(
@@ -119,13 +136,14 @@ extension Overlay {
         let shape = unsafe shapePointer(node).pointee.load(ordering: .acquiring)
         let count = Int(shape & 0xFFFF)
         let front = unsafe Self.front(of: key, behind: Int(shape >> 16))
+        // Without branches, which nobody could predict: `step` is taken where the front in the middle is lower.
         var low = first
         var left = count - first
         while left > 0 {
-            let half = left / 2
-            let isLess = self.front(node, low + half) < front
-            low = isLess ? low + half + 1 : low
-            left = isLess ? left - half - 1 : half
+            let step = (left &+ 1) &>> 1
+            let isLower = self.front(node, low &+ step &- 1).subtractingReportingOverflow(front).overflow
+            low &+= step & (0 &- (isLower ? 1 : 0))
+            left &-= step
         }
         if low >= count || self.front(node, low) != front { return low }
         var high = low + 1

@@ -30,6 +30,7 @@
 //     20  key length    2 bytes, then 2 unused
 //     24  key
 
+internal import CPrefetch
 internal import CXXHash
 internal import Glibc
 internal import Synchronization
@@ -193,6 +194,11 @@ extension Overlay {
     func mayContain(hash: UInt64) -> Bool {
         let bits = Self.filterBits(hash)
         return unsafe filterWord(hash).pointee.load(ordering: .relaxed) & bits == bits
+    }
+
+    /// Begins to fetch what the filter has of a key.
+    func approachFilter(_ key: UnsafeRawBufferPointer) {
+        unsafe prefetch_for_writing(filterWord(Self.hash(key)))
     }
 
     private func noteInFilter(_ key: UnsafeRawBufferPointer) {

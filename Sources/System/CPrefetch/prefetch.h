@@ -1,0 +1,9 @@
+// The processor's prefetch instruction, which Swift has no word for.
+
+#ifndef HEARTH_PREFETCH_H
+#define HEARTH_PREFETCH_H
+
+/// Begins to fetch the cache line at an address, to be written. Never faults, whatever the address.
+static inline void prefetch_for_writing(const void *_Nonnull address) { __builtin_prefetch(address, 1, 3); }
+
+#endif
