@@ -43,23 +43,22 @@ struct GroupFields: Sendable {
     /// - Parameter start: the first document to go over; nil if there are no entries to bring in line.
     func changed(to wanted: [FieldOverride], at version: CommitVersion, start: [UInt8]?) -> GroupFields {
         let earlier = state.hasWork ? previous + (previous.contains(overrides) ? [] : [overrides]) : [overrides]
-        let next = GroupFields(
+        var changed = GroupFields(
             database: database, collectionID: collectionID, overrides: wanted, previous: earlier,
             begun: state.hasWork ? begun : version.microseconds, state: state)
-        if !next.rules.changeAnything, !state.hasWork {
+        if !state.hasWork, !changed.rules.changeAnything {
             // Nothing about entries: documents expire, or no longer.
             return GroupFields(
                 database: database, collectionID: collectionID, overrides: wanted, previous: previous, begun: begun,
                 state: state)
         }
-        var begun = next
-        begun.state =
+        changed.state =
             start.map { IndexState(phase: .building, position: $0) }
             ?? IndexState(phase: .complete, completeSince: version.microseconds)
-        return begun
+        return changed
     }
 
-    /// How a write walks a document; nil if all entries are kept.
+    /// To what end a write walks a document.
     var purpose: FieldRules.Purpose { state.hasWork ? .writeAmidChange : .write }
 
     /// Writes do not depend on the group.

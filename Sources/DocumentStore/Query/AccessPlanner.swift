@@ -5,6 +5,7 @@
 //                    or: few documents meet the filter                  what finds them, then sorted
 //     unordered      whatever finds the documents of the filter, or if there is none those that have the field that is totalled
 //     nearest        the declared index with the vector, or what finds the documents of the filter
+//     a group        its declared index, or the ways of its collections side by side (`GroupPlanner`)
 //     nothing of it  the collection, or the names that the filter leaves, is scanned
 //
 // Where an order and a filter ask for different indexes, it comes down to numbers. With N documents of which n meet the

@@ -1,7 +1,8 @@
-// What query execution needs of storage: two ways of walking it, both in name order.
+// What query execution needs of storage: two ways of walking it, both in name order, and indexes if there are any.
 //
 // The executor asks for nothing else, so that it can be tested over a dictionary and knows neither keys nor snapshots.
-// Collection groups and whole subtrees are put together from these two walks by `TreeWalk`.
+// Collection groups and whole subtrees are put together from these two walks by `ScopeWalk`. A scanner over a store with indexes also
+// tells the planner what there is, and walks what the planner chose.
 
 package import DocumentModel
 

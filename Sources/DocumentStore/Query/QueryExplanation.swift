@@ -6,7 +6,8 @@ extension QueryRun {
     /// The indexes in use, as explain names them: scope and properties. A scan uses the order of names.
     package var indexesUsed: [(queryScope: String, properties: String)] {
         var scope = "Collection"
-        if case .descendants = plan.matcher.scope { scope = "Collection group" }
+        // A group may be put together from the indexes of its collections.
+        if case .descendants = plan.matcher.scope, access?.collectionCount == nil { scope = "Collection group" }
         guard let access, !access.indexes.isEmpty else {
             var direction = "ASC"
             if case .stream(.descending) = plan.strategy { direction = "DESC" }
