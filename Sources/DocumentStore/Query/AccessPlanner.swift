@@ -46,7 +46,7 @@ struct AccessPlanner {
         case .nearest:
             access = try planner.filtered(&scanner)
             if let vectors = declared?.ordered(by: [Order(field: .documentName)], bounds: []) {
-                access = try planner.smaller(vectors, access, &scanner)
+                access = try smaller(vectors, access, atMost: planner.entriesToBreakEven, &scanner)
             }
         }
         guard var access else { return nil }
@@ -58,9 +58,14 @@ struct AccessPlanner {
     private static func group<Scanner: DocumentScanner & ~Copyable>(
         _ plan: QueryPlan, _ disjuncts: [Disjunct], _ scanner: inout Scanner
     ) throws(RequestError) -> IndexAccess? {
-        if let access = try declaredGroup(plan, disjuncts, &scanner) { return access }
+        let declared = try declaredGroup(plan, disjuncts, &scanner)
+        if declared != nil, plan.nearest == nil { return declared }
         guard let planner = try GroupPlanner(plan, disjuncts, &scanner), var access = try planner.choose(&scanner) else {
-            return nil
+            return declared
+        }
+        // An index that ends with the vector may hold no field of the filter.
+        if let declared {
+            return try smaller(declared, access, atMost: entriesToBreakEven(plan, documents: planner.documentCount), &scanner)
         }
         access.countsOnly = plan.isCount && access.isExact && plan.nearest == nil && !planner.mustReadDocuments
         return access
@@ -293,17 +298,18 @@ struct AccessPlanner {
     }
 
     static func entriesToBreakEven(_ plan: QueryPlan, documents: Int) -> Int {
-        guard let limit = plan.limit else { return max(64, min(documents / 4, 100_000)) }
+        // A search for neighbours goes through all that it finds, whatever its limit.
+        guard let limit = plan.limit, plan.nearest == nil else { return max(64, min(documents / 4, 100_000)) }
         return max(64, Int((Double(limit + plan.offset + 1) * Double(max(documents, 1))).squareRoot()))
     }
 
-    /// The access with fewer entries; the first of two that are alike.
-    private func smaller<Scanner: DocumentScanner & ~Copyable>(
-        _ first: IndexAccess, _ second: IndexAccess?, _ scanner: inout Scanner
+    /// The access with fewer entries, counted up to `atMost`; the first of two that are alike.
+    private static func smaller<Scanner: DocumentScanner & ~Copyable>(
+        _ first: IndexAccess, _ second: IndexAccess?, atMost: Int, _ scanner: inout Scanner
     ) throws(RequestError) -> IndexAccess {
         guard let second else { return first }
-        let most = try AccessPlanner.entries(of: first, atMost: entriesToBreakEven, &scanner)
-        return try AccessPlanner.entries(of: second, atMost: most, &scanner) < most ? second : first
+        let most = try entries(of: first, atMost: atMost, &scanner)
+        return try entries(of: second, atMost: most, &scanner) < most ? second : first
     }
 
     /// About how many entries an access has to go through, counted no further than `atMost`.

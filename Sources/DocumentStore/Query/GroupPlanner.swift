@@ -33,6 +33,9 @@ struct GroupPlanner {
         }
     }
 
+    /// About how many documents the group holds.
+    var documentCount: Int { planners.reduce(0) { $0 + $1.collection.documentCount } }
+
     /// Results must be read even when only their number is asked for.
     var mustReadDocuments: Bool { planners.contains(where: \.collection.mustReadDocuments) }
 
@@ -45,8 +48,7 @@ struct GroupPlanner {
             let filtered = try filtered(&scanner)
             guard let ordered = united({ $0.ordered(orders) }) else { return filtered }
             guard let filtered, let first = planners.first, !first.hasOneField(orders[0].field) else { return ordered }
-            let documents = planners.reduce(0) { $0 + $1.collection.documentCount }
-            let breakEven = AccessPlanner.entriesToBreakEven(plan, documents: documents)
+            let breakEven = AccessPlanner.entriesToBreakEven(plan, documents: documentCount)
             return try AccessPlanner.entries(of: filtered, atMost: breakEven, &scanner) < breakEven ? filtered : ordered
         }
     }
