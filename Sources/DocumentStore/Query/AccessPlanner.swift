@@ -283,7 +283,9 @@ struct AccessPlanner {
         _ scanner: inout Scanner
     ) throws(RequestError) -> FieldPath? {
         let breakEven = entriesToBreakEven
-        for field in plan.matcher.requiredFields where collection.fields.has(.values, of: field) {
+        // The order's first field needs no counting: its index holds no other documents.
+        let walked = plan.isUnordered ? nil : plan.matcher.order.components.first?.field
+        for field in plan.matcher.requiredFields where field != walked && collection.fields.has(.values, of: field) {
             guard let use = use(of: field, isOfElements: false) else { return field }
             let part = AccessPart(source: .intervals(use, [.all]), disjuncts: disjuncts)
             let access = IndexAccess(parts: [part], direction: .ascending)
