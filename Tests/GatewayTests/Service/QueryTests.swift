@@ -3,6 +3,7 @@
 import DocumentModel
 import FirestoreMessages
 import Gateway
+import Glibc
 import Testing
 import Transport
 
@@ -180,5 +181,52 @@ struct QueryTests {
         let totals = Dictionary(uniqueKeysWithValues: answers[0].totals.map { ($0.alias, $0.value) })
         #expect(totals == ["all": EncodedValue(.integer(3)), "total": EncodedValue(.integer(7))])
         #expect(answers[0].readTime != nil)
+    }
+
+    @Test(
+        "A reader that pauses goes on at the version it began at, or is told that this is gone",
+        arguments: [3_600_000_000, 0] as [UInt64])
+    func pausingReader(retentionMicroseconds: UInt64) throws {
+        let harness = try Harness {
+            $0.engine.retentionMicroseconds = retentionMicroseconds
+            $0.engine.sweepPauseMicroseconds = 1_000
+        }
+        func write(_ number: Int64) throws {
+            var writes = try harness.emptyWrites()
+            // Several pages of 64 KiB.
+            let text = String(repeating: "x", count: 2_000)
+            for index in 0..<200 {
+                let fields = Harness.fields(["n": .integer(number), "t": .string(text)])
+                try Harness.name("c/d\(1_000 + index)").withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
+            }
+            try harness.commit(writes)
+        }
+        try write(1)
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        let request = RunQueryRequest(parent: Harness.root, query: query).encodedBytes()
+        let call = TestCall(loop: harness.loop, method: .runQuery, pausesAt: 3)
+        harness.service.begin(call, .runQuery, request.span.bytes)
+        #expect(call.answer.messages.count == 3 && call.answer.status == nil)
+        // As the loop does before it waits.
+        harness.service.loopWillWait()
+        for number in 2...4 as ClosedRange<Int64> {
+            try write(number)
+            try harness.store.checkpoint()
+        }
+        // The three states of 200 documents that the last one superseded.
+        while retentionMicroseconds == 0, harness.store.statistics.engine.historyEntriesSwept < 600 { usleep(1_000) }
+        call.goOn()
+        #expect(harness.loop.run { call.answer.status != nil })
+        let answer = call.answer
+        if retentionMicroseconds == 0 {
+            #expect(answer.status == .failedPrecondition && answer.text == "The requested snapshot version is too old.")
+            #expect(answer.messages.count < 200)
+        } else {
+            #expect(answer.isOK && answer.messages.count == 200)
+        }
+        for message in answer.messages {
+            let document = try #require(try RunQueryResponse(wireBytes: message).document)
+            #expect(document.fields.starts(with: Harness.fields(["n": .integer(1)])))
+        }
     }
 }

@@ -18,8 +18,13 @@ final class Harness {
     let service: FirestoreService<TestCall>
     let loop = TestLoop()
 
-    init(limits: ServiceLimits = ServiceLimits(), policy: (any AccessPolicy)? = nil) throws {
-        store = try DocumentStore.open(StoreConfiguration(directory: directory.path(of: "data")))
+    init(
+        limits: ServiceLimits = ServiceLimits(), policy: (any AccessPolicy)? = nil,
+        configure: (inout StoreConfiguration) -> Void = { _ in }
+    ) throws {
+        var configuration = StoreConfiguration(directory: directory.path(of: "data"))
+        configure(&configuration)
+        store = try DocumentStore.open(configuration)
         service = FirestoreService(store: store, limits: limits, policy: policy, log: Log(level: .error) { _ in })
     }
 

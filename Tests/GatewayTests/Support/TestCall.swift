@@ -48,6 +48,9 @@ final class TestCall: ServiceCall {
     private let loop: TestLoop
     /// Messages of a stream that are taken before the call is given up; nil takes all.
     private let messagesMax: Int?
+    /// Messages of a stream after which the client takes nothing until `goOn`; nil pauses nowhere.
+    private let pausesAt: Int?
+    private let isPausable = Mutex(true)
     private let state = Mutex(TestAnswer())
     private let source = Mutex(SourceBox())
 
@@ -65,13 +68,20 @@ final class TestCall: ServiceCall {
 
     init(
         loop: TestLoop, method: Transport.Method, requestIdentifier: RequestIdentifier? = nil, principal: Principal = .trusted,
-        messagesMax: Int? = nil
+        messagesMax: Int? = nil, pausesAt: Int? = nil
     ) {
         self.loop = loop
         self.method = method
         self.requestIdentifier = requestIdentifier
         self.principal = principal
         self.messagesMax = messagesMax
+        self.pausesAt = pausesAt
+    }
+
+    /// Takes messages again.
+    func goOn() {
+        isPausable.withLock { $0 = false }
+        pull()
     }
 
     func noteTime(in counters: ServiceCounters) {}
@@ -120,6 +130,7 @@ final class TestCall: ServiceCall {
     private func pull() {
         guard let source = self.source.withLock({ $0 }).source else { return }
         while true {
+            if let pausesAt, isPausable.withLock({ $0 }), answer.messages.count >= pausesAt { return }
             if let messagesMax, answer.messages.count >= messagesMax {
                 source.cancelled()
                 return end(.cancelled, "the test has seen enough")
