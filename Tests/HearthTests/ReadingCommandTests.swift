@@ -164,4 +164,26 @@ struct IndexesCommandTests {
         let checked = try HearthBinary.run(["check", "--data", data])
         #expect(checked.status == 0, "\(checked.output)\(checked.errors)")
     }
+
+    @Test(
+        "A file that makes no sense is refused in words, by a server and without one",
+        arguments: [
+            (#"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "a", "indexes": []}, {"collectionGroup": "c", "fieldPath": "a", "indexes": []}]}"#, "c.a is overridden twice"),
+            (#"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "*", "ttl": true}]}"#, "ttl needs the name of a field"),
+            (#"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "__name__", "order": "ASCENDING"}, {"fieldPath": "a", "order": "ASCENDING"}]}]}"#, "no field can come after __name__"),
+            (#"{"indexes": 5}"#, "this is no firestore.indexes.json"),
+        ])
+    func refusals(json: String, words: String) throws {
+        let directory = TemporaryDirectory("indexes")
+        let data = directory.path(of: "data")
+        let file = directory.path(of: "firestore.indexes.json")
+        try Data(json.utf8).write(to: URL(fileURLWithPath: file))
+        let server = try ServerProcess(data: data)
+        let served = try HearthBinary.run(["indexes", "apply", file, "--data", data])
+        #expect(served.status == 1 && served.errors.contains(words), "\(served.errors)")
+        server.stop()
+        let offline = try HearthBinary.run(["indexes", "apply", file, "--data", data])
+        #expect(offline.status == 1 && offline.errors.contains(words), "\(offline.errors)")
+        #expect(try HearthBinary.run(["indexes", "list", "--data", data]).output == "")
+    }
 }
