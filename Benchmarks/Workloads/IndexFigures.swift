@@ -12,8 +12,10 @@ struct IndexFigures {
     /// Documents of the large collection.
     let documents: Int
 
-    private static let clients = 64
+    static let clients = 64
     private static let seconds = 5.0
+    /// Different documents that clients commit, each under ids of its own.
+    private static let poolCount = 200_000
 
     /// Prints a line for each figure: name, value, goal, unit, with tabs between.
     func run() throws {
@@ -75,7 +77,9 @@ struct IndexFigures {
 
     /// Documents a second that so many clients commit, each one at a time, with random ids and values.
     private func commitRate(_ store: DocumentStore, seconds: Double) throws -> Double {
-        let clients = (0..<Self.clients).map { CommitClient(store, client: $0, fields: Self.fields) }
+        // Made beforehand: clients are elsewhere in life, and do not take the store's processors.
+        let pool = (0..<Self.poolCount).map { _ in Self.fields(.random(in: 0..<Int.max / 2), spread: 100_000) }
+        let clients = (0..<Self.clients).map { CommitClient(store, client: $0, pool: pool) }
         let start = Date()
         let end = start.addingTimeInterval(seconds)
         for client in clients { client.start(until: end) }
@@ -114,10 +118,11 @@ struct IndexFigures {
 
     private static func queries(of documents: Int) -> [Measured] {
         func query(
-            _ collection: String, _ filter: Filter? = nil, _ order: [Order] = []
+            _ collection: String, _ filter: Filter? = nil, _ order: [Order] = [], isGroup: Bool = false
         ) -> StructuredQuery {
             StructuredQuery(
-                from: [CollectionSelector(collectionID: collection)], filter: filter, orderBy: order, limit: 20)
+                from: [CollectionSelector(collectionID: collection, allDescendants: isGroup)], filter: filter,
+                orderBy: order, limit: 20)
         }
         func equal(_ field: String, _ value: Value) throws -> Filter { .field(try FieldPath(field), .equal, EncodedValue(value)) }
         return [
@@ -136,6 +141,9 @@ struct IndexFigures {
             },
             Measured(name: "in") { collection, _ in
                 query(collection, .field(try FieldPath("group"), .isIn, EncodedValue(.array([1, 2, 3]))))
+            },
+            Measured(name: "collection group, equality") { collection, _ in
+                query(collection, try equal("group", 3), isGroup: true)
             },
             Measured(name: "OR") { collection, _ in
                 query(collection, .or([try equal("group", 3), try equal("other", 4)]))
@@ -192,15 +200,18 @@ struct IndexFigures {
 /// A client that commits one document at a time, the next when the last is answered.
 private final class CommitClient: Sendable {
     private let store: DocumentStore
-    private let client: Int
-    private let fields: @Sendable (Int, Int) -> [UInt8]
+    private let pool: [[UInt8]]
+    /// Touched by one commit after the other.
+    private nonisolated(unsafe) var next: Int
+    private static let root = "\(try! DatabaseName(project: "bench").documentsRoot)/writes/"
+    private static let database = try! DatabaseName(project: "bench")
     let committed = Atomic<Int>(0)
     let finished = DispatchSemaphore(value: 0)
 
-    init(_ store: DocumentStore, client: Int, fields: @escaping @Sendable (Int, Int) -> [UInt8]) {
+    init(_ store: DocumentStore, client: Int, pool: [[UInt8]]) {
         self.store = store
-        self.client = client
-        self.fields = fields
+        self.pool = pool
+        next = client
     }
 
     func start(until end: Date) { Self.queue.async { self.commit(until: end) } }
@@ -210,12 +221,10 @@ private final class CommitClient: Sendable {
             finished.signal()
             return
         }
-        let number = Int.random(in: 0..<Int.max / 2)
-        let id = String(number, radix: 36)
-        let database = try! DatabaseName(project: "bench")
-        var list = WriteList(database: database)
-        let name = Array("\(database.documentsRoot)/writes/\(id)".utf8)
-        let fields = fields(number, 100_000)
+        next += IndexFigures.clients
+        var list = WriteList(database: Self.database)
+        let name = Array((Self.root + String(UInt64.random(in: 0...UInt64.max), radix: 36)).utf8)
+        let fields = pool[next % pool.count]
         try! list.update(name.span.bytes, fields: fields.span.bytes)
         store.commit(CommitRequest(writes: list)) { result in
             if case .failure(let error) = result { fatalError("\(error)") }
