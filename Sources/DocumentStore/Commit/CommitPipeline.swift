@@ -86,9 +86,15 @@ final class CommitPipeline: @unchecked Sendable {
 
     // MARK: The loop
 
-    /// Staged bytes up to which a group is synced on this thread. Computing a small group takes less time than handing it to
-    /// another thread and being woken; of larger ones the next is computed while the log thread writes.
+    /// Bytes and keys staged up to which a group is synced on this thread. Computing a small group takes less time than handing it
+    /// to another thread and being woken; of larger ones, and of those with many index entries, the next is computed while the
+    /// log thread writes.
     private static let inlineSyncBytesMax = 256 << 10
+    private static let inlineSyncEntriesMax = 256
+
+    private var isGroupSmall: Bool {
+        writer.stagedBytes < Self.inlineSyncBytesMax && writer.stagedEntries < Self.inlineSyncEntriesMax
+    }
 
     /// Works until the queue is closed and empty.
     func run() {
@@ -106,7 +112,7 @@ final class CommitPipeline: @unchecked Sendable {
             doChores()
             if indexState.hasWork { stageIndexStep() }
             if !isSyncing.isSet { deleteExpired(isIdle: isIdle) }
-            if !isSyncing.isSet { seal(isLone: writer.stagedBytes < Self.inlineSyncBytesMax) }
+            if !isSyncing.isSet { seal(isLone: isGroupSmall) }
         }
         finish()
     }

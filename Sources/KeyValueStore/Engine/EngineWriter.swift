@@ -31,6 +31,9 @@ package final class EngineWriter: KeyValueWriter {
     private var overlay: Overlay?
     private var stagedMutationBytes = 0
 
+    /// Keys put and deleted by what is staged and not sealed yet.
+    package private(set) var stagedEntries = 0
+
     /// The state with everything staged so far, durable or not.
     package let latest: LatestReader
 
@@ -93,6 +96,7 @@ package final class EngineWriter: KeyValueWriter {
         unsafe record.withUnsafeBytes { unsafe log.append($0, version: version) }
         mutations.insert(into: overlay, version: version)
         stagedMutationBytes += mutations.byteCount
+        stagedEntries += mutations.count
     }
 
     /// Hands the staged group to the log thread, which writes and syncs it, publishes its last version and then calls
@@ -155,6 +159,7 @@ extension EngineWriter {
     private func closeGroup() {
         overlay = nil
         stagedMutationBytes = 0
+        stagedEntries = 0
         let isAwaited = core.progress.withLock { progress in
             progress.isGroupOpen = false
             progress.nextGroupSegment = log.firstSegmentOfNextGroup
