@@ -2,9 +2,13 @@
 
 /// Settings of an engine. Defaults suit a server; tests make things small.
 package struct EngineOptions: Sendable {
-    /// When the overlay holds this much, it is frozen and checkpointed. Bounds memory (twice this: one overlay being filled, one
-    /// being written out), the log, and so the time of recovery. Larger makes random-key checkpoints cheaper.
+    /// When the overlay holds this much, it is frozen and checkpointed; while a checkpoint is running it may grow to twice as much.
+    /// Bounds memory (one overlay being filled, one being written out: twice this, four times when checkpoints cannot keep up),
+    /// the log, and so the time of recovery. Larger makes random-key checkpoints cheaper.
     package var overlayBytesMax = 64 << 20
+
+    /// How many times `overlayBytesMax` an overlay holds before commits wait for a checkpoint.
+    static let overlayGrowthMax = 2
 
     /// Size of one log segment. Only whole segments are recycled.
     package var logSegmentBytes = 16 << 20

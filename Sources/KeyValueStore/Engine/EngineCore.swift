@@ -95,7 +95,7 @@ final class EngineCore: Sendable {
     static func makeOverlay(_ options: EngineOptions) throws(StorageError) -> Overlay {
         // An entry takes a hundred bytes and more.
         try Overlay(
-            reservedBytes: 2 * options.overlayBytesMax + 2 * EngineLimits.groupBytesMax,
+            reservedBytes: EngineOptions.overlayGrowthMax * options.overlayBytesMax + 2 * EngineLimits.groupBytesMax,
             filterBytes: options.overlayBytesMax / 32)
     }
 

@@ -127,8 +127,8 @@ package final class EngineWriter: KeyValueWriter {
 }
 
 extension EngineWriter {
-    /// The overlay to stage into. When the group is empty, makes room first: freezes a full overlay, or waits until the one before
-    /// is in the tree.
+    /// The overlay to stage into. When the group is empty, makes room first: freezes a full overlay; or if the one before is not in
+    /// the tree yet and this one has grown to its limit, waits until it is.
     private func openGroup() throws(StorageError) -> Overlay {
         if let overlay { return overlay }
         latest.finish()
@@ -146,6 +146,11 @@ extension EngineWriter {
                 try core.freeze(&progress)
                 progress.isGroupOpen = true
                 return (core.registry.viewOfChanger.active, true)
+            }
+            // Behind a checkpoint that takes long it may grow: the next one writes each page once for more entries.
+            if active.byteCount < EngineOptions.overlayGrowthMax * core.options.overlayBytesMax {
+                progress.isGroupOpen = true
+                return (active, false)
             }
             if !hasWaited { core.counters.writerStalls.add(1, ordering: .relaxed) }
             hasWaited = true

@@ -1,6 +1,6 @@
 // Disks that are full or fail, and uses that are refused.
 
-import Glibc
+import Foundation
 import KeyValueStore
 import Synchronization
 import TestSupport
@@ -106,6 +106,52 @@ struct FaultTests {
         #expect(try store.scan().count == Int(last) + 1)
         try store.engine.close()
         try expectClean(directory.path)
+    }
+
+    @Test("Behind a checkpoint that takes long the overlay grows to twice its bound; then commits wait")
+    func slowCheckpoint() throws {
+        let bound = 100 << 10
+        let gate = Gate()
+        var options = EngineOptions.small
+        options.overlayBytesMax = bound
+        options.fault = { operation in
+            if operation == .commitTree { gate.pass() }
+            return 0
+        }
+        let store = try Store(directory.path, options)
+        let value = String(repeating: "v", count: 1000)
+        var version: UInt64 = 0
+        // One overlay frozen, the other beyond the bound, and nobody has waited.
+        while store.engine.statistics.overlayBytes < bound * 5 / 2 {
+            version += 1
+            try store.commit(version, [.put("k\(version)", value)])
+        }
+        #expect(store.engine.statistics.writerStalls == 0)
+        let last = version + 300
+        let finished = DispatchSemaphore(value: 0)
+        nonisolated(unsafe) let writing = store
+        Thread.detachNewThread { [version] in
+            for next in (version + 1)...last { try? writing.commit(next, [.put("k\(next)", value)]) }
+            finished.signal()
+        }
+        while store.engine.statistics.writerStalls == 0 { usleep(1000) }
+        #expect(store.engine.statistics.overlayBytes < bound * 7 / 2)
+        gate.open()
+        finished.wait()
+        #expect(store.engine.publishedVersion.microseconds == last)
+        #expect(try store.scan().count == Int(last))
+        try store.engine.close()
+        try expectClean(directory.path)
+    }
+
+    /// Holds threads up until it is opened.
+    private final class Gate: Sendable {
+        private let semaphore = DispatchSemaphore(value: 0)
+        func pass() {
+            semaphore.wait()
+            semaphore.signal()
+        }
+        func open() { semaphore.signal() }
     }
 
     @Test("With no room for a sweep of history writes resume when there is room, though nothing waits to be checkpointed")

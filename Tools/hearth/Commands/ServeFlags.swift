@@ -158,7 +158,7 @@ enum ServeFlags {
         help: "How long earlier states stay readable at a read_time; transactions need theirs too.")
     static let overlayBytes = Flag(
         "overlay", "SIZE", default: .mebibytes(64), in: .mebibytes(1)...ByteCount(bytes: 64 << 30),
-        help: "Memory for what is not in the tree yet; twice this while a checkpoint runs. Larger ones make writing cheaper and recovery longer.")
+        help: "Memory for what is not in the tree yet; twice this while a checkpoint runs, four times when checkpoints cannot keep up. Larger ones make writing cheaper and recovery longer.")
     static let logSegment = Flag(
         "log-segment", "SIZE", default: .mebibytes(16), in: .mebibytes(1)...ByteCount(bytes: 1 << 30),
         help: "Size of one file of the log; only whole ones are used again.")
