@@ -15,12 +15,12 @@ struct LoadExportTests {
     }
 
     private func load(_ server: ServerProcess, _ file: String, _ arguments: String...) throws -> HearthBinary.Outcome {
-        try HearthBinary.run(["load", "--to", "127.0.0.1:\(server.port)", "--quiet"] + arguments + [file])
+        try HearthBinary.run(["load", "--address", "127.0.0.1:\(server.port)", "--quiet"] + arguments + [file])
     }
 
     private func export(_ server: ServerProcess, _ collection: String, _ arguments: String...) throws -> String {
         let outcome = try HearthBinary.run(
-            ["export", "--from", "127.0.0.1:\(server.port)", "--collection", collection, "--quiet"] + arguments)
+            ["export", "--address", "127.0.0.1:\(server.port)", "--collection", collection, "--quiet"] + arguments)
         #expect(outcome.status == 0, "\(outcome.errors)")
         return outcome.output
     }
@@ -86,7 +86,7 @@ struct LoadExportTests {
         var server = try ServerProcess(data: directory.path(of: "data"))
         let lines = (0..<60_000).map { #"{"n":\#($0),"text":"\#(String(repeating: "y", count: 200))"}"# }
         let file = try write("long.jsonl", lines)
-        let loading = HearthProcess(["load", "--to", "127.0.0.1:\(server.port)", "--quiet", "--collection", "c", "--in-flight", "2", file])
+        let loading = HearthProcess(["load", "--address", "127.0.0.1:\(server.port)", "--quiet", "--collection", "c", "--in-flight", "2", file])
         try loading.start()
         // Half way: the server has stored something and the load has not ended.
         while loading.isRunning, try export(server, "c").isEmpty {}

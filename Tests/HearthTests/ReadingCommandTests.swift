@@ -16,15 +16,15 @@ struct ReadingCommandTests {
         await client.close()
         let from = "127.0.0.1:\(server.port)"
         let found = try HearthBinary.run([
-            "get", "--from", from, "c/x", "projects/hearth/databases/(default)/documents/c/x/d/y",
+            "get", "--address", from, "c/x", "projects/hearth/databases/(default)/documents/c/x/d/y",
         ])
         #expect(found.status == 0, "\(found.errors)")
         #expect(found.output == "{\"__name__\":\"c/x\",\"n\":7}\n{\"__name__\":\"c/x/d/y\",\"n\":8}\n")
-        let missing = try HearthBinary.run(["get", "--from", from, "c/none", "c/x"])
+        let missing = try HearthBinary.run(["get", "--address", from, "c/none", "c/x"])
         #expect(missing.status == 1)
         #expect(missing.output == "{\"__name__\":\"c/x\",\"n\":7}\n")
         #expect(missing.errors.contains("c/none"))
-        let malformed = try HearthBinary.run(["get", "--from", from, "c"])
+        let malformed = try HearthBinary.run(["get", "--address", from, "c"])
         #expect(malformed.status == 1)
         server.stop()
     }
@@ -38,7 +38,7 @@ struct ReadingCommandTests {
         try await client.set("c/d1/c/e", number: 9)
         await client.close()
         func run(_ words: [String]) throws -> [String] {
-            let outcome = try HearthBinary.run(["query", "--from", "127.0.0.1:\(server.port)"] + words)
+            let outcome = try HearthBinary.run(["query", "--address", "127.0.0.1:\(server.port)"] + words)
             #expect(outcome.status == 0, "\(outcome.errors)")
             return outcome.output.split(separator: "\n").map(String.init)
         }
@@ -71,15 +71,15 @@ struct ReadingCommandTests {
         let file = directory.path(of: "c.jsonl")
         try Data(lines.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: file))
         let server = try ServerProcess(data: data)
-        let loaded = try HearthBinary.run(["load", file, "--collection", "c", "--to", "127.0.0.1:\(server.port)", "--quiet"])
+        let loaded = try HearthBinary.run(["load", file, "--collection", "c", "--address", "127.0.0.1:\(server.port)", "--quiet"])
         #expect(loaded.status == 0, "\(loaded.errors)")
         // While a server runs on the directory it is the one to answer.
         let asked = try HearthBinary.run(["query", "c", "--data", data, "--count"])
         #expect(asked.status == 0 && asked.output == "11\n", "\(asked.errors)")
         let named = try HearthBinary.run(
-            ["query", "c", "--from", "127.0.0.1:\(server.port)", "--count"], environment: ["HEARTH_DATA": "/nowhere"])
+            ["query", "c", "--address", "127.0.0.1:\(server.port)", "--count"], environment: ["HEARTH_DATA": "/nowhere"])
         #expect(named.status == 0 && named.output == "11\n", "\(named.errors)")
-        let both = try HearthBinary.run(["query", "c", "--from", "127.0.0.1:\(server.port)", "--data", data])
+        let both = try HearthBinary.run(["query", "c", "--address", "127.0.0.1:\(server.port)", "--data", data])
         #expect(both.status == 2 && both.errors.contains("exclude"))
         server.stop()
         /// The ids that a condition finds, asked of the directory.
@@ -118,10 +118,34 @@ struct ReadingCommandTests {
         #expect(missing.status == 1 && missing.errors.contains("no data directory"))
     }
 
+    @Test("Every client command takes the server's address by one flag, its older names and one variable")
+    func address() throws {
+        let directory = TemporaryDirectory("address")
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let address = "127.0.0.1:\(server.port)"
+        let nowhere = ["HEARTH_ADDRESS": "127.0.0.1:9"]
+        let file = directory.path(of: "c.jsonl")
+        try Data(#"{"__name__":"x","n":1}"#.utf8).write(to: URL(fileURLWithPath: file))
+        let commands = [
+            ["load", file, "--collection", "c", "--quiet"], ["export", "--collection", "c", "--quiet"], ["get", "c/x"],
+            ["query", "c"],
+        ]
+        for command in commands {
+            for flag in ["--address", "--to", "--from"] {
+                let outcome = try HearthBinary.run(command + [flag, address], environment: nowhere)
+                #expect(outcome.status == 0, "\(command[0]) \(flag): \(outcome.errors)")
+            }
+            let fromEnvironment = try HearthBinary.run(command, environment: ["HEARTH_ADDRESS": address])
+            #expect(fromEnvironment.status == 0, "\(command[0]): \(fromEnvironment.errors)")
+            let twice = try HearthBinary.run(command + ["--to", address, "--address", address])
+            #expect(twice.status == 2 && twice.errors.contains("--address is given twice"))
+        }
+    }
+
     @Test("A server that cannot be reached is an error with status 1")
     func unreachable() throws {
         // Port 9 (discard) of this machine: nothing listens there.
-        let outcome = try HearthBinary.run(["get", "--from", "127.0.0.1:9", "--timeout", "200ms", "c/x"])
+        let outcome = try HearthBinary.run(["get", "--address", "127.0.0.1:9", "--timeout", "200ms", "c/x"])
         #expect(outcome.status == 1)
         #expect(!outcome.errors.isEmpty)
     }
@@ -155,7 +179,7 @@ struct IndexesCommandTests {
         } while listed.contains("BUILDING")
         #expect(listed.contains("READY\t{\"collectionGroup\":\"c\",\"fieldPath\":\"notes\",\"indexes\":[]}"))
         #expect(listed.split(separator: "\n").count == 3 && listed.contains("READY\t{\"collectionGroup\":\"c\""))
-        let query = ["query", "--from", "127.0.0.1:\(server.port)", "g", "n >= 3", "--group"]
+        let query = ["query", "--address", "127.0.0.1:\(server.port)", "g", "n >= 3", "--group"]
         #expect(try HearthBinary.run(query + ["--explain"]).output.contains("index (n ASC, __name__ ASC)"))
         #expect(try HearthBinary.run(query).output.split(separator: "\n").count == 2)
         server.stop()

@@ -30,7 +30,7 @@ struct PythonClientTests {
         let file = directory.path(of: "many.jsonl")
         try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: file))
         let outcome = try HearthBinary.run(
-            ["load", "--to", "127.0.0.1:\(server.port)", "--quiet", "--project", "interop", "--collection", "many", file])
+            ["load", "--address", "127.0.0.1:\(server.port)", "--quiet", "--project", "interop", "--collection", "many", file])
         #expect(outcome.status == 0, "\(outcome.errors)")
     }
 

@@ -111,8 +111,8 @@ struct ArgumentParser {
         let body = argument.drop { $0 == "-" }
         let name = String(body.prefix { $0 != "=" })
         let attached = body.firstIndex(of: "=").map { String(body[body.index(after: $0)...]) }
-        if argument.hasPrefix("--"), let flag = flags.first(where: { $0.name == name }) { return (flag, attached) }
-        let nearest = Spelling.nearest(to: name, among: flags.map(\.name))
+        if argument.hasPrefix("--"), let flag = flags.first(where: { $0.names.contains(name) }) { return (flag, attached) }
+        let nearest = Spelling.nearest(to: name, among: flags.flatMap(\.names))
         throw UsageError(message: "there is no flag \(argument)" + (nearest.map { "; did you mean --\($0)?" } ?? ""))
     }
 

@@ -8,6 +8,8 @@
 struct Flag<Value: FlagValue>: FlagDeclaration {
     /// The long name without its dashes.
     let name: String
+    /// Other long names that the command line accepts; the environment variable follows from `name` alone.
+    private(set) var aliases: [String] = []
     /// What stands for the value in help texts, for example `PORT`.
     let placeholder: String
     /// Used where neither the command line nor the environment names the flag.
@@ -40,6 +42,13 @@ struct Flag<Value: FlagValue>: FlagDeclaration {
     init(repeatable name: String, _ placeholder: String, help: String) {
         self.init(name, placeholder, nil, isRequired: false, help, nil)
         isRepeatable = true
+    }
+
+    /// The same flag, also accepted under other names.
+    func alias(_ aliases: String...) -> Flag {
+        var flag = self
+        flag.aliases += aliases
+        return flag
     }
 
     private init(
@@ -86,6 +95,7 @@ extension Flag where Value == Bool {
 /// A flag with its value type put aside, for parsing and help.
 protocol FlagDeclaration: Sendable {
     var name: String { get }
+    var aliases: [String] { get }
     var placeholder: String { get }
     var help: String { get }
     var isSwitch: Bool { get }
@@ -97,6 +107,9 @@ protocol FlagDeclaration: Sendable {
 }
 
 extension FlagDeclaration {
+    /// Every long name that the command line accepts.
+    var names: [String] { [name] + aliases }
+
     /// `HEARTH_MAX_CONNECTIONS` for `max-connections`.
     var environmentVariable: String {
         "HEARTH_" + name.uppercased().split(separator: "-", omittingEmptySubsequences: false).joined(separator: "_")

@@ -51,6 +51,9 @@ enum HelpText {
         if let value = flag.defaultText { text += " Default \(value)." }
         if flag.isRequired { text += " Required." }
         if flag.isRepeatable { text += " May be given several times." }
+        if !flag.aliases.isEmpty {
+            text += " Also accepted as \(flag.aliases.map { "--\($0)" }.joined(separator: " and "))."
+        }
         let head = "  --\(flag.name)" + (flag.isSwitch ? "" : " \(flag.placeholder)")
         return [head] + wrap(text, indent: 6)
     }

@@ -25,7 +25,7 @@ enum GetCommand: Subcommand {
         Examples:
 
           hearth get books/ulysses
-          hearth get --from 10.0.0.5:8080 --project shop orders/1 orders/2
+          hearth get --address 10.0.0.5:8080 --project shop orders/1 orders/2
           hearth get --data /var/lib/hearth books/ulysses
         """
 
@@ -54,18 +54,17 @@ enum GetCommand: Subcommand {
 
 /// The flags of the commands that read from a running server, or from a data directory that none serves.
 enum ReadingFlags {
-    static let from = Flag("from", "HOST:PORT", default: "127.0.0.1:8080", help: "The server.")
     static let data = Flag<String>(
         "data", "DIR", required: false, help: "Read this data directory: through the server that runs on it, or if none does by opening it.")
-    static let project = Flag("project", "ID", default: "hearth", help: "The project that the database belongs to.")
-    static let database = Flag("database", "ID", default: "(default)", help: "The database.")
     static let timeout = Flag(
         "timeout", "TIME", default: TimeSpan.seconds(60), help: "How long to wait for the server's answer.")
 
-    static let all: [any FlagDeclaration] = [from, data, project, database, timeout]
+    static let all: [any FlagDeclaration] = [
+        ServerFlags.address, data, ServerFlags.project, ServerFlags.database, timeout,
+    ]
 
     static func database(_ arguments: ParsedArguments) throws -> DatabaseName {
-        try DatabaseName(project: arguments[project], database: arguments[database])
+        try DatabaseName(project: arguments[ServerFlags.project], database: arguments[ServerFlags.database])
     }
 
     /// Lends a client of the server and closes it afterwards. A directory that none serves is served for as long.
@@ -73,7 +72,7 @@ enum ReadingFlags {
         _ arguments: ParsedArguments, _ body: (HearthClient) async throws -> Answer
     ) async throws -> Answer {
         guard let directory = try directory(arguments) else {
-            return try await withClient(arguments, of: arguments[from], body)
+            return try await withClient(arguments, of: arguments[ServerFlags.address], body)
         }
         if let address = try? ControlClient.address(directory: directory) {
             return try await withClient(arguments, of: address, body)
@@ -85,8 +84,8 @@ enum ReadingFlags {
 
     /// The directory to read; nil if a server is named. One that the environment names gives way to a server on the command line.
     private static func directory(_ arguments: ParsedArguments) throws -> String? {
-        guard arguments.given.contains(from.name) else { return arguments.value(of: data) }
-        if arguments.given.contains(data.name) { throw UsageError(message: "--from and --data exclude each other") }
+        guard arguments.given.contains(ServerFlags.address.name) else { return arguments.value(of: data) }
+        if arguments.given.contains(data.name) { throw UsageError(message: "--address and --data exclude each other") }
         return nil
     }
 

@@ -33,7 +33,7 @@ enum IndexesCommand: Subcommand {
 
     static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory.")
     static let flagGroups = [
-        FlagGroup(heading: "Flags", flags: [data, ReadingFlags.project, ReadingFlags.database])
+        FlagGroup(heading: "Flags", flags: [data, ServerFlags.project, ServerFlags.database])
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {

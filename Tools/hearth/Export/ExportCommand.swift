@@ -17,26 +17,23 @@ enum ExportCommand: Subcommand {
 
         Examples:
           hearth export --collection books > books.jsonl
-          hearth export --from 10.0.0.7:8080 --collection users --recursive --output users.jsonl
+          hearth export --address 10.0.0.7:8080 --collection users --recursive --output users.jsonl
         """
 
-    static let from = Flag("from", "HOST:PORT", default: "127.0.0.1:8080", help: "The server.")
     static let collection = Flag<String>("collection", "PATH", required: true, help: "What to export, for example books or users/ada/books.")
-    static let project = Flag("project", "ID", default: "hearth", help: "The project the database belongs to.")
-    static let database = Flag("database", "ID", default: "(default)", help: "The database.")
     static let recursive = Flag(switch: "recursive", help: "Also export the sub-collections, at any depth.")
     static let output = Flag<String>("output", "FILE", required: false, help: "Write to FILE instead of standard output.")
     static let quiet = Flag(switch: "quiet", help: "Print no progress.")
 
     static let flagGroups = [
-        FlagGroup(heading: "What", flags: [from, collection, project, database, recursive]),
+        FlagGroup(heading: "What", flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database, recursive]),
         FlagGroup(heading: "How", flags: [output, quiet]),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
-        let database = try DatabaseName(project: arguments[project], database: arguments[Self.database])
+        let database = try ReadingFlags.database(arguments)
         let path = try CollectionPath(database: database, path: arguments[collection])
-        let client = try HearthClient(HearthClient.Configuration(address: arguments[from]))
+        let client = try HearthClient(HearthClient.Configuration(address: arguments[ServerFlags.address]))
         do {
             var exporter = Exporter(
                 client: client, collection: path, isRecursive: arguments[recursive],

@@ -19,15 +19,12 @@ enum LoadCommand: Subcommand {
         FILE.hearth-load until it is done: --resume goes on from there without storing anything twice.
 
         Examples:
-          hearth load --to 127.0.0.1:8080 --collection books books.jsonl
-          zcat books.jsonl.gz | hearth load --collection books --id-field isbn -
+          hearth load --collection books books.jsonl
+          zcat books.jsonl.gz | hearth load --address 10.0.0.7:8080 --collection books --id-field isbn -
         """
 
-    static let to = Flag("to", "HOST:PORT", default: "127.0.0.1:8080", help: "The server.")
     static let collection = Flag<String>(
         "collection", "PATH", required: true, help: "Where the documents go, for example books or users/ada/books.")
-    static let project = Flag("project", "ID", default: "hearth", help: "The project the database belongs to.")
-    static let database = Flag("database", "ID", default: "(default)", help: "The database.")
     static let idField = Flag<String>(
         "id-field", "NAME", required: false, help: "The member of each line that holds the document's id; it is stored too.")
     static let inFlight = Flag("in-flight", "COUNT", default: 8, in: 1...256, help: "Commits of up to 500 documents under way at once.")
@@ -41,16 +38,16 @@ enum LoadCommand: Subcommand {
     static let quiet = Flag(switch: "quiet", help: "Print no progress.")
 
     static let flagGroups = [
-        FlagGroup(heading: "Where to", flags: [to, collection, project, database]),
+        FlagGroup(heading: "Where to", flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database]),
         FlagGroup(heading: "How", flags: [idField, skipBad, resume, sortMemory, inFlight, connections, quiet]),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
         let input = arguments.words[0]
-        let database = try DatabaseName(project: arguments[project], database: arguments[Self.database])
+        let database = try ReadingFlags.database(arguments)
         let path = try CollectionPath(database: database, path: arguments[collection])
         let state = try initialState(input, path, arguments)
-        var configuration = try HearthClient.Configuration(address: arguments[to])
+        var configuration = try HearthClient.Configuration(address: arguments[ServerFlags.address])
         configuration.connectionsPerLoop = arguments[connections]
         configuration.callsPerConnection = 1
         let client = try HearthClient(configuration)
