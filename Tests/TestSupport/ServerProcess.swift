@@ -37,9 +37,15 @@ package final class HearthProcess: @unchecked Sendable {
     private let streamsOpen = DispatchGroup()
     private let changed = DispatchSemaphore(value: 0)
 
-    package init(_ arguments: [String], environment: [String: String] = [:]) {
-        process.executableURL = URL(fileURLWithPath: HearthBinary.path)
-        process.arguments = arguments
+    /// - Parameter descriptors: the hard and soft limit of file descriptors; nil leaves that of the tests.
+    package init(_ arguments: [String], environment: [String: String] = [:], descriptors: Int? = nil) {
+        if let descriptors {
+            process.executableURL = URL(fileURLWithPath: "/bin/sh")
+            process.arguments = ["-c", "ulimit -n \(descriptors) && exec \"$0\" \"$@\"", HearthBinary.path] + arguments
+        } else {
+            process.executableURL = URL(fileURLWithPath: HearthBinary.path)
+            process.arguments = arguments
+        }
         var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("HEARTH_") }
         for (name, value) in environment { all[name] = value }
         process.environment = all
@@ -120,9 +126,10 @@ package final class ServerProcess: Sendable {
 
     /// Starts a server and waits for its ready line; with port 0 the system picks one.
     package init(
-        data: String, port: Int = 0, arguments: [String] = [], environment: [String: String] = [:]
+        data: String, port: Int = 0, arguments: [String] = [], environment: [String: String] = [:], descriptors: Int? = nil
     ) throws {
-        process = HearthProcess(["serve", "--data", data, "--port", String(port)] + arguments, environment: environment)
+        process = HearthProcess(
+            ["serve", "--data", data, "--port", String(port)] + arguments, environment: environment, descriptors: descriptors)
         try process.start()
         guard let line = process.waitForLine(prefix: "hearth ready on "),
             let port = line.split(separator: ":").last.flatMap({ Int($0) })

@@ -4,6 +4,8 @@
 //
 // `time` (UTC), `level` and `event` come first in this order; `event` is a fixed word that scripts can match. A value is
 // quoted like a Swift or JSON string where it holds a space, a quote, `=`, a control character, or nothing at all.
+//
+// Of one event a limited number of lines is written in a while (``LogLimit``); `lines_suppressed` says how many were not.
 
 internal import Glibc
 
@@ -34,10 +36,18 @@ package struct Log: Sendable {
     /// Events below this level are dropped.
     package let level: LogLevel
     private let sink: @Sendable (String) -> Void
+    private let limit = LogLimit()
+    private let clock: @Sendable () -> UInt64
 
     /// A log that hands each whole line, its newline included, to `sink`, which any thread may call.
-    package init(level: LogLevel, sink: @escaping @Sendable (String) -> Void) {
+    ///
+    /// - Parameter clock: monotonic milliseconds, for the limit of repeated lines.
+    package init(
+        level: LogLevel, clock: @escaping @Sendable () -> UInt64 = Log.monotonicMilliseconds,
+        sink: @escaping @Sendable (String) -> Void
+    ) {
         self.level = level
+        self.clock = clock
         self.sink = sink
     }
 
@@ -50,20 +60,48 @@ package struct Log: Sendable {
         }
     }
 
-    /// Writes one event. Values are taken only where the level is enabled.
+    /// Writes one event. Values are taken only where the line is written.
     package func callAsFunction(
         _ level: LogLevel, _ event: StaticString, _ pairs: @autoclosure () -> KeyValuePairs<String, String> = [:]
     ) {
-        guard level >= self.level else { return }
-        write(level, event, pairs().map { ($0, $1) })
+        guard admits(level, event) else { return }
+        put(level, event, pairs().map { ($0, $1) })
     }
 
     /// The same for pairs that are put together.
     package func write(_ level: LogLevel, _ event: StaticString, _ pairs: [(String, String)]) {
-        guard level >= self.level else { return }
+        guard admits(level, event) else { return }
+        put(level, event, pairs)
+    }
+
+    /// Writes how many lines were left out and not reported yet; for the end of the program.
+    package func reportSuppressed() { report(limit.takeAll()) }
+
+    private func admits(_ level: LogLevel, _ event: StaticString) -> Bool {
+        guard level >= self.level else { return false }
+        let (isAdmitted, before) = limit.admit("\(event)", level, now: clock())
+        report(before)
+        return isAdmitted
+    }
+
+    private func report(_ suppressions: [LogLimit.Suppression]) {
+        for suppression in suppressions {
+            let pairs = [("of", suppression.event), ("lines", String(suppression.lines))]
+            put(suppression.level, "lines_suppressed", pairs)
+        }
+    }
+
+    private func put(_ level: LogLevel, _ event: StaticString, _ pairs: [(String, String)]) {
         var line = "time=\(Self.timestamp()) level=\(level.name) event=\(event)"
         for (key, value) in pairs { line += " \(key)=\(Self.quoteIfNeeded(value))" }
         sink(line + "\n")
+    }
+
+    /// Milliseconds of the system's monotonic clock.
+    package static let monotonicMilliseconds: @Sendable () -> UInt64 = {
+        var now = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &now)
+        return UInt64(now.tv_sec) * 1_000 + UInt64(now.tv_nsec) / 1_000_000
     }
 
     /// Now in UTC with milliseconds, RFC 3339.

@@ -28,6 +28,17 @@ package struct GatewayConfiguration: Sendable {
     }
 }
 
+/// The limit of file descriptors leaves none for connections.
+package struct TooFewDescriptors: Error, CustomStringConvertible {
+    /// Descriptors that the process may have, and that it needs for a single connection.
+    let limit: Int
+    let needed: Int
+
+    package var description: String {
+        "the limit of \(limit) file descriptors (ulimit -n) leaves none for connections; at least \(needed) are needed"
+    }
+}
+
 /// A gateway that serves until it is told to stop.
 ///
 /// Thread-safe. The order of its end is the promise of SIGTERM: nothing new is accepted, what was accepted is answered, the
@@ -68,7 +79,7 @@ package final class GatewayServer: Sendable {
     /// Opens the store, recovering it if need be, and serves from when this returns.
     ///
     /// - Throws: `StorageError` and others of the store when the directory cannot be opened, `SocketError` when the port
-    ///   cannot be had.
+    ///   cannot be had, `TooFewDescriptors` when the limit of file descriptors leaves none for connections.
     package static func start(_ configuration: GatewayConfiguration) throws -> GatewayServer {
         let log = configuration.log
         let store = try DocumentStore.open(configuration.store)
@@ -78,6 +89,7 @@ package final class GatewayServer: Sendable {
         transport.keepsAuthorization = configuration.policy != nil
         let counters = group.loops.map { _ in ServiceCounters() }
         do {
+            try fitConnections(of: &transport, log)
             let metrics = MetricsPage(counters: counters, store: store, version: configuration.version)
             let readiness = Readiness(store: store)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
@@ -112,6 +124,24 @@ package final class GatewayServer: Sendable {
         }
     }
 
+    /// Lowers the number of connections to what the limit of file descriptors permits: without a descriptor the store could not go on.
+    private static func fitConnections(of transport: inout ServerConfiguration, _ log: Log) throws(TooFewDescriptors) {
+        let limit = DescriptorLimit.current
+        let inUse = DescriptorBudget.descriptorsInUse()
+        guard
+            let budget = DescriptorBudget(
+                connections: transport.connectionsMax, refusals: transport.refusalsMax, limit: limit, inUse: inUse)
+        else { throw TooFewDescriptors(limit: limit, needed: inUse + DescriptorBudget.reserve + 1) }
+        if budget.connections < transport.connectionsMax {
+            log(.warning, "connections_capped", [
+                "asked": String(transport.connectionsMax), "connections": String(budget.connections),
+                "descriptors": String(limit),
+            ])
+        }
+        transport.connectionsMax = budget.connections
+        transport.refusalsMax = budget.refusals
+    }
+
     /// Stops accepting, answers what was accepted, closes the store. Returns when all of that is done.
     ///
     /// Blocks; not for the thread of a loop.
@@ -126,6 +156,7 @@ package final class GatewayServer: Sendable {
         group.stop()
         logFigures()
         store.close()
+        log.reportSuppressed()
     }
 
     /// What the service counted so far, on all loops.

@@ -3,53 +3,107 @@
 import CUV
 import Glibc
 
-final class Listener: TCPHandle, @unchecked Sendable {
-    // Sendable: as TCPHandle says.
+/// Accepts the connections of a listening socket. Confined to its loop's thread.
+///
+/// libuv only watches the socket. Its own `uv_listen` accepts again at once when the process has no file descriptor left, in a loop that
+/// does not end, so that the thread serves nothing else. Here such an error pauses the listener: the connections wait in the kernel's
+/// backlog.
+@safe final class Listener: TimerTarget {
+    /// Connections accepted before other sockets have their turn.
+    private static let connectionsPerTurn = 64
+    /// How long nothing is accepted after an error that another connection would meet too.
+    private static let pauseMilliseconds: UInt64 = 100
 
-    private let limits: ChannelLimits
-    private var accepted: ((Channel) -> Void)?
+    private let loop: EventLoop
+    private let descriptor: Int32
+    // Owner: this object, freed in `deinit`, which cannot run before the close callback gives up libuv's reference.
+    private let poll: UnsafeMutablePointer<uv_poll_t>
+    private var accepted: ((Int32) -> Void)?
     private var failed: ((String) -> Void)?
+    private var pause: EventLoop.Timer?
+    private var isClosing = false
 
-    init(loop: EventLoop, limits: ChannelLimits) {
-        self.limits = limits
-        super.init(loop: loop)
-    }
-
-    /// Accepts from `descriptor`, which it owns from now on; returns libuv's text when that cannot be.
-    func start(
-        _ descriptor: Int32, backlog: Int32, accepted: @escaping (Channel) -> Void, failed: @escaping (String) -> Void
-    ) -> String? {
+    /// Accepts from `descriptor`, which it owns from now on.
+    ///
+    /// - Parameters:
+    ///   - accepted: takes the descriptor of a connection, and owns it.
+    ///   - failed: takes the system's text for an error that pauses the listener.
+    /// - Returns: nil when the loop cannot watch the descriptor, which is then closed.
+    init?(
+        loop: EventLoop, descriptor: Int32, accepted: @escaping (Int32) -> Void, failed: @escaping (String) -> Void
+    ) {
+        self.loop = loop
+        self.descriptor = descriptor
         self.accepted = accepted
         self.failed = failed
-        var error = unsafe uv_tcp_open(tcp, descriptor)
-        if error == 0 {
-            error = unsafe uv_listen(stream, backlog) { stream, status in
-                let this = unsafe Unmanaged<Listener>.fromOpaque(stream!.pointee.data).takeUnretainedValue()
-                this.connectionCame(status)
-                this.loop.endTurn()
+        unsafe poll = .allocate(capacity: 1)
+        let error = unsafe uv_poll_init(loop.uv, poll, descriptor)
+        guard error == 0 else {
+            failed(describeError(error))
+            return nil
+        }
+        unsafe poll.pointee.data = Unmanaged.passRetained(self).toOpaque()
+        watch()
+    }
+
+    deinit {
+        closeDescriptor(descriptor)
+        unsafe poll.deallocate()
+    }
+
+    private func watch() {
+        let error = unsafe uv_poll_start(poll, Int32(UV_READABLE.rawValue)) { poll, _, _ in
+            let this = unsafe Unmanaged<Listener>.fromOpaque(poll!.pointee.data).takeUnretainedValue()
+            this.acceptWaiting()
+            this.loop.endTurn()
+        }
+        expectSuccess(error, "uv_poll_start")
+    }
+
+    private func acceptWaiting() {
+        for _ in 0..<Self.connectionsPerTurn where !isClosing {
+            let connection = accept(descriptor, nil, nil)
+            if connection >= 0 {
+                _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
+                accepted?(connection)
+                continue
+            }
+            switch errno {
+            case EAGAIN: return
+            // The connection ended before it was accepted.
+            case EINTR, ECONNABORTED, EPROTO: continue
+            case let error: return pauseAccepting(unsafe String(cString: strerror(error)))
             }
         }
-        guard error < 0 else { return nil }
-        closeHandle()
-        return describeError(error)
     }
 
-    private func connectionCame(_ status: Int32) {
-        guard status == 0 else { return failed?(describeError(status)) ?? () }
-        let channel = Channel(loop: loop, limits: limits)
-        let error = unsafe uv_accept(stream, channel.stream)
-        guard error == 0 else {
-            channel.close(.broken(describeError(error)))
-            failed?(describeError(error))
-            return
-        }
-        channel.sendWithoutDelay()
-        accepted?(channel)
+    /// The error is the process's or the system's: it lasts until descriptors or memory become free.
+    private func pauseAccepting(_ reason: String) {
+        failed?(reason)
+        unsafe uv_poll_stop(poll)
+        pause = loop.schedule(afterMilliseconds: Self.pauseMilliseconds, self)
     }
 
-    override func handleClosed() {
+    func timerFired(_ token: UInt64) {
+        pause = nil
+        if !isClosing { watch() }
+    }
+
+    /// Accepts no more; the second call does nothing.
+    func close() {
+        guard !isClosing else { return }
+        isClosing = true
+        if let pause { loop.cancel(pause) }
         accepted = nil
         failed = nil
+        unsafe uv_close(UnsafeMutableRawPointer(poll).assumingMemoryBound(to: uv_handle_t.self)) { handle in
+            unsafe Unmanaged<Listener>.fromOpaque(handle!.pointee.data).release()
+        }
+    }
+
+    /// The loop is ending.
+    static func closeOrphan(_ handle: UnsafeMutablePointer<uv_handle_t>) {
+        unsafe Unmanaged<Listener>.fromOpaque(handle.pointee.data).takeUnretainedValue().close()
     }
 }
 
@@ -57,7 +111,7 @@ extension Channel {
     /// Turns Nagle's algorithm off: output is gathered here already.
     func sendWithoutDelay() { _ = unsafe uv_tcp_nodelay(tcp, 1) }
 
-    /// Takes over a connected socket that another loop accepted.
+    /// Takes over a connected socket; nil when the loop cannot, and then the socket is closed.
     convenience init?(adopting descriptor: Int32, loop: EventLoop, limits: ChannelLimits) {
         self.init(loop: loop, limits: limits)
         guard unsafe uv_tcp_open(tcp, descriptor) == 0 else {
@@ -66,13 +120,6 @@ extension Channel {
             return nil
         }
         sendWithoutDelay()
-    }
-
-    /// A second descriptor of the connection, for another loop; -1 when there is none to be had.
-    func duplicateDescriptor() -> Int32 {
-        var descriptor: uv_os_fd_t = -1
-        guard unsafe uv_fileno(handle, &descriptor) == 0 else { return -1 }
-        return fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     }
 
     /// The other side's address as `host:port`, or `unknown`.

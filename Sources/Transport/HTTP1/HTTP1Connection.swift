@@ -11,9 +11,6 @@ import DocumentModel
 final class HTTP1Connection: CallConnection, @unchecked Sendable {
     // Sendable: as CallCarrier says, confined to the loop.
 
-    /// What must arrive of a body within the time for a head.
-    private static let progressBytesMin: UInt64 = 4 << 10
-
     private let http: any HTTPHandler
     private var parser: HTTP1Parser
     /// The body so far, when it comes in more than one piece.
@@ -24,8 +21,6 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
     private var heardAt: UInt64
     /// When the request that is incomplete began.
     private var requestSince: UInt64?
-    /// When the body was last seen to make progress, and all that had been received then.
-    private var progress: (at: UInt64, bytes: UInt64)?
 
     /// A request that waits for its reply.
     private struct Exchange {
@@ -78,7 +73,6 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
                 return ReceiveProgress(consumed: offset)
             case .head:
                 requestSince = requestSince ?? heardAt
-                progress = (heardAt, channel.bytesReceived)
                 if parser.head.expectsContinue, parser.head.body != .none, offset == bytes.byteCount {
                     channel.write { $0.append(utf8: "HTTP/1.1 100 Continue\r\n\r\n") }
                 }
@@ -101,7 +95,6 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
     /// Hands a whole request to the handler.
     private func handle(_ bytes: RawSpan) {
         requestSince = nil
-        progress = nil
         let head = parser.head
         exchangeCount &+= 1
         // Zero is the token of the housekeeping timer.
@@ -307,14 +300,10 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
     }
 
     override func slowness(now: UInt64, limit: UInt64) -> String? {
-        guard exchange == nil, let since = requestSince else { return nil }
-        guard parser.isInBody, let last = progress else {
-            return now - since >= limit ? "The request's head did not arrive within \(limit) ms." : nil
-        }
-        guard now - last.at >= limit else { return nil }
-        if channel.bytesReceived - last.bytes < Self.progressBytesMin { return "The request's body arrives too slowly." }
-        progress = (now, channel.bytesReceived)
-        return nil
+        guard exchange == nil, let since = requestSince,
+            ArrivalTime.isOver(since: since, bytes: body.count, now: now, limit: limit)
+        else { return nil }
+        return "The request's \(parser.isInBody ? "body" : "head") did not arrive in time."
     }
 
     // MARK: The end

@@ -19,7 +19,6 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     private let hot: Confined<Hot>
 
     private struct Hot {
-        var lastHeardAt: UInt64
         var assemblyBytesSeen = 0
         /// When answers that nobody takes were looked for.
         var stallsSoughtAt: UInt64
@@ -39,7 +38,7 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     }
 
     override init(channel: Channel, handler: any ServiceHandler, server: ServerLoop, peerAddress: String, openedAt: UInt64) {
-        hot = Confined(Hot(lastHeardAt: openedAt, stallsSoughtAt: openedAt))
+        hot = Confined(Hot(stallsSoughtAt: openedAt))
         super.init(channel: channel, handler: handler, server: server, peerAddress: peerAddress, openedAt: openedAt)
         session = HTTP2Session(limits: configuration.http2, delegate: self, now: loop.nowMilliseconds)
         channel.needsSettling()
@@ -49,17 +48,17 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     override var assemblyBytes: Int { session.assemblyBytes }
     override var openCalls: Int { session.openCalls }
     override var openStreams: [UInt32] { session.openStreams }
-    override var lastHeardAt: UInt64 { hot.state.lastHeardAt }
+    override var lastHeardAt: UInt64 { session.lastFrameAt }
 
     // MARK: Bytes in
 
     override func received(_ bytes: RawSpan) -> ReceiveProgress {
-        hot.state.lastHeardAt = loop.nowMilliseconds
+        let now = loop.nowMilliseconds
         var offset = 0
         while offset < bytes.byteCount, !isOver {
             let next = min(offset + Self.sliceBytes, bytes.byteCount)
             hot.state.isReceiving = true
-            let progress = session.receive(bytes.extracting(offset..<next), now: hot.state.lastHeardAt)
+            let progress = session.receive(bytes.extracting(offset..<next), now: now)
             hot.state.isReceiving = false
             offset = next
             if case .failed(let reason) = progress { fail(reason) }
@@ -197,9 +196,8 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     // MARK: Time and the end
 
     override func slowness(now: UInt64, limit: UInt64) -> String? {
-        guard now - hot.state.lastHeardAt >= limit else { return nil }
-        if !session.hasSettings { return "no SETTINGS within \(limit) ms" }
-        return session.isAwaiting ? "a request did not go on within \(limit) ms" : nil
+        if !session.hasSettings, now - openedAt >= limit { return "no SETTINGS within \(limit) ms" }
+        return session.isLate(now: now, limit: limit) ? "a request did not arrive in time" : nil
     }
 
     override func endStalledReplies(now: UInt64, limit: UInt64) {

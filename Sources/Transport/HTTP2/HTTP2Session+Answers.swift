@@ -5,6 +5,9 @@ import CNGHTTP2
 import DocumentModel
 
 extension HTTP2Session {
+    /// What a client must take of an answer between two looks at it.
+    private static let progressBytesMin = 4 << 10
+
     // MARK: Messages
 
     /// Lends the staged output, prepared for a message. Must be followed by one of the next two.
@@ -121,12 +124,12 @@ extension HTTP2Session {
         stream.state.stagedEnd = 0
     }
 
-    /// Gives up what is left of answers that are over, of which nothing was taken between two calls of this.
+    /// Gives up what is left of answers that are over, of which next to nothing was taken between two calls of this.
     func dropStalledAnswers() {
         pool.forEachOver { stream in
             let unsent = stream.state.unsentBytes
             defer { stream.state.unsentSeen = unsent }
-            guard unsent > 0, unsent == stream.state.unsentSeen else { return }
+            guard unsent > 0, stream.state.unsentSeen > 0, stream.state.unsentSeen - unsent < Self.progressBytesMin else { return }
             unsafe nghttp2_submit_rst_stream(
                 session, UInt8(NGHTTP2_FLAG_NONE.rawValue), Int32(bitPattern: stream.state.identifier),
                 NGHTTP2_CANCEL.rawValue)

@@ -17,7 +17,7 @@ extension HTTP2Session {
 
     func fieldsBegin() -> Int32 {
         hot.state.fields = RequestFields()
-        hot.state.isInsideFields = true
+        hot.state.fieldsSince = hot.state.now
         return 0
     }
 
@@ -47,8 +47,7 @@ extension HTTP2Session {
                 // Its client may wait for our head before it says anything.
                 submitHead(stream)
             } else {
-                stream.state.isAwaited = true
-                hot.state.awaited += 1
+                stream.state.arrivingSince = hot.state.now
             }
         case .refuse(let refusal): unsafe delegate.refused(identifier, refusal)
         case .status(let status):
@@ -61,6 +60,7 @@ extension HTTP2Session {
 
     /// A frame has been received whole, and its fields or bytes were reported.
     func frameEnded(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
+        hot.state.lastFrameAt = hot.state.now
         let header = unsafe frame.pointee.hd
         let identifier = UInt32(bitPattern: header.stream_id)
         let isLast = header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
@@ -68,7 +68,7 @@ extension HTTP2Session {
         case NGHTTP2_DATA.rawValue:
             return dataEnded(identifier, isEmpty: header.length == 0, isLast: isLast)
         case NGHTTP2_HEADERS.rawValue:
-            hot.state.isInsideFields = false
+            hot.state.fieldsSince = nil
             if unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST {
                 requestBegins(identifier, isLast: isLast)
             } else if let stream = find(identifier) {
@@ -115,15 +115,8 @@ extension HTTP2Session {
         guard let stream = find(identifier), !stream.state.isOver else { return nil }
         stream.state.isOver = true
         hot.state.openCalls -= 1
-        awaitNoMore(stream)
         _ = takeAssembly(stream)
         return stream.state.hasBegun
-    }
-
-    private func awaitNoMore(_ stream: StreamPlace) {
-        guard stream.state.isAwaited else { return }
-        stream.state.isAwaited = false
-        hot.state.awaited -= 1
     }
 
     // MARK: Data
@@ -143,7 +136,19 @@ extension HTTP2Session {
             }
             readMessage(stream, bytes, &offset)
         }
+        noteArrival(stream)
         return 0
+    }
+
+    /// Notes when the message began of which the bytes so far end in the middle. The request of a method that takes one message has begun
+    /// with its head.
+    private func noteArrival(_ stream: StreamPlace) {
+        guard stream.state.head.method.shape == .bidirectional else { return }
+        if !stream.state.reader.isInsideMessage {
+            stream.state.arrivingSince = nil
+        } else if stream.state.arrivingSince == nil {
+            stream.state.arrivingSince = hot.state.now
+        }
     }
 
     private func readMessage(_ stream: StreamPlace, _ bytes: RawSpan, _ offset: inout Int) {
@@ -151,6 +156,7 @@ extension HTTP2Session {
         switch stream.state.reader.next(bytes, &offset, bytesMax: limits.messageBytesMax) {
         case .incomplete: break
         case .whole(let range):
+            stream.state.messageEnded()
             unsafe bytes.withUnsafeBytes {
                 hot.state.held = unsafe HeldMessage(
                     stream: stream, start: $0.baseAddress! + range.lowerBound, count: range.count,
@@ -161,6 +167,7 @@ extension HTTP2Session {
         case .part(let range): _ = keep(stream, bytes.extracting(range))
         case .lastPart(let range):
             guard keep(stream, bytes.extracting(range)) else { return }
+            stream.state.messageEnded()
             let isCompressed = stream.state.reader.isCompressed
             wholeArrived(stream)
             if isCompressed { inflateAssembly(stream) }
@@ -169,10 +176,7 @@ extension HTTP2Session {
         }
     }
 
-    private func wholeArrived(_ stream: StreamPlace) {
-        awaitNoMore(stream)
-        stream.state.isWhole = true
-    }
+    private func wholeArrived(_ stream: StreamPlace) { stream.state.isWhole = true }
 
     /// Adds bytes to the stream's assembly, if there may be so many; else the call is refused.
     private func keep(_ stream: StreamPlace, _ bytes: RawSpan) -> Bool {
@@ -181,7 +185,7 @@ extension HTTP2Session {
             return false
         }
         hot.state.assemblyBytes += bytes.byteCount
-        stream.state.assembly.append(bytes)
+        stream.state.assembly.append(bytes, at: hot.state.now)
         return true
     }
 
@@ -208,6 +212,7 @@ extension HTTP2Session {
 
     private func clientEnds(_ stream: StreamPlace) {
         stream.state.clientEnded = true
+        stream.state.arrivingSince = nil
         guard !stream.state.isOver else { return }
         if hot.state.held != nil { return deliverHeld(isLast: true) }
         if stream.state.isWhole {
@@ -297,7 +302,6 @@ extension HTTP2Session {
     private func handOn(_ stream: StreamPlace, _ payload: RawSpan, isLast: Bool) {
         let identifier = stream.state.identifier
         guard !stream.state.hasBegun else { return unsafe delegate.message(identifier, payload, isLast: isLast) }
-        awaitNoMore(stream)
         stream.state.hasBegun = true
         stream.state.head.isComplete = isLast
         unsafe delegate.begin(identifier, stream.state.head, payload)

@@ -60,7 +60,12 @@ enum HTTP2Progress: Equatable {
     struct Hot: ~Copyable {
         /// Fields of the request whose HEADERS are arriving.
         var fields = RequestFields()
-        var isInsideFields = false
+        /// When the header list began whose end has not come; nil between header lists.
+        var fieldsSince: UInt64?
+        /// When the bytes that are shown now arrived, in monotonic milliseconds.
+        var now: UInt64
+        /// When the last frame ended.
+        var lastFrameAt: UInt64
         /// The stream looked up last.
         var known: StreamPlace?
         /// A whole message that ends where its DATA frame may end: lent, until that is known or `receive` returns.
@@ -68,8 +73,6 @@ enum HTTP2Progress: Equatable {
 
         /// Calls that are not over.
         var openCalls = 0
-        /// Calls whose first message is awaited.
-        var awaited = 0
         /// Bytes in `assembly` of all streams.
         var assemblyBytes = 0
         /// Received bytes to permit again on the connection.
@@ -109,6 +112,7 @@ enum HTTP2Progress: Equatable {
         unsafe self.delegate = delegate
         hot = Confined(
             Hot(
+                now: now, lastFrameAt: now,
                 idleFrames: TokenBucket(max: limits.idleFramesMax, perSecond: limits.idleFramesPerSecond, now: now),
                 resets: TokenBucket(max: limits.resetsMax, perSecond: limits.resetsPerSecond, now: now)))
         unsafe session = unsafe Self.make()
@@ -164,8 +168,7 @@ enum HTTP2Progress: Equatable {
     var hasSettings: Bool { hot.state.hasSettings }
     /// The client said that it opens no more streams.
     var clientLeaves: Bool { hot.state.clientLeaves }
-    /// The client is in the middle of a header list, or of a request of which nothing has begun.
-    var isAwaiting: Bool { hot.state.isInsideFields || hot.state.awaited > 0 }
+    var lastFrameAt: UInt64 { hot.state.lastFrameAt }
     var hasWaiting: Bool { !hot.state.waiting.isEmpty }
     var wantsToSend: Bool { unsafe nghttp2_session_want_write(session) != 0 }
     /// Nothing more is to be read or sent: the session has ended.
@@ -191,12 +194,19 @@ enum HTTP2Progress: Equatable {
         return !found.state.isOver
     }
 
+    /// Whether a header list, a request or a message should have arrived whole by now; nothing that arrives beside it matters.
+    func isLate(now: UInt64, limit: UInt64) -> Bool {
+        if let since = hot.state.fieldsSince, now - since >= limit { return true }
+        return pool.hasLateRequest(now: now, limit: limit)
+    }
+
     // MARK: Receiving
 
     /// Takes bytes of the connection, from the client's preface on.
     ///
     /// - Parameter now: monotonic milliseconds.
     func receive(_ bytes: RawSpan, now: UInt64) -> HTTP2Progress {
+        hot.state.now = now
         hot.state.idleFrames.fill(now: now)
         hot.state.resets.fill(now: now)
         let taken = unsafe bytes.withUnsafeBytes {

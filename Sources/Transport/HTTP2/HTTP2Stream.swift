@@ -19,8 +19,9 @@ struct HTTP2Stream {
     var assembly = MessageAssembly()
     /// `assembly` holds a whole message.
     var isWhole = false
-    /// The whole first message is still to come, and must.
-    var isAwaited = false
+    /// When what must arrive whole began to: the request of a method that takes one message, or a message of another; nil while
+    /// nothing is awaited. Monotonic milliseconds.
+    var arrivingSince: UInt64?
     /// The client sends nothing more.
     var clientEnded = false
     /// The handler knows of the call.
@@ -51,6 +52,11 @@ struct HTTP2Stream {
 
     /// Unsent bytes when somebody last looked for answers that nobody takes.
     var unsentSeen = 0
+
+    /// A message is complete: the next one of a call that takes several has its own time.
+    mutating func messageEnded() {
+        if head.method.shape == .bidirectional { arrivingSince = nil }
+    }
 
     var unsentBytes: Int { backlog.count - backlogStart + stagedEnd - stagedStart }
 }
@@ -119,6 +125,17 @@ struct HTTP2Stream {
 
     /// Shows the streams whose calls are over, in no order.
     func forEachOver(_ body: (StreamPlace) -> Void) { forEach { if $0.state.isOver { body($0) } } }
+
+    /// Whether some open call waits too long for what must arrive.
+    func hasLateRequest(now: UInt64, limit: UInt64) -> Bool {
+        var isLate = false
+        forEach { stream in
+            guard !stream.state.isOver, let since = stream.state.arrivingSince else { return }
+            let bytes = stream.state.assembly.bytes.count
+            if ArrivalTime.isOver(since: since, bytes: bytes, now: now, limit: limit) { isLate = true }
+        }
+        return isLate
+    }
 
     private func forEach(_ body: (StreamPlace) -> Void) {
         for slab in 0..<(unsafe slabs.count) {

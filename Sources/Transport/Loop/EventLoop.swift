@@ -167,10 +167,10 @@ package protocol TurnObserver: AnyObject {
     private func closeHandles() {
         unsafe uv_walk(uv, { handle, _ in
             guard unsafe uv_is_closing(handle) == 0 else { return }
-            if unsafe uv_handle_get_type(handle) == UV_TCP {
-                unsafe TCPHandle.closeOrphan(handle!)
-            } else {
-                unsafe uv_close(handle, nil)
+            switch unsafe uv_handle_get_type(handle) {
+            case UV_TCP: unsafe TCPHandle.closeOrphan(handle!)
+            case UV_POLL: unsafe Listener.closeOrphan(handle!)
+            default: unsafe uv_close(handle, nil)
             }
         }, nil)
         _ = unsafe uv_run(uv, UV_RUN_DEFAULT)

@@ -43,6 +43,8 @@ class CallConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecked Sendab
         /// Streams whose sources are to be asked.
         var ready: [UInt32] = []
         var begun: UInt64 = 0
+        /// Loop time before which slowness is not held against the client.
+        var readsAgainAt: UInt64 = 0
         /// What the server's sum of incomplete messages holds of ours.
         var assemblyBytesCounted = 0
     }
@@ -307,7 +309,11 @@ class CallConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecked Sendab
     final func keepHouse() {
         let now = loop.nowMilliseconds
         let limit = configuration.headerMilliseconds
-        if let text = slowness(now: now, limit: limit) { return end(.tooSlowToSpeak, .deadlineExceeded, text) }
+        // What is not read cannot arrive: a client whose connection is paused, because it does not read either, is given the time anew.
+        if channel.isCongested { calls.state.readsAgainAt = now + limit }
+        if now >= calls.state.readsAgainAt, let text = slowness(now: now, limit: limit) {
+            return end(.tooSlowToSpeak, .deadlineExceeded, text)
+        }
         let idle = configuration.idleMilliseconds
         if idle > 0, openCalls == 0, now - lastHeardAt >= idle { return end(.idle, .ok, "idle for \(idle) ms") }
         let stalled = configuration.stalledReplyMilliseconds

@@ -74,19 +74,13 @@ package final class Server: Sendable {
     }
 
     /// Gives each accepted connection to the next loop in turn.
-    private static func handOver(to loops: [ServerLoop], from acceptor: ServerLoop) -> (Channel) -> Void {
+    private static func handOver(to loops: [ServerLoop], from acceptor: ServerLoop) -> (Int32) -> Void {
         var turn = 0
-        return { channel in
+        return { descriptor in
             let target = loops[turn % loops.count]
             turn += 1
-            guard target !== acceptor else { return acceptor.adopt(channel) }
-            let descriptor = channel.duplicateDescriptor()
-            channel.close(.finished)
-            guard descriptor >= 0 else { return }
-            target.loop.execute {
-                let limits = target.configuration.channel
-                if let moved = Channel(adopting: descriptor, loop: target.loop, limits: limits) { target.adopt(moved) }
-            }
+            guard target !== acceptor else { return acceptor.adopt(descriptor) }
+            target.loop.execute { target.adopt(descriptor) }
         }
     }
 

@@ -11,8 +11,12 @@ package struct ServerConfiguration: Sendable {
     /// How connections reach the loops.
     package var acceptance = Acceptance.systemDefault
 
-    /// Open connections; a further one is told RESOURCE_EXHAUSTED and closed.
+    /// Open connections; a further one is refused in the protocol that it speaks, and closed.
     package var connectionsMax = 10_000
+    /// Connections beyond `connectionsMax` that are open for their refusal; a further one is closed without a word.
+    package var refusalsMax = 64
+    /// Time for a connection beyond `connectionsMax` to show by its first bytes which protocol it speaks.
+    package var refusalMilliseconds: UInt64 = 1_000
     /// Calls open at once on one connection; a further one is told RESOURCE_EXHAUSTED.
     package var streamsPerConnectionMax: UInt32 = 1024
     /// Payload of one frame; larger messages come in parts, so that they do not hold up others. Not below 16,384.
@@ -48,8 +52,8 @@ package struct ServerConfiguration: Sendable {
     /// Header lines of an HTTP/1.1 request; past it 431.
     package var http1FieldsMax = 100
 
-    /// Time for a new connection to say HELLO, for a frame that has begun to arrive to end, and between the frames of a message
-    /// that comes in parts.
+    /// Time for a new connection to say HELLO or SETTINGS, and for a request's head, a header list, a frame or a message to arrive,
+    /// counted from its first byte whatever else arrives. A message has more by ``ArrivalTime``.
     package var headerMilliseconds: UInt64 = 10_000
     /// A connection without an open call is closed after so long without a frame; 0 = never.
     package var idleMilliseconds: UInt64 = 10 * 60_000

@@ -46,6 +46,7 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
 
     override func received(_ bytes: RawSpan) -> ReceiveProgress {
         hot.state.lastFrameAt = loop.nowMilliseconds
+        session.now = hot.state.lastFrameAt
         var offset = 0
         while !isOver {
             switch FrameDecoder.scan(bytes, at: offset, payloadBytesMax: frameBytesMax) {
@@ -202,10 +203,7 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
         if let partialSince = hot.state.partialSince, now - partialSince >= limit {
             return "a frame did not end within \(limit) ms"
         }
-        if session.assemblyBytes > 0, now - hot.state.lastFrameAt >= limit {
-            return "a message in parts did not go on within \(limit) ms"
-        }
-        return nil
+        return session.hasLateMessage(now: now, limit: limit) ? "a message in parts did not arrive in time" : nil
     }
 
     override func drain() {

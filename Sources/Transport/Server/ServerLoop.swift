@@ -74,35 +74,43 @@ final class ServerLoop: @unchecked Sendable {
     }
 
     /// Begins to accept connections from a socket that is bound and listens already.
-    func listen(on descriptor: Int32, accepted: @escaping (Channel) -> Void) {
+    func listen(on descriptor: Int32, accepted: @escaping (Int32) -> Void) {
         guard !isDraining else { return closeDescriptor(descriptor) }
         loop.beforeEachWait { [handler] in handler.loopWillWait() }
-        let listener = Listener(loop: loop, limits: configuration.channel)
-        self.listener = listener
-        let error = listener.start(descriptor, backlog: configuration.backlog, accepted: accepted) { [configuration] text in
+        listener = Listener(loop: loop, descriptor: descriptor, accepted: accepted) { [configuration] text in
             configuration.onEvent(.acceptFailed(text))
         }
-        if let error { configuration.onEvent(.acceptFailed(error)) }
     }
 
-    /// Takes a new connection over.
-    func adopt(_ channel: Channel) {
-        let peer = channel.peerAddress
-        guard !isDraining else { return channel.close(.finished) }
-        guard shared.openConnection(max: configuration.connectionsMax) else {
+    /// Takes over a new connection.
+    func adopt(_ descriptor: Int32) {
+        guard !isDraining else { return closeDescriptor(descriptor) }
+        let isWithinLimit = shared.openConnection(max: configuration.connectionsMax)
+        guard isWithinLimit || shared.openRefusal(max: configuration.refusalsMax) else {
             statistics.connectionsRefused &+= 1
-            configuration.onEvent(.connectionRefused(peer: peer))
-            channel.write {
-                $0.appendGoAway(.resourceExhausted, "more than \(configuration.connectionsMax) connections", lastStream: 0)
-            }
-            channel.closeAfterFlush(.tooManyConnections)
-            return
+            configuration.onEvent(.connectionRefused(peer: "unknown"))
+            return closeDescriptor(descriptor)
         }
+        guard let channel = Channel(adopting: descriptor, loop: loop, limits: configuration.channel) else {
+            return isWithinLimit ? shared.closeConnection() : shared.closeRefusal()
+        }
+        isWithinLimit ? open(channel) : refuse(channel)
+    }
+
+    private func open(_ channel: Channel) {
+        let peer = channel.peerAddress
         statistics.connectionsOpened &+= 1
         configuration.onEvent(.connectionOpened(peer: peer))
         let driver = OpeningConnection(channel: channel, server: self, peerAddress: peer)
         opening[ObjectIdentifier(driver)] = driver
         channel.driver = driver
+        channel.startReading()
+    }
+
+    private func refuse(_ channel: Channel) {
+        statistics.connectionsRefused &+= 1
+        configuration.onEvent(.connectionRefused(peer: channel.peerAddress))
+        channel.driver = RefusedConnection(channel: channel, configuration: configuration, shared: shared)
         channel.startReading()
     }
 
@@ -174,7 +182,7 @@ final class ServerLoop: @unchecked Sendable {
     func drain(graceMilliseconds: UInt64, _ done: @escaping () -> Void) {
         isDraining = true
         onEmpty = done
-        listener?.closeHandle()
+        listener?.close()
         listener = nil
         for driver in opening.values { driver.end() }
         for connection in connections.values { connection.drain() }
@@ -201,17 +209,23 @@ final class ServerLoop: @unchecked Sendable {
 /// What the loops of a server share.
 final class ServerShared: Sendable {
     private let open = Atomic<Int>(0)
+    private let refused = Atomic<Int>(0)
     private let assembling = Atomic<Int>(0)
 
     /// Counts bytes of incomplete messages, or discounts them; returns the sum over all connections.
     func countAssembled(_ bytes: Int) -> Int { assembling.wrappingAdd(bytes, ordering: .relaxed).newValue }
 
     /// Counts a new connection, if there may be one more.
-    func openConnection(max: Int) -> Bool {
-        if open.wrappingAdd(1, ordering: .relaxed).newValue <= max { return true }
-        open.wrappingSubtract(1, ordering: .relaxed)
+    func openConnection(max: Int) -> Bool { Self.count(open, max) }
+    func closeConnection() { open.wrappingSubtract(1, ordering: .relaxed) }
+
+    /// Counts a connection that is to be refused in its own protocol, if there may be one more.
+    func openRefusal(max: Int) -> Bool { Self.count(refused, max) }
+    func closeRefusal() { refused.wrappingSubtract(1, ordering: .relaxed) }
+
+    private static func count(_ counter: borrowing Atomic<Int>, _ max: Int) -> Bool {
+        if counter.wrappingAdd(1, ordering: .relaxed).newValue <= max { return true }
+        counter.wrappingSubtract(1, ordering: .relaxed)
         return false
     }
-
-    func closeConnection() { open.wrappingSubtract(1, ordering: .relaxed) }
 }

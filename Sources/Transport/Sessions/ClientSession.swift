@@ -133,7 +133,7 @@ struct ClientSession<Attachment> {
         streams[slot: slot].receiveWindow.consume(payload.byteCount)
         streams[slot: slot].uncredited += payload.byteCount
         if isPart || header.flags.contains(.more) {
-            streams[slot: slot].assembly.append(payload)
+            streams[slot: slot].assembly.append(payload, at: 0)
             if header.flags.contains(.more) { return .nothing }
             assembled = streams[slot: slot].assembly.take()
         }

@@ -5,10 +5,19 @@ struct MessageAssembly {
     private(set) var bytes: [UInt8] = []
     /// Whether a part has come and its successor must.
     private(set) var isActive = false
+    /// When the first part came, in monotonic milliseconds.
+    private(set) var since: UInt64 = 0
 
-    mutating func append(_ part: RawSpan) {
+    /// - Parameter now: monotonic milliseconds.
+    mutating func append(_ part: RawSpan, at now: UInt64) {
+        if !isActive { since = now }
         isActive = true
         unsafe part.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
+    }
+
+    /// Whether the message should have been complete by now.
+    func isLate(now: UInt64, limit: UInt64) -> Bool {
+        isActive && ArrivalTime.isOver(since: since, bytes: bytes.count, now: now, limit: limit)
     }
 
     /// Hands the whole message out and starts over.

@@ -84,6 +84,8 @@ struct ServerSession {
     private(set) var assembled: [UInt8] = []
     /// Bytes of incomplete messages.
     private(set) var assemblyBytes = 0
+    /// When the frames that are shown now arrived, in monotonic milliseconds.
+    var now: UInt64 = 0
 
     init(limits: ServerSessionLimits) { self.limits = limits }
 
@@ -97,6 +99,13 @@ struct ServerSession {
         let last = drainsAfter ?? lastStream
         drainsAfter = last
         return last
+    }
+
+    /// Whether a message in parts should have been complete by now.
+    func hasLateMessage(now: UInt64, limit: UInt64) -> Bool {
+        streams.streams.contains { stream in
+            streams.slot(of: stream).map { streams[slot: $0].assembly.isLate(now: now, limit: limit) } ?? false
+        }
     }
 
     /// Whether the call still waits for (more of) its answer.
@@ -244,7 +253,7 @@ struct ServerSession {
             return .refuse(stream, .incompleteMessagesTooLarge(max: limits.assemblyBytesMax))
         }
         assemblyBytes += part.byteCount
-        streams[slot: slot].assembly.append(part)
+        streams[slot: slot].assembly.append(part, at: now)
         return nil
     }
 

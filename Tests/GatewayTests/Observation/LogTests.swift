@@ -50,4 +50,57 @@ struct LogTests {
         #expect(LogLevel(name: "debug") == .debug)
         #expect(LogLevel(name: "loud") == nil)
     }
+
+    /// A log with a clock that the test sets.
+    private final class TimedLog: Sendable {
+        let now = Mutex<UInt64>(0)
+        let lines = Lines()
+
+        func make(_ level: LogLevel) -> Log {
+            Log(level: level, clock: { self.now.withLock { $0 } }) { line in self.lines.lines.withLock { $0.append(line) } }
+        }
+
+        func count(_ event: String) -> Int { lines.lines.withLock { $0.count { $0.contains(" event=\(event)") } } }
+        var last: String { lines.lines.withLock { $0.last ?? "" } }
+    }
+
+    @Test("An event that repeats is written a number of times, and the rest is counted")
+    func repeated() {
+        let timed = TimedLog()
+        let log = timed.make(.info)
+        for _ in 0..<1_000 { log(.warning, "repeated") }
+        #expect(timed.count("repeated") == 20)
+        // Other events are not held back by it.
+        log(.info, "another")
+        #expect(timed.count("another") == 1 && timed.count("lines_suppressed") == 0)
+        timed.now.withLock { $0 = 10_000 }
+        log(.info, "another")
+        #expect(timed.count("lines_suppressed of=repeated lines=980") == 1)
+        for _ in 0..<30 { log(.warning, "repeated") }
+        #expect(timed.count("repeated") == 40)
+        log.reportSuppressed()
+        #expect(timed.last.hasSuffix(" level=warning event=lines_suppressed of=repeated lines=10\n"))
+        log.reportSuppressed()
+        #expect(timed.count("lines_suppressed") == 2)
+    }
+
+    @Test("An event that repeats slowly is always written")
+    func slowly() {
+        let timed = TimedLog()
+        let log = timed.make(.info)
+        for second in 0..<100 {
+            timed.now.withLock { $0 = UInt64(second) * 1_000 }
+            log(.info, "figures")
+        }
+        log.reportSuppressed()
+        #expect(timed.count("figures") == 100 && timed.count("lines_suppressed") == 0)
+    }
+
+    @Test("A search at the debug level sees many more lines, and has a bound too")
+    func debug() {
+        let timed = TimedLog()
+        let log = timed.make(.debug)
+        for _ in 0..<10_000 { log(.debug, "connection_opened") }
+        #expect(timed.count("connection_opened") == 2_000)
+    }
 }

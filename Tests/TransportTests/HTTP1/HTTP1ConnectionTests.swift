@@ -1,6 +1,7 @@
 // HTTP/1.1 connections of a real server: replies, calls, streams, limits, the end.
 
 import DocumentModel
+import Glibc
 import Synchronization
 import TestSupport
 import Testing
@@ -203,6 +204,21 @@ private final class NumberSource: ResponseSource {
         let idle = fixture.connect()
         #expect(idle.request("POST", "/echo", body: "x")?.body == "x")
         #expect(idle.isClosed())
+    }
+
+    @Test(arguments: ["GET /echo HTTP/1.1\r\nHost: ", "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n"])
+    func `A head or a body that trickles is not waited for`(start: String) throws {
+        let fixture = try Fixture { $0.headerMilliseconds = 100 }
+        let raw = RawClient(port: fixture.server.port)
+        raw.send(Array(start.utf8))
+        var sent = 0
+        while sent < 500, !raw.hasInput {
+            raw.send([UInt8(ascii: "x")])
+            sent += 1
+            usleep(10_000)
+        }
+        #expect(sent < 500)
+        #expect(String(decoding: raw.receive(), as: UTF8.self).hasPrefix("HTTP/1.1 408 "))
     }
 
     @Test func `A drain finishes the exchange under way and closes idle connections`() throws {

@@ -2,6 +2,7 @@
 
 import DocumentModel
 import Foundation
+import Glibc
 import Testing
 
 @testable import Transport
@@ -334,8 +335,64 @@ import Testing
         ] {
             let client = HTTP2Client(live)
             client.raw.send(frames.flatMap(\.bytes))
-            #expect(client.readAll().goAways.last?.text == "a request did not go on within 50 ms")
+            #expect(client.readAll().goAways.last?.text == "a request did not arrive in time")
         }
+    }
+
+    @Test func `PINGs do not prolong the time of a request`() throws {
+        let live = try LiveServer { $0.headerMilliseconds = 100 }
+        defer { live.stop() }
+        for frames in [
+            [HTTP2Frame.request(Self.get, stream: 1)],
+            [HTTP2Frame.request(Self.get, stream: 1), .data([0, 0, 0, 0, 9, 1], stream: 1, endStream: false)],
+            // A whole message whose stream does not end.
+            [HTTP2Frame.request(Self.get, stream: 1), .data(grpcMessage([1]), stream: 1, endStream: false)],
+            // The second message of a call that takes several.
+            [
+                HTTP2Frame.request(path(.write), stream: 1), .data(grpcMessage([1]), stream: 1, endStream: false),
+                .data([0, 0, 0, 0, 9, 1], stream: 1, endStream: false),
+            ],
+        ] {
+            let client = HTTP2Client(live)
+            client.raw.send(frames.flatMap(\.bytes))
+            for _ in 0..<500 where client.transcript.goAways.isEmpty {
+                usleep(10_000)
+                client.ping()
+            }
+            #expect(client.transcript.goAways.last?.text == "a request did not arrive in time")
+        }
+    }
+
+    @Test func `A header list that trickles is not waited for`() throws {
+        let live = try LiveServer { $0.headerMilliseconds = 100 }
+        defer { live.stop() }
+        let whole = HTTP2Frame.request(Self.get, stream: 1, fields: [("x", String(repeating: "y", count: 2_000))]).bytes
+        let client = HTTP2Client(live)
+        client.ping()
+        var sent = 0
+        while sent < 500, !client.raw.hasInput {
+            client.raw.send([whole[sent]])
+            sent += 1
+            usleep(10_000)
+        }
+        #expect(sent < 500)
+        #expect(client.readAll().goAways.last?.text == "a request did not arrive in time")
+    }
+
+    @Test func `A message that goes on has time for its size`() throws {
+        let live = try LiveServer { $0.headerMilliseconds = 100 }
+        defer { live.stop() }
+        let client = HTTP2Client(live)
+        // As much as the reply may be without an update of the client's window.
+        let payload = [UInt8](repeating: 5, count: 60_000)
+        let message = grpcMessage(payload)
+        client.send(.request(Self.get, stream: 1))
+        // Half a second, for which 60,000 bytes pay many times.
+        for start in stride(from: 0, to: message.count, by: 6_000) {
+            client.send(.data(Array(message[start...].prefix(6_000)), stream: 1, endStream: start + 6_000 >= message.count))
+            usleep(50_000)
+        }
+        #expect(client.answer(1).messages?.first?.count == payload.count)
     }
 
     @Test func `An idle connection is closed in good order, one with an open call is not`() throws {

@@ -1,6 +1,7 @@
 // Every limit of a server, over real sockets: a clear word, and the others go on.
 
 import DocumentModel
+import Glibc
 import Testing
 
 @testable import Transport
@@ -87,7 +88,26 @@ import Testing
         raw.send(.hello, .request(.getDocument, .more, stream: 1, [1, 2, 3]))
         let last = raw.receiveFrames().last
         #expect(last?.isKind(.goAway) == true)
-        #expect(last?.text.contains("did not go on") == true)
+        #expect(last?.text.contains("did not arrive in time") == true)
+    }
+
+    @Test func `Frames of another kind do not prolong the time of a message in parts`() throws {
+        let live = try LiveServer { $0.headerMilliseconds = 100 }
+        defer { live.stop() }
+        for parts in [[TestFrame.request(.getDocument, .more, stream: 1, [1, 2, 3])], [.request(.getDocument, .more, stream: 1)]] {
+            let raw = RawClient(port: live.server.port)
+            raw.send(Preface.hearth)
+            raw.send([TestFrame.hello] + parts)
+            var frames: [TestFrame] = []
+            for _ in 0..<500 where !frames.contains(where: { $0.isKind(.goAway) }) {
+                raw.send(TestFrame(.ping, stream: 0, [UInt8](repeating: 1, count: 8)))
+                usleep(10_000)
+                frames += TestFrame.all(in: raw.receive())
+            }
+            let last = frames.last { $0.isKind(.goAway) }
+            #expect(last?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
+            #expect(last?.text.contains("did not arrive in time") == true)
+        }
     }
 
     @Test func `Incomplete messages of all connections have one limit, which is given back`() throws {

@@ -47,7 +47,14 @@ final class RawClient {
         return true
     }
 
-    func send(_ frames: TestFrame...) { send(frames.flatMap(\.bytes)) }
+    func send(_ frames: TestFrame...) { send(frames) }
+    func send(_ frames: [TestFrame]) { send(frames.flatMap(\.bytes)) }
+
+    /// Whether bytes, or the end, wait to be received.
+    var hasInput: Bool {
+        var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&wanted, 1, 0) == 1
+    }
 
     func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 

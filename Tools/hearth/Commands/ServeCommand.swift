@@ -35,6 +35,7 @@ enum ServeCommand: MainThreadSubcommand {
     static func runOnMainThread(_ arguments: ParsedArguments) throws {
         // Before any thread is started: threads inherit the mask, so all of them leave the signals to `Shutdown`.
         Shutdown.takeSignals()
+        DescriptorLimit.raise()
         let log = Log.standardError(level: LogLevel(name: arguments[ServeFlags.logLevel]) ?? .info)
         let configuration = ServeFlags.configuration(arguments, log)
         log(.info, "starting", [

@@ -20,7 +20,7 @@ enum ServeFlags {
 
     static let connections = Flag(
         "max-connections", "N", default: 10_000, in: 1...10_000_000,
-        help: "Connections open at once; a further one is refused with RESOURCE_EXHAUSTED.")
+        help: "Connections open at once; a further one is refused in its own protocol. Fewer if the limit of file descriptors is lower.")
     static let backlog = Flag("backlog", "N", default: 1_024, in: 1...65_535, help: "Connections waiting to be accepted.")
     static let streams = Flag(
         "max-streams", "N", default: 1_024, in: 1...1_000_000,
@@ -54,7 +54,7 @@ enum ServeFlags {
         help: "HTTP/2 frames that bring nothing, such as PING, that a client may send at once; beyond, its connection ends. A tenth of it comes back each second.")
     static let headerTime = Flag(
         "header-time", "TIME", default: TimeSpan.seconds(10),
-        help: "Time for a new connection to say hello and for a frame to arrive whole.")
+        help: "Time for a new connection to say hello, and for a request's head, a frame or a message to arrive, from its first byte; a message has a second more for each 16 KB of it that has come.")
     static let idleTime = Flag(
         "idle-time", "TIME", default: TimeSpan.seconds(600),
         help: "A connection without calls is closed after this long without a frame; 0s never closes one.")
