@@ -26,7 +26,7 @@ extension EmbeddedEngine {
             transaction = try TreeTransaction(core.tree)
             state = try core.tree.state(transaction)
         }
-        let copy = try Tree(path: directory + "/tree", mapBytesMax: options.mapBytesMax, readersMax: 16)
+        let copy = try Tree(path: directory + "/tree", .new, mapBytesMax: options.mapBytesMax, readersMax: 16)
         try core.tree.copyEntries(of: core.tree.main, transaction, to: copy, copy.main)
         try core.tree.copyEntries(of: core.tree.history, transaction, to: copy, copy.history)
         state.firstSegment = 0

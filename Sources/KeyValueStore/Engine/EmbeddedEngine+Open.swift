@@ -18,9 +18,9 @@ extension EmbeddedEngine {
         directory: String, options: EngineOptions = EngineOptions(), replay: Replay
     ) throws -> EmbeddedEngine {
         let lock = try DirectoryFormat.lock(directory)
-        try DirectoryFormat.openOrCreate(directory)
+        try DirectoryFormat.openOrCreate(directory, mapBytesMax: options.mapBytesMax)
         let tree = try Tree(
-            path: directory + "/tree", mapBytesMax: options.mapBytesMax, readersMax: options.readersMax)
+            path: directory + "/tree", .existing, mapBytesMax: options.mapBytesMax, readersMax: options.readersMax)
         let state = try tree.state()
         let core = try EngineCore(directory: directory, options: options, tree: tree, state: state, lock: lock)
         let opening = Opening(core, state)
@@ -62,6 +62,7 @@ private final class Opening {
             try log.repairEnd()
         }
         let end = log.segments[log.endSegmentIndex]
+        if state.firstSegment == 0 { try noteFirstSegment(log.segments[0].sequence) }
         core.pool.adopt(log)
         core.progress.withLock { progress in
             progress.nextGroupSegment = end.sequence
@@ -71,6 +72,14 @@ private final class Opening {
         return unsafe log.tail.withUnsafeBytes { tail in
             unsafe LogWriter(pool: core.pool, segment: end, offset: log.endOffset, tail: tail, lastVersion: log.lastVersion)
         }
+    }
+
+    /// Writes down where the log of a new directory or of a backup begins: from now on a missing segment is damage.
+    private func noteFirstSegment(_ sequence: UInt64) throws(StorageError) {
+        var noted = state
+        noted.firstSegment = sequence
+        try TreeUpdate.begin(core.tree, horizon: state.horizon).commit(noted, fault: FaultInjection(fault: nil))
+        state = noted
     }
 
     /// Segments that were being prepared when the process ended.
@@ -115,55 +124,5 @@ private final class Opening {
             core.registry.show(active: core.registry.viewOfChanger.active, frozen: nil, retiring: full.overlay)
         }
         latest.version = .maximum
-    }
-}
-
-/// The format file and the lock of a directory.
-enum DirectoryFormat {
-    /// Never change; a directory of another format gets another line.
-    static let line = "hearth key-value store, format 1\n"
-
-    /// Takes the directory's lock, making the directory if there is none.
-    /// - Throws: `locked`.
-    static func lock(_ directory: String) throws(StorageError) -> File {
-        try Directory.create(directory)
-        let file = try File(directory + "/LOCK", flags: O_RDWR | O_CREAT)
-        guard try file.tryLock() else {
-            throw StorageError(.locked, "another process has this data directory open", file: directory)
-        }
-        return file
-    }
-
-    /// Checks the format; gives a new directory its format file.
-    /// - Throws: `unsupportedFormat`.
-    static func openOrCreate(_ directory: String) throws(StorageError) {
-        let path = directory + "/FORMAT"
-        if Directory.exists(path) { return try check(path) }
-        guard !Directory.exists(directory + "/tree"), !Directory.exists(directory + "/log") else {
-            throw StorageError(.unsupportedFormat, "the data directory has no FORMAT file", file: directory)
-        }
-        try create(directory)
-    }
-
-    /// Gives a directory its format file, durably.
-    static func create(_ directory: String) throws(StorageError) {
-        let path = directory + "/FORMAT"
-        let workPath = path + ".new"
-        let file = try File(workPath, flags: O_RDWR | O_CREAT | O_TRUNC)
-        try file.write(string: line)
-        try file.sync()
-        try Directory.rename(workPath, to: path)
-        try Directory.sync(directory)
-    }
-
-    /// Checks the format of an existing directory.
-    static func check(_ path: String) throws(StorageError) {
-        let file = try File(path, flags: O_RDONLY)
-        let buffer = ByteBuffer(capacity: 256)
-        let count = unsafe try file.read(into: buffer.all, at: 0)
-        let found = unsafe String(decoding: UnsafeRawBufferPointer(rebasing: buffer.all[..<count]), as: UTF8.self)
-        guard found == line else {
-            throw StorageError(.unsupportedFormat, "this build does not know the format of the data directory", file: path)
-        }
     }
 }

@@ -34,7 +34,7 @@ package enum EngineCheck {
         try DirectoryFormat.check(directory + "/FORMAT")
         var report = Report()
         do throws(StorageError) {
-            let tree = try Tree(path: directory + "/tree", mapBytesMax: 1 << 40, readersMax: 16, isReadOnly: true)
+            let tree = try Tree(path: directory + "/tree", .readOnly, mapBytesMax: 1 << 40, readersMax: 16)
             let state = try checkTree(tree, &report)
             checkLog(directory + "/log", state, &report)
         } catch {

@@ -79,13 +79,12 @@ struct LogRecovery {
     private mutating func readSegment(_ sequence: UInt64, _ buffer: ByteBuffer, _ visit: Visit) throws {
         let path = directory + "/" + LogFormat.fileName(sequence: sequence)
         let file = try File(path, flags: O_RDWR)
-        let size = try file.byteCount()
-        buffer.reserve(max(size, LogFormat.pageBytes), keeping: 0)
-        let read = unsafe try file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.all[..<size]), at: 0)
-        let bytes = unsafe UnsafeRawBufferPointer(rebasing: buffer.all[..<read])
-        guard let header = unsafe SegmentHeader(bytes), header.sequence == sequence else {
-            throw StorageError(.corrupt, "the header of a log segment is damaged", file: path, offset: 0)
-        }
+        let header = try Self.readHeader(of: file, sequence: sequence)
+        buffer.reserve(header.byteCount, keeping: 0)
+        let whole = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.all[..<header.byteCount])
+        let read = unsafe try file.read(into: whole, at: 0)
+        guard read == header.byteCount else { throw Self.cut(path, at: read, of: header.byteCount) }
+        let bytes = UnsafeRawBufferPointer(whole)
         log.segments.append(LogSegment(file: file, header: header))
         var offset = LogFormat.framesStart
         while let frame = unsafe FrameHeader(segment: bytes, at: offset, nonce: header.nonce) {
@@ -100,6 +99,28 @@ struct LogRecovery {
         }
         unsafe try lookForFrames(behind: offset, in: bytes, header, path: path)
         if firstBad == nil { firstBad = (path, offset) }
+    }
+
+    /// The header of a segment file, which is at least as long as the header says.
+    ///
+    /// A segment has its full size, durably, before it gets its name. A shorter file has been cut, and with it commits may be
+    /// gone that nothing else knows of.
+    private static func readHeader(of file: File, sequence: UInt64) throws(StorageError) -> SegmentHeader {
+        let buffer = ByteBuffer(capacity: LogFormat.segmentHeaderBytes)
+        let read = unsafe try file.read(into: buffer.all, at: 0)
+        guard read == LogFormat.segmentHeaderBytes else { throw cut(file.path, at: read, of: LogFormat.pageBytes) }
+        let header = unsafe SegmentHeader(UnsafeRawBufferPointer(buffer.all))
+        guard let header, header.sequence == sequence, header.byteCount >= LogFormat.framesStart else {
+            throw StorageError(.corrupt, "the header of a log segment is damaged", file: file.path, offset: 0)
+        }
+        let size = try file.byteCount()
+        guard size >= header.byteCount else { throw cut(file.path, at: size, of: header.byteCount) }
+        return header
+    }
+
+    private static func cut(_ path: String, at size: Int, of byteCount: Int) -> StorageError {
+        StorageError(
+            .corrupt, "a log segment of \(byteCount) bytes has been cut short: it has \(size)", file: path, offset: size)
     }
 
     /// Checks a good frame's place in the chain.
@@ -171,17 +192,12 @@ struct LogRecovery {
 }
 
 extension RecoveredLog {
-    /// Makes the end of the log ready to be written behind: gives a cut file its size back, and writes the last group again.
+    /// Makes the end of the log ready to be written behind: writes the last group again.
     ///
     /// Writing again matters: after a sync that failed the kernel may show bytes that are not on the disk. Only the last group
     /// can be in doubt, since each is synced before the next is written. The page it ends in also loses what a torn group left.
     func repairEnd() throws(StorageError) {
         guard !segments.isEmpty else { return }
-        for segment in segments[endSegmentIndex...] {
-            let size = try segment.file.byteCount()
-            if size < segment.byteCount { try LogSegment.fill(segment.file, from: size, to: segment.byteCount) }
-            if size < segment.byteCount { try segment.file.sync() }
-        }
         let last = segments[endSegmentIndex]
         let start = lastFrameStart / LogFormat.pageBytes * LogFormat.pageBytes
         let end = max(LogFormat.roundedToPage(endOffset), start + LogFormat.pageBytes)

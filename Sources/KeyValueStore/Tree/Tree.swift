@@ -23,10 +23,22 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
 
     private static let stateKey: StaticString = "state"
 
-    /// Opens the tree in `path`, creating it unless `isReadOnly`.
-    init(path: String, mapBytesMax: Int, readersMax: Int, isReadOnly: Bool = false) throws(StorageError) {
+    /// What is expected in the directory of a tree.
+    enum Opening {
+        /// No tree: one is made.
+        case new
+        /// A tree that was made before. If it is missing or empty, its contents have been lost.
+        case existing
+        /// The same, and nothing may be changed.
+        case readOnly
+    }
+
+    /// Opens the tree in `path`.
+    /// - Throws: `corrupt` if a tree is expected and there is none, `inputOutput`, `full`.
+    init(path: String, _ opening: Opening, mapBytesMax: Int, readersMax: Int) throws(StorageError) {
         self.path = path
-        if !isReadOnly { try Directory.create(path) }
+        let isReadOnly = opening == .readOnly
+        if opening == .new { try Directory.create(path) } else { try Tree.checkPresence(path) }
         var created: OpaquePointer?
         unsafe try Tree.check(mdb_env_create(&created), "cannot create an environment", path)
         let environment = unsafe created!
@@ -36,7 +48,7 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
             unsafe try Tree.check(mdb_env_set_mapsize(environment, mapBytesMax), "cannot set the map size", path)
             let flags = UInt32(MDB_NOTLS) | UInt32(MDB_NORDAHEAD) | (isReadOnly ? UInt32(MDB_RDONLY) : 0)
             unsafe try Tree.check(mdb_env_open(environment, path, flags, 0o600), "cannot open", path)
-            (main, history, meta) = unsafe try Tree.openDatabases(environment, path, isReadOnly: isReadOnly)
+            (main, history, meta) = unsafe try Tree.openDatabases(environment, path, isNew: opening == .new)
             var statistics = MDB_stat()
             unsafe try Tree.check(mdb_env_stat(environment, &statistics), "cannot look at", path)
             pageBytes = Int(statistics.ms_psize)
@@ -66,14 +78,19 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
         try state(TreeTransaction(self))
     }
 
+    /// LMDB takes an empty file for a new tree, and makes a missing one.
+    private static func checkPresence(_ path: String) throws(StorageError) {
+        let file = path + "/data.mdb"
+        guard Directory.exists(file) else { throw StorageError(.corrupt, "the tree's file is missing", file: file) }
+        guard try File(file, flags: O_RDONLY).byteCount() > 0 else {
+            throw StorageError(.corrupt, "the tree's file is empty", file: file, offset: 0)
+        }
+    }
+
     /// Opens the three databases; makes them, durably, if this is a new tree.
     private static func openDatabases(
-        _ environment: OpaquePointer, _ path: String, isReadOnly: Bool
+        _ environment: OpaquePointer, _ path: String, isNew: Bool
     ) throws(StorageError) -> (MDB_dbi, MDB_dbi, MDB_dbi) {
-        var information = unsafe MDB_envinfo()
-        unsafe try check(mdb_env_info(environment, &information), "cannot look at", path)
-        let isNew = unsafe information.me_last_txnid == 0
-        if isNew && isReadOnly { throw StorageError(.corrupt, "the tree is empty", file: path) }
         var transaction: OpaquePointer?
         unsafe try check(
             mdb_txn_begin(environment, nil, isNew ? 0 : UInt32(MDB_RDONLY), &transaction), "cannot begin", path)

@@ -1,9 +1,10 @@
 // Opening, closing, limits: what is refused, and with which code.
 
 import Glibc
-import KeyValueStore
 import TestSupport
 import Testing
+
+@testable import KeyValueStore
 
 @Suite("Refusals")
 struct RefusalTests {
@@ -37,6 +38,73 @@ struct RefusalTests {
         #expect(code { _ = try EngineCheck.run(directory: directory.path) } == .unsupportedFormat)
         Files.remove(directory.path(of: "FORMAT"))
         #expect(code { _ = try Store(directory.path) } == .unsupportedFormat)
+    }
+
+    @Test("A directory whose tree is missing or empty is refused, and nothing is made in its place", arguments: [true, false])
+    func lostTree(isClean: Bool) throws {
+        let original = directory.path(of: "original")
+        let copy = directory.path(of: "copy")
+        let store = try Store(original)
+        try store.commit(1, [.put("a", "1")])
+        try store.engine.checkpointNow()
+        if isClean { try store.engine.close() }
+        Files.copyTree(original, to: copy)
+        let file = copy + "/tree/data.mdb"
+        for isThere in [true, false] {
+            if isThere { Files.write([], to: file) } else { Files.remove(file) }
+            let error = #expect(throws: StorageError.self) { try Store(copy) }
+            #expect(error?.code == .corrupt)
+            #expect(error?.file == file)
+            #expect(try EngineCheck.run(directory: copy).problems.count == 1)
+            #expect(Files.names(in: copy + "/tree").contains("data.mdb") == isThere)
+        }
+        Files.remove(copy + "/tree")
+        #expect(code { _ = try Store(copy) } == .corrupt)
+        #expect(!Files.names(in: copy).contains("tree"))
+    }
+
+    @Test("A directory whose log is missing is refused", arguments: [true, false])
+    func lostLog(hasCheckpoint: Bool) throws {
+        let original = directory.path(of: "original")
+        let copy = directory.path(of: "copy")
+        let store = try Store(original)
+        try store.commit(1, [.put("a", "1")])
+        if hasCheckpoint { try store.engine.checkpointNow() }
+        try store.commit(2, [.put("b", "1")])
+        Files.copyTree(original, to: copy)
+        for name in Files.names(in: copy + "/log") { Files.remove(copy + "/log/" + name) }
+        #expect(code { _ = try Store(copy) } == .corrupt)
+        #expect(try !EngineCheck.run(directory: copy).isClean)
+        Files.remove(copy + "/log")
+        #expect(code { _ = try Store(copy) } == .corrupt)
+        #expect(try !EngineCheck.run(directory: copy).isClean)
+    }
+
+    @Test("A directory that was left while it was being made is made anew")
+    func leftWhileMade() throws {
+        try Store(directory.path(of: "whole")).engine.close()
+        let states: [(String, [String])] = [
+            ("marked", ["NEW"]), ("tree", ["NEW", "tree"]), ("formatted", ["NEW", "FORMAT", "tree"]),
+        ]
+        for (name, kept) in states {
+            let path = directory.path(of: name)
+            Files.copyTree(directory.path(of: "whole"), to: path)
+            Files.write([], to: path + "/NEW")
+            for entry in Files.names(in: path) where !kept.contains(entry) { Files.remove(path + "/" + entry) }
+            if name == "tree" { Files.write([1, 2, 3], to: path + "/tree/data.mdb") }
+            // The log of the whole directory is gone; a process that got as far as FORMAT had not begun one.
+            if name == "formatted" {
+                Files.remove(path + "/tree")
+                mkdir(path + "/tree", 0o700)
+                try Tree(path: path + "/tree", .new, mapBytesMax: 1 << 30, readersMax: 4).close()
+            }
+            let store = try Store(path)
+            try store.commit(1, [.put("a", "1")])
+            try store.engine.close()
+            #expect(!Files.names(in: path).contains("NEW"))
+            #expect(try Store(path).get("a") == "1")
+            try expectClean(path)
+        }
     }
 
     @Test("Versions must increase, also beyond a restart and whatever the clock says")

@@ -81,17 +81,50 @@ private final class LoggedDirectory {
 
 @Suite("Recovery")
 struct RecoveryTests {
-    @Test("A log cut at any byte of its last two groups gives the groups before the cut")
-    func cutAnywhere() throws {
+    @Test("A log whose last two groups are zeros from any byte on gives the groups before")
+    func zerosFromAnywhere() throws {
         let logged = try LoggedDirectory(commits: 4)
         let third = logged.frames[2]
         let fourth = logged.frames[3]
         let end = fourth.offset + fourth.frameBytes
         for cut in third.offset...end {
-            logged.damage(Bytes(logged.segment[..<cut]))
-            let expected: UInt64 = cut < fourth.offset ? 20 : cut < end ? 30 : 40
-            try logged.expectRecovered(upTo: expected, "cut at \(cut)")
+            logged.damage(Bytes(logged.segment[..<cut]) + Bytes(repeating: 0, count: logged.segment.count - cut))
+            // A group may end with zeros, and then loses nothing.
+            func isWhole(upTo end: Int) -> Bool { logged.segment[min(cut, end)..<end].allSatisfy { $0 == 0 } }
+            let expected: UInt64 = isWhole(upTo: end) ? 40 : isWhole(upTo: fourth.offset) ? 30 : 20
+            try logged.expectRecovered(upTo: expected, "zeros from \(cut)")
         }
+    }
+
+    @Test("A segment that is shorter than its header says is corruption, named by file and size")
+    func cutAnywhere() throws {
+        let logged = try LoggedDirectory(commits: 4)
+        let ends = logged.frames.flatMap { [$0.offset, $0.offset + 9, $0.offset + $0.frameBytes] }
+        for size in [0, 1, 47, 48, 4095, 4096, logged.segment.count - 1] + ends {
+            logged.damage(Bytes(logged.segment[..<size]))
+            let error = #expect(throws: StorageError.self) { try Store(logged.copy) }
+            #expect(error?.code == .corrupt, "cut to \(size)")
+            #expect(error?.file == logged.copy + "/log/" + logged.segmentName)
+            #expect(error?.offset == size)
+            let report = try EngineCheck.run(directory: logged.copy)
+            #expect(report.problems.count == 1, "cut to \(size)")
+            // It was looked at and left alone.
+            #expect(Files.read(logged.copy + "/log/" + logged.segmentName).count == size)
+        }
+    }
+
+    @Test("An unused segment that is cut short is corruption too: it may have held commits")
+    func cutUnused() throws {
+        let logged = try LoggedDirectory(commits: 2)
+        logged.damage(logged.segment)
+        let unused = logged.copy + "/log/" + LogFormat.fileName(sequence: 2)
+        var bytes = Bytes(repeating: 0, count: 5000)
+        bytes.withUnsafeMutableBytes { SegmentHeader(sequence: 2, nonce: 7, byteCount: 64 << 10).encode(into: $0) }
+        Files.write(bytes, to: unused)
+        let error = #expect(throws: StorageError.self) { try Store(logged.copy) }
+        #expect(error?.code == .corrupt)
+        #expect(error?.file == unused)
+        #expect(try !EngineCheck.run(directory: logged.copy).isClean)
     }
 
     @Test("A log whose last group was torn in the middle gives the groups before it", arguments: [1, 8, 40, 56, 70])

@@ -1,0 +1,80 @@
+// The format file and the lock of a data directory, and how a directory comes into being.
+//
+// A new directory is made in this order, each step durable before the next:
+//
+//   1. NEW       an empty file: nothing in here is worth keeping
+//   2. tree/     with its first transaction
+//   3. FORMAT    from now on the directory is whole: a tree that is missing or empty is damage
+//   4. NEW is removed
+//
+// A process that ends between 1 and 3 leaves a directory with NEW and without FORMAT. The next one begins anew.
+
+internal import Glibc
+
+enum DirectoryFormat {
+    /// Never change; a directory of another format gets another line.
+    static let line = "hearth key-value store, format 1\n"
+
+    /// Takes the directory's lock, making the directory if there is none.
+    /// - Throws: `locked`.
+    static func lock(_ directory: String) throws(StorageError) -> File {
+        try Directory.create(directory)
+        let file = try File(directory + "/LOCK", flags: O_RDWR | O_CREAT)
+        guard try file.tryLock() else {
+            throw StorageError(.locked, "another process has this data directory open", file: directory)
+        }
+        return file
+    }
+
+    /// Checks the format; makes a new directory whole, with an empty tree.
+    /// - Throws: `unsupportedFormat`.
+    static func openOrCreate(_ directory: String, mapBytesMax: Int) throws(StorageError) {
+        let path = directory + "/FORMAT"
+        let marker = directory + "/NEW"
+        if Directory.exists(path) {
+            try check(path)
+            return try Directory.removeFile(marker)
+        }
+        if !Directory.exists(marker) {
+            guard !Directory.exists(directory + "/tree"), !Directory.exists(directory + "/log") else {
+                throw StorageError(.unsupportedFormat, "the data directory has no FORMAT file", file: directory)
+            }
+            try File(marker, flags: O_RDWR | O_CREAT).sync()
+            try Directory.sync(directory)
+        }
+        try createTree(directory + "/tree", mapBytesMax: mapBytesMax)
+        try create(directory)
+        try Directory.removeFile(marker)
+    }
+
+    /// Makes an empty tree, in place of what a process left that ended while it did the same.
+    private static func createTree(_ path: String, mapBytesMax: Int) throws(StorageError) {
+        try Directory.create(path)
+        for name in ["data.mdb", "lock.mdb"] { try Directory.removeFile(path + "/" + name) }
+        // LMDB's table of readers never shrinks; the next opening gives it its size.
+        try Tree(path: path, .new, mapBytesMax: mapBytesMax, readersMax: 1).close()
+        try Directory.sync(path)
+    }
+
+    /// Gives a directory its format file, durably.
+    static func create(_ directory: String) throws(StorageError) {
+        let path = directory + "/FORMAT"
+        let workPath = path + ".new"
+        let file = try File(workPath, flags: O_RDWR | O_CREAT | O_TRUNC)
+        try file.write(string: line)
+        try file.sync()
+        try Directory.rename(workPath, to: path)
+        try Directory.sync(directory)
+    }
+
+    /// Checks the format of an existing directory.
+    static func check(_ path: String) throws(StorageError) {
+        let file = try File(path, flags: O_RDONLY)
+        let buffer = ByteBuffer(capacity: 256)
+        let count = unsafe try file.read(into: buffer.all, at: 0)
+        let found = unsafe String(decoding: UnsafeRawBufferPointer(rebasing: buffer.all[..<count]), as: UTF8.self)
+        guard found == line else {
+            throw StorageError(.unsupportedFormat, "this build does not know the format of the data directory", file: path)
+        }
+    }
+}
