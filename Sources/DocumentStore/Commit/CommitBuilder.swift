@@ -4,8 +4,11 @@
 // the keys become) and the books (catalogue, recent changes). A write sees the document as the writes before it in the
 // same commit left it. If one fails, everything is taken back and nothing has happened.
 //
-// The buffers stand in two groups, `tools` and `draft`, because spans of one are written into the other, and the compiler
-// tells two groups apart where it would not tell two properties.
+// A document that several writes go to is logged and staged once, at its last write: the states in between are nobody's
+// business (`RepeatedWrites`).
+//
+// The buffers stand in groups, `tools`, `repeats` and `draft`, because spans of one are written into the other, and the
+// compiler tells two groups apart where it would not tell two properties.
 
 internal import DocumentModel
 internal import KeyValueStore
@@ -13,16 +16,23 @@ internal import KeyValueStore
 /// Computes commits, one after the other, in buffers that are kept. Belongs to the commit thread.
 struct CommitBuilder: ~Copyable {
     private var tools = CommitTools()
+    private var repeats = RepeatedWrites()
     private(set) var draft: CommitDraft
+    private let workMaximum: Int
 
-    init(changes: consuming RecentChanges, indexes: consuming IndexMaintenance, entriesMax: Int) {
+    /// - Parameter workMaximum: bytes of documents that one commit may read and write.
+    init(
+        changes: consuming RecentChanges, indexes: consuming IndexMaintenance, entriesMax: Int, workMaximum: Int
+    ) {
         draft = CommitDraft(changes: changes, indexes: indexes, entriesMax: entriesMax)
+        self.workMaximum = workMaximum
     }
 
     /// Starts a commit.
     /// - Parameter newDatabaseName: given if the commit would be the first of its database.
     mutating func begin(version: CommitVersion, database: UInt32, newDatabaseName: DatabaseName?) {
         draft.begin(version: version, database: database, newDatabaseName: newDatabaseName)
+        tools.application.budget = WorkBudget(bytes: workMaximum)
     }
 
     /// Takes everything back.
@@ -31,58 +41,86 @@ struct CommitBuilder: ~Copyable {
     /// The commit is staged: the books keep it.
     mutating func keep() { draft.keep() }
 
-    /// Applies a write to the document as it is now.
+    /// Looks through the writes to come for documents written repeatedly.
+    mutating func expect(_ list: borrowing WriteList) { repeats.begin(list) }
+
+    /// Applies the write at this position of the list, after all before it, to the document as it is now.
     ///
-    /// - Parameter isAlone: the commit has no other write, so nothing needs to be remembered for one.
-    /// - Throws: what the write's preconditions and rules say; the commit is as before the call then.
+    /// - Throws: what the write's preconditions and rules say, or that the commit is too much work; the commit is as before the
+    ///   call then.
     mutating func apply(
-        _ write: Write, of list: borrowing WriteList, isAlone: Bool, latest: LatestReader
+        _ position: Int, of list: borrowing WriteList, latest: LatestReader
     ) throws(RequestError) -> WriteResult {
-        try CommitBuilder.apply(write, of: list, isAlone: isAlone, latest: latest, tools: &tools, draft: &draft)
+        try draft.checkRoom(for: repeats.byteCount)
+        let write = list.writes[position]
+        if let document = repeats.document(ofWrite: position) {
+            return try CommitBuilder.apply(
+                write, of: list, to: document, isLast: repeats.isLast(position, of: document), latest: latest,
+                tools: &tools, repeats: &repeats, draft: &draft)
+        }
+        return try CommitBuilder.apply(write, of: list, latest: latest, tools: &tools, draft: &draft)
     }
 
+    /// Applies the only write to a document.
     private static func apply(
-        _ write: Write, of list: borrowing WriteList, isAlone: Bool, latest: LatestReader, tools: inout CommitTools,
+        _ write: Write, of list: borrowing WriteList, latest: LatestReader, tools: inout CommitTools,
         draft: inout CommitDraft
     ) throws(RequestError) -> WriteResult {
         let path = list.path(of: write)
         let parts = DocumentKey.write(path, database: draft.database, into: &tools.key)
-        let hash = isAlone ? 0 : ByteTable.hash(tools.key.bytes)
-        let existed: Bool
-        let outcome: WriteOutcome
-        if !isAlone, let state = draft.writtenState(of: tools.key.bytes, hash: hash) {
-            existed = state.exists
-            outcome = try tools.apply(
-                write, of: list, toWritten: state, record: draft.record.bytes, at: draft.version)
-        } else {
-            (outcome, existed) = try tools.apply(write, of: list, toStored: path, latest: latest, at: draft.version)
+        let (outcome, existed) = try tools.apply(write, of: list, toStored: path, latest: latest, at: draft.version)
+        switch outcome.effect {
+        case .none: break
+        case .put:
+            tools.writeHeader(createMicroseconds: outcome.createMicroseconds, path, parts, at: draft.version)
+            try draft.put(
+                key: tools.key.bytes, parts, path: path, existed: existed,
+                createMicroseconds: outcome.createMicroseconds, header: tools.header.bytes,
+                from: tools.oldFields.bytes, to: tools.application.newFields(of: write, in: list), latest: latest)
+        case .delete:
+            try draft.delete(key: tools.key.bytes, parts, path: path, from: tools.oldFields.bytes, latest: latest)
         }
-        if outcome.effect == .none { return outcome.result }
-        if outcome.effect == .put { try draft.checkEntries(of: tools.application.newFields(of: write, in: list), path) }
-        let delta = outcome.effect == .put ? (existed ? 0 : 1) : -1
-        let collection = try draft.adjustCatalogue(
-            tools.key.bytes.extracting(0..<parts.collectionByteCount), path: path, by: delta, latest: latest)
-        if outcome.effect == .put {
-            let isNew = outcome.createMicroseconds == draft.version.microseconds
-            StoredRecord.writeHeader(
-                createMicroseconds: isNew ? nil : outcome.createMicroseconds, path: path, isCut: parts.isCut,
-                into: &tools.header)
-            draft.put(
-                key: tools.key.bytes, path: path, existed: existed, createMicroseconds: outcome.createMicroseconds,
-                header: tools.header.bytes, fields: tools.application.newFields(of: write, in: list))
-            try draft.index(
-                IndexedDocument(
-                    database: draft.database, collection: collection, key: tools.key.bytes, parts, path: path),
-                from: tools.oldFields.bytes, to: tools.application.newFields(of: write, in: list))
-        } else {
-            draft.delete(key: tools.key.bytes, path: path)
-            try draft.index(
-                IndexedDocument(
-                    database: draft.database, collection: collection, key: tools.key.bytes, parts, path: path),
-                from: tools.oldFields.bytes, to: path.extracting(0..<0))
-        }
-        if !isAlone { draft.remember(tools.key.bytes, hash: hash, outcome) }
         return outcome.result
+    }
+
+    /// Applies one of several writes to a document; the last one stages what all of them have made of it.
+    private static func apply(
+        _ write: Write, of list: borrowing WriteList, to document: Int, isLast: Bool, latest: LatestReader,
+        tools: inout CommitTools, repeats: inout RepeatedWrites, draft: inout CommitDraft
+    ) throws(RequestError) -> WriteResult {
+        let path = list.path(of: write)
+        let parts = DocumentKey.write(path, database: draft.database, into: &tools.key)
+        let outcome =
+            if let state = repeats.state(of: document) {
+                try tools.apply(write, of: list, to: state, at: draft.version)
+            } else {
+                try tools.apply(write, of: list, toStored: path, latest: latest, at: draft.version).outcome
+            }
+        if outcome.effect != .none {
+            repeats.set(document, to: outcome, fields: tools.application.newFields(of: write, in: list))
+        }
+        if isLast, let state = repeats.takeState(of: document) {
+            try stage(state, path, parts, latest: latest, tools: &tools, draft: &draft)
+        }
+        return outcome.result
+    }
+
+    /// Stages the last state of a document that several writes went to. One that was missing before and is missing again has
+    /// not changed.
+    private static func stage(
+        _ state: RepeatedWrites.State, _ path: RawSpan, _ parts: DocumentKey.Parts, latest: LatestReader,
+        tools: inout CommitTools, draft: inout CommitDraft
+    ) throws(RequestError) {
+        let existed = try tools.readOldFields(path, latest: latest)
+        if state.exists {
+            tools.writeHeader(createMicroseconds: state.createMicroseconds, path, parts, at: draft.version)
+            try draft.put(
+                key: tools.key.bytes, parts, path: path, existed: existed,
+                createMicroseconds: state.createMicroseconds, header: tools.header.bytes,
+                from: tools.oldFields.bytes, to: state.fields.byteSpan, latest: latest)
+        } else if existed {
+            try draft.delete(key: tools.key.bytes, parts, path: path, from: tools.oldFields.bytes, latest: latest)
+        }
     }
 
     // MARK: The store's own keys
@@ -153,19 +191,16 @@ private struct CommitTools: ~Copyable {
     /// The fields of the document before the write; empty if there was none.
     var oldFields = WireWriter(capacity: 1024)
 
-    /// Applies a write to a document that an earlier write of the commit left.
+    /// Applies a write to a document that an earlier write of the commit changed.
     mutating func apply(
-        _ write: Write, of list: borrowing WriteList, toWritten state: CommitDraft.WrittenState, record: RawSpan,
-        at version: CommitVersion
+        _ write: Write, of list: borrowing WriteList, to state: RepeatedWrites.State, at version: CommitVersion
     ) throws(RequestError) -> WriteOutcome {
-        oldFields.reset(keeping: 1 << 20)
         if !state.exists {
             return try application.apply(write, of: list, to: nil, commitMicroseconds: version.microseconds)
         }
         let view = StoredDocumentView(
             createMicroseconds: state.createMicroseconds, updateMicroseconds: version.microseconds,
-            fields: record.extracting(state.fields))
-        oldFields.append(view.fields)
+            fields: state.fields.byteSpan)
         return try application.apply(write, of: list, to: view, commitMicroseconds: version.microseconds)
     }
 
@@ -173,7 +208,7 @@ private struct CommitTools: ~Copyable {
     mutating func apply(
         _ write: Write, of list: borrowing WriteList, toStored path: RawSpan, latest: LatestReader,
         at version: CommitVersion
-    ) throws(RequestError) -> (WriteOutcome, existed: Bool) {
+    ) throws(RequestError) -> (outcome: WriteOutcome, existed: Bool) {
         let stored: StoredValue?
         do throws(StorageError) { stored = try latest.value(forKey: key.bytes) } catch { throw RequestError(error) }
         oldFields.reset(keeping: 1 << 20)
@@ -190,6 +225,29 @@ private struct CommitTools: ~Copyable {
             fields: document.fields)
         oldFields.append(view.fields)
         return (try application.apply(write, of: list, to: view, commitMicroseconds: version.microseconds), true)
+    }
+
+    /// Reads the fields of the stored document.
+    /// - Returns: whether there is one.
+    mutating func readOldFields(_ path: RawSpan, latest: LatestReader) throws(RequestError) -> Bool {
+        let stored: StoredValue?
+        do throws(StorageError) { stored = try latest.value(forKey: key.bytes) } catch { throw RequestError(error) }
+        oldFields.reset(keeping: 1 << 20)
+        guard let stored else { return false }
+        guard let document = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds) else {
+            throw .damagedRecord(path)
+        }
+        oldFields.append(document.fields)
+        return true
+    }
+
+    /// Writes the header that goes before the document's fields.
+    mutating func writeHeader(
+        createMicroseconds: UInt64, _ path: RawSpan, _ parts: DocumentKey.Parts, at version: CommitVersion
+    ) {
+        let isNew = createMicroseconds == version.microseconds
+        StoredRecord.writeHeader(
+            createMicroseconds: isNew ? nil : createMicroseconds, path: path, isCut: parts.isCut, into: &header)
     }
 }
 
@@ -209,18 +267,6 @@ struct CommitDraft: ~Copyable {
     private(set) var version = CommitVersion.zero
     private(set) var database: UInt32 = 0
 
-    /// Keys of the documents that the commit has written, with positions in `states`; only for commits of several writes.
-    private var written = ByteTable()
-    private var states: [WrittenState] = []
-
-    /// A document as a write of this commit left it.
-    fileprivate struct WrittenState {
-        var exists: Bool
-        var createMicroseconds: UInt64
-        /// Where its fields stand in the log record.
-        var fields: Range<Int>
-    }
-
     fileprivate init(changes: consuming RecentChanges, indexes: consuming IndexMaintenance, entriesMax: Int) {
         self.changes = changes
         self.indexes = indexes
@@ -235,8 +281,6 @@ struct CommitDraft: ~Copyable {
         catalogue.beginCommit()
         indexes.derivation.fields.beginCommit()
         changes.beginCommit()
-        written.removeAll()
-        states.removeAll(keepingCapacity: true)
         documentsWritten = 0
     }
 
@@ -254,19 +298,23 @@ struct CommitDraft: ~Copyable {
     /// Whether the commit changes nothing.
     var isEmpty: Bool { record.itemCount == 0 }
 
-    fileprivate func writtenState(of key: RawSpan, hash: UInt64) -> WrittenState? {
-        written.value(of: key, hash: hash).map { states[$0] }
+    /// Bytes that one commit may have logged and staged when its next write is applied. The rest of what the engine takes at once
+    /// is left for that write: a document, its entries, and what the group has staged already.
+    private static let recordBytesMaximum = EngineLimits.recordBytesMax - (8 << 20)
+    private static let stagedBytesMaximum = EngineLimits.groupBytesMax - (64 << 20)
+
+    /// - Parameter pending: bytes of documents that are yet to be staged.
+    /// - Throws: `RESOURCE_EXHAUSTED` if the commit has become too large for another write.
+    fileprivate func checkRoom(for pending: Int) throws(RequestError) {
+        let recordBytes = record.bytes.byteCount + pending
+        if recordBytes > CommitDraft.recordBytesMaximum
+            || recordBytes + pending + mutations.byteCount > CommitDraft.stagedBytesMaximum
+        {
+            throw .commitTooLarge
+        }
     }
 
-    fileprivate mutating func remember(_ key: RawSpan, hash: UInt64, _ outcome: WriteOutcome) {
-        written.set(key, hash: hash, to: states.count)
-        states.append(
-            WrittenState(
-                exists: outcome.effect == .put, createMicroseconds: outcome.createMicroseconds,
-                fields: record.lastPayload))
-    }
-
-    fileprivate mutating func adjustCatalogue(
+    private mutating func adjustCatalogue(
         _ collection: RawSpan, path: RawSpan, by delta: Int, latest: LatestReader
     ) throws(RequestError) -> UInt64 {
         do throws(StorageError) {
@@ -277,7 +325,7 @@ struct CommitDraft: ~Copyable {
     }
 
     /// - Throws: `INVALID_ARGUMENT` if the document would have more index entries than are allowed.
-    fileprivate func checkEntries(of fields: RawSpan, _ path: RawSpan) throws(RequestError) {
+    private func checkEntries(of fields: RawSpan, _ path: RawSpan) throws(RequestError) {
         guard indexes.state.isKept, IndexedValue.mayExceed(entriesMax: entriesMax, fields: fields) else { return }
         let rules = indexes.groups.group(ofDocument: path, in: database)?.rules
         if IndexedValue.exceeds(entriesMax: entriesMax, fields: fields, rules: rules) {
@@ -286,7 +334,7 @@ struct CommitDraft: ~Copyable {
     }
 
     /// Brings the index entries of a written document up to date.
-    fileprivate mutating func index(
+    private mutating func index(
         _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan
     ) throws(RequestError) {
         if !indexes.keepsEntries { return }
@@ -332,23 +380,52 @@ struct CommitDraft: ~Copyable {
         return true
     }
 
+    /// Stages a document that is there now.
+    ///
+    /// - Parameters:
+    ///   - header: what goes before the fields in the stored record.
+    ///   - old: its fields before the commit; empty if it was not there.
     fileprivate mutating func put(
-        key: RawSpan, path: RawSpan, existed: Bool, createMicroseconds: UInt64, header: RawSpan, fields: RawSpan
-    ) {
+        key: RawSpan, _ parts: DocumentKey.Parts, path: RawSpan, existed: Bool, createMicroseconds: UInt64,
+        header: RawSpan, from old: RawSpan, to fields: RawSpan, latest: LatestReader
+    ) throws(RequestError) {
+        try checkEntries(of: fields, path)
+        let collection = try adjustCatalogue(
+            key.extracting(0..<parts.collectionByteCount), path: path, by: existed ? 0 : 1, latest: latest)
         if existed {
             record.appendUpdated(path: path, createMicroseconds: createMicroseconds, fields: fields)
         } else {
             record.appendCreated(path: path, fields: fields)
         }
         mutations.put(key: key, value: header, fields)
-        changes.append(key: key, version: version.microseconds)
-        documentsWritten += 1
+        note(key)
+        try index(
+            IndexedDocument(database: database, collection: collection, key: key, parts, path: path), from: old,
+            to: fields)
     }
 
-    fileprivate mutating func delete(key: RawSpan, path: RawSpan) {
+    /// Stages the end of a document that was there before the commit.
+    fileprivate mutating func delete(
+        key: RawSpan, _ parts: DocumentKey.Parts, path: RawSpan, from old: RawSpan, latest: LatestReader
+    ) throws(RequestError) {
+        let collection = try adjustCatalogue(
+            key.extracting(0..<parts.collectionByteCount), path: path, by: -1, latest: latest)
         record.appendDeleted(path: path)
         mutations.delete(key: key)
+        note(key)
+        try index(
+            IndexedDocument(database: database, collection: collection, key: key, parts, path: path), from: old,
+            to: path.extracting(0..<0))
+    }
+
+    private mutating func note(_ key: RawSpan) {
         changes.append(key: key, version: version.microseconds)
         documentsWritten += 1
     }
+}
+
+extension RequestError {
+    /// More would be logged and staged than the storage takes at once.
+    fileprivate static let commitTooLarge = RequestError(
+        .resourceExhausted, "The commit changes too much at once. Commit fewer or smaller documents at a time.")
 }

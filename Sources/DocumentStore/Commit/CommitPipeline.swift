@@ -75,7 +75,8 @@ final class CommitPipeline: @unchecked Sendable {
         indexState.set(indexes.states)
         builder = CommitBuilder(
             changes: RecentChanges(maximum: configuration.recentChangesMaximum, since: writer.lastVersion.microseconds),
-            indexes: indexes, entriesMax: configuration.indexEntriesPerDocumentMaximum)
+            indexes: indexes, entriesMax: configuration.indexEntriesPerDocumentMaximum,
+            workMaximum: configuration.commitWorkBytesMaximum)
         validation = ReadValidation(
             latest: latest, history: try engine.makeReader(), rescanMaximum: configuration.rangeRescanMaximum)
         waiting = WaitingRoom(configuration: configuration)
@@ -281,11 +282,10 @@ final class CommitPipeline: @unchecked Sendable {
     ) throws(RequestError) -> BatchWriteResult {
         var result = BatchWriteResult(commitMicroseconds: version.microseconds, outcomes: [])
         result.outcomes.reserveCapacity(list.count)
-        let isAlone = list.count == 1
-        for write in list.writes {
+        builder.expect(list)
+        for position in 0..<list.count {
             do throws(RequestError) {
-                result.outcomes.append(
-                    .success(try builder.apply(write, of: list, isAlone: isAlone, latest: latest)))
+                result.outcomes.append(.success(try builder.apply(position, of: list, latest: latest)))
             } catch {
                 if !isBatch { throw error }
                 result.outcomes.append(.failure(error))

@@ -78,6 +78,19 @@ struct ByteTable: ~Copyable {
             entries[Int(slots[slot]) - 1].value = value
             return
         }
+        add(key, hash: hash, value: value, at: slot)
+    }
+
+    /// Sets the value of a key that has none.
+    /// - Returns: the value that the key has already and keeps; nil if it had none.
+    mutating func insert(_ key: RawSpan, hash: UInt64, value: Int) -> Int? {
+        let slot = slot(of: key, hash: hash)
+        if slots[slot] != 0 { return entries[Int(slots[slot]) - 1].value }
+        add(key, hash: hash, value: value, at: slot)
+        return nil
+    }
+
+    private mutating func add(_ key: RawSpan, hash: UInt64, value: Int, at slot: Int) {
         entries.append(Entry(hash: hash, keyOffset: keys.count, keyCount: key.byteCount, value: value))
         keys.append(key)
         slots[slot] = UInt32(entries.count)

@@ -9,6 +9,8 @@ extension RequestError {
         switch error.code {
         case .full:
             self.init(.resourceExhausted, "The disk is full: writes are refused until there is space again.")
+        case .valueTooLong:
+            self.init(.resourceExhausted, "The commit changes too much at once: \(error.message)")
         case .versionTooOld: self = .snapshotTooOld
         case .tooManyReaders: self.init(.resourceExhausted, "Too many reads are going on at once.")
         case .closed: self = .shuttingDown

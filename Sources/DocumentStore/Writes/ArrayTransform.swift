@@ -10,13 +10,13 @@ enum ArrayTransform {
     static func appendMissing(
         _ elements: [EncodedValue], to stored: RawSpan?, into writer: inout WireWriter
     ) throws(InvalidDocument) {
-        var present: Set<[UInt8]> = []
+        var keys = ElementKeys()
         try writer.withLengthPrefix(field: 9) { (writer) throws(InvalidDocument) in
             if let array = arrayElements(stored) {
                 writer.append(array)
-                try forEachElement(of: array) { element, _ in _ = present.insert(elementKey(element)) }
+                try forEachElement(of: array) { element, _ in _ = keys.insert(element) }
             }
-            for element in elements where present.insert(elementKey(element.span)).inserted {
+            for element in elements where keys.insert(element.span) {
                 writer.appendField(1, bytes: element.bytes)
             }
         }
@@ -26,12 +26,12 @@ enum ArrayTransform {
     static func removeAll(
         _ elements: [EncodedValue], from stored: RawSpan?, into writer: inout WireWriter
     ) throws(InvalidDocument) {
-        var unwanted: Set<[UInt8]> = []
-        for element in elements { unwanted.insert(elementKey(element.span)) }
+        var unwanted = ElementKeys()
+        for element in elements { _ = unwanted.insert(element.span) }
         try writer.withLengthPrefix(field: 9) { (writer) throws(InvalidDocument) in
             guard let array = arrayElements(stored) else { return }
             try forEachElement(of: array) { element, entry in
-                if !unwanted.contains(elementKey(element)) { writer.append(entry) }
+                if !unwanted.contains(element) { writer.append(entry) }
             }
         }
     }
@@ -55,11 +55,30 @@ enum ArrayTransform {
             body(element, array.extracting(start..<reader.position))
         }
     }
+}
 
-    /// The element's order-preserving key: equal for equal values.
-    private static func elementKey(_ element: RawSpan) -> [UInt8] {
-        var key = WireWriter(capacity: 32)
+/// A set of array elements.
+private struct ElementKeys: ~Copyable {
+    private var keys = ByteTable()
+    /// The order-preserving key of one element: the same for equal ones.
+    private var key = WireWriter(capacity: 64)
+
+    /// Adds an element, given as a `Value` message.
+    /// - Returns: false if there is an equal one already.
+    mutating func insert(_ element: RawSpan) -> Bool {
+        key.reset()
         ValueKey.append(wireValue: element, into: &key)
-        return key.copyBytes()
+        return Self.insert(key, into: &keys)
+    }
+
+    private static func insert(_ key: borrowing WireWriter, into keys: inout ByteTable) -> Bool {
+        keys.insert(key.bytes, hash: ByteTable.hash(key.bytes), value: 0) == nil
+    }
+
+    /// Whether there is an equal element.
+    mutating func contains(_ element: RawSpan) -> Bool {
+        key.reset()
+        ValueKey.append(wireValue: element, into: &key)
+        return keys.value(of: key.bytes) != nil
     }
 }

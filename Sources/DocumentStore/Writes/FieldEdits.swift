@@ -48,25 +48,6 @@ struct FieldEdits {
         edits = zip(edits, found).map { FieldEdit(path: $0.path, value: $1) }
     }
 
-    /// The longest prefix of the transforms in which no path equals another or leads into it: those that do not see
-    /// each other's results and can be applied in one go.
-    static func independentPrefix(of transforms: ArraySlice<FieldTransform>) -> ArraySlice<FieldTransform> {
-        if transforms.count < 2 { return transforms }
-        func areIndependent(_ count: Int) -> Bool {
-            let paths = transforms.prefix(count).map(\.path).sorted { $0.precedes($1) }
-            return zip(paths, paths.dropFirst()).allSatisfy { !$0.isPrefix(of: $1) }
-        }
-        if areIndependent(transforms.count) { return transforms }
-        // Independence of a prefix is monotone: bisect.
-        var low = 1
-        var high = transforms.count
-        while high - low > 1 {
-            let middle = (low + high) / 2
-            if areIndependent(middle) { low = middle } else { high = middle }
-        }
-        return transforms.prefix(low)
-    }
-
     /// Writes the document with the edits made.
     ///
     /// Removing a field that is absent, or that lies below something that is no map, changes nothing. Setting one creates

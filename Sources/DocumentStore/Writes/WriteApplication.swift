@@ -62,8 +62,13 @@ package struct WriteApplication: ~Copyable {
     private var base = WireWriter()
     /// Values that transforms computed.
     private var values = WireWriter()
+    /// A value between two transforms of one field.
+    private var operand = WireWriter()
     /// Whether the last `.put` stands in `merged` and not in its list.
     private var isMerged = false
+
+    /// What the writes may still cost, all together. Spent work is not given back when a write fails.
+    package var budget = WorkBudget()
 
     package init() {}
 
@@ -73,7 +78,7 @@ package struct WriteApplication: ~Copyable {
     ///   - current: the document as the writes before this one left it; nil if absent.
     ///   - commitMicroseconds: the time of the commit, later than every update time in the database.
     /// - Throws: `NOT_FOUND`, `ALREADY_EXISTS` or `FAILED_PRECONDITION` for a precondition that does not hold,
-    ///   `INVALID_ARGUMENT` for a document that the write would make illegal.
+    ///   `INVALID_ARGUMENT` for a document that the write would make illegal, `RESOURCE_EXHAUSTED` when the budget is spent.
     package mutating func apply(
         _ write: Write, of list: borrowing WriteList, to current: StoredDocumentView?,
         commitMicroseconds: UInt64
@@ -85,6 +90,9 @@ package struct WriteApplication: ~Copyable {
         if let precondition = write.precondition {
             try check(precondition, write, list, updateMicroseconds, commitMicroseconds)
         }
+        if let current { budget.spend(current.fields.byteCount) }
+        budget.spend(write.fields.count)
+        try budget.check()
         switch write.kind {
         case .verify:
             return WriteOutcome(
@@ -98,10 +106,11 @@ package struct WriteApplication: ~Copyable {
         if write.mask != nil || write.kind == .transform || !write.transforms.isEmpty {
             do throws(InvalidDocument) {
                 results = try merge(write, list, current, commitMicroseconds)
-                try checkMerged(name: list.name(of: write))
+                if !budget.isSpent { try checkMerged(name: list.name(of: write)) }
             } catch {
                 throw RequestError(error, documentName: list.nameText(of: write))
             }
+            try budget.check()
             isMerged = true
         }
         if let current, current.fields.equalsBytes(newFields(of: write, in: list)) {
@@ -139,37 +148,77 @@ extension WriteApplication {
         } else {
             base.append(stored)
         }
-        var results: [EncodedValue] = []
-        var rest = write.transforms[...]
-        while !rest.isEmpty {
-            let run = FieldEdits.independentPrefix(of: rest)
-            rest = rest[run.endIndex...]
-            values.reset(keeping: Self.bufferBytesKept)
-            merged.reset(keeping: Self.bufferBytesKept)
-            try Self.transform(base, run, commitMicroseconds, values: &values, into: &merged, &results)
-            swap(&base, &merged)
-        }
+        budget.spend(base.count)
+        let results = try transform(write.transforms, commitMicroseconds)
         swap(&base, &merged)
         return results
     }
 
-    /// Writes the document as transforms of independent fields leave it.
+    /// Applies transforms to the document in `base`, each to what those before it left. When the budget is spent it stops half-way.
+    private mutating func transform(
+        _ transforms: [FieldTransform], _ commitMicroseconds: UInt64
+    ) throws(InvalidDocument) -> [EncodedValue] {
+        if transforms.isEmpty { return [] }
+        if let chains = TransformChain.chains(of: transforms) {
+            return try pass(transforms, chains, commitMicroseconds)
+        }
+        // Some lead into fields that others change: one after the other.
+        var results: [EncodedValue] = []
+        for position in transforms.indices {
+            if position > 0 { budget.spend(base.count) }
+            if budget.isSpent { break }
+            let chain = TransformChain(transforms[position].path, position: 0)
+            results += try pass([transforms[position]], [chain], commitMicroseconds)
+        }
+        return results
+    }
+
+    /// Applies transforms in one pass over the document in `base`.
+    private mutating func pass(
+        _ transforms: [FieldTransform], _ chains: [TransformChain], _ commitMicroseconds: UInt64
+    ) throws(InvalidDocument) -> [EncodedValue] {
+        var results = [EncodedValue](repeating: .null, count: transforms.count)
+        values.reset(keeping: Self.bufferBytesKept)
+        merged.reset(keeping: Self.bufferBytesKept)
+        try Self.transform(
+            base, transforms, chains, commitMicroseconds, values: &values, operand: &operand, budget: &budget,
+            into: &merged, &results)
+        swap(&base, &merged)
+        return results
+    }
+
+    /// Writes the document as chains of transforms leave it.
     private static func transform(
-        _ document: borrowing WireWriter, _ transforms: ArraySlice<FieldTransform>, _ commitMicroseconds: UInt64,
-        values: inout WireWriter, into writer: inout WireWriter, _ results: inout [EncodedValue]
+        _ document: borrowing WireWriter, _ transforms: [FieldTransform], _ chains: [TransformChain],
+        _ commitMicroseconds: UInt64, values: inout WireWriter, operand: inout WireWriter, budget: inout WorkBudget,
+        into writer: inout WireWriter, _ results: inout [EncodedValue]
     ) throws(InvalidDocument) {
         let fields = document.bytes
-        let stored = try FieldRanges.locate(transforms.map(\.path), in: fields)
+        let stored = try FieldRanges.locate(chains.map(\.path), in: fields)
         var edits: [FieldEdit] = []
-        for (transform, range) in zip(transforms, stored) {
+        for (chain, range) in zip(chains, stored) {
             let start = values.count
-            let isTold = try TransformValue.append(
-                transform.operation, stored: range == nil ? nil : fields.extracting(range ?? 0..<0),
-                commitMicroseconds: commitMicroseconds, into: &values)
-            let value = start..<values.count
-            edits.append(FieldEdit(path: transform.path, value: value))
-            results.append(isTold ? EncodedValue(copying: values.bytes.extracting(value)) : .null)
+            for (step, position) in chain.positions.enumerated() where !budget.isSpent {
+                let operation = transforms[position].operation
+                let isTold: Bool
+                if step == 0 {
+                    budget.spend(operation.cost(ofBytes: range?.count ?? 0))
+                    isTold = try TransformValue.append(
+                        operation, stored: range == nil ? nil : fields.extracting(range ?? 0..<0),
+                        commitMicroseconds: commitMicroseconds, into: &values)
+                } else {
+                    operand.reset(keeping: Self.bufferBytesKept)
+                    operand.append(values.bytes.extracting(start..<values.count))
+                    values.truncate(to: start)
+                    budget.spend(operation.cost(ofBytes: operand.count))
+                    isTold = try TransformValue.append(
+                        operation, stored: operand.bytes, commitMicroseconds: commitMicroseconds, into: &values)
+                }
+                if isTold { results[position] = EncodedValue(copying: values.bytes.extracting(start..<values.count)) }
+            }
+            edits.append(FieldEdit(path: chain.path, value: start..<values.count))
         }
+        if budget.isSpent { return }
         try FieldEdits(edits).apply(to: fields, values: values.bytes, into: &writer)
     }
 

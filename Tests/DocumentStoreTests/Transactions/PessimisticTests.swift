@@ -236,6 +236,8 @@ struct PessimisticTests {
             // A busy machine may let a holder sleep for longer than it is usually granted.
             $0.leaseIdleMilliseconds = 60_000
             $0.leaseWaitMilliseconds = 60_000
+            $0.lockIdleMilliseconds = 60_000
+            $0.lockWaitMilliseconds = 60_000
         }
         try await harness.commit([.set("c/counter", fields(0))])
         let each = 10

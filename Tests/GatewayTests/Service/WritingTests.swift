@@ -187,4 +187,39 @@ struct WritingTests {
         #expect(harness.call(.deleteDocument, strict).isOK)
         #expect(try harness.get("c/x") == nil)
     }
+
+    /// A commit of so many increments of a document of 1 MB.
+    private func increments(_ harness: Harness, _ count: Int) throws -> WriteList {
+        try harness.set(["c/x": Harness.fields(["b": .bytes([UInt8](repeating: 1, count: 1_000_000))])])
+        var writes = try harness.emptyWrites()
+        let increment = FieldTransform(path: try FieldPath("n"), operation: .increment(.integer(1)))
+        for _ in 0..<count {
+            try Harness.name("c/x").withUTF8Span {
+                try writes.update($0, fields: RawSpan(), mask: DocumentMask(paths: []), transforms: [increment])
+            }
+        }
+        return writes
+    }
+
+    @Test("Many writes to one large document are one change of it")
+    func manyWrites() throws {
+        let harness = try Harness()
+        let response = try harness.commit(try increments(harness, 150))
+        #expect(response.writeResults.map(\.transformResults) == (1...150).map { [EncodedValue(.integer($0))] })
+        let mask = DocumentMask(paths: [try FieldPath("n")])
+        let answer = harness.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x"), mask: mask))
+        #expect(try DocumentMessage(wireBytes: answer.messages.first).fields == Harness.fields(["n": .integer(150)]))
+    }
+
+    @Test("A commit that is too much work is refused and changes nothing")
+    func tooMuchWork() throws {
+        let harness = try Harness { $0.commitWorkBytesMaximum = 16 << 20 }
+        let answer = harness.tryCommit(try increments(harness, 50))
+        #expect(answer.status == .resourceExhausted)
+        #expect(answer.text.contains("16777216 bytes of documents"))
+        let mask = DocumentMask(paths: [try FieldPath("n")])
+        let found = harness.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x"), mask: mask))
+        #expect(try DocumentMessage(wireBytes: found.messages.first).fields == [])
+        try harness.set(["c/y": one])
+    }
 }

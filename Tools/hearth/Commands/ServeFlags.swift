@@ -128,6 +128,9 @@ enum ServeFlags {
     static let transactions = Flag(
         "max-transactions", "N", default: 100_000, in: 1...100_000_000,
         help: "Transactions open at once; the next is answered RESOURCE_EXHAUSTED.")
+    static let commitWork = Flag(
+        "max-commit-work", "SIZE", default: .mebibytes(512), in: .mebibytes(16)...ByteCount(bytes: 1 << 40),
+        help: "Bytes of documents that the writes of one commit may read and rewrite; past it RESOURCE_EXHAUSTED.")
     static let transactionTime = Flag(
         "transaction-time", "TIME", default: TimeSpan.seconds(270), help: "Age at which a transaction expires.")
     static let transactionIdle = Flag(
@@ -210,7 +213,7 @@ enum ServeFlags {
         FlagGroup(
             heading: "Commits and transactions",
             flags: [
-                queuedRequests, queuedBytes, groupBytes, transactions, transactionTime, transactionIdle, transactionReads,
+                queuedRequests, queuedBytes, groupBytes, commitWork, transactions, transactionTime, transactionIdle, transactionReads,
                 concurrencyMode, lockWait, lockIdle, shareLocks, databases,
             ]),
         FlagGroup(
@@ -259,6 +262,7 @@ extension ServeFlags {
         store.queuedRequestsMaximum = arguments[queuedRequests]
         store.queuedBytesMaximum = arguments[queuedBytes].bytes
         store.groupBytesMaximum = arguments[groupBytes].bytes
+        store.commitWorkBytesMaximum = arguments[commitWork].bytes
         store.transactionsMaximum = arguments[transactions]
         store.transactionLifetimeMilliseconds = UInt64(arguments[transactionTime].milliseconds)
         store.transactionIdleMilliseconds = UInt64(arguments[transactionIdle].milliseconds)

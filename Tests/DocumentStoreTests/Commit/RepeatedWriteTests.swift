@@ -1,0 +1,282 @@
+// Several writes to one document in one commit: each sees what those before it left, and only the last state is kept.
+
+import DocumentModel
+import KeyValueStore
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Several writes to one document")
+struct RepeatedWriteTests {
+    /// Adds a test's write to a list.
+    private static func add(_ write: TestWrite, _ name: String, to list: inout WriteList) throws {
+        let name = Array(name.utf8)
+        let fields = write.fields.documentBytes
+        switch write.kind {
+        case .update:
+            try list.update(
+                name.byteSpan, fields: fields.byteSpan, mask: write.mask.map(DocumentMask.init),
+                precondition: write.precondition, transforms: write.transforms)
+        case .delete: try list.delete(name.byteSpan, precondition: write.precondition)
+        case .verify: try list.verify(name.byteSpan, precondition: write.precondition ?? .exists(true))
+        case .transform:
+            var writer = WireWriter()
+            writer.withLengthPrefix(field: 6) { writer in
+                writer.appendField(1, bytes: name)
+                for transform in write.transforms { writer.withLengthPrefix(field: 2) { transform.encode(into: &$0) } }
+            }
+            if let precondition = write.precondition {
+                writer.withLengthPrefix(field: 4) { precondition.encode(into: &$0) }
+            }
+            try list.append(wire: writer.bytes)
+        }
+    }
+
+    private static func write(_ random: inout RandomDocuments) -> TestWrite {
+        var write = TestWrite()
+        write.kind = random.generator.pick([.update, .update, .update, .update, .update, .delete, .transform])
+        if write.kind == .update {
+            for name in ["a", "b", "m"] where random.generator.oneIn(2) {
+                write.fields[name] = random.generator.oneIn(2) ? .integer(Int64(random.generator.below(3))) : ["x": 1, "y": 2]
+            }
+            if !random.generator.oneIn(3) {
+                let mask = (0..<random.generator.below(3)).map { _ in
+                    random.generator.pick(["a", "b", "m", "m.x", "m.y"].map { try! FieldPath($0) })
+                }
+                write.mask = mask.filter { path in !mask.contains { $0 != path && $0.isPrefix(of: path) } }
+            }
+        }
+        if write.kind == .transform || random.generator.oneIn(3), write.kind != .delete {
+            write.transforms = (0...random.generator.below(3)).map { _ in
+                FieldTransform(
+                    path: try! FieldPath(random.generator.pick(["a", "t", "m.x"])),
+                    operation: random.generator.pick([
+                        .increment(.integer(1)), .requestTime, .appendMissingElements([EncodedValue(.integer(1))]),
+                        .appendMissingElements([EncodedValue(.integer(2))]), .removeAllFromArray([EncodedValue(.integer(1))]),
+                    ]))
+            }
+        }
+        if random.generator.oneIn(6) { write.precondition = .exists(random.generator.oneIn(2)) }
+        return write
+    }
+
+    /// Documents as a plain dictionary has them after the writes of a commit, and the writes' results.
+    private static func expected(
+        _ writes: [(id: Int, write: TestWrite)], on documents: [Int: TestState], at time: UInt64
+    ) throws(RequestError) -> ([Int: TestState], [WriteResult]) {
+        var documents = documents
+        var results: [WriteResult] = []
+        for (id, write) in writes {
+            let outcome = try NaiveWrites.apply(write, to: documents[id], at: time)
+            documents[id] = outcome.state
+            results.append(
+                WriteResult(
+                    updateMicroseconds: outcome.updateMicroseconds,
+                    transformResults: outcome.transformResults.map { EncodedValue($0) }))
+        }
+        return (documents, results)
+    }
+
+    @Test("Random commits leave what their writes would leave one by one, also after a crash", arguments: 0..<6 as Range<UInt64>)
+    func random(seed: UInt64) async throws {
+        let harness = try StoreHarness()
+        var random = RandomDocuments(seed: seed)
+        var documents: [Int: TestState] = [:]
+        var failures = 0
+        for round in 0..<120 {
+            var writes: [(id: Int, write: TestWrite)] = []
+            var list = WriteList(database: harness.database)
+            for _ in 0..<(1 + random.generator.below(9)) {
+                let write = Self.write(&random)
+                // The first ones tend to be followed by others of the same document.
+                let id = random.generator.oneIn(2) ? writes.last?.id ?? 0 : random.generator.below(5)
+                writes.append((id, write))
+                try Self.add(write, harness.name("c/\(id)"), to: &list)
+            }
+            switch await harness.outcome(CommitRequest(writes: list)) {
+            case .success(let result):
+                let (after, results) = try Self.expected(writes, on: documents, at: result.commitMicroseconds)
+                #expect(result.writeResults == results, "seed \(seed), round \(round)")
+                documents = after
+            case .failure(let error):
+                failures += 1
+                let wanted = #expect(throws: RequestError.self, "seed \(seed), round \(round): \(error)") {
+                    try Self.expected(writes, on: documents, at: .max >> 1)
+                }
+                #expect(wanted?.code == error.code)
+            }
+        }
+        #expect(failures > 0)
+        #expect(!documents.isEmpty)
+        let crashed = try harness.crashed()
+        for store in [harness, crashed] {
+            for id in 0..<5 {
+                let expected = documents[id].map {
+                    SeenDocument(
+                        fields: $0.fields, createMicroseconds: $0.createMicroseconds, updateMicroseconds: $0.updateMicroseconds)
+                }
+                #expect(try store.get("c/\(id)") == expected, "seed \(seed), document \(id)")
+            }
+        }
+        try crashed.finish()
+        try harness.finish()
+    }
+
+    @Test("Deleted and created again: a new document; created and deleted again: none, and nothing is logged")
+    func deleteAndCreate() async throws {
+        let harness = try StoreHarness()
+        let first = try await harness.commit([.set("c/a", fields(1))])
+        harness.clock.advance(milliseconds: 10)
+        let second = try await harness.commit([.delete("c/a"), .set("c/a", fields(1)), .set("c/b", fields(1)), .delete("c/b")])
+        #expect(second.writeResults.map(\.updateMicroseconds) == [
+            nil, second.commitMicroseconds, second.commitMicroseconds, nil,
+        ])
+        let created = try #require(try harness.get("c/a"))
+        #expect(created.createMicroseconds == second.commitMicroseconds)
+        #expect(created.createMicroseconds > first.commitMicroseconds)
+        #expect(try harness.get("c/b") == nil)
+        let written = harness.store.statistics.documentsWritten
+        try await harness.commit([.set("c/b", fields(1)), .delete("c/b")])
+        #expect(harness.store.statistics.documentsWritten == written)
+        let crashed = try harness.crashed()
+        #expect(try crashed.get("c/a") == created)
+        #expect(try crashed.get("c/b") == nil)
+        try crashed.finish()
+        try harness.finish()
+    }
+
+    /// A document of nearly the largest size.
+    private static let large = MapValue([("f", .bytes([UInt8](repeating: 7, count: 1_000_000)))])
+
+    @Test("Writes to a large document cost its last state, not all between", arguments: [false, true])
+    func large(isTransform: Bool) async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", Self.large)])
+        let before = harness.store.statistics.engine.logBytesWritten
+        let writes = (0..<50).map { number -> StepWrite in
+            isTransform
+                ? .increment("c/a", field: "n", by: 1) : .merge("c/a", fields(Int64(number + 1)), mask: ["n"], .exists(true))
+        }
+        let result = try await harness.commit(writes)
+        #expect(try harness.integer("c/a") == 50)
+        if isTransform {
+            #expect(result.writeResults.map(\.transformResults) == (1...50).map { [EncodedValue(.integer($0))] })
+        }
+        #expect(harness.store.statistics.engine.logBytesWritten - before < 2 << 20)
+        let crashed = try harness.crashed()
+        #expect(try crashed.integer("c/a") == 50)
+        try crashed.finish()
+        try harness.finish()
+    }
+
+    // MARK: Bounds
+
+    @Test("A commit that reads and rewrites too much is refused before it is done, and changes nothing")
+    func workBound() async throws {
+        let harness = try StoreHarness { $0.commitWorkBytesMaximum = 20 << 20 }
+        try await harness.commit([.set("c/a", Self.large)])
+        let error = try #require(
+            try await harness.failure([.set("c/b", fields(1))] + (0..<20).map { _ in .increment("c/a", field: "n", by: 1) }))
+        #expect(error.code == .resourceExhausted)
+        #expect(try harness.get("c/b") == nil)
+        #expect(try harness.integer("c/a") == nil)
+        // Others are not affected.
+        try await harness.commit([.increment("c/a", field: "n", by: 1)])
+        #expect(try harness.integer("c/a") == 1)
+        try harness.finish()
+    }
+
+    @Test("In a batch the writes beyond the bound are refused, each by itself")
+    func batchBound() async throws {
+        let harness = try StoreHarness { $0.commitWorkBytesMaximum = 6 << 20 }
+        for number in 0..<5 { try await harness.commit([.set("c/\(number)", Self.large)]) }
+        let result = try await harness.batch((0..<5).map { .increment("c/\($0)", field: "n", by: 1) })
+        let codes = result.outcomes.map { outcome -> StatusCode? in
+            if case .failure(let error) = outcome { error.code } else { nil }
+        }
+        #expect(codes.first == .some(nil))
+        #expect(codes.last == .resourceExhausted)
+        for (number, code) in codes.enumerated() {
+            #expect(try harness.integer("c/\(number)") == (code == nil ? 1 : nil))
+        }
+        try harness.finish()
+    }
+
+    @Test("A commit of more documents than the log takes at once is refused as too large")
+    func largeCommit() async throws {
+        let harness = try StoreHarness()
+        for number in 0..<130 { try await harness.commit([.set("c/\(number)", Self.large)]) }
+        let error = try #require(
+            try await harness.failure((0..<130).map { .increment("c/\($0)", field: "n", by: 1) }))
+        #expect(error.code == .resourceExhausted)
+        for number in 0..<130 { #expect(try harness.integer("c/\(number)") == nil) }
+        #expect(harness.store.close() == nil)
+    }
+
+    @Test("Array transforms of one large array are bounded too, in one write and in many", arguments: [true, false])
+    func arrays(inOneWrite: Bool) async throws {
+        let harness = try StoreHarness { $0.commitWorkBytesMaximum = 8 << 20 }
+        let path = try FieldPath("t")
+        let array = MapValue([("t", .array((0..<8_000).map { .integer($0) }))])
+        try await harness.commit([.set("c/a", array)])
+        let name = Array(harness.name("c/a").utf8)
+        let nothing: [UInt8] = []
+        func list(_ count: Int) throws -> WriteList {
+            var list = WriteList(database: harness.database)
+            let transforms = (0..<count).map {
+                FieldTransform(path: path, operation: .appendMissingElements([EncodedValue(.integer(100_000 + Int64($0)))]))
+            }
+            for part in inOneWrite ? [transforms] : transforms.map({ [$0] }) {
+                try list.update(name.byteSpan, fields: nothing.byteSpan, mask: DocumentMask(paths: []), transforms: part)
+            }
+            return list
+        }
+        let refused = await harness.outcome(CommitRequest(writes: try list(500)))
+        #expect(throws: RequestError.self) { try refused.get() }
+        if case .failure(let error) = refused { #expect(error.code == .resourceExhausted) }
+        _ = try await harness.outcome(CommitRequest(writes: try list(5))).get()
+        guard case .array(let elements)? = try harness.get("c/a")?.fields["t"] else {
+            Issue.record("no array")
+            return
+        }
+        #expect(elements.count == 8_005)
+        #expect(elements.suffix(5).elementsEqual((0..<5).map { .integer(100_000 + $0) }))
+        try harness.finish()
+    }
+
+    // MARK: Recovery
+
+    @Test("A log of earlier versions, which has every state of a document, is recovered")
+    func earlierLog() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(1)), .set("c/c", fields(1))])
+        harness.store.close()
+        var record = LogRecordWriter()
+        record.begin(database: try #require(harness.store.databases.number(of: harness.database)), newDatabaseName: nil)
+        let path = { (id: String) in Array("c/\(id)".utf8) }
+        record.appendUpdated(path: path("a").byteSpan, createMicroseconds: 5, fields: fields(2).documentBytes.byteSpan)
+        record.appendUpdated(path: path("a").byteSpan, createMicroseconds: 5, fields: fields(3).documentBytes.byteSpan)
+        record.appendDeleted(path: path("b").byteSpan)
+        record.appendCreated(path: path("b").byteSpan, fields: fields(4).documentBytes.byteSpan)
+        record.appendDeleted(path: path("c").byteSpan)
+        record.appendCreated(path: path("d").byteSpan, fields: fields(5).documentBytes.byteSpan)
+        record.appendDeleted(path: path("d").byteSpan)
+        // What a crash leaves: the record is in the log, and what follows from it is nowhere.
+        var options = harness.configuration.engine
+        options.idleCheckpointMicroseconds = 0
+        let engine = try EmbeddedEngine.open(
+            directory: harness.configuration.directory, options: options, replay: { _, _, _, _ in })
+        let writer = try engine.makeWriter()
+        let version = CommitVersion(microseconds: writer.lastVersion.microseconds + 1_000)
+        try writer.stage(version: version, record: record.bytes, mutations: MutationBatch())
+        try writer.sealAndSync()
+        let crashed = try harness.crashed()
+        #expect(try crashed.integer("c/a") == 3)
+        #expect(try crashed.integer("c/b") == 4)
+        #expect(try crashed.get("c/b")?.createMicroseconds == version.microseconds)
+        #expect(try crashed.ids("c") == ["a", "b"])
+        try crashed.finish()
+        try engine.close()
+    }
+}
