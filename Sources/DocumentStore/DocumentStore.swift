@@ -190,18 +190,23 @@ package final class DocumentStore: Sendable {
 
     // MARK: Transactions
 
+    /// A connection that is going to begin transactions, to be kept for as long as it is open.
+    package func makeTransactionOwner() -> TransactionOwner { TransactionOwner(transactions) }
+
     /// Begins a transaction. One that retries an aborted attempt may wait for its turn at the documents it conflicted on.
     ///
     /// The completion is called exactly once, on the calling thread when nothing has to be waited for.
+    /// - Parameter owner: the connection that the request came over, if any.
     package func beginTransaction(
-        in database: DatabaseName, options: TransactionOptions,
+        in database: DatabaseName, options: TransactionOptions, owner: TransactionOwner? = nil,
         completion: @escaping @Sendable (Result<TransactionIdentifier, RequestError>) -> Void
     ) {
         do throws(RequestError) {
             switch options {
             case .readOnly(let readTime):
                 let time = try readTime.map { (time) throws(RequestError) in try settledReadTime(time) }
-                completion(.success(try begin(in: database, .readOnly(microseconds: time ?? versions.readTime()))))
+                completion(
+                    .success(try begin(in: database, .readOnly(microseconds: time ?? versions.readTime()), owner)))
             case .readWrite(let retried, let mode):
                 let isPessimistic = (mode == .unspecified ? configuration.concurrencyMode : mode) == .pessimistic
                 let kind = isPessimistic ? Transaction.Kind.pessimistic : .optimistic
@@ -214,9 +219,9 @@ package final class DocumentStore: Sendable {
                         .begin(
                             BeginRequest(
                                 identifier: identifier, database: database, kind: kind, retried: attempt,
-                                completion: completion)))
+                                account: owner?.account, completion: completion)))
                 }
-                completion(.success(try begin(in: database, kind, attempt)))
+                completion(.success(try begin(in: database, kind, owner, attempt)))
             }
         } catch {
             completion(.failure(error))
@@ -224,10 +229,11 @@ package final class DocumentStore: Sendable {
     }
 
     private func begin(
-        in database: DatabaseName, _ kind: Transaction.Kind, _ retried: AbortedAttempt? = nil
+        in database: DatabaseName, _ kind: Transaction.Kind, _ owner: TransactionOwner?,
+        _ retried: AbortedAttempt? = nil
     ) throws(RequestError) -> TransactionIdentifier {
         let identifier = transactions.reserveIdentifier()
-        try transactions.begin(identifier, in: database, kind: kind, retried: retried)
+        try transactions.begin(identifier, in: database, kind: kind, retried: retried, account: owner?.account)
         return identifier
     }
 

@@ -28,6 +28,9 @@ package struct StoreConfiguration: Sendable {
     /// Transactions open at once; the next begin is answered `RESOURCE_EXHAUSTED`.
     package var transactionsMaximum = 100_000
 
+    /// Transactions that one connection may have open at once; its next begin is answered `RESOURCE_EXHAUSTED`.
+    package var transactionsPerConnectionMaximum = 10_000
+
     /// Age at which a transaction expires, in milliseconds.
     package var transactionLifetimeMilliseconds: UInt64 = 270_000
 
@@ -39,6 +42,9 @@ package struct StoreConfiguration: Sendable {
 
     /// How long the holder of a lease may be silent before others stop waiting for it, in milliseconds.
     package var leaseIdleMilliseconds: UInt64 = 1_000
+
+    /// How long a lease lasts at most, however busy its holder is, in milliseconds: so long a commit may wait for it.
+    package var leaseHoldMilliseconds: UInt64 = 3_000
 
     /// How long a begin may wait for its lease before it goes on without, in milliseconds.
     package var leaseWaitMilliseconds: UInt64 = 20_000

@@ -140,9 +140,14 @@ final class CommitPipeline: @unchecked Sendable {
     }
 
     private func process(_ request: QueuedRequest) {
-        let now = waiting.isEmpty ? 0 : configuration.clock.elapsedMilliseconds
-        if waiting.holdsUp(request, nowMilliseconds: now, database: { databases.number(of: $0) }) { return }
-        carryOut(request)
+        process(request, sinceMilliseconds: waiting.isEmpty ? 0 : configuration.clock.elapsedMilliseconds)
+    }
+
+    /// - Parameter sinceMilliseconds: when the request came; of no interest while nobody waits.
+    private func process(_ request: QueuedRequest, sinceMilliseconds: UInt64) {
+        let isHeldUp = waiting.holdsUp(
+            request, sinceMilliseconds: sinceMilliseconds, database: { databases.number(of: $0) })
+        if !isHeldUp { carryOut(request) }
     }
 
     private func carryOut(_ request: QueuedRequest) {
@@ -191,7 +196,7 @@ final class CommitPipeline: @unchecked Sendable {
         while true {
             if let released = waiting.nextReleased() {
                 switch released.outcome {
-                case .again: process(released.request)
+                case .again: process(released.request, sinceMilliseconds: released.sinceMilliseconds)
                 case .unconditional: carryOut(released.request)
                 case .aborted(let conflicts): abort(released.request, conflicts: conflicts)
                 }
@@ -263,7 +268,7 @@ final class CommitPipeline: @unchecked Sendable {
             }
             throw .unknownTransaction
         }
-        if request.writes.isEmpty { return }
+        if request.writes.isEmpty && transaction.hasReadOneState { return }
         if transaction.isReadOnly {
             throw RequestError(.invalidArgument, "Cannot modify entities in a read-only transaction")
         }
@@ -514,10 +519,12 @@ final class CommitPipeline: @unchecked Sendable {
     /// What time brings: leases and transactions end, sessions are forgotten, the clock is noted.
     private func doChores() {
         let now = configuration.clock.elapsedMilliseconds
-        if !waiting.isEmpty {
+        if !waiting.isEmpty, chores.isWaitingDue(nowMilliseconds: now) {
+            var steps = ChoreTimes.doomedSteps
             waiting.endExpired(
                 nowMilliseconds: now, lastUsed: { transactions.lastUsedMilliseconds(number: $0) },
-                goOn: { answers.append(.begin($0)) })
+                began: { transactions.open(number: $0)?.beganMilliseconds },
+                isDoomed: { isDoomed($0, steps: &steps) }, goOn: { answers.append(.begin($0)) })
             settleWaiting()
         }
         guard chores.isDue(nowMilliseconds: now) else { return }
@@ -528,6 +535,14 @@ final class CommitPipeline: @unchecked Sendable {
         if versions.lastHandedOut > lastVersion.microseconds + ChoreTimes.clockNoteMicroseconds {
             try? stageClockRecord(with: false)
         }
+    }
+
+    /// Whether an open transaction can only be aborted; false where finding out takes more steps than are left.
+    private func isDoomed(_ number: UInt64, steps: inout Int) -> Bool {
+        guard let transaction = transactions.open(number: number),
+            let since = transaction.firstReadMicroseconds, lastVersion.microseconds > since
+        else { return false }
+        return validation.isDoomed(transaction, changes: builder.draft.changes, steps: &steps)
     }
 
     /// The end: everything taken is answered and durable.
@@ -550,8 +565,19 @@ struct ChoreTimes {
     /// How far read times may run ahead of the last version in the log.
     static let clockNoteMicroseconds: UInt64 = 60_000_000
 
+    /// Documents and changes looked at to find transactions that hold others up and can only be aborted.
+    static let doomedSteps = 10_000
+
     private var lastMilliseconds: UInt64 = 0
+    private var lastWaitingMilliseconds: UInt64 = 0
     var isSessionSweepDue = false
+
+    /// Whether it is time to look at those who wait.
+    mutating func isWaitingDue(nowMilliseconds: UInt64) -> Bool {
+        if nowMilliseconds < lastWaitingMilliseconds + UInt64(ChoreTimes.leaseMilliseconds) { return false }
+        lastWaitingMilliseconds = nowMilliseconds
+        return true
+    }
 
     mutating func isDue(nowMilliseconds: UInt64) -> Bool {
         if nowMilliseconds < lastMilliseconds + ChoreTimes.choreMilliseconds { return false }
@@ -575,7 +601,8 @@ struct AnswerGiver: Sendable {
     private func begin(_ request: BeginRequest) {
         do throws(RequestError) {
             try transactions.begin(
-                request.identifier, in: request.database, kind: request.kind, retried: request.retried)
+                request.identifier, in: request.database, kind: request.kind, retried: request.retried,
+                account: request.account)
             request.completion(.success(request.identifier))
         } catch {
             queue.submitRelease(request.identifier.number)

@@ -48,6 +48,7 @@ struct BeginRequest: Sendable {
     var database: DatabaseName
     var kind: Transaction.Kind
     var retried: AbortedAttempt
+    var account: TransactionAccount?
     var completion: @Sendable (Result<TransactionIdentifier, RequestError>) -> Void
 }
 

@@ -7,8 +7,8 @@
 //
 // All leases of a request are granted at once, when it stands first in the queue of each of its keys. Queues are in age
 // order behind the present holder, so the oldest request waits for holders alone, nobody waits in a circle, and nobody is
-// overtaken for ever. A holder that falls silent loses its leases after a while; correctness never rests on a lease,
-// since every commit is validated all the same.
+// overtaken for ever. A holder that falls silent loses its leases after a while, and any holder after a longer while, however
+// busy it is; correctness never rests on a lease, since every commit is validated all the same.
 //
 // Keys are hashes: two keys of one hash share a lease, which costs a wait and nothing else. A pure state machine: time
 // comes in as an argument, what happened goes out as a result.
@@ -29,7 +29,7 @@ struct LeaseTable {
 
     /// What time did to the table.
     struct Expiry: Equatable {
-        /// Holders whose leases ended.
+        /// Holders who have been silent, or have held their leases, for too long.
         var ended: [Ticket] = []
         /// Requests that waited too long and go on without a lease.
         var gaveUp: [Ticket] = []
@@ -40,10 +40,16 @@ struct LeaseTable {
     private var queues: [Key: [Ticket]] = [:]
 
     let idleMilliseconds: UInt64
+    let holdMilliseconds: UInt64
     let waitMilliseconds: UInt64
 
-    init(idleMilliseconds: UInt64, waitMilliseconds: UInt64) {
+    /// - Parameters:
+    ///   - idleMilliseconds: how long a holder may be silent.
+    ///   - holdMilliseconds: how long a lease lasts at most.
+    ///   - waitMilliseconds: how long a request may wait.
+    init(idleMilliseconds: UInt64, holdMilliseconds: UInt64, waitMilliseconds: UInt64) {
         self.idleMilliseconds = idleMilliseconds
+        self.holdMilliseconds = holdMilliseconds
         self.waitMilliseconds = waitMilliseconds
     }
 
@@ -111,7 +117,7 @@ struct LeaseTable {
         return granted
     }
 
-    /// Finds the holders who have been silent too long and those who have waited too long. The caller releases them.
+    /// Finds the holders whose time is over and those who have waited too long. The caller releases them.
     ///
     /// - Parameter lastUsed: when a ticket's transaction was last heard of; nil if it has ended.
     func expired(nowMilliseconds: UInt64, lastUsed: (Ticket) -> UInt64?) -> Expiry {
@@ -119,7 +125,8 @@ struct LeaseTable {
         for (ticket, request) in requests {
             if request.isGranted {
                 let heard = max(request.sinceMilliseconds, lastUsed(ticket) ?? request.sinceMilliseconds)
-                if nowMilliseconds >= heard + idleMilliseconds { expiry.ended.append(ticket) }
+                let end = min(heard + idleMilliseconds, request.sinceMilliseconds + holdMilliseconds)
+                if nowMilliseconds >= end { expiry.ended.append(ticket) }
             } else if nowMilliseconds >= request.sinceMilliseconds + waitMilliseconds {
                 expiry.gaveUp.append(ticket)
             }

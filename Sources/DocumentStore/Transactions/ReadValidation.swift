@@ -73,6 +73,29 @@ struct ReadValidation {
         }
     }
 
+    /// Whether a transaction can only be aborted, as far as that can be told in a few steps.
+    ///
+    /// - Parameter steps: documents and changes that may still be looked at; less afterwards.
+    func isDoomed(
+        _ transaction: Transaction, changes: borrowing RecentChanges, steps: inout Int
+    ) -> Bool {
+        do throws(RequestError) {
+            let cost = try transaction.withReads { (reads) throws(RequestError) in
+                var cost = reads.documents.count
+                for range in reads.ranges where cost <= steps {
+                    cost += changes.count(since: range.version.microseconds) ?? steps + 1
+                }
+                return cost
+            }
+            if cost > steps { return false }
+            steps -= cost
+            return try !conflicts(of: transaction, changes: changes).isEmpty
+        } catch {
+            // What cannot be read now is found out at the commit.
+            return false
+        }
+    }
+
     // MARK: By the ring of recent changes
 
     private func judge(

@@ -45,6 +45,22 @@ struct RecentChanges: ~Copyable {
         newer.keys.reset(keeping: RecentChanges.halfBytesMaximum)
     }
 
+    /// The number of changes above a version; nil if not all of them are remembered.
+    borrowing func count(since version: UInt64) -> Int? {
+        if coverage > version { return nil }
+        return Self.count(newer.entries, since: version) + Self.count(older.entries, since: version)
+    }
+
+    private static func count(_ entries: [Entry], since version: UInt64) -> Int {
+        // Versions ascend.
+        var (low, high) = (0, entries.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].version <= version { low = middle + 1 } else { high = middle }
+        }
+        return entries.count - low
+    }
+
     mutating func append(key: RawSpan, version: UInt64) {
         newer.entries.append(Entry(version: version, keyOffset: newer.keys.count, keyCount: key.byteCount))
         newer.keys.append(key)

@@ -14,6 +14,8 @@ final class Transaction: Sendable {
     let identifier: TransactionIdentifier
     let database: DatabaseName
     let kind: Kind
+    /// The connection that began it, if it came over one.
+    let account: TransactionAccount?
 
     /// When it began, in elapsed milliseconds.
     let beganMilliseconds: UInt64
@@ -30,7 +32,8 @@ final class Transaction: Sendable {
         case readOnly(microseconds: UInt64)
         /// Reads the state at its first read; commits if what it read still stands.
         case optimistic
-        /// Each read sees the newest state and locks what it sees; commits if what it read still stands, which the locks see to.
+        /// Each read sees the newest state and locks what it sees; commits if what it read still stands, which the locks see to,
+        /// also when it writes nothing.
         case pessimistic
     }
 
@@ -38,17 +41,19 @@ final class Transaction: Sendable {
         var reads: ReadSet
         var lastUsedMilliseconds: UInt64
         var firstReadMicroseconds: UInt64?
+        var lastReadMicroseconds: UInt64?
     }
 
     private let state: Mutex<State>
 
     init(
-        identifier: TransactionIdentifier, database: DatabaseName, kind: Kind, nowMilliseconds: UInt64, age: UInt64,
-        earlierConflicts: [UInt64], readsMaximum: Int
+        identifier: TransactionIdentifier, database: DatabaseName, kind: Kind, account: TransactionAccount? = nil,
+        nowMilliseconds: UInt64, age: UInt64, earlierConflicts: [UInt64], readsMaximum: Int
     ) {
         self.identifier = identifier
         self.database = database
         self.kind = kind
+        self.account = account
         beganMilliseconds = nowMilliseconds
         self.age = age
         self.earlierConflicts = earlierConflicts
@@ -59,7 +64,7 @@ final class Transaction: Sendable {
         if case .readOnly = kind { true } else { false }
     }
 
-    /// Others may wait for its end.
+    /// Others may wait for its end, or may have to.
     var mayHoldOthersUp: Bool { kind == .pessimistic || !earlierConflicts.isEmpty }
 
     /// The state that a read sees, which is also what it reports as read time.
@@ -70,12 +75,18 @@ final class Transaction: Sendable {
             if kind == .optimistic, let first = state.firstReadMicroseconds { return first }
             let now = newest()
             if state.firstReadMicroseconds == nil { state.firstReadMicroseconds = now }
+            state.lastReadMicroseconds = now
             return now
         }
     }
 
     /// The earliest state that it has read; nil if it has read nothing.
     var firstReadMicroseconds: UInt64? { state.withLock { $0.firstReadMicroseconds } }
+
+    /// All its reads saw one state: without writes it has its place in the order of transactions there, whatever has changed since.
+    var hasReadOneState: Bool {
+        kind != .pessimistic || state.withLock { $0.firstReadMicroseconds == $0.lastReadMicroseconds }
+    }
 
     var lastUsedMilliseconds: UInt64 { state.withLock { $0.lastUsedMilliseconds } }
 

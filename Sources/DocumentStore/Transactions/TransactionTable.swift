@@ -19,11 +19,39 @@ struct AbortedAttempt: Sendable {
 final class TransactionTable: Sendable {
     private struct State {
         var open: [UInt64: Transaction] = [:]
+        /// Accounts of closed connections with open transactions.
+        var left: [TransactionAccount] = []
         var aborted: [UInt64: AbortedAttempt] = [:]
         /// Keys of `aborted`, oldest first, from `abortedStart` on.
         var abortedOrder: [UInt64] = []
         var abortedStart = 0
         var nextNumber: UInt64 = 1
+
+        mutating func add(_ transaction: Transaction) {
+            open[transaction.identifier.number] = transaction
+            transaction.account?.open.insert(transaction.identifier.number)
+        }
+
+        mutating func remove(_ transaction: Transaction) {
+            open[transaction.identifier.number] = nil
+            transaction.account?.open.remove(transaction.identifier.number)
+        }
+
+        /// Ends a transaction of a closed connection that nobody has used since, the earliest closed first.
+        /// - Returns: whether there was one.
+        mutating func makeRoom() -> Bool {
+            while let account = left.first {
+                while let number = account.open.popFirst() {
+                    guard let transaction = open[number], let left = account.leftMilliseconds else { continue }
+                    // One that goes on over another connection is that connection's affair, and counts no longer here.
+                    if transaction.lastUsedMilliseconds > left { continue }
+                    open[number] = nil
+                    return true
+                }
+                left.removeFirst()
+            }
+            return false
+        }
     }
 
     private let state = Mutex(State())
@@ -50,21 +78,48 @@ final class TransactionTable: Sendable {
     }
 
     /// Opens a transaction.
-    /// - Parameter retried: the aborted attempt that this one follows, if any.
+    /// - Parameters:
+    ///   - retried: the aborted attempt that this one follows, if any.
+    ///   - account: that of the connection it comes over, if any.
     func begin(
-        _ identifier: TransactionIdentifier, in database: DatabaseName, kind: Transaction.Kind, retried: AbortedAttempt?
+        _ identifier: TransactionIdentifier, in database: DatabaseName, kind: Transaction.Kind,
+        retried: AbortedAttempt?, account: TransactionAccount?
     ) throws(RequestError) {
         let transaction = Transaction(
-            identifier: identifier, database: database, kind: kind, nowMilliseconds: nowMilliseconds, age: retried?.age ?? identifier.number,
-            earlierConflicts: retried?.conflicts ?? [], readsMaximum: configuration.transactionReadsMaximum)
-        let maximum = configuration.transactionsMaximum
-        let hasRoom = state.withLock { state in
-            if state.open.count >= maximum { return false }
-            state.open[identifier.number] = transaction
-            return true
+            identifier: identifier, database: database, kind: kind, account: account, nowMilliseconds: nowMilliseconds,
+            age: retried?.age ?? identifier.number, earlierConflicts: retried?.conflicts ?? [],
+            readsMaximum: configuration.transactionReadsMaximum)
+        let refusal = state.withLock { state -> RequestError? in
+            if let account, account.open.count >= configuration.transactionsPerConnectionMaximum {
+                return tooManyOnConnection
+            }
+            if state.open.count >= configuration.transactionsMaximum, !state.makeRoom() { return tooMany }
+            state.add(transaction)
+            return nil
         }
-        if !hasRoom {
-            throw RequestError(.resourceExhausted, "Too many transactions are open: at most \(maximum).")
+        if let refusal { throw refusal }
+    }
+
+    private var tooMany: RequestError {
+        RequestError(
+            .resourceExhausted, "Too many transactions are open: at most \(configuration.transactionsMaximum).")
+    }
+
+    private var tooManyOnConnection: RequestError {
+        RequestError(
+            .resourceExhausted,
+            """
+            Too many transactions of this connection are open: at most \
+            \(configuration.transactionsPerConnectionMaximum). Commit transactions or roll them back.
+            """)
+    }
+
+    /// Takes note that a connection has closed.
+    func leave(_ account: TransactionAccount) {
+        let now = nowMilliseconds
+        state.withLock { state in
+            account.leftMilliseconds = now
+            if !account.open.isEmpty { state.left.append(account) }
         }
     }
 
@@ -73,6 +128,9 @@ final class TransactionTable: Sendable {
         let found = state.withLock { $0.open[identifier.number] }
         return found?.identifier == identifier ? found : nil
     }
+
+    /// The open transaction of this number, or nil.
+    func open(number: UInt64) -> Transaction? { state.withLock { $0.open[number] } }
 
     /// The open transaction of this name, which thereby counts as used.
     /// - Throws: `INVALID_ARGUMENT` when it is unknown, has ended or expired, or is another database's.
@@ -91,7 +149,7 @@ final class TransactionTable: Sendable {
         let now = nowMilliseconds
         let found = state.withLock { state -> Transaction? in
             guard let found = state.open[identifier.number], found.identifier == identifier else { return nil }
-            state.open[identifier.number] = nil
+            state.remove(found)
             return found
         }
         guard let found, !isExpired(found, nowMilliseconds: now) else { return nil }
@@ -142,12 +200,13 @@ final class TransactionTable: Sendable {
     /// Drops the transactions whose time is over.
     func removeExpired() {
         let now = nowMilliseconds
-        let all = state.withLock { Array($0.open.values) }
+        let all = state.withLock { state in
+            state.left.removeAll { $0.open.isEmpty }
+            return Array(state.open.values)
+        }
         for transaction in all where isExpired(transaction, nowMilliseconds: now) {
             state.withLock { state in
-                if state.open[transaction.identifier.number] === transaction {
-                    state.open[transaction.identifier.number] = nil
-                }
+                if state.open[transaction.identifier.number] === transaction { state.remove(transaction) }
             }
         }
     }

@@ -8,7 +8,8 @@
 // A first read is one of a transaction that holds nothing yet: nobody can wait for it. Holders may wait for each other
 // through their commits, and then in a circle: T and U have both read x, and both commit a change of it. The circle is found
 // when the commit comes that closes it, and the youngest transaction on it is aborted; age is that of the first attempt, so a
-// retry wins in the end. Whoever waits too long is told so, or goes on (docs/transactions.md).
+// retry wins in the end. A request that has waited too long is aborted or goes on, and a transaction that has stood in its way all
+// the time loses what it holds; so does one that can only be aborted (docs/transactions.md).
 //
 // `LeaseTable` and `ShareLocks` know keys and holders; this knows the requests behind them. All of it is a courtesy: every
 // commit is validated all the same, so what is let through early costs an abort and never a wrong result.
@@ -35,6 +36,7 @@ struct WaitingRoom: ~Copyable {
         let ticket: Ticket?
         /// The documents that it writes; empty for reads.
         let writes: [Key]
+        /// When it came, in elapsed milliseconds; it may have been let go on and parked again since.
         let sinceMilliseconds: UInt64
         var blockers: Set<Blocker>
     }
@@ -70,6 +72,7 @@ struct WaitingRoom: ~Copyable {
     init(configuration: StoreConfiguration) {
         leases = LeaseTable(
             idleMilliseconds: configuration.leaseIdleMilliseconds,
+            holdMilliseconds: configuration.leaseHoldMilliseconds,
             waitMilliseconds: configuration.leaseWaitMilliseconds)
         locks = ShareLocks(maximum: configuration.shareLocksMaximum)
         parkedMaximum = configuration.parkedCommitsMaximum
@@ -82,6 +85,8 @@ struct WaitingRoom: ~Copyable {
     struct Released {
         let request: QueuedRequest
         let outcome: Outcome
+        /// When the request came, in elapsed milliseconds.
+        let sinceMilliseconds: UInt64
 
         enum Outcome {
             /// Looked at again: something new may hold it up.
@@ -106,9 +111,11 @@ struct WaitingRoom: ~Copyable {
 
     /// Parks a commit that writes what somebody else holds, or a first read of what is about to be written.
     ///
-    /// - Parameter database: finds a database's number; one without a number has no documents to hold.
+    /// - Parameters:
+    ///   - sinceMilliseconds: when the request came.
+    ///   - database: finds a database's number; one without a number has no documents to hold.
     mutating func holdsUp(
-        _ request: QueuedRequest, nowMilliseconds: UInt64, database: (DatabaseName) -> UInt32?
+        _ request: QueuedRequest, sinceMilliseconds: UInt64, database: (DatabaseName) -> UInt32?
     ) -> Bool {
         if leases.isEmpty && locks.isEmpty { return false }
         if parked.count >= parkedMaximum || parkedBytes >= parkedBytesMaximum { return false }
@@ -118,7 +125,7 @@ struct WaitingRoom: ~Copyable {
             let ticket = commit.transaction?.number
             let (blockers, writes) = blockers(of: commit.writes, ticket: ticket, database: number)
             if blockers.isEmpty { return false }
-            let arrival = park(request, ticket, writes: writes, blockers, nowMilliseconds)
+            let arrival = park(request, ticket, writes: writes, blockers, sinceMilliseconds)
             if let ticket { breakCircles(through: ticket, arrival) }
             return true
         case .lock(let read):
@@ -129,7 +136,7 @@ struct WaitingRoom: ~Copyable {
                 for arrival in writers[key] ?? [] { blockers.insert(.commit(arrival)) }
             }
             if blockers.isEmpty { return false }
-            park(request, read.ticket, writes: [], blockers, nowMilliseconds)
+            park(request, read.ticket, writes: [], blockers, sinceMilliseconds)
             return true
         case .begin, .release, .declare: return false
         }
@@ -188,12 +195,13 @@ struct WaitingRoom: ~Copyable {
 
     @discardableResult
     private mutating func park(
-        _ request: QueuedRequest, _ ticket: Ticket?, writes: [Key], _ blockers: Set<Blocker>, _ nowMilliseconds: UInt64
+        _ request: QueuedRequest, _ ticket: Ticket?, writes: [Key], _ blockers: Set<Blocker>, _ sinceMilliseconds: UInt64
     ) -> Arrival {
         let arrival = nextArrival
         nextArrival += 1
         parked[arrival] = Parked(
-            request: request, ticket: ticket, writes: writes, sinceMilliseconds: nowMilliseconds, blockers: blockers)
+            request: request, ticket: ticket, writes: writes, sinceMilliseconds: sinceMilliseconds,
+            blockers: blockers)
         parkedBytes += request.byteCount
         for blocker in blockers { heldUp[blocker, default: []].append(arrival) }
         for key in writes { writers[key, default: []].append(arrival) }
@@ -211,7 +219,8 @@ struct WaitingRoom: ~Copyable {
             if writers[key]?.isEmpty == true { writers[key] = nil }
         }
         if let ticket = gone.ticket, commits[ticket] == arrival { commits[ticket] = nil }
-        released.append(Released(request: gone.request, outcome: outcome))
+        released.append(
+            Released(request: gone.request, outcome: outcome, sinceMilliseconds: gone.sinceMilliseconds))
         free(.commit(arrival))
     }
 
@@ -273,6 +282,13 @@ struct WaitingRoom: ~Copyable {
         free(.ticket(number))
     }
 
+    /// Ends a transaction's leases; it keeps its locks. What the lease held up is looked at again.
+    private mutating func endTurn(_ number: UInt64) {
+        freed.append(contentsOf: leases.release(number))
+        if !locks.holds(number) { ages[number] = nil }
+        free(.ticket(number))
+    }
+
     /// The next request that leaves the room, in the order of their coming.
     mutating func nextReleased() -> Released? {
         if releasedStart == released.count {
@@ -296,29 +312,58 @@ struct WaitingRoom: ~Copyable {
         return true
     }
 
-    /// What time brings: silent holders lose what they hold, those who waited too long go on or are aborted.
+    /// What time brings: holders who are silent or slow lose what they hold, those who waited too long go on or are aborted.
+    ///
+    /// - Parameters:
+    ///   - lastUsed: when a transaction was last heard of; nil if it has ended.
+    ///   - began: when a transaction began; nil if it has ended.
+    ///   - isDoomed: whether a transaction can only be aborted. Asked of those who hold somebody up.
     mutating func endExpired(
-        nowMilliseconds: UInt64, lastUsed: (UInt64) -> UInt64?, goOn: (BeginRequest) -> Void
+        nowMilliseconds: UInt64, lastUsed: (UInt64) -> UInt64?, began: (UInt64) -> UInt64?,
+        isDoomed: (UInt64) -> Bool, goOn: (BeginRequest) -> Void
     ) {
         let expiry = leases.expired(nowMilliseconds: nowMilliseconds, lastUsed: lastUsed)
-        for ticket in expiry.ended where commits[ticket] == nil { release(ticket) }
+        for ticket in expiry.ended where commits[ticket] == nil { endTurn(ticket) }
         for ticket in expiry.gaveUp {
             let begin = begins[ticket]
             release(ticket)
             if let begin { goOn(begin) }
         }
+        endIdleLocks(nowMilliseconds: nowMilliseconds, lastUsed: lastUsed)
+        endDoomed(isDoomed)
+        endLongWaits(nowMilliseconds: nowMilliseconds, began: began)
+    }
+
+    private mutating func endIdleLocks(nowMilliseconds: UInt64, lastUsed: (UInt64) -> UInt64?) {
         for ticket in Array(locks.tickets) where commits[ticket] == nil {
             guard let heard = lastUsed(ticket) else {
                 release(ticket)
                 continue
             }
-            let isInTheWay = heldUp[.ticket(ticket)]?.isEmpty == false
-            if isInTheWay, nowMilliseconds >= heard + lockIdleMilliseconds { release(ticket) }
+            if isInTheWay(ticket), nowMilliseconds >= heard + lockIdleMilliseconds { release(ticket) }
         }
+    }
+
+    private func isInTheWay(_ ticket: Ticket) -> Bool { heldUp[.ticket(ticket)]?.isEmpty == false }
+
+    /// A transaction that can only be aborted holds nobody up any longer.
+    private mutating func endDoomed(_ isDoomed: (UInt64) -> Bool) {
+        for case .ticket(let ticket) in Array(heldUp.keys) where isInTheWay(ticket) && isDoomed(ticket) {
+            if let commit = commits[ticket] { abort(commit) } else { release(ticket) }
+        }
+    }
+
+    /// Ends the waiting of requests that have waited too long. Of those they waited for, the ones who may have been in the way all the
+    /// time lose what they hold, so that nobody else waits for them as long. One whose commit waits itself is not slow.
+    private mutating func endLongWaits(nowMilliseconds: UInt64, began: (UInt64) -> UInt64?) {
         let late = parked.filter { nowMilliseconds >= $0.value.sinceMilliseconds + lockWaitMilliseconds }.keys.sorted()
         for arrival in late {
             guard let request = parked[arrival] else { continue }
             if request.ticket != nil, !request.writes.isEmpty { abort(arrival) } else { unpark(arrival, .unconditional) }
+            for case .ticket(let holder) in request.blockers where commits[holder] == nil {
+                let isOld = began(holder).map { $0 + lockWaitMilliseconds <= nowMilliseconds } ?? true
+                if isOld { release(holder) }
+            }
         }
     }
 

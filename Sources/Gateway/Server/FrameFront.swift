@@ -72,6 +72,11 @@ package struct CarriedCall: ServiceCall {
         nonmutating set { call.context = newValue }
     }
 
+    package var connectionContext: AnyObject? {
+        get { call.carrier.connectionContext }
+        nonmutating set { call.carrier.connectionContext = newValue }
+    }
+
     package func onLoop(_ body: @escaping @Sendable () -> Void) { call.loop.execute(body) }
 }
 

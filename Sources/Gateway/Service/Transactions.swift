@@ -22,7 +22,16 @@ extension FirestoreService {
         _ call: Call, _ method: Method, _ options: TransactionOptions, in database: DatabaseName,
         _ body: @escaping (FirestoreService<Call>, TransactionIdentifier) throws -> Void
     ) {
-        store.beginTransaction(in: database, options: options, completion: continuation(call, method, body))
+        store.beginTransaction(
+            in: database, options: options, owner: owner(of: call), completion: continuation(call, method, body))
+    }
+
+    /// The connection of a call, as one that begins transactions.
+    private func owner(of call: Call) -> TransactionOwner {
+        if let owner = call.connectionContext as? TransactionOwner { return owner }
+        let owner = store.makeTransactionOwner()
+        call.connectionContext = owner
+        return owner
     }
 
     func rollback(_ call: Call, _ request: RawSpan) throws {

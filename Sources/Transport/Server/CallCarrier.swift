@@ -9,6 +9,8 @@ package class CallCarrier: @unchecked Sendable {
     package let loop: EventLoop
     /// The client's address, for logs.
     package let peerAddress: String
+    /// Something that the service keeps for as long as the connection is open.
+    package final var connectionContext: AnyObject?
 
     init(loop: EventLoop, peerAddress: String) {
         self.loop = loop

@@ -9,7 +9,7 @@ import Testing
 struct LeaseTableTests {
     /// A table behind a reference: the test macros take no mutating calls.
     private final class Leases {
-        private var table = LeaseTable(idleMilliseconds: 1_000, waitMilliseconds: 20_000)
+        private var table = LeaseTable(idleMilliseconds: 1_000, holdMilliseconds: 3_000, waitMilliseconds: 20_000)
 
         var isEmpty: Bool { table.isEmpty }
         func holder(of key: UInt64) -> UInt64? { table.holder(of: key) }

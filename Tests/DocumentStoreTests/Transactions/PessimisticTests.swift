@@ -178,6 +178,55 @@ struct PessimisticTests {
         try harness.finish()
     }
 
+    @Test("Without writes a phantom between two queries aborts too")
+    func phantomWithoutWrites() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1))])
+        let transaction = try await begin(harness)
+        try await lock(harness, [], transaction)
+        #expect(try harness.ids("c", .all, .transaction(transaction)) == ["a"])
+        try await harness.commit([.set("c/new", fields(5))])
+        try await lock(harness, [], transaction)
+        _ = try harness.ids("c", .all, .transaction(transaction))
+        #expect(try await harness.failure([], transaction: transaction)?.code == .aborted)
+        try harness.finish()
+    }
+
+    @Test("Without writes, reads before and after a lost lock do not commit")
+    func lostLockWithoutWrites() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(1))])
+        let transaction = try await begin(harness)
+        #expect(try await read(harness, "c/a", transaction) == 1)
+        let plain = try Submitted(harness, [.set("c/a", fields(2)), .set("c/b", fields(2))])
+        try await settle(harness)
+        harness.clock.advance(milliseconds: 11_000)
+        harness.store.noticeTime()
+        #expect(await plain.failure() == nil)
+        #expect(try await read(harness, "c/b", transaction) == 2)
+        #expect(try await harness.failure([], transaction: transaction)?.code == .aborted)
+        try harness.finish()
+    }
+
+    @Test("Reads of one state commit without writes, whatever has changed since")
+    func oneState() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1))])
+        let transaction = try await begin(harness)
+        try await lock(harness, [], transaction)
+        _ = try harness.ids("c", .all, .transaction(transaction))
+        try await harness.commit([.set("c/new", fields(5))])
+        try await harness.commit([], transaction: transaction)
+        // Nor do two reads that nothing has changed in between.
+        let second = try await begin(harness)
+        #expect(try await read(harness, "c/a", second) == 1)
+        #expect(try await read(harness, "c/new", second) == 5)
+        try await harness.commit([.set("d/x", fields(1))])
+        #expect(try await read(harness, "d/x", second) == 1)
+        try await harness.commit([], transaction: second)
+        try harness.finish()
+    }
+
     @Test("Locks of a silent reader lapse: the writer goes on, the reader is aborted")
     func idle() async throws {
         let harness = try StoreHarness()

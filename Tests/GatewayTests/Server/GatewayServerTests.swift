@@ -35,6 +35,29 @@ struct GatewayServerTests {
         #expect(missing.outcome.message.contains("c/y"))
     }
 
+    @Test("A connection has its bound of transactions; once it is closed they make room for others")
+    func transactionsOfConnections() throws {
+        let live = try LiveGateway {
+            $0.store.transactionsMaximum = 6
+            $0.store.transactionsPerConnectionMaximum = 5
+        }
+        let begin = BeginTransactionRequest(database: Harness.database, options: nil).encodedBytes()
+        let other = live.connect()
+        for _ in 0..<5 { #expect(live.call(.beginTransaction, begin, on: other).outcome.code == .ok) }
+        let refused = live.call(.beginTransaction, begin, on: other).outcome
+        #expect(refused.code == .resourceExhausted && refused.message.contains("of this connection"))
+        #expect(live.call(.beginTransaction, begin).outcome.code == .ok)
+        let full = live.call(.beginTransaction, begin).outcome
+        #expect(full.code == .resourceExhausted && full.message.contains("at most 6"))
+        other.close()
+        // The server notices in its own time.
+        var begun = 0
+        for _ in 0..<10_000 where begun < 4 {
+            if live.call(.beginTransaction, begin).outcome.code == .ok { begun += 1 }
+        }
+        #expect(begun == 4)
+    }
+
     @Test("A write stream that stays open does not hold up a stop")
     func openWriteStream() throws {
         let live = try LiveGateway { $0.drainMilliseconds = 60_000 }

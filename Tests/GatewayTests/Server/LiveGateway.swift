@@ -37,11 +37,18 @@ final class LiveGateway {
         isStopped = true
     }
 
+    /// Another connection to the gateway; the caller closes it.
+    func connect() -> ClientConnection {
+        ClientConnection.connect(to: gateway.host, port: gateway.port, on: group.next())
+    }
+
     /// Makes a unary call and waits for its answer.
-    func call(_ method: Transport.Method, _ request: [UInt8]) -> (outcome: CallOutcome, reply: [UInt8]) {
+    func call(
+        _ method: Transport.Method, _ request: [UInt8], on other: ClientConnection? = nil
+    ) -> (outcome: CallOutcome, reply: [UInt8]) {
         let done = DispatchSemaphore(value: 0)
         let answer = Mutex<(CallOutcome, [UInt8])?>(nil)
-        connection.unary(method, request) { outcome, reply in
+        (other ?? connection).unary(method, request) { outcome, reply in
             let copy = [UInt8](copying: reply)
             answer.withLock { $0 = (outcome, copy) }
             done.signal()

@@ -176,4 +176,52 @@ struct TransactionTests {
         #expect(waiting.answer.isOK)
         #expect(try harness.get("c/x")?.fields == two)
     }
+
+    @Test("A pessimistic transaction that writes nothing is aborted when a phantom came between its queries", arguments: [
+        Transport.Method.runQuery, .runAggregationQuery, .listDocuments,
+    ])
+    func phantomWithoutWrites(method: Transport.Method) throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let transaction = try harness.begin(.readWrite(retryTransaction: [], concurrency: .pessimistic))
+        let consistency = ReadConsistency.transaction(transaction)
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        let count = StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: nil))])
+        let request: any FirestoreMessage =
+            switch method {
+            case .runQuery: RunQueryRequest(parent: Harness.root, query: query, consistency: consistency)
+            case .runAggregationQuery:
+                RunAggregationQueryRequest(parent: Harness.root, query: count, consistency: consistency)
+            default: ListDocumentsRequest(parent: Harness.root, collectionID: "c", consistency: consistency)
+            }
+        #expect(harness.call(method, request.encodedBytes()).isOK)
+        try harness.set(["c/new": one])
+        #expect(harness.call(method, request.encodedBytes()).isOK)
+        #expect(harness.tryCommit(try harness.emptyWrites(), transaction: transaction).status == .aborted)
+    }
+
+    @Test("Transactions that reads begin count towards those of the connection")
+    func boundPerConnection() throws {
+        let harness = try Harness { $0.transactionsPerConnectionMaximum = 3 }
+        let query = RunQueryRequest(
+            parent: Harness.root, query: StructuredQuery(from: [CollectionSelector(collectionID: "c")]),
+            consistency: .newTransaction(.readWrite))
+        let get = BatchGetDocumentsRequest(
+            database: Harness.database, documents: [Harness.name("c/x")], consistency: .newTransaction(.readWrite))
+        let first = try harness.begin()
+        #expect(harness.call(.runQuery, query).isOK)
+        #expect(harness.call(.batchGetDocuments, get).isOK)
+        let begin = BeginTransactionRequest(database: Harness.database, options: nil)
+        for answer in [
+            harness.call(.runQuery, query), harness.call(.batchGetDocuments, get), harness.call(.beginTransaction, begin),
+        ] {
+            #expect(answer.status == .resourceExhausted)
+            #expect(answer.text.contains("transactions of this connection"))
+        }
+        #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: first)).isOK)
+        #expect(harness.call(.beginTransaction, begin).isOK)
+        // Another connection has room.
+        harness.loop.connectionContext = nil
+        #expect(harness.call(.beginTransaction, begin).isOK)
+    }
 }

@@ -23,6 +23,18 @@ struct TestAnswer: Sendable {
 final class TestLoop: Sendable {
     private let jobs = Mutex<[@Sendable () -> Void]>([])
     private let waiting = DispatchSemaphore(value: 0)
+    private let connection = Mutex(ConnectionBox())
+
+    private struct ConnectionBox: @unchecked Sendable {
+        // Sendable: touched on the test's thread only.
+        var context: AnyObject?
+    }
+
+    /// What the service keeps for the connection, of which a test has one at a time.
+    var connectionContext: AnyObject? {
+        get { connection.withLock { $0 }.context }
+        set { connection.withLock { [box = ConnectionBox(context: newValue)] in $0 = box } }
+    }
 
     func enqueue(_ job: @escaping @Sendable () -> Void) {
         jobs.withLock { $0.append(job) }
@@ -110,6 +122,12 @@ final class TestCall: ServiceCall {
 
     func holdMessages() { state.withLock { $0.isHeld = true } }
     func releaseMessages() { state.withLock { $0.isHeld = false } }
+
+    /// Stands for the connection.
+    var connectionContext: AnyObject? {
+        get { loop.connectionContext }
+        set { loop.connectionContext = newValue }
+    }
 
     var context: AnyObject? {
         get { held.withLock { $0 }.context }

@@ -131,6 +131,12 @@ enum ServeFlags {
     static let commitWork = Flag(
         "max-commit-work", "SIZE", default: .mebibytes(512), in: .mebibytes(16)...ByteCount(bytes: 1 << 40),
         help: "Bytes of documents that the writes of one commit may read and rewrite; past it RESOURCE_EXHAUSTED.")
+    static let connectionTransactions = Flag(
+        "max-connection-transactions", "N", default: 10_000, in: 1...100_000_000,
+        help: "Transactions that one connection may have open at once; its next is answered RESOURCE_EXHAUSTED.")
+    static let turnTime = Flag(
+        "turn-time", "TIME", default: TimeSpan.seconds(3),
+        help: "How long a retried transaction may keep others from the documents it conflicted on.")
     static let transactionTime = Flag(
         "transaction-time", "TIME", default: TimeSpan.seconds(270), help: "Age at which a transaction expires.")
     static let transactionIdle = Flag(
@@ -213,8 +219,8 @@ enum ServeFlags {
         FlagGroup(
             heading: "Commits and transactions",
             flags: [
-                queuedRequests, queuedBytes, groupBytes, commitWork, transactions, transactionTime, transactionIdle, transactionReads,
-                concurrencyMode, lockWait, lockIdle, shareLocks, databases,
+                queuedRequests, queuedBytes, groupBytes, commitWork, transactions, connectionTransactions, transactionTime,
+                transactionIdle, transactionReads, turnTime, concurrencyMode, lockWait, lockIdle, shareLocks, databases,
             ]),
         FlagGroup(
             heading: "Storage",
@@ -264,6 +270,8 @@ extension ServeFlags {
         store.groupBytesMaximum = arguments[groupBytes].bytes
         store.commitWorkBytesMaximum = arguments[commitWork].bytes
         store.transactionsMaximum = arguments[transactions]
+        store.transactionsPerConnectionMaximum = arguments[connectionTransactions]
+        store.leaseHoldMilliseconds = UInt64(arguments[turnTime].milliseconds)
         store.transactionLifetimeMilliseconds = UInt64(arguments[transactionTime].milliseconds)
         store.transactionIdleMilliseconds = UInt64(arguments[transactionIdle].milliseconds)
         store.transactionReadsMaximum = arguments[transactionReads]

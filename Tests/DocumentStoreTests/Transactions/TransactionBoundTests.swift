@@ -1,0 +1,90 @@
+// How many transactions may be open, on one connection and in all, and what makes room.
+
+import DocumentModel
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Open transactions")
+struct TransactionBoundTests {
+    private func begin(_ harness: StoreHarness, _ owner: TransactionOwner?) async throws -> TransactionIdentifier {
+        try await withCheckedContinuation { continuation in
+            harness.store.beginTransaction(in: harness.database, options: .readWrite, owner: owner) {
+                continuation.resume(returning: $0)
+            }
+        }.get()
+    }
+
+    private func refusal(_ harness: StoreHarness, _ owner: TransactionOwner?) async -> StatusCode? {
+        do {
+            _ = try await begin(harness, owner)
+            return nil
+        } catch {
+            return (error as? RequestError)?.code
+        }
+    }
+
+    @Test("One connection may have so many open, whatever others have; what ends makes room")
+    func perConnection() async throws {
+        let harness = try StoreHarness { $0.transactionsPerConnectionMaximum = 2 }
+        let (one, other) = (harness.store.makeTransactionOwner(), harness.store.makeTransactionOwner())
+        let first = try await begin(harness, one)
+        let second = try await begin(harness, one)
+        #expect(await refusal(harness, one) == .resourceExhausted)
+        _ = try await begin(harness, other)
+        for _ in 0..<5 { _ = try await begin(harness, nil) }
+        harness.store.rollback(first)
+        _ = try await begin(harness, one)
+        #expect(await refusal(harness, one) == .resourceExhausted)
+        try await harness.commit([.set("c/a", fields(1))], transaction: second)
+        _ = try await begin(harness, one)
+        #expect(await refusal(harness, one) == .resourceExhausted)
+        // Those that expire make room too.
+        harness.clock.advance(milliseconds: 61_000)
+        harness.store.noticeTime()
+        try await harness.commit([.set("c/b", fields(2))])
+        try await harness.commit([.set("c/b", fields(3))])
+        #expect(harness.store.statistics.transactionsOpen == 0)
+        _ = try await begin(harness, one)
+        try harness.finish()
+    }
+
+    @Test("When the table is full, transactions of closed connections go that nobody has used since")
+    func closedConnection() async throws {
+        let harness = try StoreHarness { $0.transactionsMaximum = 3 }
+        var owner: TransactionOwner? = harness.store.makeTransactionOwner()
+        let abandoned = try await begin(harness, owner)
+        let continued = try await begin(harness, owner)
+        let other = harness.store.makeTransactionOwner()
+        let open = try await begin(harness, other)
+        #expect(await refusal(harness, other) == .resourceExhausted)
+        harness.clock.advance(milliseconds: 10)
+        owner = nil
+        _ = owner
+        // The transaction goes on over another connection.
+        harness.clock.advance(milliseconds: 10)
+        _ = try harness.get("c/a", .transaction(continued))
+        let last = try await begin(harness, other)
+        #expect(await refusal(harness, other) == .resourceExhausted)
+        for transaction in [continued, open, last] { _ = try harness.get("c/b", .transaction(transaction)) }
+        #expect(throws: RequestError.unknownTransaction) { try harness.get("c/a", .transaction(abandoned)) }
+        try await harness.commit([.set("c/b", fields(1))], transaction: continued)
+        _ = try await begin(harness, other)
+        try harness.finish()
+    }
+
+    @Test("While there is room, a transaction outlives its connection")
+    func outlives() async throws {
+        let harness = try StoreHarness()
+        var owner: TransactionOwner? = harness.store.makeTransactionOwner()
+        let transaction = try await begin(harness, owner)
+        owner = nil
+        _ = owner
+        harness.clock.advance(milliseconds: 50_000)
+        _ = try harness.get("c/a", .transaction(transaction))
+        try await harness.commit([.set("c/a", fields(1))], transaction: transaction)
+        try harness.finish()
+    }
+}
