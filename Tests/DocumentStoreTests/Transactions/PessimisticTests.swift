@@ -284,6 +284,7 @@ struct PessimisticTests {
             $0.clock = SystemClock()
             // A busy machine may let a holder sleep for longer than it is usually granted.
             $0.leaseIdleMilliseconds = 60_000
+            $0.leaseHoldMilliseconds = 60_000
             $0.leaseWaitMilliseconds = 60_000
             $0.lockIdleMilliseconds = 60_000
             $0.lockWaitMilliseconds = 60_000

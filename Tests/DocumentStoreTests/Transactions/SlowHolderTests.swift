@@ -58,6 +58,7 @@ struct SlowHolderTests {
         let harness = try StoreHarness()
         let holder = try await turn(harness, at: "c/a")
         let plain = try Submitted(harness, [.set("c/a", fields(5))])
+        try await settle(harness)
         try await advance(harness, milliseconds: 2_800, busy: holder)
         #expect(!plain.isAnswered)
         try await advance(harness, milliseconds: 300, busy: holder)
@@ -82,6 +83,7 @@ struct SlowHolderTests {
             _ = try harness.get("d/b", .transaction(holder))
         }
         let plain = try Submitted(harness, [.set("c/a", fields(5))])
+        try await settle(harness)
         try await advance(harness, milliseconds: 200, busy: holder)
         #expect(!plain.isAnswered)
         // What it has read changes.
@@ -97,6 +99,7 @@ struct SlowHolderTests {
         let harness = try StoreHarness { $0.lockWaitMilliseconds = 4_000 }
         let first = try await turn(harness, at: "c/a")
         let plain = try Submitted(harness, [.set("c/a", fields(5)), .set("c/b", fields(5))])
+        try await settle(harness)
         try await advance(harness, milliseconds: 2_000, busy: first)
         let second = try await turn(harness, at: "c/b")
         #expect(!plain.isAnswered)
@@ -121,6 +124,7 @@ struct SlowHolderTests {
         _ = try harness.get("c/a", .transaction(holder))
         let writer = isTransaction ? try await harness.begin(options) : nil
         let waiting = try Submitted(harness, [.set("c/a", fields(5))], writer)
+        try await settle(harness)
         try await advance(harness, milliseconds: 14_900, busy: holder)
         #expect(!waiting.isAnswered)
         try await advance(harness, milliseconds: 200, busy: holder)
