@@ -46,37 +46,41 @@ let package = Package(
         .systemLibrary(name: "CPrefetch", path: "Sources/System/CPrefetch"),
         .target(name: "CFirestoreProto", dependencies: ["CProtobufC"]),
 
+        // Bytes, text, status codes, threads, clocks.
+        .target(name: "Basics", swiftSettings: strictAndUnsafe),
+
         // Documents.
-        .target(name: "DocumentModel", swiftSettings: strictAndUnsafe),
-        .target(name: "DocumentCoding", dependencies: ["DocumentModel"], swiftSettings: strictAndUnsafe),
-        .target(name: "DocumentJSON", dependencies: ["DocumentModel"], swiftSettings: strictAndUnsafe),
-        .target(name: "FirestoreMessages", dependencies: ["DocumentModel"], swiftSettings: strict),
-        .target(name: "FirestoreSchema", dependencies: ["DocumentModel", "DocumentJSON"], swiftSettings: strict),
+        .target(name: "DocumentModel", dependencies: ["Basics"], swiftSettings: strictAndUnsafe),
+        .target(name: "DocumentCoding", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
+        .target(name: "DocumentJSON", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
+        .target(name: "FirestoreMessages", dependencies: ["Basics", "DocumentModel"], swiftSettings: strict),
+        .target(name: "FirestoreSchema", dependencies: ["Basics", "DocumentModel", "DocumentJSON"], swiftSettings: strict),
 
         // Storage.
         .target(
-            name: "KeyValueStore", dependencies: ["CLMDB", "CPrefetch", "CXXHash"],
+            name: "KeyValueStore", dependencies: ["Basics", "CLMDB", "CPrefetch", "CXXHash"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         .target(
-            name: "DocumentStore", dependencies: ["DocumentModel", "KeyValueStore", "COpenSSL"],
+            name: "DocumentStore", dependencies: ["Basics", "DocumentModel", "KeyValueStore", "COpenSSL"],
             swiftSettings: strictAndUnsafe),
 
         // The wire, the service, the client.
-        .target(name: "Transport", dependencies: ["CUV", "CNGHTTP2", "CZlib", "DocumentModel"], swiftSettings: strictAndUnsafe),
+        .target(name: "Transport", dependencies: ["Basics", "CUV", "CNGHTTP2", "CZlib", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
             name: "Gateway",
-            dependencies: ["DocumentModel", "FirestoreMessages", "FirestoreSchema", "KeyValueStore", "DocumentStore", "Transport"],
+            dependencies: ["Basics", "DocumentModel", "FirestoreMessages", "FirestoreSchema", "KeyValueStore", "DocumentStore", "Transport"],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
         .target(
             name: "FirebaseFirestore",
-            dependencies: ["DocumentModel", "DocumentCoding", "FirestoreMessages", "Transport", "FirebaseCore"],
+            dependencies: ["Basics", "DocumentModel", "DocumentCoding", "FirestoreMessages", "Transport", "FirebaseCore"],
             swiftSettings: strict),
         .target(name: "Firebase", dependencies: ["FirebaseCore", "FirebaseFirestore"], swiftSettings: strict),
         .target(name: "FirebaseFirestoreSwift", dependencies: ["FirebaseFirestore"], swiftSettings: strict),
         .executableTarget(
             name: "hearth",
             dependencies: [
+                "Basics",
                 "DocumentModel", "DocumentJSON", "FirestoreMessages", "KeyValueStore", "DocumentStore", "Transport",
                 "Gateway", "FirebaseFirestore",
             ],
@@ -93,23 +97,24 @@ let package = Package(
 
         // Tests mirror Sources.
         .target(
-            name: "TestSupport", dependencies: ["DocumentModel"], path: "Tests/TestSupport", swiftSettings: strict),
-        tests("DocumentModelTests", ["DocumentModel", "CFirestoreProto"]),
-        tests("DocumentCodingTests", ["DocumentCoding", "DocumentModel", "CFirestoreProto"]),
-        tests("DocumentJSONTests", ["DocumentJSON", "DocumentModel"]),
-        tests("FirestoreMessagesTests", ["FirestoreMessages", "DocumentModel"]),
-        tests("FirestoreSchemaTests", ["FirestoreSchema", "DocumentModel"]),
-        tests("KeyValueStoreTests", ["KeyValueStore"]),
+            name: "TestSupport", dependencies: ["Basics", "DocumentModel"], path: "Tests/TestSupport", swiftSettings: strict),
+        tests("BasicsTests", ["Basics"]),
+        tests("DocumentModelTests", ["Basics", "DocumentModel", "CFirestoreProto"]),
+        tests("DocumentCodingTests", ["Basics", "DocumentCoding", "DocumentModel", "CFirestoreProto"]),
+        tests("DocumentJSONTests", ["Basics", "DocumentJSON", "DocumentModel"]),
+        tests("FirestoreMessagesTests", ["Basics", "FirestoreMessages", "DocumentModel"]),
+        tests("FirestoreSchemaTests", ["Basics", "FirestoreSchema", "DocumentModel"]),
+        tests("KeyValueStoreTests", ["Basics", "KeyValueStore"]),
         tests(
-            "DocumentStoreTests", ["DocumentStore", "KeyValueStore", "DocumentModel"],
+            "DocumentStoreTests", ["Basics", "DocumentStore", "KeyValueStore", "DocumentModel"],
             resources: [.copy("Query/QueryScripts"), .copy("Indexes/IndexScripts"), .copy("Writes/WriteScripts")]),
-        tests("TransportTests", ["Transport", "CNGHTTP2", "CZlib", "DocumentModel"]),
+        tests("TransportTests", ["Basics", "Transport", "CNGHTTP2", "CZlib", "DocumentModel"]),
         tests(
             "GatewayTests",
-            ["Gateway", "DocumentStore", "FirestoreMessages", "FirestoreSchema", "Transport", "DocumentModel"]),
+            ["Basics", "Gateway", "DocumentStore", "FirestoreMessages", "FirestoreSchema", "Transport", "DocumentModel"]),
         tests(
             "FirebaseFirestoreTests",
-            [
+            ["Basics", 
                 "FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift", "DocumentCoding",
                 "DocumentModel", "FirestoreMessages", "Transport",
             ]),
@@ -120,10 +125,10 @@ let package = Package(
         .testTarget(
             name: "UserCodeSwift6Tests", dependencies: ["FirebaseCore", "FirebaseFirestore", "TestSupport"],
             swiftSettings: [.swiftLanguageMode(.v6)]),
-        tests("HearthTests", ["FirebaseFirestore", "DocumentModel"]),
+        tests("HearthTests", ["Basics", "FirebaseFirestore", "DocumentModel"]),
         tests("OfficialClientTests", []),
-        tests("LoadTests", ["FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
-        tests("AtomicityTests", ["FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
+        tests("LoadTests", ["Basics", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
+        tests("AtomicityTests", ["Basics", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
     ],
     cLanguageStandard: .c11
 )

@@ -1,6 +1,7 @@
 // What indexes cost and what they are worth, measured in process over a store of its own: commits with and without them, queries
 // over ten thousand and a million documents, the rate of a scan.
 
+import Basics
 import DocumentModel
 import DocumentStore
 import Foundation

@@ -5,6 +5,7 @@
 // canonical form puts first (the smaller field name) is known only at the closing brace, so members that came out of order are
 // put in order there. Both are memory moves within one buffer that is reused from line to line.
 
+import Basics
 import DocumentModel
 import Glibc
 

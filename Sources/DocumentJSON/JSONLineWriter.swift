@@ -1,5 +1,6 @@
 // From the bytes of a document to a line of JSON. The mapping is docs/json-lines.md; `JSONLineParser` reads what this writes.
 
+internal import Basics
 package import DocumentModel
 
 /// Writes documents as lines of JSON; one instance serves any number of documents, one after the other.
@@ -193,31 +194,7 @@ package struct JSONLineWriter {
         }
     }
 
-    private mutating func appendString(_ bytes: RawSpan) {
-        output.append(0x22)
-        var runStart = 0
-        for offset in 0..<bytes.byteCount {
-            let byte = bytes[byteAt: offset]
-            guard byte < 0x20 || byte == 0x22 || byte == 0x5C else { continue }
-            output.append(contentsOf: bytes.extracting(runStart..<offset))
-            runStart = offset + 1
-            output.append(0x5C)
-            switch byte {
-            case 0x08: output.append(0x62)
-            case 0x09: output.append(0x74)
-            case 0x0A: output.append(0x6E)
-            case 0x0C: output.append(0x66)
-            case 0x0D: output.append(0x72)
-            case 0x22, 0x5C: output.append(byte)
-            default:
-                append("u00")
-                output.append(byte < 0x10 ? 0x30 : 0x31)
-                output.append(Array("0123456789abcdef".utf8)[Int(byte & 15)])
-            }
-        }
-        output.append(contentsOf: bytes.extracting(runStart..<bytes.byteCount))
-        output.append(0x22)
-    }
+    private mutating func appendString(_ bytes: RawSpan) { JSONText.appendQuoted(bytes, to: &output) }
 }
 
 /// One entry of a map, lent.

@@ -1,5 +1,7 @@
 // The lexical half of reading a JSON line: white space, punctuation, literals, numbers and strings (RFC 8259).
 
+import Basics
+
 /// A cursor over one line of JSON text.
 ///
 /// It lends nothing out: strings are named by their range in the line, or unescaped into a buffer of the caller's. Every error
@@ -219,7 +221,7 @@ package struct JSONScanner: ~Escapable {
         guard start + 4 <= end else { throw JSONLineError("\\u takes four hexadecimal digits", at: start - 2) }
         var result: UInt32 = 0
         for offset in start..<start + 4 {
-            guard let digit = Character(Unicode.Scalar(line[offset])).hexDigitValue, line[offset] < 0x80 else {
+            guard let digit = Hexadecimal.value(ofDigit: line[offset]) else {
                 throw JSONLineError("\\u takes four hexadecimal digits", at: start - 2)
             }
             result = result << 4 | UInt32(digit)
@@ -268,12 +270,5 @@ extension [UInt8] {
     /// Appends the bytes of `source` in `range`.
     mutating func append(contentsOf source: Span<UInt8>, _ range: Range<Int>) {
         unsafe source.extracting(range).withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
-    }
-}
-
-extension [UInt8] {
-    /// Appends the bytes of a span.
-    mutating func append(contentsOf source: RawSpan) {
-        unsafe source.withUnsafeBytes { unsafe append(contentsOf: $0) }
     }
 }

@@ -5,6 +5,7 @@
 //     StoreReader            one per reading thread
 //     KeyValueStore          log, overlay, tree beneath (docs/storage.md); the keys are drawn in docs/keys.md
 
+package import Basics
 package import DocumentModel
 internal import Glibc
 internal import KeyValueStore
@@ -26,7 +27,7 @@ package final class DocumentStore: Sendable {
     private let pipeline: CommitPipeline
     private let counters = StoreCounters()
     /// The commit thread; nil once it has been joined.
-    private let commitThread: Mutex<pthread_t?>
+    private let commitThread: Mutex<SystemThread?>
 
     /// Opens or creates the store in the configuration's directory and recovers what a crash left in its log.
     ///
@@ -51,7 +52,7 @@ package final class DocumentStore: Sendable {
             configuration: configuration, engine: engine, versions: versions, databases: databases,
             transactions: transactions, queue: queue, counters: counters, sessions: recovery.sessions,
             indexState: indexState)
-        commitThread = Mutex(try WorkerThread.start { [pipeline] in pipeline.run() })
+        commitThread = Mutex(try SystemThread(name: "commit") { [pipeline] in pipeline.run() })
     }
 
     private static func engineOptions(_ configuration: StoreConfiguration) -> EngineOptions {
@@ -73,7 +74,7 @@ package final class DocumentStore: Sendable {
         queue.close()
         let thread = commitThread.withLock { $0.take() }
         guard let thread else { return nil }
-        pthread_join(thread, nil)
+        thread.join()
         do throws(StorageError) {
             try engine.close()
             return nil

@@ -1,5 +1,6 @@
 // What an operator or a test may choose about a store; every bound that protects memory or time stands here.
 
+import Basics
 package import DocumentModel
 package import KeyValueStore
 

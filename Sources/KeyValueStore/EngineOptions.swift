@@ -1,5 +1,7 @@
 // What can be set when an engine is opened, with the reason for each default, and what cannot: the limits.
 
+import Basics
+
 /// Settings of an engine. Defaults suit a server; tests make things small.
 package struct EngineOptions: Sendable {
     /// When the overlay holds this much, it is frozen and checkpointed; while a checkpoint is running it may grow to twice as much.

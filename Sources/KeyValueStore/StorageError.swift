@@ -1,5 +1,6 @@
 // What can go wrong in storage, as one type: a code to act on, a sentence to read, and where it happened.
 
+internal import Basics
 internal import Glibc
 
 /// A failure of the storage engine.
@@ -77,5 +78,17 @@ extension StorageError {
         let isFull = errorNumber == ENOSPC || errorNumber == EDQUOT
         let reason = unsafe String(cString: strerror(errorNumber))
         return StorageError(isFull ? .full : .inputOutput, "\(what): \(reason)", file: file)
+    }
+}
+
+extension SystemThread {
+    /// Starts a thread of the engine.
+    /// - Throws: `inputOutput` when the system has no thread left.
+    static func start(_ name: String, _ body: @escaping () -> Void) throws(StorageError) -> SystemThread {
+        do throws(StartFailure) {
+            return try SystemThread(name: name, body)
+        } catch {
+            throw .system(error.errorNumber, "cannot start the thread \(name)")
+        }
     }
 }

@@ -1,6 +1,7 @@
 // What concurrent clients may see of each other: money is neither made nor lost, batches are seen whole or not at all,
 // increments are not lost.
 
+import Basics
 import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages

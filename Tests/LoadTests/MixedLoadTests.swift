@@ -1,5 +1,6 @@
 // Many clients at once, all kinds of calls mixed, every answer compared with what it must be.
 
+import Basics
 import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages

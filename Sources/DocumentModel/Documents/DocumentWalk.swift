@@ -6,6 +6,8 @@
 // long varints, unsorted or repeated keys) goes through slower paths, each of which scans before it descends, so that
 // a level is descended into once and the time stays proportional to depth times length.
 
+import Basics
+
 /// What the walk found wrong: a rule and a byte offset. It becomes an ``InvalidDocument`` with a field path.
 struct WalkFailure: Error {
     var reason: InvalidDocument.Reason

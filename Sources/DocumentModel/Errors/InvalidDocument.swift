@@ -1,5 +1,7 @@
 // Malformed or forbidden bytes of a message, value or document: the one typed error of the wire layer.
 
+import Basics
+
 /// What is wrong with some wire bytes, and where.
 ///
 /// Always the sender's fault; answered as `INVALID_ARGUMENT`.
@@ -88,5 +90,14 @@ extension InvalidDocument.Reason {
         case .invalidRegexOption: "Invalid regex option: only i, m, s, u and x are known."
         case .documentTooLarge: "The document is larger than \(Limits.documentBytes) bytes."
         }
+    }
+}
+
+extension RequestError {
+    /// `INVALID_ARGUMENT` for a malformed value or message, with the message that the client receives.
+    package init(_ invalid: InvalidDocument, documentName: String? = nil) {
+        self.init(
+            .invalidArgument, invalid.message, documentName: documentName,
+            fieldPath: invalid.fieldPath.isEmpty ? nil : invalid.fieldPath)
     }
 }

@@ -1,5 +1,7 @@
 // The name of a database: projects/{project}/databases/{database}.
 
+package import Basics
+
 /// A project and a database id. Any ids are accepted; databases come into being with their first document.
 package struct DatabaseName: Sendable, Hashable {
     /// `projects/{project}/databases/{database}` as UTF-8. Equality and hashing go by these bytes.

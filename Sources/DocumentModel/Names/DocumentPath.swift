@@ -1,5 +1,7 @@
 // Owned names of documents and collections.
 
+package import Basics
+
 /// The name of a document: a database and a path of collection and document ids in turn.
 ///
 /// Holds the path as UTF-8 bytes, by which it is compared and hashed: Swift's `String` would take names as equal that

@@ -4,6 +4,8 @@
 //     `first name`.`a\`b`     segments that are not simple names stand in backticks; \ escapes the next character
 //     __name__                the document's key, no field
 
+package import Basics
+
 /// A path of field names through nested maps; arrays cannot be entered.
 package struct FieldPath: Sendable, Hashable {
     /// The UTF-8 bytes of each segment, by which paths are compared and hashed. At least one segment, none empty.

@@ -6,6 +6,8 @@
 //
 // This is the form in which names travel; `DocumentPath` and `CollectionPath` are the owned forms.
 
+import Basics
+
 /// A checked resource name over somebody else's bytes: a documents root, a collection or a document.
 package struct ResourceNameView: ~Escapable {
     /// The whole name, UTF-8.

@@ -1,5 +1,7 @@
 // Reading and writing aggregation queries. Field numbers: `google/firestore/v1/query.proto`.
 
+package import Basics
+
 extension StructuredAggregationQuery {
     /// Reads the message.
     ///

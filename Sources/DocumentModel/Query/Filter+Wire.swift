@@ -1,5 +1,7 @@
 // Reading and writing filters. The tree is the one recursive part of a query; its depth is bounded while reading.
 
+import Basics
+
 extension Filter {
     /// Reads the message.
     ///

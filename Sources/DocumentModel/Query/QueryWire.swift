@@ -1,5 +1,7 @@
 // Small pieces that the query messages share on the wire: field references, wrapped numbers, enumeration numbers.
 
+import Basics
+
 extension RawRepresentable where RawValue == UInt8 {
     /// The case with an enumeration number from the wire, if there is one.
     init?(rawNumber: Int32) {

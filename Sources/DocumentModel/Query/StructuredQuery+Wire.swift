@@ -4,6 +4,8 @@
 // It refuses what has no meaning at all (an operator without a number, a filter without a type); what is merely
 // forbidden is the planner's business.
 
+package import Basics
+
 extension StructuredQuery {
     /// Reads the message.
     ///

@@ -3,6 +3,7 @@
 // The functions named `append…` write what they are given, also zero. Those named `writeIfSet…` follow proto3 and leave
 // out a field that holds its default.
 
+import Basics
 import Glibc
 
 extension WireWriter {
@@ -86,7 +87,7 @@ extension WireWriter {
 
     @inlinable
     package mutating func appendField(_ field: Int, string value: String) {
-        value.withUTF8Span { appendField(field, bytes: $0) }
+        unsafe appendField(field, bytes: value.utf8Span.span.bytes)
     }
 
     /// A `google.protobuf.Timestamp` message; it is written even when it is all zero, because its presence counts.

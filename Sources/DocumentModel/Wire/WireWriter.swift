@@ -1,5 +1,7 @@
 // Writing protobuf messages and other byte layouts into one growing buffer.
 
+import Basics
+
 /// A growing byte buffer, written forwards, that owns its memory.
 ///
 /// Made to be kept and reused: ``reset()`` forgets the bytes and keeps the room. Nested messages are written in place
@@ -94,7 +96,7 @@
 
     @inlinable
     package mutating func append(utf8 text: String) {
-        text.withUTF8Span { append($0) }
+        unsafe append(text.utf8Span.span.bytes)
     }
 
     /// Appends the integer's bytes, least significant first.

@@ -1,5 +1,7 @@
 // Reading and writing field transforms. Field numbers: `google/firestore/v1/write.proto`.
 
+import Basics
+
 extension FieldTransform {
     /// Reads every `FieldTransform` in a repeated field of a message, in order.
     static func list(wire: RawSpan, field: Int) throws -> [FieldTransform] {

@@ -1,5 +1,7 @@
 // Appending writes that were not read from the wire, and the checks that every write passes.
 
+package import Basics
+
 extension WriteList {
     /// Appends a set, or with a mask a change of some fields.
     ///

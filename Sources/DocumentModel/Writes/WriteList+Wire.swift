@@ -1,5 +1,7 @@
 // Reading writes from the wire into a list, and writing a list out.
 
+package import Basics
+
 extension WriteList {
     /// Reads one `Write` message and appends it.
     ///

@@ -7,6 +7,8 @@
 //     bytes   | name | fields | name | fields | name | ...
 //     writes    [0].name, [0].fields, [1].name, ...    ranges of `bytes`
 
+package import Basics
+
 /// A sequence of writes to the documents of one database, owning their bytes.
 ///
 /// A value: it may be handed to another thread. Every name in it is a valid document name of `database`, and every

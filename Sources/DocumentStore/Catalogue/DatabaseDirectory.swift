@@ -5,6 +5,7 @@
 // A database comes into being with its first document. Its number is part of every key, in place of its long name.
 // Names longer than a key's part are cut as paths are.
 
+internal import Basics
 internal import DocumentModel
 internal import Synchronization
 

@@ -10,6 +10,7 @@
 // The buffers stand in groups, `tools`, `repeats` and `draft`, because spans of one are written into the other, and the
 // compiler tells two groups apart where it would not tell two properties.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 

@@ -1,5 +1,6 @@
 // The answers that wait for one sync.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 

@@ -15,6 +15,7 @@
 // is answered after its own sync, which comes later. A failure is answered in the same order, since it may rest on what was
 // staged before it.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 internal import Synchronization

@@ -1,5 +1,6 @@
 // The queue before the commit thread: bounded in number and bytes, taken over whole by the one consumer.
 
+internal import Basics
 internal import DocumentModel
 internal import Glibc
 

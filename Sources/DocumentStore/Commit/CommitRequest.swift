@@ -1,5 +1,6 @@
 // What a commit asks for and what it is answered with.
 
+package import Basics
 package import DocumentModel
 
 /// A list of writes to apply, all or nothing.

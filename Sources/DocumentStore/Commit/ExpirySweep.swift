@@ -8,6 +8,7 @@
 //
 // Nothing is remembered over a crash: the next round finds what is left.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 

@@ -6,6 +6,7 @@
 //
 // A field without an entry has that of the nearest map around it, else that of `*`, else every index of scope COLLECTION.
 
+package import Basics
 package import DocumentModel
 
 /// An entry of `fieldOverrides`.

@@ -1,5 +1,6 @@
 // The shape of an index over several fields, or over one field of a collection group, in the words of `firestore.indexes.json`.
 
+internal import Basics
 package import DocumentModel
 
 /// What an index holds of which collections.
@@ -128,23 +129,5 @@ extension IndexShape.Part.Kind {
         case .descending: "\"order\":\"DESCENDING\""
         case .contains: "\"arrayConfig\":\"CONTAINS\""
         }
-    }
-}
-
-/// Text in JSON.
-enum JSONText {
-    static func quoted(_ text: String) -> String {
-        var quoted = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": quoted += "\\\""
-            case "\\": quoted += "\\\\"
-            case _ where scalar.value < 0x20:
-                let digits = String(scalar.value, radix: 16)
-                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: quoted.unicodeScalars.append(scalar)
-            }
-        }
-        return quoted + "\""
     }
 }

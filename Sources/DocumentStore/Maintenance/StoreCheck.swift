@@ -1,5 +1,6 @@
 // Verifying a data directory: what `hearth check` runs.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 
@@ -281,14 +282,8 @@ private struct StoreWalk: ~Copyable {
         }
     }
 
-    private static func hex(_ bytes: RawSpan) -> String {
-        var text = ""
-        for offset in 0..<min(bytes.byteCount, 300) {
-            let digits = String(bytes[byteAt: offset], radix: 16)
-            text += digits.count == 1 ? "0" + digits : digits
-        }
-        return text
-    }
+    /// The first bytes of a key as digits, for messages.
+    private static func hex(_ key: RawSpan) -> String { Hexadecimal.text(key.extracting(first: min(key.byteCount, 300))) }
 }
 
 /// The entries of one document, each once.

@@ -9,6 +9,7 @@
 // (`KeySampler`). Sizes are those of now, whatever state is read: a cut is only a name, which need not exist, and parts
 // need only be about even.
 
+package import Basics
 package import DocumentModel
 internal import KeyValueStore
 

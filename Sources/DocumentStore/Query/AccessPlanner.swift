@@ -12,6 +12,7 @@
 // filter, finding and sorting them costs n; walking the order until L results are found costs about L·N/n. They break even at
 // n = √(L·N), so the entries of the filter are counted up to there, which costs no more than either.
 
+import Basics
 import DocumentModel
 
 struct AccessPlanner {

@@ -1,5 +1,6 @@
 // Totals over the results of a query. Rules: semantics page, section 5, "Aggregation".
 
+package import Basics
 package import DocumentModel
 
 /// An aggregation in the course of being computed.

@@ -4,6 +4,7 @@
 // ANDs inside ANDs melt into one list, so that the usual filter (some conditions, all of which must hold) is one loop
 // over tests, each of which finds its field in place and compares bytes.
 
+import Basics
 import DocumentModel
 
 /// Conditions that must all hold.

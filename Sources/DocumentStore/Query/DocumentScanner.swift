@@ -4,6 +4,7 @@
 // Collection groups and whole subtrees are put together from these two walks by `ScopeWalk`. A scanner over a store with indexes also
 // tells the planner what there is, and walks what the planner chose.
 
+package import Basics
 package import DocumentModel
 
 /// A consistent view of one database's documents, as query execution walks it.

@@ -3,6 +3,7 @@
 //
 //     where("a", ">", 1).where("b", "!=", 2).orderBy("c", desc)   c DESC, a DESC, b DESC, __name__ DESC
 
+internal import Basics
 package import DocumentModel
 
 /// A total order of documents: the client's orders, then the fields of inequality filters, then the name.

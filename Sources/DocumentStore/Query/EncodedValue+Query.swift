@@ -1,5 +1,6 @@
 // What the query layer asks of an operand.
 
+import Basics
 import DocumentModel
 
 extension EncodedValue {

@@ -1,5 +1,6 @@
 // One condition on one field, judged on the field's encoded value. Rules: semantics page, section 5, "Filters".
 
+import Basics
 import DocumentModel
 
 /// A comparison of a field with an operand, or a test of the field alone.

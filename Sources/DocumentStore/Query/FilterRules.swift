@@ -1,6 +1,7 @@
 // The rules that a filter as a whole must keep. Source: semantics page, section 5, "Standard rules"; the comments of
 // `StructuredQuery.FieldFilter.Operator` in the public schema. What we relax is listed in `docs/queries.md`.
 
+import Basics
 import DocumentModel
 
 /// What a filter comes down to in disjunctive normal form, counted without expanding it.

@@ -7,6 +7,7 @@
 // Each collection is planned as a query over it alone would be. A few of them are walked side by side where that gives the order
 // of the query; of more the results are sorted; a group of very many is scanned.
 
+import Basics
 import DocumentModel
 
 struct GroupPlanner {

@@ -7,6 +7,7 @@
 //
 // Source: semantics page, section 5, "Indexes in the cloud".
 
+import Basics
 import DocumentModel
 
 /// The index that one alternative of a query's filter needs.

@@ -1,5 +1,6 @@
 // Positions among the names of a database, and ranges of them: what filters and cursors on `__name__` come down to.
 
+import Basics
 import DocumentModel
 
 /// A place in the order of one database's document names.

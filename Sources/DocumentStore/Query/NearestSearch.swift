@@ -3,6 +3,7 @@
 // Exact: every document that passes the filter is measured, and the closest are kept as rows of a sorted query whose key
 // is the distance, then the name.
 
+import Basics
 import DocumentModel
 
 /// The last stage of a vector query.

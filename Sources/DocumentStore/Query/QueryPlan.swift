@@ -11,6 +11,7 @@
 // A query in name order streams: its results come as the scan meets them. Any other is sorted, by its orders or by the
 // distance from a vector: the scan offers every match to `SortedRows`, and the results come when the scan is through.
 
+package import Basics
 package import DocumentModel
 
 /// Bounds on the work and memory of one query.

@@ -5,7 +5,8 @@
 //     sorted     scan -> filter -> cursors -> first rows by sort key ... -> offset, limit -> page
 //                   ^------- another pass, if not everything fitted -------'
 
-package import DocumentModel
+package import Basics
+internal import DocumentModel
 
 /// One result, lent until the call returns.
 package struct QueryResult: ~Escapable {

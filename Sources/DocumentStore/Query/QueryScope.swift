@@ -1,5 +1,6 @@
 // Which collections a query reads.
 
+import Basics
 import DocumentModel
 
 /// The collections a query reads.

@@ -1,5 +1,6 @@
 // The sorting half of a run: passes over the candidates, and the rows that each pass yields.
 
+import Basics
 import DocumentModel
 
 /// Collects the next results of a sorted query in one or more passes.

@@ -1,5 +1,6 @@
 // One total, fed result by result.
 
+import Basics
 import DocumentModel
 
 /// A count, sum or average so far.

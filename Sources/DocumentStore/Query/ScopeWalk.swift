@@ -16,6 +16,7 @@
 // The stack is as deep as collections nest. Between two calls the walk is only names, so that nothing of the storage is
 // held while a slow reader makes up its mind.
 
+import Basics
 import DocumentModel
 
 /// Visits the documents of a scope in name order.

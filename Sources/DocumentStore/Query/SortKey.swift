@@ -4,6 +4,7 @@
 // descending, and of its path. No component's key is a prefix of another's, so a cursor over the first k components is
 // compared with the first bytes of a document's key, and equal bytes mean equal values.
 
+import Basics
 import DocumentModel
 
 enum SortKey {

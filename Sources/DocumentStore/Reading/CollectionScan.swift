@@ -5,6 +5,7 @@
 // group's full ids in passes, each picking the next few hundred in order, so that memory stays bounded however many there
 // are; ordinary collections never see this.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 

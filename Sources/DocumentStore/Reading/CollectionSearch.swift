@@ -9,6 +9,7 @@
 //
 // Paths too long for a key lie in groups without order, as long ids do; a group is looked through as a whole.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 

@@ -1,5 +1,6 @@
 // Reading many: queries' scanners, listings, collection ids, counts.
 
+package import Basics
 package import DocumentModel
 internal import KeyValueStore
 

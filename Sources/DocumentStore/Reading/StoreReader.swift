@@ -1,5 +1,6 @@
 // Reading: single documents, collections, and what lies below a document.
 
+package import Basics
 package import DocumentModel
 internal import KeyValueStore
 

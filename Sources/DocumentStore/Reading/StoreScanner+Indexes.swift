@@ -3,6 +3,7 @@
 // Every page opens one snapshot. A cursor walks the entries; each document is looked up at its own key, which is the
 // collection's prefix and the entry's id segment.
 
+package import Basics
 package import DocumentModel
 internal import KeyValueStore
 

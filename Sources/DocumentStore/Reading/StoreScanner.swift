@@ -1,5 +1,6 @@
 // Query execution's view of the store: one read point, walked in name order.
 
+package import Basics
 package import DocumentModel
 internal import KeyValueStore
 

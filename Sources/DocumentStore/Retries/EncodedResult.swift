@@ -10,6 +10,7 @@
 //
 // The usual result, any number of documents written and nothing else, takes some dozen bytes.
 
+internal import Basics
 internal import DocumentModel
 
 /// Encodes and decodes results.

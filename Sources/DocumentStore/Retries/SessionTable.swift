@@ -13,6 +13,7 @@
 //
 // A pure state machine: it says which keys to write and does not write them.
 
+internal import Basics
 internal import DocumentModel
 
 /// The sessions of all writers. Belongs to the commit thread.

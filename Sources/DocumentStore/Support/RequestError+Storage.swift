@@ -1,5 +1,6 @@
 // The one table from failures of the storage engine to what clients are told.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 

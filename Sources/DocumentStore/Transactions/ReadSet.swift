@@ -4,6 +4,7 @@
 // have come out the same: each document still has the version seen (or is still missing), and no document changed since
 // its snapshot that fulfilled a walked range's query before or fulfils it now. See `docs/commits.md`.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 

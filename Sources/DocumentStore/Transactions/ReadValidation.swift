@@ -5,6 +5,7 @@
 // since the snapshot, neither its state at the snapshot nor its state now may fulfil the query that walked it. The changes
 // come from the ring of recent ones; when that does not reach back far enough, the range is read anew, at both moments.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 

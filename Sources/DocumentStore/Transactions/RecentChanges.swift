@@ -3,6 +3,7 @@
 // A ring in two halves: the newer one is filled, then takes the older one's place, whose entries are forgotten all at
 // once. Between half of the maximum and all of it is always remembered.
 
+internal import Basics
 internal import DocumentModel
 
 /// Keys of changed documents with their versions. Belongs to the commit thread.

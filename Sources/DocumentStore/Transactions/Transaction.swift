@@ -1,5 +1,6 @@
 // One open transaction.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 internal import Synchronization

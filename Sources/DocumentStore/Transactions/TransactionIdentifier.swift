@@ -1,6 +1,7 @@
 // The opaque bytes by which clients name a transaction.
 
-package import DocumentModel
+package import Basics
+import DocumentModel
 
 /// Names one transaction of this run of the server.
 ///

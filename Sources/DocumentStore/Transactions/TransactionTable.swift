@@ -1,5 +1,6 @@
 // All open transactions, and the attempts that were aborted a moment ago.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 internal import Synchronization

@@ -1,5 +1,6 @@
 // Whether a write's precondition holds of the stored document. Codes and texts: semantics page, section 3.
 
+import Basics
 import DocumentModel
 
 /// Why a precondition does not hold.

@@ -12,6 +12,7 @@
 // and its bytes are stored as they are. Masks and transforms rewrite the document into a buffer that is kept from write
 // to write, and the result is validated, because parts that are legal may add up to a document that is not.
 
+package import Basics
 package import DocumentModel
 
 /// A stored document, lent.

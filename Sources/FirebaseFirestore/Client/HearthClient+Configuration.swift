@@ -1,6 +1,7 @@
 // What a `HearthClient` is told: where the server is, and how hard to try.
 
-package import DocumentModel
+package import Basics
+import DocumentModel
 
 extension HearthClient {
     /// The configuration of a client. Every value has a default that suits a service on the same network.

@@ -1,6 +1,7 @@
 // Queries: as one result, or as a stream that is read as fast as its consumer takes it.
 
-package import DocumentModel
+package import Basics
+import DocumentModel
 package import FirestoreMessages
 import Transport
 

@@ -1,5 +1,6 @@
 // Reads of documents and collections, in callback and async forms.
 
+package import Basics
 package import DocumentModel
 package import FirestoreMessages
 import Transport

@@ -1,5 +1,6 @@
 // Transactions for the users of the lower-level client: an async body that runs until its commit succeeds.
 
+package import Basics
 package import DocumentModel
 import FirestoreMessages
 

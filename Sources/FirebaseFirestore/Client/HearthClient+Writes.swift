@@ -1,5 +1,6 @@
 // Commits, batches of independent writes, and transactions as the server knows them.
 
+package import Basics
 package import DocumentModel
 package import FirestoreMessages
 import Transport

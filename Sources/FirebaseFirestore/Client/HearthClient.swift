@@ -16,7 +16,8 @@
 // Retries: see `RetryPolicy`. Commits carry a request id, so a commit whose answer was lost is sent again and applied
 // once. What is over its deadline ends with DEADLINE_EXCEEDED; such a commit may still have been applied.
 
-package import DocumentModel
+package import Basics
+import DocumentModel
 import Synchronization
 import Transport
 
@@ -51,7 +52,7 @@ package final class HearthClient: Sendable {
         let loops = loops
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
             // Waiting for threads blocks; a thread of its own may.
-            BlockingWork.run {
+            SystemThread.runDetached(name: "client-close") {
                 loops.stop()
                 continuation.resume()
             }

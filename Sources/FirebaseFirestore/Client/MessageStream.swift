@@ -1,6 +1,7 @@
 // A streaming reply, read at the consumer's pace: the server is asked to pause while more than a bound of unread bytes
 // waits here.
 
+import Basics
 import DocumentModel
 import Synchronization
 import Transport

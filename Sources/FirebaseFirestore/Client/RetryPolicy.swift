@@ -1,5 +1,6 @@
 // Which failures of a call are worth another try, in one table. Retry is a property of the code and of the kind of call.
 
+import Basics
 import DocumentModel
 
 /// How a call may be repeated.

@@ -1,5 +1,6 @@
 // The one place where failures of requests become the errors that users see.
 
+import Basics
 import DocumentModel
 import Foundation
 

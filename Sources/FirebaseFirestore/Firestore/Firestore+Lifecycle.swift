@@ -1,5 +1,6 @@
 // The network switch, waiting for writes, and the end of an instance; in forms with completion and in async forms.
 
+import Basics
 import DocumentCoding
 import DocumentModel
 import Foundation

@@ -1,5 +1,6 @@
 // How reads reach the server: after the pending writes that they must see, and not at all while the network is off.
 
+import Basics
 import DocumentCoding
 import DocumentModel
 import Dispatch

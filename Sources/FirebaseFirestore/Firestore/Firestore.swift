@@ -8,6 +8,7 @@
 //
 // Objects are found by app and database: equal arguments give the same object until `terminate`.
 
+import Basics
 import DocumentCoding
 import DocumentModel
 public import FirebaseCore

@@ -1,6 +1,7 @@
 // The connections of one event loop, and the calls on them: carries out what `PoolStateMachine` decides, keeps
 // deadlines, and tries calls again as `RetryPolicy` says.
 
+import Basics
 import DocumentModel
 import Synchronization
 import Transport

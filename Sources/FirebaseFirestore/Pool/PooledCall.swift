@@ -1,5 +1,6 @@
 // One call through all its tries. Made on any thread, then handed to its pool's loop, which owns it until it ends.
 
+import Basics
 import DocumentModel
 import Transport
 

@@ -1,6 +1,7 @@
 // How writes leave: in the order in which the program issued them, on one connection, with request ids, and for as long
 // as it takes. A write is only given up when the server rejects it.
 
+import Basics
 import DocumentModel
 import Foundation
 

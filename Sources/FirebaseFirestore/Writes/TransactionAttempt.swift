@@ -4,6 +4,7 @@
 //                                                                                                     | ABORTED
 //   attempt 2:   BeginTransaction(retry_transaction = the first id), which waits its turn -- reads -- Commit
 
+import Basics
 import Dispatch
 import DocumentModel
 import FirestoreMessages

@@ -1,6 +1,7 @@
 // The life of a transaction that retries by itself, as a pure state machine: which failures lead to another attempt,
 // after which wait, and whether the server should give the next attempt priority.
 
+import Basics
 import DocumentModel
 
 /// Counts attempts and decides what follows a failed one.

@@ -1,5 +1,6 @@
 // Runs the block of a transaction as often as it takes: attempt, commit, and on a conflict once more.
 
+import Basics
 import Dispatch
 import DocumentModel
 import Foundation

@@ -1,5 +1,6 @@
 // The writes of a batch or a transaction, recorded in order, with the rules that concern several of them.
 
+import Basics
 import DocumentCoding
 import DocumentModel
 

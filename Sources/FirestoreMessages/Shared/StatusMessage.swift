@@ -1,5 +1,6 @@
 // `google.rpc.Status`: 1 code, 2 message, 3 details*.
 
+package import Basics
 package import DocumentModel
 
 /// The outcome of one part of a call.

@@ -5,6 +5,7 @@
 //
 // The set is decoded when it is first asked for, and then kept.
 
+internal import Basics
 internal import DocumentJSON
 internal import DocumentModel
 

@@ -6,6 +6,7 @@
 //
 //     Invalid JSON payload received. Unknown name "limt" at 'structured_query': Cannot find field.
 
+package import Basics
 package import DocumentModel
 internal import DocumentJSON
 

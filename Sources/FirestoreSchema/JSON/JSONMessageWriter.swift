@@ -3,6 +3,7 @@
 // Fields come in the order in which they first stand on the wire. What is absent stays absent; a scalar that was written though
 // it holds its default is written here too. Unknown fields are left out.
 
+internal import Basics
 package import DocumentModel
 internal import DocumentJSON
 

@@ -3,6 +3,7 @@
 // A name is a path of fields, in lowerCamelCase or as `proto/` has them; a repeated field takes a parameter for each element.
 // Messages without a text form, and maps, cannot be given this way (google/api/http.proto).
 
+package import Basics
 internal import DocumentJSON
 package import DocumentModel
 

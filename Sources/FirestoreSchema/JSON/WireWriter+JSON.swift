@@ -1,5 +1,6 @@
 // Strings in JSON text.
 
+import Basics
 package import DocumentModel
 
 extension WireWriter {
@@ -16,29 +17,8 @@ extension WireWriter {
         appendJSONString(text)
     }
 
-    /// Appends valid UTF-8 as a JSON string, escapes and all.
-    package mutating func appendJSONString(_ text: RawSpan) {
-        append(byte: UInt8(ascii: "\""))
-        var runStart = 0
-        for offset in 0..<text.byteCount {
-            let byte = text[byteAt: offset]
-            guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
-            append(text.extracting(runStart..<offset))
-            runStart = offset + 1
-            append(byte: UInt8(ascii: "\\"))
-            switch byte {
-            case 0x08: append(byte: UInt8(ascii: "b"))
-            case 0x09: append(byte: UInt8(ascii: "t"))
-            case 0x0A: append(byte: UInt8(ascii: "n"))
-            case 0x0C: append(byte: UInt8(ascii: "f"))
-            case 0x0D: append(byte: UInt8(ascii: "r"))
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): append(byte: byte)
-            default:
-                let hex = String(byte, radix: 16)
-                append(utf8: byte < 0x10 ? "u000\(hex)" : "u00\(hex)")
-            }
-        }
-        append(text.extracting(runStart..<text.byteCount))
-        append(byte: UInt8(ascii: "\""))
-    }
+    /// Appends valid UTF-8 as a JSON string, with escapes.
+    package mutating func appendJSONString(_ text: RawSpan) { JSONText.appendQuoted(text, to: &self) }
 }
+
+extension WireWriter: JSONText.Output {}

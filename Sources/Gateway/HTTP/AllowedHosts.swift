@@ -4,6 +4,7 @@
 // carry no foreign Origin. But they carry the page's name in Host. A server that is bound to loopback is only ever meant by
 // this machine's names; one that is bound to the network is known by names that it cannot know.
 
+internal import Basics
 internal import DocumentModel
 internal import Transport
 

@@ -4,6 +4,7 @@
 // carry the Origin of a foreign page: all of them, since some are sent without asking first. Programs other than browsers send no
 // Origin and are not concerned.
 
+internal import Basics
 internal import DocumentModel
 internal import Transport
 

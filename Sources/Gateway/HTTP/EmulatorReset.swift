@@ -4,6 +4,7 @@
 // commit. So up to `pageDocuments` documents go at once for every reader; of more, a reader may see the later ones for a while. What
 // is written meanwhile stays, unless it is to a document that was there. Memory is that of one page.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import Transport

@@ -6,6 +6,7 @@
 //     *    /v1/projects/...     docs/rest.md
 //     DELETE /emulator/v1/...   EmulatorReset
 
+internal import Basics
 internal import DocumentModel
 internal import FirestoreSchema
 package import Transport
@@ -47,7 +48,7 @@ package final class HTTPFront: HTTPHandler {
 
     /// `DELETE /emulator/v1/projects/P/databases/D/documents`
     private func emulator(_ exchange: HTTPExchange, _ head: HTTP1Head, _ segments: [String]) {
-        let names = segments.map { URLText.decoded($0) ?? "" }
+        let names = segments.map { PercentEncoding.decoded($0) ?? "" }
         guard head.method == .delete, names.count == 6, names[0] == "v1", names[1] == "projects", names[3] == "databases",
             names[5] == "documents"
         else { return exchange.fail(RequestError(.notFound, "There is nothing at this path.")) }

@@ -3,6 +3,7 @@
 // The loops count by plain loads and stores on memory of their own; the page adds up what it finds there. Only what the transport
 // counts is asked of each loop, so the answer comes a turn later.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import Glibc
@@ -152,11 +153,7 @@ final class MetricsPage: Sendable {
 
     private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
 
-    private static func now() -> Double {
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        return Double(now.tv_sec) + Double(now.tv_nsec) / 1e9
-    }
+    private static func now() -> Double { Double(SystemClock.wallNanoseconds()) / 1e9 }
 
     /// From the second number of proc_pid_statm(5), in pages; 0 where there is no such file.
     private static func residentBytes() -> Int {

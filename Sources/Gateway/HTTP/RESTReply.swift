@@ -1,5 +1,6 @@
 // The replies of REST calls: messages as JSON, streams as an array that is written as it comes, errors as Google's APIs have them.
 
+internal import Basics
 internal import DocumentModel
 internal import FirestoreSchema
 internal import Transport

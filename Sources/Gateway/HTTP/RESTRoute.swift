@@ -6,6 +6,7 @@
 //     GET, POST           D/.../{collection}                ListDocuments, CreateDocument
 //     POST                D:{verb}, D/.../{document}:{verb} everything else
 
+internal import Basics
 internal import DocumentModel
 internal import Transport
 
@@ -41,7 +42,7 @@ struct RESTRoute: Equatable {
         let verb = httpMethod == .post ? Self.cutVerb(&segments) : nil
         var names: [String] = []
         for segment in segments {
-            guard let name = URLText.decoded(segment) else {
+            guard let name = PercentEncoding.decoded(segment) else {
                 throw .invalidArgument("The path is not percent-encoded UTF-8.")
             }
             guard !name.isEmpty, !name.utf8.contains(UInt8(ascii: "/")) else {

@@ -1,6 +1,7 @@
 // grpc.health.v1.Health: tells load balancers and supervisors whether requests may be sent here.
 // HealthCheckRequest: 1 service. HealthCheckResponse: 1 status.
 
+internal import Basics
 internal import DocumentModel
 internal import Transport
 

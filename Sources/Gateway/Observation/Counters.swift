@@ -1,5 +1,6 @@
 // Counters of what the gateway did: one set per event loop, written by that loop alone, read by anyone.
 
+internal import Basics
 internal import DocumentModel
 package import KeyValueStore
 internal import Transport

@@ -3,10 +3,11 @@
 //   time=2031-05-02T08:15:30.123Z level=info event=listening address=127.0.0.1:8080 loops=2
 //
 // `time` (UTC), `level` and `event` come first in this order; `event` is a fixed word that scripts can match. A value is
-// quoted like a Swift or JSON string where it holds a space, a quote, `=`, a control character, or nothing at all.
+// quoted as a JSON string where it holds a space, a quote, `=`, a control character, or nothing at all.
 //
 // Of one event a limited number of lines is written in a while (``LogLimit``); `lines_suppressed` says how many were not.
 
+internal import Basics
 internal import Glibc
 
 /// How much an event matters, in rising order.
@@ -98,46 +99,21 @@ package struct Log: Sendable {
     }
 
     /// Milliseconds of the system's monotonic clock.
-    package static let monotonicMilliseconds: @Sendable () -> UInt64 = {
-        var now = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &now)
-        return UInt64(now.tv_sec) * 1_000 + UInt64(now.tv_nsec) / 1_000_000
-    }
+    package static let monotonicMilliseconds: @Sendable () -> UInt64 = { SystemClock.monotonicMilliseconds() }
 
     /// Now in UTC with milliseconds, RFC 3339.
     private static func timestamp() -> String {
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        var parts = tm()
-        gmtime_r(&now.tv_sec, &parts)
-        func padded(_ number: Int, _ width: Int) -> String {
-            let digits = String(number)
-            return String(repeating: "0", count: max(width - digits.count, 0)) + digits
-        }
-        let date = [Int(parts.tm_year) + 1900, Int(parts.tm_mon) + 1, Int(parts.tm_mday)].map { padded($0, 2) }
-        let time = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { padded(Int($0), 2) }
-        return date.joined(separator: "-") + "T" + time.joined(separator: ":")
-            + "." + padded(now.tv_nsec / 1_000_000, 3) + "Z"
+        let now = SystemClock.wallNanoseconds()
+        var text: [UInt8] = []
+        CalendarDate(secondsSinceEpoch: now / 1_000_000_000).appendRFC3339(to: &text)
+        text.append(UInt8(ascii: "."))
+        CalendarDate.append(Int(now / 1_000_000 % 1_000), width: 3, to: &text)
+        return String(decoding: text, as: UTF8.self) + "Z"
     }
 
     /// The value as it is, or in quotes with escapes.
     static func quoteIfNeeded(_ value: String) -> String {
         let isPlain = !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x3D && $0 != 0x7F }
-        if isPlain { return value }
-        var quoted = "\""
-        for scalar in value.unicodeScalars {
-            switch scalar {
-            case "\"": quoted += "\\\""
-            case "\\": quoted += "\\\\"
-            case "\n": quoted += "\\n"
-            case "\r": quoted += "\\r"
-            case "\t": quoted += "\\t"
-            case _ where scalar.value < 0x20 || scalar.value == 0x7F:
-                let hex = String(scalar.value, radix: 16)
-                quoted += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
-            default: quoted.unicodeScalars.append(scalar)
-            }
-        }
-        return quoted + "\""
+        return isPlain ? value : JSONText.quoted(value)
     }
 }

@@ -4,6 +4,7 @@
 // 4 file_descriptor_response {1 file*} | 5 all_extension_numbers_response {1 base_type_name} | 6 list_services_response
 // {1 service* {1 name}} | 7 error_response {1 error_code, 2 error_message}.
 
+internal import Basics
 internal import DocumentModel
 internal import FirestoreSchema
 internal import Transport

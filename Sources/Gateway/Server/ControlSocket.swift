@@ -11,6 +11,7 @@
 //
 // Whoever may open the socket may ask: the directory's permissions decide, as they do about the data itself.
 
+internal import Basics
 package import DocumentModel
 package import DocumentStore
 internal import Glibc
@@ -61,18 +62,11 @@ final class ControlSocket: Sendable {
     }
 
     private func startThread() {
-        var thread = pthread_t()
-        let this = Unmanaged.passRetained(self).toOpaque()
-        let error = pthread_create(&thread, nil, { argument in
-            guard let argument else { return nil }
-            Unmanaged<ControlSocket>.fromOpaque(argument).takeRetainedValue().serve()
-            return nil
-        }, this)
-        guard error == 0 else {
-            Unmanaged<ControlSocket>.fromOpaque(this).release()
-            return log(.warning, "control_socket_failed", ["message": String(cString: strerror(error))])
+        do {
+            try SystemThread(name: "control") { self.serve() }.detach()
+        } catch {
+            log(.warning, "control_socket_failed", ["message": "\(error)"])
         }
-        pthread_detach(thread)
     }
 
     private func serve() {
@@ -135,7 +129,7 @@ extension ControlSocket {
     private func list(_ name: String) -> String {
         guard let database = try? DatabaseName(name) else { return "error malformed request" }
         let entries = store.indexListing(in: database)
-        return "ok" + entries.map { " \($0.state.rawValue) \(Hexadecimal.digits(Array($0.json.utf8)))" }.joined()
+        return "ok" + entries.map { " \($0.state.rawValue) \($0.json.withUTF8Span { Hexadecimal.text($0) })" }.joined()
     }
 }
 
@@ -153,24 +147,6 @@ private final class DoneSignal: @unchecked Sendable {  // The semaphore is made 
     func signal() { sem_post(semaphore) }
 
     func wait() { while sem_wait(semaphore) != 0 {} }
-}
-
-/// Bytes as digits, two each.
-private enum Hexadecimal {
-    static func digits(_ bytes: [UInt8]) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
-
-    static func bytes(_ text: String) -> [UInt8]? {
-        let digits = Array(text.utf8)
-        guard digits.count % 2 == 0 else { return nil }
-        var bytes: [UInt8] = []
-        for index in stride(from: 0, to: digits.count, by: 2) {
-            guard let byte = UInt8(String(decoding: digits[index...index + 1], as: UTF8.self), radix: 16) else { return nil }
-            bytes.append(byte)
-        }
-        return bytes
-    }
 }
 
 /// The tools' side.
@@ -204,7 +180,7 @@ package enum ControlClient {
     ) throws(Failure) {
         var writer = WireWriter(capacity: 256)
         wanted.append(to: &writer)
-        _ = try ask("indexes \(database) \(Hexadecimal.digits(writer.copyBytes()))", directory: directory)
+        _ = try ask("indexes \(database) \(Hexadecimal.text(writer.bytes))", directory: directory)
     }
 
     /// The indexes and overrides of a database: the state and the entry of firestore.indexes.json.

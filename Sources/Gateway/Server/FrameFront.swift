@@ -1,5 +1,6 @@
 // The front for calls that come over the transport's connections: hands them to the loop's service.
 
+package import Basics
 package import DocumentModel
 package import DocumentStore
 package import Transport

@@ -1,6 +1,7 @@
 // Where authorisation plugs in: one question before every method touches the store.
 
-package import DocumentModel
+package import Basics
+import DocumentModel
 package import Transport
 
 /// Decides what callers may do. Security rules and token checks are policies; without one everything is allowed.

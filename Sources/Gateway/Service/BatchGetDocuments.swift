@@ -1,5 +1,6 @@
 // BatchGetDocuments: one message for each distinct name, all found ones before the missing ones.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages

@@ -1,5 +1,6 @@
 // Commit and BatchWrite: writes are read and checked here, applied by the store's commit thread.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages

@@ -1,5 +1,6 @@
 // CreateDocument, UpdateDocument and DeleteDocument: one write each, answered with the document as the write left it.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages

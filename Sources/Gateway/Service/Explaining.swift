@@ -1,21 +1,15 @@
 // Explaining queries: from a run of the store to the message's metrics.
 
+internal import Basics
 internal import DocumentStore
 internal import FirestoreMessages
-internal import Glibc
 
 /// Measures how long a call has taken, on the clock that nobody sets.
 struct Stopwatch {
-    private let start = Stopwatch.now
-
-    private static var now: Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-    }
+    private let start = SystemClock.monotonicNanoseconds()
 
     /// At least 1.
-    var nanoseconds: Int64 { max(Stopwatch.now - start, 1) }
+    var nanoseconds: Int64 { max(Int64(SystemClock.monotonicNanoseconds() - start), 1) }
 }
 
 extension ExplainMetrics {

@@ -12,6 +12,7 @@
 // Errors are thrown as `RequestError` and answered in one place, ``begin(_:_:_:)``. Anything else that is thrown is a bug:
 // it is answered INTERNAL and logged.
 
+internal import Basics
 internal import DocumentModel
 package import DocumentStore
 internal import FirestoreMessages

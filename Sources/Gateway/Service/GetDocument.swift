@@ -1,5 +1,6 @@
 // GetDocument: one document, copied from the storage's page into the reply.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages

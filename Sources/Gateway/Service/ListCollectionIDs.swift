@@ -1,5 +1,6 @@
 // ListCollectionIds: the collections below a document or the root that hold a document or any descendant.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages

@@ -1,5 +1,6 @@
 // ListDocuments: pages of a collection, or of all collections below a parent, by name or by an order given as text.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages

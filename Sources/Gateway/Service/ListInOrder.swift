@@ -1,5 +1,6 @@
 // ListDocuments with `order_by`: a query in disguise, whose page tokens are its cursors.
 
+package import Basics
 package import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages

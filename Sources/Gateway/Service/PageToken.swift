@@ -9,6 +9,7 @@
 // It says nothing of the state that was read: each page reads what its request asks for. A token that this server did not
 // make is answered INVALID_ARGUMENT; one made for another listing is only a position there.
 
+internal import Basics
 internal import DocumentModel
 
 /// A position in a listing.
@@ -21,7 +22,6 @@ enum PageToken: Equatable {
     case collection([UInt8])
 
     private static let version: UInt8 = 1
-    private static let digits = Array("0123456789abcdef".utf8)
 
     /// The token's text.
     var text: String {
@@ -37,7 +37,7 @@ enum PageToken: Equatable {
         case .collection(let id):
             bytes += [3] + id
         }
-        return String(decoding: bytes.flatMap { [Self.digits[Int($0 >> 4)], Self.digits[Int($0 & 15)]] }, as: UTF8.self)
+        return Hexadecimal.text(bytes.byteSpan)
     }
 
     /// Reads a token's text.
@@ -47,9 +47,7 @@ enum PageToken: Equatable {
     }
 
     private static func read(_ text: String) -> PageToken? {
-        let nibbles = text.utf8.compactMap { digits.firstIndex(of: $0) }
-        guard nibbles.count == text.utf8.count, nibbles.count % 2 == 0, nibbles.count >= 4 else { return nil }
-        let bytes = stride(from: 0, to: nibbles.count, by: 2).map { UInt8(nibbles[$0] << 4 | nibbles[$0 + 1]) }
+        guard let bytes = Hexadecimal.bytes(text), bytes.count >= 2 else { return nil }
         guard bytes[0] == version else { return nil }
         let body = bytes.dropFirst(2)
         switch bytes[1] {

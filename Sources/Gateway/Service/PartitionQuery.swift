@@ -1,5 +1,6 @@
 // PartitionQuery: cursors that cut a collection group into parts of about the same size.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages

@@ -1,5 +1,6 @@
 // RunAggregationQuery: totals over a query, computed step by step between other calls and sent in one message.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages

@@ -1,5 +1,6 @@
 // RunQuery: the store's query execution, drained page by page into a stream.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages

@@ -8,6 +8,7 @@
 // which the service answers in protobuf bytes. The service knows no more of a front than this file. It is generic over the
 // call's type and compiled once for each front, so that the seam costs nothing on a point read. Tests are a front too.
 
+package import Basics
 package import DocumentModel
 package import DocumentStore
 package import Transport

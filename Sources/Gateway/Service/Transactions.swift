@@ -1,5 +1,6 @@
 // BeginTransaction, Rollback, and transactions that begin with a read.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages

@@ -17,6 +17,7 @@
 // both in the first message of a new stream, and send again what it has no answer to: what had been applied is answered
 // with its first result, also after a restart of the server, and not applied a second time.
 
+internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
@@ -82,10 +83,10 @@ private struct WriteSession {
         acknowledged = token
     }
 
-    var id: String { Self.digits(high) + Self.digits(low) }
+    var id: String { Hexadecimal.text(high) + Hexadecimal.text(low) }
 
     /// The token that stands for everything answered so far.
-    var token: [UInt8] { Array(Self.digits(answered).utf8) }
+    var token: [UInt8] { Array(Hexadecimal.text(answered).utf8) }
 
     /// Takes a client's word for what it has. A token that is none of ours says that it has everything it was sent.
     mutating func acknowledge(_ token: RawSpan) {
@@ -98,13 +99,8 @@ private struct WriteSession {
         RequestIdentifier(sessionHigh: high, sessionLow: low, sequence: answered + 1, oldestPending: acknowledged + 1)
     }
 
-    private static func digits(_ number: UInt64) -> String {
-        let text = String(number, radix: 16)
-        return String(repeating: "0", count: 16 - text.utf8.count) + text
-    }
-
     private static func number(_ token: RawSpan) -> UInt64? {
-        token.byteCount == 16 ? UInt64(String(repairingUTF8: token), radix: 16) : nil
+        token.byteCount == 16 ? Hexadecimal.number(token) : nil
     }
 }
 

@@ -1,5 +1,6 @@
 // The background thread: checkpoints, the sweep of history, and giving memory back.
 
+internal import Basics
 internal import Synchronization
 
 /// Runs until the engine is closed. All write transactions of the tree happen here.

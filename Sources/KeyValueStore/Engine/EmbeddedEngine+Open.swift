@@ -1,5 +1,6 @@
 // Opening a directory: lock it, know its format, open the tree, replay the log behind it.
 
+internal import Basics
 internal import Glibc
 
 extension EmbeddedEngine {

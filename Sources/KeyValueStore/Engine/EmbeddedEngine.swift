@@ -12,6 +12,7 @@
 //
 // See docs/storage.md for the whole picture, and `EngineCore` for who runs on which thread.
 
+internal import Basics
 internal import Synchronization
 
 /// An open directory.
@@ -25,9 +26,9 @@ package final class EmbeddedEngine: KeyValueEngine {
         var log: LogWriter?
         /// The writer's view of the newest, which may still be open at the end.
         var latest: LatestReader?
-        var logThread: EngineThread?
-        var backgroundThread: EngineThread?
-        var poolThread: EngineThread?
+        var logThread: SystemThread?
+        var backgroundThread: SystemThread?
+        var poolThread: SystemThread?
         var isClosed = false
     }
 
@@ -37,9 +38,9 @@ package final class EmbeddedEngine: KeyValueEngine {
         parts = Monitor(Parts(log: log))
         let runner = BackgroundRunner(background)
         let synchronizer = synchronizer
-        let poolThread = try EngineThread(name: "segments") { core.pool.run() }
-        let logThread = try EngineThread(name: "log") { synchronizer.run() }
-        let backgroundThread = try EngineThread(name: "checkpoint") { runner.background.run() }
+        let poolThread = try SystemThread.start("segments") { core.pool.run() }
+        let logThread = try SystemThread.start("log") { synchronizer.run() }
+        let backgroundThread = try SystemThread.start("checkpoint") { runner.background.run() }
         parts.withLock { parts in
             parts.poolThread = poolThread
             parts.logThread = logThread

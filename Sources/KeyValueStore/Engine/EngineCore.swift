@@ -15,6 +15,7 @@
 //      │           └ in the tree; the log before it is not needed
 //      └ history superseded up to here may be gone; snapshots below are refused
 
+internal import Basics
 internal import Synchronization
 
 /// An overlay that is being written to the tree.

@@ -10,6 +10,7 @@
 //                                            completion(2)
 //      seal (waits for the group before) ──► …
 
+internal import Basics
 internal import Synchronization
 
 /// The one writer. Belongs to one thread, the commit thread.

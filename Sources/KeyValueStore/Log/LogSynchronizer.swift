@@ -1,5 +1,7 @@
 // Making groups durable, one at a time, on the log thread or on the caller's.
 
+import Basics
+
 /// Writes and syncs sealed groups.
 final class LogSynchronizer: Sendable {
     private struct State {

@@ -1,5 +1,7 @@
 // Segments to write next: prepared ahead by a thread of their own, recycled when the tree has caught up.
 
+import Basics
+
 /// Hands out segments in sequence and takes back those that are no longer needed. Thread-safe.
 final class SegmentPool: Sendable {
     private struct State {

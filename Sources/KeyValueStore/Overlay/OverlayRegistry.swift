@@ -11,6 +11,7 @@
 // Entering and leaving cost one store each, on a cache line of the reader's own. There is no reference count: counting would
 // make all readers write to one line.
 
+internal import Basics
 internal import Synchronization
 
 /// The overlays to look through, newest first.

@@ -10,6 +10,7 @@
 // is in flight has left. A reader that takes nearly nothing for `stallMilliseconds` is dropped, as is one for which more than
 // `outputBytesMax` has gathered.
 
+internal import Basics
 import CUV
 internal import DocumentModel
 import Glibc

@@ -1,5 +1,6 @@
 // Ownership of a libuv TCP handle by a Swift object.
 
+import Basics
 import CUV
 import DocumentModel
 

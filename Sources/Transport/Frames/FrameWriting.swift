@@ -1,5 +1,6 @@
 // Appending whole frames to a connection's output.
 
+package import Basics
 package import DocumentModel
 
 extension WireWriter {

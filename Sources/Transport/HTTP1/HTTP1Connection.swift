@@ -6,6 +6,7 @@
 // While an exchange waits for its reply nothing more is read, so that what a client sends ahead stays in its own kernel and the
 // one read buffer. A streaming reply goes out in chunks at the pace at which the client takes them.
 
+import Basics
 import DocumentModel
 
 final class HTTP1Connection: CallConnection, @unchecked Sendable {

@@ -126,15 +126,6 @@ enum ASCII {
 
     /// Whether the byte may stand in a header's value: visible, space, tab, or not ASCII.
     static func isFieldText(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == tab }
-
-    static func hexDigit(_ byte: UInt8) -> Int? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte) - 0x30
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): Int(byte) - 0x61 + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): Int(byte) - 0x41 + 10
-        default: nil
-        }
-    }
 }
 
 extension RawSpan {

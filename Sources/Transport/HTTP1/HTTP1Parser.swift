@@ -7,6 +7,7 @@
 // that could be read in two ways is refused, also where the RFC lets a server be lenient: bare LF or CR, folded headers, space
 // before a colon, a length given twice or beside a transfer coding, anything but plain digits in a length.
 
+internal import Basics
 internal import DocumentModel
 
 /// Bounds of one request.
@@ -302,12 +303,9 @@ package struct HTTP1Parser: Sendable {
     /// `1*HEXDIG [";" extensions]`; extensions are ignored.
     private mutating func readChunkSize(_ line: RawSpan) throws(HTTP1Violation) -> Int {
         let digits = line.extracting(first: line.firstOffset(of: UInt8(ascii: ";")) ?? line.byteCount)
-        guard 1...15 ~= digits.byteCount, line.allBytes(ASCII.isFieldText) else { throw .chunkSize }
-        var size = 0
-        for at in 0..<digits.byteCount {
-            guard let digit = ASCII.hexDigit(digits[byteAt: at]) else { throw .chunkSize }
-            size = size << 4 | digit
-        }
+        guard digits.byteCount <= 15, line.allBytes(ASCII.isFieldText), let number = Hexadecimal.number(digits)
+        else { throw .chunkSize }
+        let size = Int(number)
         guard size <= limits.bodyBytesMax - bodyBytes else { throw .bodyTooLarge(limits.bodyBytesMax) }
         bodyBytes += size
         return size

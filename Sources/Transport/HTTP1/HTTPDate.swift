@@ -1,5 +1,6 @@
 // The Date header, formatted once a second.
 
+import Basics
 import Glibc
 
 /// The present in the form of HTTP (RFC 9110, section 5.6.7), for example `Sun, 06 Nov 1994 08:49:37 GMT`. Confined to one thread.
@@ -21,11 +22,15 @@ struct HTTPDate {
     }
 
     static func text(of seconds: time_t) -> String {
-        var seconds = seconds
-        var parts = unsafe tm()
-        unsafe gmtime_r(&seconds, &parts)
-        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let date = unsafe "\(days[Int(parts.tm_wday)]), \(two(parts.tm_mday)) \(months[Int(parts.tm_mon)]) \(parts.tm_year + 1900)"
-        return unsafe "\(date) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
+        let date = CalendarDate(secondsSinceEpoch: Int64(seconds))
+        let weekday = CalendarDate.weekday(
+            daysSinceEpoch: CalendarDate.daysSinceEpoch(year: date.year, month: date.month, day: date.day))
+        var text = Array("\(days[weekday]), ".utf8)
+        CalendarDate.append(date.day, width: 2, to: &text)
+        text += Array(" \(months[date.month - 1]) ".utf8)
+        CalendarDate.append(date.year, width: 4, to: &text)
+        text.append(UInt8(ascii: " "))
+        date.appendTime(to: &text)
+        return String(decoding: text, as: UTF8.self) + " GMT"
     }
 }

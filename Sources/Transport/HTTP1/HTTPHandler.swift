@@ -1,5 +1,6 @@
 // What a service implements to be reached over HTTP/1.1, and how it answers.
 
+package import Basics
 package import DocumentModel
 
 /// Takes the HTTP requests of one loop; used on that loop's thread only.

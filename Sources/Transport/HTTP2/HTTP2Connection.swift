@@ -4,6 +4,7 @@
 // Answers gather in the session while a turn lasts; at its end, or when there is enough for a write, `transfer` has them framed
 // into the channel's output.
 
+import Basics
 import CNGHTTP2
 import DocumentModel
 

@@ -11,6 +11,7 @@
 // turn in a buffer of its stream; while more than a limit is kept back, further requests wait, so that a client that asks
 // and does not read costs a bounded amount of memory.
 
+import Basics
 import CNGHTTP2
 import DocumentModel
 

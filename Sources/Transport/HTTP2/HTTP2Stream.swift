@@ -1,5 +1,6 @@
 // One HTTP/2 stream, which is one gRPC call, and the memory of all streams of a connection.
 
+import Basics
 import DocumentModel
 
 /// A stream from its request's head until HTTP/2 has closed it. The call on it may be over earlier: then only what is still to

@@ -1,5 +1,6 @@
 // The end of a gRPC call as header fields: a code in digits, and a text in percent-encoding.
 
+import Basics
 import DocumentModel
 
 enum StatusFields {
@@ -21,12 +22,6 @@ enum StatusFields {
 
     private static func append(_ byte: UInt8, to encoded: inout [UInt8]) {
         if 0x20...0x7E ~= byte, byte != UInt8(ascii: "%") { return encoded.append(byte) }
-        encoded.append(UInt8(ascii: "%"))
-        encoded.append(digit(byte >> 4))
-        encoded.append(digit(byte & 15))
-    }
-
-    private static func digit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
+        PercentEncoding.appendEncoded(byte, to: &encoded)
     }
 }

@@ -5,6 +5,7 @@
 // that have something to send say so with `needsSettling`, and at the end of the turn each is settled once: so all replies
 // of one read, and all completions of one commit group, leave in one write.
 
+import Basics
 import CUV
 import DocumentModel
 import Glibc
@@ -60,7 +61,7 @@ package protocol TurnObserver: AnyObject {
 
     private enum Life {
         case notStarted
-        case running(pthread_t)
+        case running(SystemThread)
         case stopped
     }
 
@@ -112,15 +113,11 @@ package protocol TurnObserver: AnyObject {
         _ = signal(SIGPIPE, SIG_IGN)
         life.withLock { life in
             guard case .notStarted = life else { preconditionFailure("a loop is started once") }
-            var started = pthread_t()
-            let this = unsafe Unmanaged.passRetained(self).toOpaque()
-            let error = unsafe pthread_create(&started, nil, { argument in
-                let loop = unsafe Unmanaged<EventLoop>.fromOpaque(argument!).takeRetainedValue()
-                loop.run()
-                return nil
-            }, this)
-            precondition(error == 0, "cannot start a thread: \(error)")
-            life = .running(started)
+            do {
+                life = .running(try SystemThread(name: "loop") { self.run() })
+            } catch {
+                preconditionFailure("\(error)")
+            }
         }
     }
 
@@ -128,7 +125,7 @@ package protocol TurnObserver: AnyObject {
     /// stopping again does nothing.
     package func stop() {
         precondition(!isCurrent, "a loop cannot wait for its own end")
-        let running = life.withLock { life -> pthread_t? in
+        let running = life.withLock { life -> SystemThread? in
             guard case .running(let thread) = life else { return nil }
             life = .stopped
             return thread
@@ -138,7 +135,7 @@ package protocol TurnObserver: AnyObject {
             isStopping = true
             unsafe uv_stop(uv)
         }
-        pthread_join(running, nil)
+        running.join()
     }
 
     /// Whether the caller is on the loop's thread.

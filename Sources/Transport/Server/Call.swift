@@ -1,5 +1,6 @@
 // One call as its handler sees it: a small value to answer with.
 
+package import Basics
 package import DocumentModel
 
 /// A call that a client made, wherever it came from.

@@ -1,5 +1,6 @@
 // What a connection must do for the calls on it, whichever protocol it speaks: the seam between the service and the wire.
 
+internal import Basics
 internal import DocumentModel
 
 /// A connection that carries calls, with a subclass for each protocol; services know none of them.

@@ -7,6 +7,7 @@
 // Streaming replies are pulled: `produce` asks each ready source in turn, one message at a time, while the client's window and
 // the channel have room.
 
+import Basics
 import DocumentModel
 
 /// A connection that serves calls. Confined to its loop's thread.

@@ -1,5 +1,6 @@
 // A streaming reply, produced only as fast as the client reads.
 
+package import Basics
 package import DocumentModel
 
 /// What a source did when it was asked for its next message.

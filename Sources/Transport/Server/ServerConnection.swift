@@ -4,6 +4,7 @@
 //
 // A call that is answered inside `begin` touches no table, timer or heap. What is answered later is parked in the session.
 
+import Basics
 import DocumentModel
 
 final class ServerConnection: CallConnection, @unchecked Sendable {

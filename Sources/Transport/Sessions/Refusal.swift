@@ -1,6 +1,7 @@
 // What a peer can do wrong on one stream that ends this call and no other.
 
-package import DocumentModel
+package import Basics
+import DocumentModel
 
 /// Why a call was ended by the transport itself.
 package enum Refusal: Equatable, Sendable {

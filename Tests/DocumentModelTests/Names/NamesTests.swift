@@ -1,5 +1,6 @@
 // Resource names, ids and field paths: parsing, rules and order.
 
+import Basics
 import DocumentModel
 import Testing
 

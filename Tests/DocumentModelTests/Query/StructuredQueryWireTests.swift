@@ -1,5 +1,6 @@
 // Query messages on the wire: round trips, what is refused, and bounded recursion.
 
+import Basics
 import DocumentModel
 import Testing
 

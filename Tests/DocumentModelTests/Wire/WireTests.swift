@@ -1,5 +1,6 @@
 // The wire reader and writer: byte vectors both ways, limits, and behaviour on cut and random bytes.
 
+import Basics
 import DocumentModel
 import Testing
 

@@ -1,5 +1,6 @@
 // Writes on the wire: round trips through a list, and what a list refuses.
 
+import Basics
 import DocumentModel
 import Testing
 import TestSupport

@@ -1,5 +1,6 @@
 // Commits: what is stored, what is refused, what is told.
 
+import Basics
 import DocumentModel
 import KeyValueStore
 import Synchronization

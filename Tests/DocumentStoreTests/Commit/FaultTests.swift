@@ -1,5 +1,6 @@
 // Disks that fill up and syncs that fail: what clients are told, and what is there afterwards.
 
+import Basics
 import DocumentModel
 import Foundation
 import KeyValueStore

@@ -4,6 +4,7 @@
 // that is a dictionary must give the same results, the same failures aside, and end with the same documents. Reads at every
 // commit time must show the model's state at that time, also after a crash.
 
+import Basics
 import DocumentModel
 import KeyValueStore
 import TestSupport

@@ -1,5 +1,6 @@
 // Declared indexes: built while commits go on, over crashes; queries through them against the naive evaluator.
 
+import Basics
 import DocumentModel
 import TestSupport
 import Testing

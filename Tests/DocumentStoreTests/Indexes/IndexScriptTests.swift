@@ -1,5 +1,6 @@
 // Runs the index scripts: documents go into a real store; each query prints its plan, what was read, and its results.
 
+import Basics
 import DocumentModel
 import Foundation
 import TestSupport

@@ -1,5 +1,6 @@
 // Random queries over a store with indexes: the planner's choices against the naive evaluator.
 
+import Basics
 import DocumentModel
 import KeyValueStore
 import TestSupport

@@ -1,5 +1,6 @@
 // A scanner over documents in an array: what query execution needs of storage, in its plainest form.
 
+import Basics
 import DocumentModel
 import DocumentStore
 

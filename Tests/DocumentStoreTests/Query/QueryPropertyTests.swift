@@ -1,5 +1,6 @@
 // Random queries over random documents: the executor against the naive evaluator.
 
+import Basics
 import DocumentModel
 import DocumentStore
 import Testing

@@ -1,5 +1,6 @@
 // Runs the query scripts: `document` blocks fill the database, `query` blocks print a plan and the results, or the error.
 
+import Basics
 import DocumentModel
 import DocumentStore
 import Testing

@@ -1,5 +1,6 @@
 // Results come back from their bytes as they were.
 
+import Basics
 import DocumentModel
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 // A commit that is sent again is applied once, also after a crash.
 
+import Basics
 import DocumentModel
 import KeyValueStore
 import TestSupport

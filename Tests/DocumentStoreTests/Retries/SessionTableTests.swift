@@ -1,5 +1,6 @@
 // Repeated requests: what is kept, for how long, and where.
 
+import Basics
 import DocumentModel
 import TestSupport
 import Testing

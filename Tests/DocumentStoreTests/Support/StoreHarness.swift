@@ -1,5 +1,6 @@
 // A store in a temporary directory, with a clock that the test holds, and words for what tests do with it.
 
+import Basics
 import DocumentModel
 import Foundation
 import KeyValueStore

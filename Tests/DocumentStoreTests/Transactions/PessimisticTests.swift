@@ -1,5 +1,6 @@
 // Pessimistic transactions: who waits for whom, who wins, and that nobody waits for ever.
 
+import Basics
 import DocumentModel
 import Synchronization
 import TestSupport

@@ -1,5 +1,6 @@
 // The ring of recent changes remembers what it says it remembers.
 
+import Basics
 import DocumentModel
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 // Transactions: snapshots, the anomalies they exclude, their ends, and turns under contention.
 
+import Basics
 import DocumentModel
 import KeyValueStore
 import TestSupport

@@ -1,5 +1,6 @@
 // Writes applied the obvious way, on value trees: the judge of `WriteApplication`.
 
+import Basics
 import DocumentModel
 
 /// A write as the tests build it.

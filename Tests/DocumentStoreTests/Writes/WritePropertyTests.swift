@@ -1,5 +1,6 @@
 // Random sequences of writes to one document: `WriteApplication` against the naive application.
 
+import Basics
 import DocumentModel
 import DocumentStore
 import Testing

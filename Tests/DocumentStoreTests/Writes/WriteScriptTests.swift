@@ -1,5 +1,6 @@
 // Runs the write scripts: one document, changed write by write; each block prints what the write did.
 
+import Basics
 import DocumentModel
 import DocumentStore
 import Testing

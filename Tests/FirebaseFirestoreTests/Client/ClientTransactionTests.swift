@@ -1,5 +1,6 @@
 // Transactions of the lower-level client against a scripted server.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 import Synchronization

@@ -1,5 +1,6 @@
 // Addresses of servers.
 
+import Basics
 import DocumentModel
 import Testing
 

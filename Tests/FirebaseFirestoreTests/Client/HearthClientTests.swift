@@ -1,5 +1,6 @@
 // The lower-level client against a scripted server: retries, deadlines, lost answers, streams.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 import Synchronization

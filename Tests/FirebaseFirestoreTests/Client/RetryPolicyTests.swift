@@ -1,5 +1,6 @@
 // Which failures are worth another try.
 
+import Basics
 import DocumentModel
 import Testing
 

@@ -1,5 +1,6 @@
 // The spellings in which programs meet the error codes.
 
+import Basics
 import DocumentModel
 import FirebaseFirestore
 import Foundation

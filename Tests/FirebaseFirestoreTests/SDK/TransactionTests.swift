@@ -1,5 +1,6 @@
 // Transactions of the SDK: blocking reads, retries, and errors that are delivered as they are.
 
+import Basics
 import DocumentModel
 import Foundation
 import Synchronization

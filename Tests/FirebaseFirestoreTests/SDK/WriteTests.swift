@@ -1,5 +1,6 @@
 // What the write methods send, in which order, and how their callers hear of it.
 
+import Basics
 import DocumentModel
 import Foundation
 import Synchronization

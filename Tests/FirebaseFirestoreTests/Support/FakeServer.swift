@@ -1,5 +1,6 @@
 // A server in the test's process: real sockets and frames, and a script that says how each call is answered.
 
+import Basics
 import DocumentModel
 import Synchronization
 import Transport

@@ -1,6 +1,7 @@
 // A scripted server that keeps documents in memory: enough to see what the SDK sends and to answer what it reads. It
 // applies whole documents and deletes only; masks, transforms and preconditions are recorded for the test to look at.
 
+import Basics
 import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages

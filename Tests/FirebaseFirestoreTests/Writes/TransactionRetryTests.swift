@@ -1,5 +1,6 @@
 // When a transaction is tried again.
 
+import Basics
 import DocumentModel
 import Testing
 

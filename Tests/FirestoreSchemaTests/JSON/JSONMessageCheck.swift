@@ -1,5 +1,6 @@
 // What must hold for messages as JSON, whatever bytes arrive. Called by tests and by the fuzzer.
 
+import Basics
 import DocumentModel
 
 #if canImport(FirestoreSchema)

@@ -1,5 +1,6 @@
 // Messages to JSON and back.
 
+import Basics
 import DocumentModel
 import FirestoreSchema
 import Foundation

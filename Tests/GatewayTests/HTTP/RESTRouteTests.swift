@@ -1,5 +1,6 @@
 // REST paths, and whose pages may call.
 
+import Basics
 import DocumentModel
 import Testing
 import Transport

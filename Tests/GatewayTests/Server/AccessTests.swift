@@ -1,5 +1,6 @@
 // Who calls, as a policy sees it over each protocol, and what a policy decides about resets.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 import Gateway

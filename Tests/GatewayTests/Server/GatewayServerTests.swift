@@ -1,5 +1,6 @@
 // The whole gateway over sockets: many calls at once, streams, drains, limits.
 
+import Basics
 import Dispatch
 import DocumentModel
 import DocumentStore

@@ -1,5 +1,6 @@
 // What holds for every method: malformed requests, authorisation, what is not implemented, counting.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 import Gateway

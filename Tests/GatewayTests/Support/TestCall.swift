@@ -1,5 +1,6 @@
 // A front for tests: calls are made and answered in process, on the test's own thread.
 
+import Basics
 import Dispatch
 import DocumentModel
 import DocumentStore

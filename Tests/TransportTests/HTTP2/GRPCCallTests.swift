@@ -1,5 +1,6 @@
 // gRPC calls over a real socket: framing, statuses, compression, deadlines, flow control, the end.
 
+import Basics
 import DocumentModel
 import Foundation
 import Glibc

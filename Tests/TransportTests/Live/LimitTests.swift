@@ -1,5 +1,6 @@
 // Every limit of a server, over real sockets: a clear word, and the others go on.
 
+import Basics
 import DocumentModel
 import Glibc
 import Testing

@@ -1,5 +1,6 @@
 // Connections beyond the limit: a refusal in the protocol that the client speaks, within bounds.
 
+import Basics
 import DocumentModel
 import Testing
 

@@ -1,5 +1,6 @@
 // `hearth indexes`: the indexes that a database is to have beside the automatic ones.
 
+import Basics
 import DocumentModel
 import DocumentStore
 import Foundation

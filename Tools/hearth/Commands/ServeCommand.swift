@@ -1,5 +1,6 @@
 // `hearth serve`: the server.
 
+import Basics
 import DocumentStore
 import Gateway
 import Glibc
@@ -88,18 +89,11 @@ enum Shutdown {
 
     /// From now on a further signal ends the process with status 1, whatever is under way.
     static func endAtOnceOnAnotherSignal(_ log: Log) {
-        var thread = pthread_t()
-        let box = Unmanaged.passRetained(LogBox(log))
-        let error = pthread_create(&thread, nil, { argument in
+        let watcher = try? SystemThread(name: "signals") {
             _ = Shutdown.waitForSignal()
-            if let argument { Unmanaged<LogBox>.fromOpaque(argument).takeUnretainedValue().log(.warning, "killed") }
+            log(.warning, "killed")
             _exit(1)
-        }, box.toOpaque())
-        if error == 0 { pthread_detach(thread) } else { box.release() }
-    }
-
-    private final class LogBox: Sendable {
-        let log: Log
-        init(_ log: Log) { self.log = log }
+        }
+        watcher?.detach()
     }
 }

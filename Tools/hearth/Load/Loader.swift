@@ -8,6 +8,7 @@
 // request id, so one that is sent again because its answer was lost counts once; and a line always makes the same document, so
 // loading it again changes nothing.
 
+import Basics
 import DocumentModel
 import FirebaseFirestore
 import Foundation

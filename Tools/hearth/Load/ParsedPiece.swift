@@ -1,5 +1,6 @@
 // Lines made into writes, ready to be sent.
 
+import Basics
 import DocumentJSON
 import DocumentModel
 import Glibc

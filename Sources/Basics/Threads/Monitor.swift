@@ -1,18 +1,16 @@
-// A lock with a condition, guarding the state it holds.
-
 internal import Glibc
 
-/// State that several threads share, reached only under its lock, with waiting until the state is as wished.
+/// A lock with a condition variable, and the state that it guards. Thread-safe.
 ///
 /// Built on pthreads rather than on `Synchronization.Mutex` because waiting is needed, and because the thread sanitizer
 /// understands it.
 @safe
-final class Monitor<State>: @unchecked Sendable {  // `state` is only touched while `mutex` is held.
+package final class Monitor<State>: @unchecked Sendable {  // `state` is only touched while `mutex` is held.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
     private var state: State
 
-    init(_ state: State) {
+    package init(_ state: State) {
         self.state = state
         unsafe mutex = .allocate(capacity: 1)
         unsafe condition = .allocate(capacity: 1)
@@ -34,7 +32,7 @@ final class Monitor<State>: @unchecked Sendable {  // `state` is only touched wh
     }
 
     /// Calls `body` under the lock.
-    func withLock<Output, Failure: Error>(
+    package func withLock<Output, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Output
     ) throws(Failure) -> Output {
         unsafe Self.expectSuccess(pthread_mutex_lock(mutex))
@@ -42,21 +40,21 @@ final class Monitor<State>: @unchecked Sendable {  // `state` is only touched wh
         return try body(&state)
     }
 
-    /// Calls `body` under the lock and wakes everyone who waits.
-    func update<Output, Failure: Error>(
+    /// Calls `body` under the lock, then wakes all waiting threads.
+    package func update<Output, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Output
     ) throws(Failure) -> Output {
         defer { unsafe Self.expectSuccess(pthread_cond_broadcast(condition)) }
         return try withLock(body)
     }
 
-    /// Wakes everyone who waits, to look again at something that lives outside the state.
-    func wake() {
+    /// Wakes all waiting threads. They evaluate their conditions again, which may depend on something outside the state.
+    package func wake() {
         update { _ in }
     }
 
-    /// Waits until `body`, called under the lock, answers something.
-    func wait<Output, Failure: Error>(
+    /// Waits until `body`, called under the lock, returns a value.
+    package func wait<Output, Failure: Error>(
         until body: (inout State) throws(Failure) -> Output?
     ) throws(Failure) -> Output {
         unsafe Self.expectSuccess(pthread_mutex_lock(mutex))
@@ -67,8 +65,8 @@ final class Monitor<State>: @unchecked Sendable {  // `state` is only touched wh
         }
     }
 
-    /// Waits until `body` answers something, at most until `deadline` on the monotonic clock; nil when that passes.
-    func wait<Output, Failure: Error>(
+    /// Waits until `body` returns a value, at most until `deadline` on the monotonic clock; returns nil after the deadline.
+    package func wait<Output, Failure: Error>(
         untilNanoseconds deadline: UInt64, _ body: (inout State) throws(Failure) -> Output?
     ) throws(Failure) -> Output? {
         var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
@@ -83,6 +81,6 @@ final class Monitor<State>: @unchecked Sendable {  // `state` is only touched wh
     }
 
     private static func expectSuccess(_ status: Int32) {
-        precondition(status == 0, "a lock is used by a thread that may not: pthread error \(status)")
+        precondition(status == 0, "invalid use of a lock: pthread error \(status)")
     }
 }

@@ -1,5 +1,3 @@
-// The outcome codes that every layer above speaks: gRPC's, by number and name.
-
 /// One of gRPC's seventeen status codes.
 ///
 /// Source: the gRPC core concepts page "Status codes and their use in gRPC"; the numbers are wire format.

@@ -1,7 +1,7 @@
-// Checking UTF-8, fast for the ASCII that most strings are.
-
-package enum UTF8Validation {
+/// Checks UTF-8, fast for ASCII, which most strings are.
+@safe package enum UTF8Validation {
     /// Whether the bytes are well-formed UTF-8 (Unicode table 3-7: no overlong forms, no surrogates, at most U+10FFFF).
+    @inlinable
     package static func isValid(_ bytes: RawSpan) -> Bool {
         unsafe bytes.withUnsafeBytes { buffer in
             guard let start = buffer.baseAddress else { return true }
@@ -12,7 +12,7 @@ package enum UTF8Validation {
 
     /// Whether the bytes from `start` up to `end` are well-formed UTF-8. Both must bound one allocation.
     @unsafe
-    @inline(__always)
+    @inlinable @inline(__always)
     static func isValid(_ start: UnsafeRawPointer, end: UnsafeRawPointer) -> Bool {
         var at = unsafe start
         let highBits: UInt64 = 0x8080_8080_8080_8080
@@ -37,8 +37,8 @@ package enum UTF8Validation {
     }
 
     @unsafe
-    @inline(never)
-    private static func isValidSlow(_ start: UnsafeRawPointer, end: UnsafeRawPointer) -> Bool {
+    @inline(never) @usableFromInline
+    static func isValidSlow(_ start: UnsafeRawPointer, end: UnsafeRawPointer) -> Bool {
         var at = unsafe start
         while unsafe at < end {
             let lead = unsafe at.load(as: UInt8.self)

@@ -1,6 +1,4 @@
-// The failure of one request: what every layer of the server answers with when it cannot do what was asked.
-
-/// Why a request failed: a status code, a message for people, and where the trouble lies when that is known.
+/// Why a request failed: a status code, a message for people, and the document and field concerned where they are known.
 ///
 /// Clients match the code and sometimes a part of the message, so messages quoted in the semantics page are kept to
 /// the letter. The code decides whether a retry can help.
@@ -22,13 +20,6 @@ package struct RequestError: Error, Sendable, Equatable {
     /// The request breaks a rule or a limit, whatever the state of the database.
     package static func invalidArgument(_ message: String) -> RequestError {
         RequestError(.invalidArgument, message)
-    }
-
-    /// A malformed value or message, as the client is told of it.
-    package init(_ invalid: InvalidDocument, documentName: String? = nil) {
-        self.init(
-            .invalidArgument, invalid.message, documentName: documentName,
-            fieldPath: invalid.fieldPath.isEmpty ? nil : invalid.fieldPath)
     }
 }
 

@@ -1,7 +1,4 @@
-// Base64 (RFC 4648, section 4, padded) over bytes, without strings in between.
-
-import DocumentModel
-
+/// Base64 (RFC 4648, section 4, padded) over bytes.
 package enum Base64 {
     private static let alphabet: [UInt8] = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     /// Six bits by character; 0xFF for characters outside the alphabet.

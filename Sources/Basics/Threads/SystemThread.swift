@@ -1,0 +1,73 @@
+internal import Glibc
+
+/// A POSIX thread. Work that blocks belongs on one: neither an event loop nor Swift's cooperative pool may block.
+package struct SystemThread: Sendable {
+    private let handle: pthread_t
+
+    /// Why a thread could not be started.
+    package struct StartFailure: Error, CustomStringConvertible {
+        /// The thread's name.
+        package let name: String
+        /// The error number of `pthread_create`.
+        package let errorNumber: Int32
+
+        package var description: String {
+            "cannot start the thread \(name): \(unsafe String(cString: strerror(errorNumber)))"
+        }
+    }
+
+    /// Starts a thread that calls `body` once.
+    ///
+    /// The caller hands over what `body` uses and does not touch it again. End the thread's use with ``join()`` or ``detach()``.
+    /// - Parameter name: shown by `top` and debuggers; Linux keeps its first 15 bytes.
+    package init(name: String, _ body: @escaping () -> Void) throws(StartFailure) {
+        // Retained here, released by the new thread.
+        let start = unsafe Unmanaged.passRetained(Start(name: name, body: body)).toOpaque()
+        var created = pthread_t()
+        let status = unsafe pthread_create(
+            &created, nil,
+            { argument in
+                guard let argument = unsafe argument else { return nil }
+                let start = unsafe Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+                SystemThread.setName(start.name)
+                start.body()
+                return nil
+            }, start)
+        guard status == 0 else {
+            unsafe Unmanaged<Start>.fromOpaque(start).release()
+            throw StartFailure(name: name, errorNumber: status)
+        }
+        handle = created
+    }
+
+    /// Waits until the thread has ended. Call it once, and not on the thread itself.
+    package func join() { pthread_join(handle, nil) }
+
+    /// Gives up the right to join: the system frees the thread when it ends.
+    package func detach() { pthread_detach(handle) }
+
+    /// Calls `body` on a detached thread; on the calling one if the system has no thread left.
+    package static func runDetached(name: String, _ body: @escaping @Sendable () -> Void) {
+        do { try SystemThread(name: name, body).detach() } catch { body() }
+    }
+
+    /// Names the calling thread. Nothing depends on it, so a failure is ignored.
+    private static func setName(_ name: String) {
+        // Glibc declares pthread_setname_np only under _GNU_SOURCE, which Swift's import does not set.
+        let file = unsafe open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        var name = name
+        name.withUTF8 { _ = unsafe write(file, $0.baseAddress, $0.count) }
+        close(file)
+    }
+
+    private final class Start {
+        let name: String
+        let body: () -> Void
+
+        init(name: String, body: @escaping () -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+}

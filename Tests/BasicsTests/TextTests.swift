@@ -1,0 +1,87 @@
+// Hexadecimal digits, percent-encoding, JSON strings and calendar dates, by vectors and by comparison with glibc.
+
+import Basics
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("Text", .timeLimit(.minutes(1)))
+struct TextTests {
+    @Test("Hexadecimal digits, both ways")
+    func hexadecimal() {
+        let all = (0...255).map { UInt8($0) }
+        let text = Hexadecimal.text(all.byteSpan)
+        #expect(text.hasPrefix("000102") && text.hasSuffix("fdfeff") && text.utf8.count == 512)
+        #expect(Hexadecimal.bytes(text) == all)
+        #expect(Hexadecimal.bytes(text.uppercased()) == all)
+        #expect(Hexadecimal.bytes("") == [])
+        for wrong in ["0", "0g", "+1", "-1", " 1", "é", "00 "] { #expect(Hexadecimal.bytes(wrong) == nil, "\(wrong)") }
+    }
+
+    @Test(
+        "Numbers of up to sixteen digits",
+        arguments: [("0", 0), ("ff", 255), ("FFFFFFFFFFFFFFFF", UInt64.max), ("0000000000000010", 16)] as [(String, UInt64)])
+    func numbers(_ text: String, _ number: UInt64) {
+        #expect(text.withUTF8Span { Hexadecimal.number($0) } == number)
+    }
+
+    @Test("What is not a hexadecimal number", arguments: ["", "+1", "-1", "0x1", "00000000000000000", "g"])
+    func notNumbers(_ text: String) {
+        #expect(text.withUTF8Span { Hexadecimal.number($0) } == nil)
+    }
+
+    @Test("A number is written with sixteen digits")
+    func sixteenDigits() {
+        #expect(Hexadecimal.text(0) == "0000000000000000")
+        #expect(Hexadecimal.text(0xDEAD_BEEF) == "00000000deadbeef")
+    }
+
+    @Test(
+        "Percent-encoding is decoded",
+        arguments: [("a%20b", "a b"), ("%C3%a9", "é"), ("a+b", "a+b"), ("", ""), ("100%25", "100%")])
+    func percentDecoding(_ text: String, _ decoded: String) {
+        #expect(PercentEncoding.decoded(text) == decoded)
+    }
+
+    @Test("In a query + is a space; malformed escapes and text that is not UTF-8 are refused")
+    func percentEdges() {
+        #expect(PercentEncoding.decoded("a+b%2B", plusIsSpace: true) == "a b+")
+        for wrong in ["%", "%2", "%2g", "a%", "%+1", "%C3", "%FF"] { #expect(PercentEncoding.decoded(wrong) == nil, "\(wrong)") }
+    }
+
+    @Test("JSON strings escape what RFC 8259 asks for")
+    func jsonStrings() {
+        #expect(JSONText.quoted("") == "\"\"")
+        #expect(JSONText.quoted("plain é 😀") == "\"plain é 😀\"")
+        #expect(JSONText.quoted("\"\\/") == #""\"\\/""#)
+        #expect(JSONText.quoted("\u{8}\t\n\u{C}\r") == #""\b\t\n\f\r""#)
+        #expect(JSONText.quoted("\u{0}\u{1F}\u{7F}") == "\"\\u0000\\u001f\u{7F}\"")
+        #expect(JSONText.quoted("a\nb") == #""a\nb""#)
+    }
+
+    @Test("Dates agree with gmtime_r from year 1 to 9999")
+    func dates() {
+        var generator = SeededGenerator(seed: 20_261_122)
+        let edges: [Int64] = [-62_135_596_800, -1, 0, 1, 951_782_399, 951_782_400, 253_402_300_799]
+        let random = (0..<20_000).map { _ in Int64.random(in: -62_135_596_800...253_402_300_799, using: &generator) }
+        for seconds in edges + random {
+            var time = time_t(seconds)
+            var parts = tm()
+            gmtime_r(&time, &parts)
+            let date = CalendarDate(secondsSinceEpoch: seconds)
+            let expected = [parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec].map(Int.init)
+            #expect([date.year, date.month, date.day, date.hour, date.minute, date.second] == expected, "\(seconds)")
+            let days = CalendarDate.daysSinceEpoch(year: date.year, month: date.month, day: date.day)
+            #expect(Int64(days) * 86_400 + Int64(date.secondOfDay) == seconds)
+            #expect(CalendarDate.weekday(daysSinceEpoch: days) == Int(parts.tm_wday))
+            #expect(date.day <= CalendarDate.daysIn(month: date.month, year: date.year))
+        }
+    }
+
+    @Test("A date as RFC 3339 text")
+    func dateText() {
+        var text: [UInt8] = []
+        CalendarDate(secondsSinceEpoch: 1_000_000_000).appendRFC3339(to: &text)
+        #expect(String(decoding: text, as: UTF8.self) == "2001-09-09T01:46:40")
+    }
+}

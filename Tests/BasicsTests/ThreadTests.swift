@@ -1,0 +1,46 @@
+// Threads and monitors.
+
+import Basics
+import Synchronization
+import Testing
+
+@Suite("Threads", .timeLimit(.minutes(1)))
+struct ThreadTests {
+    @Test("A thread runs its body once, and join waits for it")
+    func join() throws {
+        let runs = Atomic(0)
+        try withoutActuallyEscaping({ _ = runs.add(1, ordering: .relaxed) }) { body in
+            try SystemThread(name: "a name longer than fifteen bytes", body).join()
+        }
+        #expect(runs.load(ordering: .relaxed) == 1)
+    }
+
+    @Test("Waiters see what an update made true")
+    func monitor() throws {
+        let monitor = Monitor(0)
+        let thread = try SystemThread(name: "test") {
+            for _ in 0..<1_000 { monitor.update { $0 += 1 } }
+        }
+        #expect(monitor.wait { $0 == 1_000 ? $0 : nil } == 1_000)
+        thread.join()
+    }
+
+    @Test("A wait with a deadline in the past returns nil, or the value that is already there")
+    func deadline() {
+        let monitor = Monitor(7)
+        let now = SystemClock.monotonicNanoseconds()
+        #expect(monitor.wait(untilNanoseconds: now) { (state: inout Int) -> Int? in state == 8 ? state : nil } == nil)
+        #expect(monitor.wait(untilNanoseconds: now) { (state: inout Int) -> Int? in state == 7 ? state : nil } == 7)
+    }
+
+    @Test("The monotonic clock never steps back, and the wall clock is in this century")
+    func clocks() {
+        var last = SystemClock.monotonicNanoseconds()
+        for _ in 0..<10_000 {
+            let now = SystemClock.monotonicNanoseconds()
+            #expect(now >= last)
+            last = now
+        }
+        #expect(CalendarDate(secondsSinceEpoch: SystemClock.wallNanoseconds() / 1_000_000_000).year / 100 == 20)
+    }
+}
