@@ -3,6 +3,7 @@
 // A small request may name large documents many times: each masked update or transform of a document of 1 MB reads and writes
 // 1 MB. The commit thread serves everybody, so what one commit may cost has a bound, and it is reached before the work is done.
 
+internal import Basics
 internal import DocumentModel
 
 /// Bytes of documents that may still be read and written.

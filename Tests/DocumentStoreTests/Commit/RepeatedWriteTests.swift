@@ -1,5 +1,6 @@
 // Several writes to one document in one commit: each sees what those before it left, and only the last state is kept.
 
+import Basics
 import DocumentModel
 import KeyValueStore
 import TestSupport

@@ -6,6 +6,7 @@
 // between its first read and its commit: so a phantom between two queries, or reads before and after a lost lock, are found also
 // where nothing was written.
 
+import Basics
 import DocumentModel
 import Synchronization
 import TestSupport

@@ -1,5 +1,6 @@
 // Transactions that keep others waiting: for how long, and what ends it.
 
+import Basics
 import DocumentModel
 import Synchronization
 import TestSupport

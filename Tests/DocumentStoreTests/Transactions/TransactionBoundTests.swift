@@ -1,5 +1,6 @@
 // How many transactions may be open, on one connection and in all, and what makes room.
 
+import Basics
 import DocumentModel
 import Synchronization
 import TestSupport
