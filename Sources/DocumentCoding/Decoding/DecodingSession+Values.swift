@@ -327,10 +327,10 @@ extension DecodingSession {
         }
     }
 
-    /// Makes a value by its own `init(from:)`.
+    /// Makes a value by its own `init(from:)`. `type` may be a subclass of `T`.
     @inline(__always)
     func decodable<T: Decodable>(_ type: T.Type, _ value: WireValue, parent: Int) throws -> T {
-        try withDecoder(value, parent: parent) { try T(from: $0) }
+        try withDecoder(value, parent: parent) { try type.init(from: $0) }
     }
 
     @inline(__always)

@@ -112,7 +112,9 @@ extension EncodingSession {
         // Values that encode themselves as one other value lie between.
         while outer >= 0, unsafe state.pointee.frames[outer].kind == .undecided { outer -= 1 }
         let isNested = outer < 0 ? isElementOfParentArray : unsafe state.pointee.frames[outer].kind == .array
-        if isNested { throw invalidValue("[[...]]", "Nested arrays are not supported.", frame: index) }
+        if isNested, unsafe !state.pointee.allowsNestedArrays {
+            throw invalidValue("[[...]]", "Nested arrays are not supported.", frame: index)
+        }
     }
 
     /// Whether a frame is open and is still the one that a handle was made for.

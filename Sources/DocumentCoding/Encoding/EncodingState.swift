@@ -116,6 +116,8 @@ struct OpenEntry {
     var writesTimestamps = true
     /// Objects are passed through for `[String: Any]` (see `TreeObjects`); the rules of documents are not checked.
     var isTree = false
+    /// Arrays may be written directly in arrays: for the lists of `in` filters, whose elements the server judges.
+    var allowsNestedArrays = false
 
     /// The encoder of this call; nil between calls.
     var encoder: FirestoreEncoder?

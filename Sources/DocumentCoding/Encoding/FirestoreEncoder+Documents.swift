@@ -73,6 +73,7 @@ extension EncodingSession {
     func begin(_ encoder: FirestoreEncoder?, database: String?, isTree: Bool) {
         unsafe state.pointee.encoder = encoder
         unsafe state.pointee.isTree = isTree
+        unsafe state.pointee.allowsNestedArrays = false
         if let database { unsafe state.pointee.database = database }
         unsafe state.pointee.usesDefaultKeys = true
         unsafe state.pointee.writesTimestamps = true

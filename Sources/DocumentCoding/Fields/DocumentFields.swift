@@ -77,8 +77,14 @@ package enum DocumentFields {
     }
 
     /// A value for a filter or a cursor, as a Value message. Sentinels are refused.
-    package static func value(_ value: Any, database: String? = nil) throws(InvalidUserData) -> [UInt8] {
+    ///
+    /// - Parameter allowsNestedArrays: whether arrays may stand directly in arrays, as in the lists of `in` and
+    ///   `notIn`.
+    package static func value(
+        _ value: Any, database: String? = nil, allowsNestedArrays: Bool = false
+    ) throws(InvalidUserData) -> [UInt8] {
         try encode(database) { session throws(InvalidUserData) in
+            unsafe session.state.pointee.allowsNestedArrays = allowsNestedArrays
             try session.putOperand(value)
             return session.copiedBytes
         }

@@ -84,15 +84,44 @@ extension EncodingSession {
     /// Writes a value of an accepted type.
     ///
     /// - Returns: false when it was a sentinel and leaves nothing.
-    private func put(any value: Any) throws -> Bool {
+    private func put(any value: Any) throws -> Bool { try put(opened: value) }
+
+    /// The types that data mostly consists of are told by their metadata: a cast of `Any` costs up to microseconds.
+    private func put<T>(opened value: T) throws -> Bool {
+        // Each reinterpretation is as the type that was compared with.
+        switch ObjectIdentifier(T.self) {
+        case ObjectIdentifier(String.self): put(string: unsafe reinterpret(value, as: String.self))
+        case ObjectIdentifier(NSNumber.self): try put(number: unsafe reinterpret(value, as: NSNumber.self))
+        case ObjectIdentifier([String: Any].self):
+            return try put(map: unsafe reinterpret(value, as: [String: Any].self))
+        case ObjectIdentifier([Any].self): return try put(array: unsafe reinterpret(value, as: [Any].self))
+        case ObjectIdentifier(Timestamp.self): put(timestamp: unsafe reinterpret(value, as: Timestamp.self))
+        case ObjectIdentifier(NSNull.self): putNull()
+        // These before any cast to NSNumber, which would take each of them for a Bool.
+        case ObjectIdentifier(Bool.self): put(boolean: unsafe reinterpret(value, as: Bool.self))
+        case ObjectIdentifier(Double.self): put(anyDouble: unsafe reinterpret(value, as: Double.self))
+        case ObjectIdentifier(Float.self): put(anyDouble: Double(unsafe reinterpret(value, as: Float.self)))
+        case ObjectIdentifier(CGFloat.self): put(anyDouble: Double(unsafe reinterpret(value, as: CGFloat.self)))
+        case ObjectIdentifier(Int.self): put(integer: Int64(unsafe reinterpret(value, as: Int.self)))
+        case ObjectIdentifier(Int64.self): put(integer: unsafe reinterpret(value, as: Int64.self))
+        case ObjectIdentifier(Int32.self): put(integer: Int64(unsafe reinterpret(value, as: Int32.self)))
+        case ObjectIdentifier(Int16.self): put(integer: Int64(unsafe reinterpret(value, as: Int16.self)))
+        case ObjectIdentifier(Int8.self): put(integer: Int64(unsafe reinterpret(value, as: Int8.self)))
+        case ObjectIdentifier(UInt.self): try put(unknownInteger: unsafe reinterpret(value, as: UInt.self))
+        case ObjectIdentifier(UInt64.self): try put(unknownInteger: unsafe reinterpret(value, as: UInt64.self))
+        case ObjectIdentifier(UInt32.self): put(integer: Int64(unsafe reinterpret(value, as: UInt32.self)))
+        case ObjectIdentifier(UInt16.self): put(integer: Int64(unsafe reinterpret(value, as: UInt16.self)))
+        case ObjectIdentifier(UInt8.self): put(integer: Int64(unsafe reinterpret(value, as: UInt8.self)))
+        default: return try put(unusual: value)
+        }
+        return true
+    }
+
+    /// Writes a value of a type that is met less often, by casts.
+    @inline(never)
+    private func put(unusual value: Any) throws -> Bool {
         switch value {
         case let string as String: put(string: string)
-        // Numbers: by their own type first, because NSNumber would take any of them for a Bool.
-        case let number where type(of: number) == Bool.self: put(boolean: number as! Bool)
-        case let number where type(of: number) == Int.self: put(integer: Int64(number as! Int))
-        case let number where type(of: number) == Double.self: put(anyDouble: number as! Double)
-        case let number where type(of: number) == Float.self: put(anyDouble: Double(number as! Float))
-        case let integer as any FixedWidthInteger: try put(unknownInteger: integer)
         case let number as NSNumber: try put(number: number)
         case is NSNull: putNull()
         case let timestamp as Timestamp: put(timestamp: timestamp)
@@ -102,18 +131,21 @@ extension EncodingSession {
         case let reference as DocumentReference: try put(reference: reference)
         case let vector as VectorValue: put(vector: vector)
         case let sentinel as FieldValue: return try put(fieldValue: sentinel)
+        case let array as [Any]: return try put(array: array)
+        case let map as [String: Any]: return try put(map: map)
         case let optional as any AnyOptional:
             guard let wrapped = optional.anyWrapped else {
                 putNull()
                 break
             }
             return try put(any: wrapped)
-        case let array as [Any]: return try put(array: array)
-        case let map as [String: Any]: return try withFrame { try putEntries(map, frame: $0) }
+        case let integer as any FixedWidthInteger: try put(unknownInteger: integer)
         default: throw invalidValue(value, "Unsupported type: \(type(of: value))")
         }
         return true
     }
+
+    private func put(map: [String: Any]) throws -> Bool { try withFrame { try putEntries(map, frame: $0) } }
 
     private func put(array: [Any]) throws -> Bool {
         try withFrame { frame in

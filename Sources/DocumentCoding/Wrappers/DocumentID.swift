@@ -104,3 +104,8 @@ extension KeyedDecodingContainer {
 extension DocumentID: Equatable where Value: Equatable {}
 extension DocumentID: Hashable where Value: Hashable {}
 extension DocumentID: Sendable where Value: Sendable {}
+
+extension DocumentID: CustomStringConvertible {
+    /// The wrapped optional as it prints by itself.
+    public var description: String { String(describing: value) }
+}

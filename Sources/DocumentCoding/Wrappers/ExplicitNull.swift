@@ -37,3 +37,8 @@ extension ExplicitNull: Decodable where Value: Decodable {
 extension ExplicitNull: Equatable where Value: Equatable {}
 extension ExplicitNull: Hashable where Value: Hashable {}
 extension ExplicitNull: Sendable where Value: Sendable {}
+
+extension ExplicitNull: CustomStringConvertible {
+    /// The wrapped optional as it prints by itself.
+    public var description: String { String(describing: value) }
+}

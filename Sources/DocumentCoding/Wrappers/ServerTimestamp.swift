@@ -63,3 +63,8 @@ public struct ServerTimestamp<Value: ServerTimestampWrappable & Codable>: Codabl
 extension ServerTimestamp: Equatable where Value: Equatable {}
 extension ServerTimestamp: Hashable where Value: Hashable {}
 extension ServerTimestamp: Sendable where Value: Sendable {}
+
+extension ServerTimestamp: CustomStringConvertible {
+    /// The wrapped optional as it prints by itself.
+    public var description: String { String(describing: value) }
+}

@@ -125,4 +125,52 @@ import Testing
         #expect(try decoder.decode(One.self, ["only": "y"]).only == "y")
         #expect(try FirestoreEncoder().fields(One(only: "z")) == ["only": "z"])
     }
+
+    class Shape: Decodable {
+        let sides: Int
+        enum CodingKeys: String, CodingKey { case sides }
+        required init(from decoder: any Decoder) throws {
+            sides = try decoder.container(keyedBy: CodingKeys.self).decode(Int.self, forKey: .sides)
+        }
+    }
+
+    final class Square: Shape {
+        let edge: Int
+        enum MoreKeys: String, CodingKey { case edge }
+        required init(from decoder: any Decoder) throws {
+            edge = try decoder.container(keyedBy: MoreKeys.self).decode(Int.self, forKey: .edge)
+            try super.init(from: decoder)
+        }
+    }
+
+    /// Decodes shapes of the type that a field names. Keyed containers are left out: the standard library's hand over
+    /// the static type only, with any decoder.
+    struct Drawing: Decodable {
+        var listed: Shape
+        var nested: Shape
+        enum CodingKeys: String, CodingKey { case kind, list }
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            let isSquare = try container.decode(String.self, forKey: .kind) == "square"
+            let type: Shape.Type = isSquare ? Square.self : Shape.self
+            var list = try container.nestedUnkeyedContainer(forKey: .list)
+            listed = try list.decode(type)
+            nested = try list.superDecoder().singleValueContainer().decode(type)
+        }
+    }
+
+    @Test("A type that is only known at run time is decoded as itself") func dynamicTypes() throws {
+        let square: MapValue = ["sides": 4, "edge": 2]
+        let types: [Shape.Type] = [Shape.self, Square.self]
+        for type in types {
+            #expect(Swift.type(of: try decoder.decode(type, square)) == type)
+            #expect(Swift.type(of: try decoder.decode(type, from: ["sides": 4, "edge": 2])) == type)
+        }
+        let some: any Decodable.Type = Square.self
+        #expect(try decoder.decode(some, from: ["sides": 4, "edge": 2]) is Square)
+        let fields: MapValue = ["kind": "square", "list": .array([.map(square), .map(square)])]
+        let drawing = try decoder.decode(Drawing.self, fields)
+        #expect((drawing.listed as? Square)?.edge == 2)
+        #expect((drawing.nested as? Square)?.edge == 2)
+    }
 }

@@ -91,4 +91,18 @@ import Testing
             try JSONDecoder().decode([DocumentReference].self, from: Data("[{}]".utf8))
         }
     }
+
+    @Test("A printed model shows the wrapped values") func printing() {
+        struct Model: Codable {
+            @DocumentID var id: String?
+            @ServerTimestamp var added: Timestamp?
+            @ExplicitNull var note: String?
+        }
+        var model = Model()
+        #expect("\(model)" == "Model(_id: nil, _added: nil, _note: nil)")
+        model.id = "b1"
+        model.added = Timestamp(seconds: 1, nanoseconds: 2)
+        model.note = "n"
+        #expect("\(model)" == "Model(_id: Optional(\"b1\"), _added: Optional(\(model.added!)), _note: Optional(\"n\"))")
+    }
 }
