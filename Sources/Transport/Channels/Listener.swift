@@ -47,7 +47,8 @@ import Glibc
     }
 
     deinit {
-        closeDescriptor(descriptor)
+        // A listener that was closed has closed it already, whoever still holds the object.
+        if !isClosing { closeDescriptor(descriptor) }
         unsafe poll.deallocate()
     }
 
@@ -97,7 +98,8 @@ import Glibc
         accepted = nil
         failed = nil
         unsafe uv_close(UnsafeMutableRawPointer(poll).assumingMemoryBound(to: uv_handle_t.self)) { handle in
-            unsafe Unmanaged<Listener>.fromOpaque(handle!.pointee.data).release()
+            let this = unsafe Unmanaged<Listener>.fromOpaque(handle!.pointee.data).takeRetainedValue()
+            closeDescriptor(this.descriptor)
         }
     }
 
