@@ -112,11 +112,15 @@ let package = Package(
         tests(
             "GatewayTests",
             ["Basics", "Gateway", "DocumentStore", "FirestoreMessages", "FirestoreSchema", "Transport", "DocumentModel"]),
+        // Programs of users that tests start and watch end.
+        .executableTarget(
+            name: "client-programs", dependencies: ["FirebaseFirestore"], path: "Tests/ClientPrograms",
+            swiftSettings: strict),
         tests(
             "FirebaseFirestoreTests",
-            ["Basics", 
-                "FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift", "DocumentCoding",
-                "DocumentModel", "FirestoreMessages", "Transport",
+            [
+                "client-programs", "Basics", "FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift",
+                "DocumentCoding", "DocumentModel", "FirestoreMessages", "Transport",
             ]),
         // Code as users write it, in both language modes and without our own strictness.
         .testTarget(

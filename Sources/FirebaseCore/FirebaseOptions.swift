@@ -13,7 +13,7 @@ public final class FirebaseOptions: NSObject, NSCopying {
     /// The sender id of the project. Not used by Hearth.
     public var gcmSenderID: String
     /// The project that holds the databases: the `p` of `projects/p/databases/d`. `nil` means the default project of
-    /// the environment (see `FirebaseOptions.default`).
+    /// the environment (see `defaultOptions()`).
     public var projectID: String?
     /// The API key. Not used by Hearth.
     public var apiKey: String?
@@ -50,6 +50,11 @@ public final class FirebaseOptions: NSObject, NSCopying {
         storageBucket = values["STORAGE_BUCKET"] as? String
         databaseURL = values["DATABASE_URL"] as? String
     }
+
+    /// The options that `FirebaseApp.configure()` takes: from the environment (`HEARTH_PROJECT`,
+    /// `GOOGLE_CLOUD_PROJECT`, `GCLOUD_PROJECT`) or from `GoogleService-Info.plist`, else the project `hearth`. Never
+    /// nil, unlike the Apple SDK's.
+    public static func defaultOptions() -> FirebaseOptions? { DefaultOptions.ofThisProcess.resolve() }
 
     public func copy(with zone: NSZone? = nil) -> Any {
         let copy = FirebaseOptions(googleAppID: googleAppID, gcmSenderID: gcmSenderID)

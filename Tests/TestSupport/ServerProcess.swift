@@ -8,8 +8,13 @@ package enum HearthBinary {
     /// Beside the test bundle, or where `HEARTH_BINARY` says.
     package static var path: String {
         if let path = ProcessInfo.processInfo.environment["HEARTH_BINARY"] { return path }
+        return "\(buildDirectory)/hearth"
+    }
+
+    /// Where the test bundle lies, and with it the programs and modules built with it.
+    package static var buildDirectory: String {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
-        return URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("hearth").path
+        return URL(fileURLWithPath: tests).deletingLastPathComponent().path
     }
 
     /// What a finished command left.
@@ -28,7 +33,7 @@ package enum HearthBinary {
     }
 }
 
-/// One process of `hearth`, its output collected as it comes.
+/// One process, of `hearth` unless said otherwise, its output collected as it comes.
 package final class HearthProcess: @unchecked Sendable {
     // Sendable: `Process` is started once by `start`; what it prints is kept under a lock.
 
@@ -37,13 +42,18 @@ package final class HearthProcess: @unchecked Sendable {
     private let streamsOpen = DispatchGroup()
     private let changed = DispatchSemaphore(value: 0)
 
-    /// - Parameter descriptors: the hard and soft limit of file descriptors; nil leaves that of the tests.
-    package init(_ arguments: [String], environment: [String: String] = [:], descriptors: Int? = nil) {
+    /// - Parameters:
+    ///   - executable: the path of the program.
+    ///   - descriptors: the hard and soft limit of file descriptors; nil leaves that of the tests.
+    package init(
+        _ arguments: [String], environment: [String: String] = [:], executable: String = HearthBinary.path,
+        descriptors: Int? = nil
+    ) {
         if let descriptors {
             process.executableURL = URL(fileURLWithPath: "/bin/sh")
-            process.arguments = ["-c", "ulimit -n \(descriptors) && exec \"$0\" \"$@\"", HearthBinary.path] + arguments
+            process.arguments = ["-c", "ulimit -n \(descriptors) && exec \"$0\" \"$@\"", executable] + arguments
         } else {
-            process.executableURL = URL(fileURLWithPath: HearthBinary.path)
+            process.executableURL = URL(fileURLWithPath: executable)
             process.arguments = arguments
         }
         var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("HEARTH_") }
@@ -95,6 +105,18 @@ package final class HearthProcess: @unchecked Sendable {
     package func waitForEnd() {
         process.waitUntilExit()
         streamsOpen.wait()
+    }
+
+    /// Waits until standard error holds `text`.
+    ///
+    /// - Returns: false when the process ends, or two minutes pass, without it.
+    package func waitForError(_ text: String) -> Bool {
+        let deadline = DispatchTime.now() + .seconds(120)
+        while true {
+            if errors.contains(text) { return true }
+            if streamsOpen.wait(timeout: .now()) == .success { return errors.contains(text) }
+            if changed.wait(timeout: deadline) == .timedOut { return false }
+        }
     }
 
     /// Waits until a line of standard output begins with `prefix` and returns it; nil when the process ends, or two

@@ -39,10 +39,12 @@ public final class AggregateQuery: NSObject, @unchecked Sendable {
     /// Computes the totals.
     @discardableResult
     nonisolated(nonsending) public func getAggregation(source: AggregateSource) async throws -> AggregateQuerySnapshot {
-        try await query.firestore.awaitRead { self.compute($0) }
+        try await query.firestore.awaitRead { self.compute(cancellation: $0, $1) }
     }
 
-    private func compute(_ completion: @escaping Firestore.ReadCompletion<AggregateQuerySnapshot>) {
+    private func compute(
+        cancellation: Cancellation? = nil, _ completion: @escaping Firestore.ReadCompletion<AggregateQuerySnapshot>
+    ) {
         let firestore = query.firestore
         firestore.checkUsable()
         let definition = query.definition
@@ -54,9 +56,9 @@ public final class AggregateQuery: NSObject, @unchecked Sendable {
                 aggregations: fields.enumerated().map { index, field in
                     Aggregation(field.wireOperation, alias: Self.alias(index))
                 }))
-        firestore.afterPendingWrites(to: .collection(definition.collectionID)) {
+        firestore.afterPendingWrites(to: .collection(definition.collectionID), cancellation) {
             firestore.withClient(completion) { client in
-                client.collectAggregation(request, options: .impatientRead) { result in
+                client.collectAggregation(request, options: .impatientRead.cancelled(by: cancellation)) { result in
                     completion(result.map { AggregateQuerySnapshot(query: self, totals: $0) })
                 }
             }

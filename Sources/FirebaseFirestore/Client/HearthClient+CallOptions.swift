@@ -8,10 +8,19 @@ extension HearthClient {
         /// Whether the call waits, up to its timeout, for a server that cannot be reached; otherwise it fails with
         /// UNAVAILABLE when the first dial fails.
         package var waitsForConnection: Bool
+        /// What ends the call with CANCELLED; `nil` if nothing does.
+        var cancellation: Cancellation?
 
         package init(timeout: Duration? = nil, waitsForConnection: Bool = true) {
             self.timeout = timeout
             self.waitsForConnection = waitsForConnection
+        }
+
+        /// The same options for a call that the cancellation ends.
+        func cancelled(by cancellation: Cancellation?) -> CallOptions {
+            var copy = self
+            copy.cancellation = cancellation
+            return copy
         }
 
         /// The client's default timeout; waits for the server.

@@ -25,6 +25,13 @@ extension HearthClient {
         package var streamTimeout: Duration = .seconds(300)
         /// The largest message that is accepted from the server, in bytes.
         package var maximumMessageBytes = 16 << 20
+        /// How long calls wait for a server that cannot be reached before the log says so; `nil` = it never does.
+        package var outageNoticeAfter: Duration?
+        /// What a person can do when the server cannot be reached; the last sentence of such errors and notices.
+        package var remedy = ""
+
+        /// `HOST:PORT`, IPv6 addresses in brackets.
+        package var address: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
         package init(host: String, port: UInt16) {
             self.host = host

@@ -39,8 +39,8 @@ extension HearthClient {
     nonisolated(nonsending) package func runAggregation(
         _ request: RunAggregationQueryRequest, options: HearthClient.CallOptions = .standard
     ) async throws(RequestError) -> [String: [UInt8]] {
-        try await withUnsafeContinuation { continuation in
-            collectAggregation(request, options: options) { continuation.resume(returning: $0) }
+        try await waiting { cancellation, completion in
+            collectAggregation(request, options: options.cancelled(by: cancellation), completion: completion)
         }.get()
     }
 
@@ -48,8 +48,8 @@ extension HearthClient {
     nonisolated(nonsending) package func runQuery(
         _ request: RunQueryRequest, options: HearthClient.CallOptions = .standard
     ) async throws(RequestError) -> [NamedDocument] {
-        try await withUnsafeContinuation { continuation in
-            collectQuery(request, options: options) { continuation.resume(returning: $0) }
+        try await waiting { cancellation, completion in
+            collectQuery(request, options: options.cancelled(by: cancellation), completion: completion)
         }.get()
     }
 }

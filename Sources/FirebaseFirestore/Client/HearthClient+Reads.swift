@@ -72,8 +72,8 @@ extension HearthClient {
     nonisolated(nonsending) package func batchGet(
         _ request: BatchGetDocumentsRequest, options: HearthClient.CallOptions = .standard
     ) async throws(RequestError) -> BatchGetReply {
-        try await withUnsafeContinuation { continuation in
-            collectBatchGet(request, options: options) { continuation.resume(returning: $0) }
+        try await waiting { cancellation, completion in
+            collectBatchGet(request, options: options.cancelled(by: cancellation), completion: completion)
         }.get()
     }
 

@@ -18,10 +18,10 @@ extension HearthClient {
 
     /// Commits after all earlier ordered commits of this client, however long the server cannot be reached.
     func commitInOrder(
-        _ request: [UInt8], completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
+        _ request: [UInt8], options: HearthClient.CallOptions = .standard,
+        completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
     ) {
-        call(
-            .commit, request, kind: .queuedWrite, isOrdered: true, options: .standard, completion: completion)
+        call(.commit, request, kind: .queuedWrite, isOrdered: true, options: options, completion: completion)
     }
 
     /// Commits all writes or none. A commit whose answer is lost is sent again and applied once.

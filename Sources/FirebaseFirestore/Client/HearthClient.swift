@@ -21,7 +21,7 @@ import DocumentModel
 import Synchronization
 import Transport
 
-/// A client of one Hearth server. Thread-safe. Must be closed, or its threads stay until the process ends.
+/// A client of one Hearth server. Thread-safe. One that is let go of without `close` ends its calls and threads, too.
 package final class HearthClient: Sendable {
     package let configuration: HearthClient.Configuration
     private let loops: EventLoopGroup
@@ -44,12 +44,21 @@ package final class HearthClient: Sendable {
     /// Ends all calls with CANCELLED, closes all connections and ends the threads. Calling it again does nothing.
     package func close() async {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
+        await Self.end(pools, loops)
+    }
+
+    deinit {
+        guard !isClosed.load(ordering: .relaxed) else { return }
+        // The task keeps the pools until nothing refers to them any more.
+        Task { [pools, loops] in await Self.end(pools, loops) }
+    }
+
+    private static func end(_ pools: [ConnectionPool], _ loops: EventLoopGroup) async {
         for pool in pools {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
                 pool.shutDownFromAnywhere { continuation.resume() }
             }
         }
-        let loops = loops
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
             // Waiting for threads blocks; a thread of its own may.
             SystemThread.runDetached(name: "client-close") {
@@ -57,6 +66,7 @@ package final class HearthClient: Sendable {
                 continuation.resume()
             }
         }
+        withExtendedLifetime(pools) {}
     }
 
     /// Closes the connections and lets calls wait or fail, or allows connections again.
@@ -93,15 +103,9 @@ package final class HearthClient: Sendable {
     nonisolated(nonsending) func call(
         _ method: Method, _ request: [UInt8], kind: CallKind, options: HearthClient.CallOptions
     ) async throws(RequestError) -> [UInt8] {
-        let handle = CancellableCall()
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<[UInt8], RequestError>, Never>) in
-                let call = call(method, request, kind: kind, options: options) { continuation.resume(returning: $0) }
-                handle.started(call)
-            }
-        } onCancel: {
-            handle.cancel()
-        }
+        let result = await waiting { cancellation, completion in
+            call(method, request, kind: kind, options: options.cancelled(by: cancellation), completion: completion)
+        } as Result<[UInt8], RequestError>
         return try result.get()
     }
 
@@ -120,6 +124,9 @@ package final class HearthClient: Sendable {
 
     /// Hands a call to a loop: ordered ones always to the first, others in turn.
     func start(_ call: PooledCall) {
+        if call.cancellation?.isCancelled == true {
+            return call.finished(RequestError(.cancelled, "The call was cancelled."))
+        }
         let pool: ConnectionPool
         if pools.count == 1 || call.isOrdered {
             pool = pools[0]
@@ -128,36 +135,11 @@ package final class HearthClient: Sendable {
             pool = pools[Int(UInt(bitPattern: place) % UInt(pools.count))]
         }
         call.home = pool
-        if !pool.enqueue(call) { call.finished(RequestError(.cancelled, "The client is closed.")) }
+        guard pool.enqueue(call) else { return call.finished(RequestError(.cancelled, "The client is closed.")) }
+        call.cancellation?.onCancel { [weak call] in
+            if let call { pool.cancelFromAnywhere(call) }
+        }
     }
 
     func milliseconds(_ timeout: Duration) -> UInt64 { max(1, timeout.nanoseconds / 1_000_000) }
-}
-
-/// Joins a call with the cancellation of the task that waits for it, whichever comes first.
-final class CancellableCall: Sendable {
-    private enum State {
-        case waiting
-        case started(PooledCall)
-        case cancelled
-    }
-    private let state = Mutex(State.waiting)
-
-    func started(_ call: PooledCall) {
-        let isCancelled = state.withLock { state in
-            if case .cancelled = state { return true }
-            state = .started(call)
-            return false
-        }
-        if isCancelled { call.home?.cancelFromAnywhere(call) }
-    }
-
-    func cancel() {
-        let call = state.withLock { state -> PooledCall? in
-            defer { state = .cancelled }
-            if case .started(let call) = state { return call }
-            return nil
-        }
-        if let call { call.home?.cancelFromAnywhere(call) }
-    }
 }

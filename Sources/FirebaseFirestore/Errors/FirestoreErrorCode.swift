@@ -4,7 +4,8 @@
 
 public import Foundation
 
-/// The domain of every error this library delivers: always an `NSError`, its text under `NSLocalizedDescriptionKey`.
+/// The domain of every error this library delivers: always an `NSError`, its text under `NSLocalizedDescriptionKey`
+/// and `NSLocalizedFailureReasonErrorKey`.
 public let FirestoreErrorDomain = "FIRFirestoreErrorDomain"
 
 /// The error codes of `FirestoreErrorDomain`.
@@ -81,7 +82,11 @@ public struct FirestoreErrorCode: Error, Equatable, Hashable, Sendable {
 }
 
 extension FirestoreErrorCode: CustomNSError {
-    public var errorUserInfo: [String: Any] { userInfo }
+    /// With the code's name as the failure reason unless one is given: on Linux an error without one is printed as
+    /// "(null)".
+    public var errorUserInfo: [String: Any] {
+        userInfo.merging([NSLocalizedFailureReasonErrorKey: "\(code)"]) { given, _ in given }
+    }
 }
 
 /// Matches an error of `FirestoreErrorDomain` with the given code, in `catch` and `case` patterns.

@@ -3,13 +3,18 @@
 import Basics
 import DocumentCoding
 import DocumentModel
+import FirebaseCore
 import Foundation
 
 extension Firestore {
     /// Allows connections again after `disableNetwork`.
-    public func enableNetwork(completion: (((any Error)?) -> Void)? = nil) {
+    public func enableNetwork(completion: (((any Error)?) -> Void)?) {
         inBackground(completion) { try await self.setNetworkEnabled(true) }
     }
+
+    /// Allows connections again after `disableNetwork`. Returns at once.
+    @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
+    public func enableNetwork() { enableNetwork(completion: nil) }
 
     /// Allows connections again after `disableNetwork`.
     nonisolated(nonsending) public func enableNetwork() async throws {
@@ -17,9 +22,13 @@ extension Firestore {
     }
 
     /// Closes all connections: reads fail with `.unavailable`, writes wait.
-    public func disableNetwork(completion: (((any Error)?) -> Void)? = nil) {
+    public func disableNetwork(completion: (((any Error)?) -> Void)?) {
         inBackground(completion) { try await self.setNetworkEnabled(false) }
     }
+
+    /// Closes all connections: reads fail with `.unavailable`, writes wait. Returns at once.
+    @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
+    public func disableNetwork() { disableNetwork(completion: nil) }
 
     /// Closes all connections: reads fail with `.unavailable`, writes wait.
     nonisolated(nonsending) public func disableNetwork() async throws {
@@ -36,23 +45,29 @@ extension Firestore {
     /// Waits until every write issued before the call is acknowledged or rejected.
     nonisolated(nonsending) public func waitForPendingWrites() async throws {
         checkUsable()
-        await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-            pendingWrites.whenAllSettled { continuation.resume() }
+        let isCancelled = await waiting { cancellation, completion in
+            guard let waiter = pendingWrites.whenAllSettled({ completion(cancellation.isCancelled) }) else { return }
+            cancellation.onCancel { [pendingWrites] in pendingWrites.stopWaiting(waiter) }
         }
+        if isCancelled { throw NSError.taskWasCancelled }
     }
 
     /// Closes all connections for good. Writes that are not acknowledged are lost with the process's memory of them;
     /// their completions report `.cancelled`. Later calls are programming errors, except `clearPersistence`.
-    public func terminate(completion: (((any Error)?) -> Void)? = nil) {
+    public func terminate(completion: (((any Error)?) -> Void)?) {
         inBackground(completion) { await self.shutDown() }
     }
+
+    /// Closes all connections for good. Returns at once.
+    @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
+    public func terminate() { terminate(completion: nil) }
 
     /// Closes all connections for good.
     nonisolated(nonsending) public func terminate() async throws { await shutDown() }
 
     /// Removes the persistent cache, of which there is none in this version; `.failedPrecondition` while the instance
     /// is in use.
-    public func clearPersistence(completion: (((any Error)?) -> Void)? = nil) {
+    public func clearPersistence(completion: (((any Error)?) -> Void)?) {
         let error = clearPersistenceError
         guard let completion else { return }
         let box = UncheckedBox(completion)
@@ -60,12 +75,18 @@ extension Firestore {
     }
 
     /// Removes the persistent cache, of which there is none in this version.
+    @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
+    public func clearPersistence() { clearPersistence(completion: nil) }
+
+    /// Removes the persistent cache, of which there is none in this version.
     nonisolated(nonsending) public func clearPersistence() async throws {
         if let error = clearPersistenceError { throw error }
     }
 
-    /// Switches the library's log output, of which this version has none.
-    public static func enableLogging(_ loggingEnabled: Bool) {}
+    /// Writes every connection and every call to standard error, or goes back to troubles alone.
+    ///
+    /// The same switch as `FirebaseConfiguration.shared.setLoggerLevel(_:)`, set to `.debug` or `.notice`.
+    public static func enableLogging(_ loggingEnabled: Bool) { FirebaseLog.level = loggingEnabled ? .debug : .notice }
 
     private var clearPersistenceError: NSError? {
         isInUse

@@ -5,13 +5,15 @@ import DocumentCoding
 import DocumentModel
 import Dispatch
 import FirestoreMessages
+import Foundation
 
 extension Firestore {
     typealias ReadCompletion<Value> = @Sendable (Result<Value, RequestError>) -> Void
 
     /// Reads one document. The completion runs on a thread of the library.
     func read(
-        _ reference: DocumentReference, source: FirestoreSource, completion: @escaping ReadCompletion<DocumentSnapshot>
+        _ reference: DocumentReference, source: FirestoreSource, cancellation: Cancellation? = nil,
+        completion: @escaping ReadCompletion<DocumentSnapshot>
     ) {
         checkUsable()
         guard source != .cache else {
@@ -20,9 +22,9 @@ extension Firestore {
                     RequestError(
                         .unavailable, "Failed to get document from cache. (This version has no local cache.)")))
         }
-        afterPendingWrites(to: .document(reference.name)) {
+        afterPendingWrites(to: .document(reference.name), cancellation) {
             self.withClient(completion) { client in
-                client.getDocument(reference.name, options: .impatientRead) { result in
+                client.getDocument(reference.name, options: .impatientRead.cancelled(by: cancellation)) { result in
                     completion(result.map { DocumentSnapshot(reference: reference, stored: $0) })
                 }
             }
@@ -30,16 +32,19 @@ extension Firestore {
     }
 
     /// Runs a query. The completion runs on a thread of the library.
-    func run(_ query: Query, source: FirestoreSource, completion: @escaping ReadCompletion<QuerySnapshot>) {
+    func run(
+        _ query: Query, source: FirestoreSource, cancellation: Cancellation? = nil,
+        completion: @escaping ReadCompletion<QuerySnapshot>
+    ) {
         checkUsable()
         let definition = query.definition
         enforcing { () throws(RuleViolation) in try QueryRules.checkExecutable(definition) }
         guard source != .cache else { return completion(.success(QuerySnapshot(query: query, documents: []))) }
         let request = RunQueryRequest(
             parent: parentName(of: definition), query: definition.structuredQuery())
-        afterPendingWrites(to: .collection(definition.collectionID)) {
+        afterPendingWrites(to: .collection(definition.collectionID), cancellation) {
             self.withClient(completion) { client in
-                client.collectQuery(request, options: .impatientRead) { result in
+                client.collectQuery(request, options: .impatientRead.cancelled(by: cancellation)) { result in
                     completion(result.flatMap { self.snapshot(of: query, $0) })
                 }
             }
@@ -66,14 +71,12 @@ extension Firestore {
         query.parent.isEmpty ? documentsRoot : resourceName(query.parent)
     }
 
-    /// Runs a read with an async caller; the error is an `NSError`.
+    /// Runs a read with an async caller, whose cancellation ends it; the error is an `NSError`.
     nonisolated(nonsending) func awaitRead<Value: Sendable>(
-        _ start: (@escaping ReadCompletion<Value>) -> Void
+        _ start: (Cancellation, @escaping ReadCompletion<Value>) -> Void
     ) async throws -> Value {
-        let result = await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<Value, RequestError>, Never>) in
-            start { continuation.resume(returning: $0) }
-        }
-        switch result {
+        if Task.isCancelled { throw NSError.taskWasCancelled }
+        switch await waiting(start) {
         case .success(let value): return value
         case .failure(let error): throw error.asNSError
         }
@@ -92,10 +95,14 @@ extension Firestore {
     /// that may not be reachable.
     private static let pendingWritePatience = DispatchTimeInterval.seconds(10)
 
-    func afterPendingWrites(to place: PendingWrites.Place, _ body: @escaping @Sendable () -> Void) {
+    func afterPendingWrites(
+        to place: PendingWrites.Place, _ cancellation: Cancellation?, _ body: @escaping @Sendable () -> Void
+    ) {
         guard pendingWrites.mustWait(for: place) else { return body() }
         guard let waiter = pendingWrites.whenSettled(place, body) else { return }
         let pendingWrites = pendingWrites
+        // `body` runs then, and its call ends as cancelled.
+        cancellation?.onCancel { pendingWrites.stopWaiting(waiter) }
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.pendingWritePatience) {
             pendingWrites.stopWaiting(waiter)
         }

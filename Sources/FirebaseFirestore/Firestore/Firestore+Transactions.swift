@@ -23,7 +23,7 @@ extension Firestore {
         completion: @escaping (Any?, (any Error)?) -> Void
     ) {
         let userCompletion = UncheckedBox(completion)
-        transact(attempts: options?.maxAttempts, updateBlock) { result, error in
+        transact(attempts: options?.maxAttempts, Cancellation(), updateBlock) { result, error in
             let result = UncheckedBox(result)
             self.callBack { userCompletion.value(result.value, error) }
         }
@@ -32,15 +32,16 @@ extension Firestore {
     /// Runs a transaction, again if it conflicts with another one, up to five times in all.
     ///
     /// - Returns: what the block returned in the attempt that was committed.
-    /// - Throws: an `NSError`, or the very error that the block stored.
+    /// - Throws: an `NSError`, or the very error that the block stored; `.cancelled` when the task is cancelled. A
+    ///   commit that was on its way then may have been applied.
     @discardableResult
     nonisolated(nonsending) public func runTransaction(
         _ updateBlock: @escaping (Transaction, NSErrorPointer) -> sending Any?
     ) async throws -> sending Any? {
-        let outcome = await withUnsafeContinuation {
-            (continuation: UnsafeContinuation<UncheckedBox<(Any?, NSError?)>, Never>) in
-            transact(attempts: nil, updateBlock) { result, error in
-                continuation.resume(returning: UncheckedBox((result, error)))
+        if Task.isCancelled { throw NSError.taskWasCancelled }
+        let outcome: UncheckedBox<(Any?, NSError?)> = await waiting { cancellation, completion in
+            transact(attempts: nil, cancellation, updateBlock) { result, error in
+                completion(UncheckedBox((result, error)))
             }
         }
         if let error = outcome.value.1 { throw error }
@@ -48,12 +49,13 @@ extension Firestore {
     }
 
     private func transact(
-        attempts: Int?, _ block: @escaping TransactionRunner.Block, _ completion: @escaping TransactionRunner.Completion
+        attempts: Int?, _ cancellation: Cancellation, _ block: @escaping TransactionRunner.Block,
+        _ completion: @escaping TransactionRunner.Completion
     ) {
         checkUsable()
         TransactionRunner(
-            firestore: self, maximumAttempts: attempts ?? TransactionRetry.standardAttempts, block: block,
-            completion: completion
+            firestore: self, maximumAttempts: attempts ?? TransactionRetry.standardAttempts, cancellation: cancellation,
+            block: block, completion: completion
         ).start()
     }
 }

@@ -30,6 +30,8 @@ public final class Firestore: NSObject, @unchecked Sendable {
     /// `projects/P/databases/D/documents`.
     let documentsRoot: String
     let pendingWrites = PendingWrites()
+    /// How long writes wait for a server that cannot be reached before a line on standard error says so.
+    private static let outageNoticeAfter = Duration.seconds(3)
 
     private struct State: @unchecked Sendable {
         // Unchecked: the settings object is a private copy.
@@ -45,7 +47,13 @@ public final class Firestore: NSObject, @unchecked Sendable {
                     .unimplemented,
                     "TLS is not supported by this version: leave isSSLEnabled alone or set it to false.")
             }
-            return try HearthClient(HearthClient.Configuration(address: settings.host))
+            var configuration = try HearthClient.Configuration(address: settings.host)
+            configuration.outageNoticeAfter = Firestore.outageNoticeAfter
+            configuration.remedy = """
+                Start a Hearth server there, or name another address: settings.host, HEARTH_ADDRESS or \
+                FIRESTORE_EMULATOR_HOST.
+                """
+            return try HearthClient(configuration)
         }
     }
     private let state: Mutex<State>
@@ -99,6 +107,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
             do throws(RequestError) {
                 let client = try state.makeClient()
                 state.client = client
+                ExitFlush.enable()
                 return .success(client)
             } catch {
                 return .failure(error)
@@ -135,6 +144,12 @@ public final class Firestore: NSObject, @unchecked Sendable {
         FirestoreInstances.shared.remove(self)
         await client?.close()
     }
+
+    /// Whether writes can leave: the network is not switched off, and the instance is in use.
+    var canSend: Bool { state.withLock { $0.isNetworkEnabled && $0.client != nil } }
+
+    /// The server of the settings.
+    var host: String { state.withLock { $0.settings.host } }
 
     var isInUse: Bool { state.withLock { $0.client != nil && !$0.isTerminated } }
 }

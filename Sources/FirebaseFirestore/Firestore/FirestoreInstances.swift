@@ -33,6 +33,9 @@ final class FirestoreInstances: Sendable {
         }
     }
 
+    /// Every instance that was not terminated.
+    var all: [Firestore] { instances.withLock { Array($0.values) } }
+
     func remove(_ firestore: Firestore) {
         instances.withLock { instances in
             for (key, value) in instances where value === firestore { instances[key] = nil }

@@ -87,6 +87,9 @@ final class PendingWrites: Sendable {
         for resume in ready { resume() }
     }
 
+    /// Writes that are neither acknowledged nor rejected.
+    var count: Int { state.withLock { $0.unsettled.count } }
+
     /// Whether a read of the place has to wait now.
     func mustWait(for place: Place) -> Bool {
         state.withLock { !$0.lastWrite.isEmpty && $0.lastWrite[place] != nil }

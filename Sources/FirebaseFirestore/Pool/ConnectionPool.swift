@@ -3,6 +3,7 @@
 
 import Basics
 import DocumentModel
+import FirebaseCore
 import Synchronization
 import Transport
 
@@ -28,8 +29,10 @@ final class ConnectionPool: @unchecked Sendable {
     private var deadWaiting = 0
     private var onShutDown: (() -> Void)?
     private var random = JitterGenerator(seed: .random(in: 0 ... .max))
-    /// Why the last dial failed, for people.
-    private var lastDialError = "the server has not been reached yet"
+    /// Why the last connection failed or ended, for people; nil before that.
+    private var lastTrouble: String?
+    /// Tells people when calls wait in vain.
+    private var notice: OutageNotice?
 
     init(loop: EventLoop, configuration: HearthClient.Configuration) {
         self.loop = loop
@@ -39,6 +42,9 @@ final class ConnectionPool: @unchecked Sendable {
         pool.growthThreshold = configuration.callsPerConnection
         pool.maximumWaiting = configuration.maximumWaitingCalls
         machine = Machine(configuration: pool, jitterSeed: .random(in: 0 ... .max))
+        notice = configuration.outageNoticeAfter.map {
+            OutageNotice(firstAfterMilliseconds: $0.nanoseconds / 1_000_000)
+        }
     }
 
     private var nowNanoseconds: UInt64 { loop.nowMilliseconds &* 1_000_000 }
@@ -80,7 +86,9 @@ final class ConnectionPool: @unchecked Sendable {
         case .commit, .queuedWrite: call.ticket = sequence.begin()
         case .repeatable, .once: break
         }
+        call.submittedAtMilliseconds = loop.nowMilliseconds
         call.deadlineMilliseconds = call.timeoutMilliseconds.map { loop.nowMilliseconds + $0 }
+        FirebaseLog.write(.debug, "\(call.method): begins, a request of \(call.request.count) bytes")
         place(call)
     }
 
@@ -92,6 +100,7 @@ final class ConnectionPool: @unchecked Sendable {
         case .waiting:
             call.phase = .waiting
             startDeadline(call)
+            watchForOutage()
         case .rejected(let reason): end(call, error(for: reason))
         }
         carryOutActions()
@@ -203,7 +212,7 @@ final class ConnectionPool: @unchecked Sendable {
     func deadlinePassed(_ call: PooledCall) {
         call.deadlineTimer = nil
         let detail: String
-        if case .waiting = call.phase { detail = " while waiting for a connection (\(lastDialError))" } else { detail = "" }
+        if case .waiting = call.phase { detail = " while waiting for a connection (\(trouble))" } else { detail = "" }
         end(call, RequestError(.deadlineExceeded, "The deadline passed\(detail)."))
     }
 
@@ -226,7 +235,13 @@ final class ConnectionPool: @unchecked Sendable {
             carryOutActions()
         }
         call.phase = .idle
+        FirebaseLog.write(.debug, describeEnd(of: call, error))
         call.finished(error)
+    }
+
+    private func describeEnd(of call: PooledCall, _ error: RequestError?) -> String {
+        let outcome = error.map { "\($0.code): \($0.message)" } ?? "OK"
+        return "\(call.method): \(outcome) after \(loop.nowMilliseconds - call.submittedAtMilliseconds) ms"
     }
 
     /// One more call in the queue is over. Sweeping when half of them are keeps the cost of each constant.
@@ -242,14 +257,46 @@ final class ConnectionPool: @unchecked Sendable {
         case .notConnected:
             RequestError(
                 .unavailable,
-                machine.isNetworkEnabled
-                    ? "The server \(configuration.host):\(configuration.port) cannot be reached: \(lastDialError)."
-                    : "The network is disabled.")
+                machine.isNetworkEnabled ? unreachable : "The network is disabled.")
         case .queueFull:
             RequestError(.resourceExhausted, "\(configuration.maximumWaitingCalls) calls wait for the server already.")
         case .shutDown:
             RequestError(.cancelled, "The client is closed.")
         }
+    }
+
+    // MARK: What people are told
+
+    private var trouble: String { lastTrouble ?? "it has not answered yet" }
+
+    private var unreachable: String {
+        let sentence = "The server \(configuration.address) cannot be reached: \(trouble)."
+        return configuration.remedy.isEmpty ? sentence : "\(sentence) \(configuration.remedy)"
+    }
+
+    /// Calls that wait for a connection and are not over.
+    private var callsInVain: Int {
+        machine.isNetworkEnabled && machine.readyCount == 0 ? max(0, machine.waitingCount - deadWaiting) : 0
+    }
+
+    private func watchForOutage() {
+        guard callsInVain > 0, let timer = notice?.callWaits() else { return }
+        start(timer)
+    }
+
+    private func start(_ timer: OutageNotice.Timer) {
+        loop.schedule(afterMilliseconds: timer.afterMilliseconds) { [weak self] in self?.timerFired(timer) }
+    }
+
+    private func timerFired(_ timer: OutageNotice.Timer) {
+        let count = callsInVain
+        let isReasonKnown = lastTrouble != nil
+        guard let step = notice?.timerFired(timer, isOutage: count > 0, isReasonKnown: isReasonKnown) else { return }
+        if step.speaks {
+            let calls = count == 1 ? "1 call waits for it" : "\(count) calls wait for it"
+            FirebaseLog.write(.warning, "\(unreachable) \(calls), to be sent when it can be reached.")
+        }
+        if let next = step.next { start(next) }
     }
 
     // MARK: Connections
@@ -267,6 +314,7 @@ final class ConnectionPool: @unchecked Sendable {
         case .connect(let id):
             let connection = PooledConnection(id, pool: self)
             connections[id] = connection
+            FirebaseLog.write(.debug, "connecting to \(configuration.address)")
             connection.dial(configuration)
         case .close(let id):
             connections[id]?.close()
@@ -286,6 +334,10 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     func connected(_ id: ConnectionID) {
+        FirebaseLog.write(.debug, "connected to \(configuration.address)")
+        if notice?.connected() == true {
+            FirebaseLog.write(.warning, "The server \(configuration.address) can be reached again.")
+        }
         machine.connected(id, streamLimit: nil)
         carryOutActions()
     }
@@ -296,12 +348,16 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     /// A dial failed or a connection ended, for whatever reason; comes once for each connection.
-    func closed(_ id: ConnectionID, _ reason: CloseReason) {
-        lastDialError = "\(reason)"
+    ///
+    /// - Parameter description: what happened, in words that name the address.
+    func closed(_ id: ConnectionID, _ description: String) {
+        FirebaseLog.write(.debug, "a connection ended: \(description)")
+        lastTrouble = description
         connections[id] = nil
         machine.lost(id, now: nowNanoseconds)
         carryOutActions()
         reportShutDown()
+        watchForOutage()
     }
 
     func setNetworkEnabled(_ isEnabled: Bool) {

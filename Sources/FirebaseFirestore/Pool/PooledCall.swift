@@ -27,8 +27,9 @@ class PooledCall: TimerTarget, @unchecked Sendable {
     /// Whether the call keeps its place among the ordered ones.
     let isOrdered: Bool
     let waitsForConnection: Bool
-    /// Time for the whole call, retries included; `nil` = for ever.
+    /// Time for the whole call, retries included; `nil` = without limit.
     let timeoutMilliseconds: UInt64?
+    let cancellation: Cancellation?
 
     var phase = Phase.idle
     /// The pool that the call was submitted to; set before it is handed over and constant from then on.
@@ -37,6 +38,8 @@ class PooledCall: TimerTarget, @unchecked Sendable {
     var ticket: CommitSequence.Ticket?
     /// Tries that ended with a status.
     var answeredTries = 0
+    /// The loop's time at which the call was handed over.
+    var submittedAtMilliseconds: UInt64 = 0
     /// The loop's time at which the call ends unanswered.
     var deadlineMilliseconds: UInt64?
     /// Runs while the call is on no connection; connections keep the deadlines of the calls on them.
@@ -53,6 +56,7 @@ class PooledCall: TimerTarget, @unchecked Sendable {
         self.isOrdered = isOrdered
         self.waitsForConnection = options.waitsForConnection
         self.timeoutMilliseconds = timeoutMilliseconds
+        self.cancellation = options.cancellation
     }
 
     /// Whether the reply is a stream of messages.

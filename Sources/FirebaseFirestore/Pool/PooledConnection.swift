@@ -31,9 +31,9 @@ final class PooledConnection: @unchecked Sendable {
             switch event {
             case .ready: self.pool.connected(self.id)
             case .goingAway: self.pool.goingAway(self.id)
-            case .closed(let reason):
+            case .closed(_, let description):
                 self.connection = nil
-                self.pool.closed(self.id, reason)
+                self.pool.closed(self.id, description)
             }
         }
     }

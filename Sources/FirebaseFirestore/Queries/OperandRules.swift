@@ -17,7 +17,9 @@ enum OperandRules {
         if path.isDocumentID {
             return .field(field, relation.wire, try documentIDOperand(relation, operand, query, firestore))
         }
-        let value = try QueryValues.encode(operand, firestore: firestore)
+        // The elements of these two lists are whole values of the field, so they may be arrays.
+        let value = try QueryValues.encode(
+            operand, firestore: firestore, allowsNestedArrays: relation == .isIn || relation == .notIn)
         if relation == .equal || relation == .notEqual, let special = QueryValues.special(value) {
             switch (special, relation == .equal) {
             case (.null, true): return .unary(field, .isNull)

@@ -35,6 +35,6 @@ extension Query {
     /// Runs the query against the given source.
     @discardableResult
     nonisolated(nonsending) public func getDocuments(source: FirestoreSource) async throws -> QuerySnapshot {
-        try await firestore.awaitRead { self.firestore.run(self, source: source, completion: $0) }
+        try await firestore.awaitRead { self.firestore.run(self, source: source, cancellation: $0, completion: $1) }
     }
 }

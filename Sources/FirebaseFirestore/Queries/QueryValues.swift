@@ -11,10 +11,15 @@ enum QueryValues {
     }
 
     /// A value of a program; sentinels, other databases' references and the like are programming errors.
-    static func encode(_ value: Any, firestore: Firestore) throws(RuleViolation) -> EncodedValue {
+    ///
+    /// - Parameter allowsNestedArrays: whether arrays may stand directly in arrays.
+    static func encode(
+        _ value: Any, firestore: Firestore, allowsNestedArrays: Bool = false
+    ) throws(RuleViolation) -> EncodedValue {
         do {
             return EncodedValue(
-                canonical: try DocumentFields.value(value, database: firestore.databaseName.description))
+                canonical: try DocumentFields.value(
+                    value, database: firestore.databaseName.description, allowsNestedArrays: allowsNestedArrays))
         } catch {
             throw RuleViolation(error.message)
         }

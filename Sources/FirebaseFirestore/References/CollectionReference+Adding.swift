@@ -5,6 +5,7 @@ import Foundation
 
 extension CollectionReference {
     /// Writes a new document with a random id, and returns its reference at once.
+    @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
     @discardableResult
     public func addDocument(data: [String: Any]) -> DocumentReference { addDocument(data: data, completion: nil) }
 
@@ -13,7 +14,7 @@ extension CollectionReference {
     /// - Parameter completion: called after the server acknowledged or rejected the write.
     @discardableResult
     public func addDocument(
-        data: [String: Any], completion: (((any Error)?) -> Void)? = nil
+        data: [String: Any], completion: (((any Error)?) -> Void)?
     ) -> DocumentReference {
         let reference = document()
         reference.setData(data, completion: completion)

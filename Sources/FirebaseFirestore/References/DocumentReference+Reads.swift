@@ -36,7 +36,7 @@ extension DocumentReference {
     /// Reads the document from the given source.
     @discardableResult
     nonisolated(nonsending) public func getDocument(source: FirestoreSource) async throws -> DocumentSnapshot {
-        try await firestore.awaitRead { self.firestore.read(self, source: source, completion: $0) }
+        try await firestore.awaitRead { self.firestore.read(self, source: source, cancellation: $0, completion: $1) }
     }
 
     /// Reads the document and makes a value of it.

@@ -8,10 +8,11 @@ extension DocumentReference {
     // MARK: Replace and merge
 
     /// Replaces the document.
+    @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
     public func setData(_ documentData: [String: Any]) { setData(documentData, completion: nil) }
 
     /// Replaces the document.
-    public func setData(_ documentData: [String: Any], completion: (((any Error)?) -> Void)? = nil) {
+    public func setData(_ documentData: [String: Any], completion: (((any Error)?) -> Void)?) {
         firestore.enqueue(
             recording { (recorder) throws(RuleViolation) in
                 recorder.set(name, try WriteValues.set(documentData, for: self))
@@ -27,13 +28,14 @@ extension DocumentReference {
     }
 
     /// Replaces the document, or merges the data into it: maps merge deeply, arrays and other values replace.
+    @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
     public func setData(_ documentData: [String: Any], merge: Bool) {
         setData(documentData, merge: merge, completion: nil)
     }
 
     /// Replaces the document, or merges the data into it.
     public func setData(
-        _ documentData: [String: Any], merge: Bool, completion: (((any Error)?) -> Void)? = nil
+        _ documentData: [String: Any], merge: Bool, completion: (((any Error)?) -> Void)?
     ) {
         firestore.enqueue(
             recording { (recorder) throws(RuleViolation) in
@@ -52,13 +54,14 @@ extension DocumentReference {
     /// Merges the named fields of the data into the document.
     ///
     /// - Parameter mergeFields: dotted `String`s or `FieldPath`s, each with a value in the data.
+    @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
     public func setData(_ documentData: [String: Any], mergeFields: [Any]) {
         setData(documentData, mergeFields: mergeFields, completion: nil)
     }
 
     /// Merges the named fields of the data into the document.
     public func setData(
-        _ documentData: [String: Any], mergeFields: [Any], completion: (((any Error)?) -> Void)? = nil
+        _ documentData: [String: Any], mergeFields: [Any], completion: (((any Error)?) -> Void)?
     ) {
         firestore.enqueue(
             recording { (recorder) throws(RuleViolation) in
@@ -79,10 +82,11 @@ extension DocumentReference {
     /// Changes fields of the document, which must exist.
     ///
     /// - Parameter fields: keys are dotted `String`s or `FieldPath`s; `FieldValue.delete()` removes a field.
+    @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
     public func updateData(_ fields: [AnyHashable: Any]) { updateData(fields, completion: nil) }
 
     /// Changes fields of the document, which must exist: otherwise the error is `.notFound`.
-    public func updateData(_ fields: [AnyHashable: Any], completion: (((any Error)?) -> Void)? = nil) {
+    public func updateData(_ fields: [AnyHashable: Any], completion: (((any Error)?) -> Void)?) {
         firestore.enqueue(
             recording { (recorder) throws(RuleViolation) in
                 recorder.update(name, try WriteValues.update(fields, for: self))
@@ -98,10 +102,11 @@ extension DocumentReference {
     }
 
     /// Deletes the document; one that does not exist is no error.
+    @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
     public func delete() { delete(completion: nil) }
 
     /// Deletes the document; one that does not exist is no error.
-    public func delete(completion: (((any Error)?) -> Void)? = nil) {
+    public func delete(completion: (((any Error)?) -> Void)?) {
         firestore.enqueue(
             recording { (recorder) throws(RuleViolation) in recorder.delete(name) }, userCompletion: completion)
     }

@@ -2,6 +2,7 @@
 
 import DocumentCoding
 import DocumentModel
+import FirebaseCore
 import Foundation
 
 /// Reads the fields of snapshots.
@@ -53,8 +54,7 @@ enum SnapshotValues {
         do {
             return try body()
         } catch {
-            let message = "[FirebaseFirestore] The server sent data that cannot be read (\(what)): \(error)\n"
-            FileHandle.standardError.write(Data(message.utf8))
+            FirebaseLog.write(.error, "The server sent data that cannot be read (\(what)): \(error)")
             return otherwise
         }
     }

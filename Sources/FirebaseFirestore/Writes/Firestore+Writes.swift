@@ -14,10 +14,12 @@ extension Firestore {
         submit(recorder, tracking: recorder.documents) { completion?($0) }
     }
 
-    /// Sends the writes of a call that the program awaits.
+    /// Sends the writes of a call that the program awaits. When its task is cancelled, writes that have not left are
+    /// withdrawn; those that have may be applied or not.
     nonisolated(nonsending) func perform(_ recorder: WriteRecorder) async throws {
-        let error = await withUnsafeContinuation { (continuation: UnsafeContinuation<RequestError?, Never>) in
-            submit(recorder, tracking: []) { continuation.resume(returning: $0) }
+        if Task.isCancelled { throw NSError.taskWasCancelled }
+        let error: RequestError? = await waiting { cancellation, completion in
+            submit(recorder, tracking: [], cancellation: cancellation, completion: completion)
         }
         if let error { throw error.asNSError }
     }
@@ -32,7 +34,7 @@ extension Firestore {
     }
 
     private func submit(
-        _ recorder: WriteRecorder, tracking documents: [String],
+        _ recorder: WriteRecorder, tracking documents: [String], cancellation: Cancellation? = nil,
         completion: @escaping @Sendable (RequestError?) -> Void
     ) {
         checkUsable()
@@ -49,7 +51,7 @@ extension Firestore {
                 RequestError(
                     .resourceExhausted, "More than \(pendingWrites.maximumBytes) bytes of writes wait for the server."))
         }
-        client.commitInOrder(request) { [pendingWrites] result in
+        client.commitInOrder(request, options: .standard.cancelled(by: cancellation)) { [pendingWrites] result in
             // First the ledger: who is told of the acknowledgement may read at once.
             pendingWrites.finish(number, documents: documents, byteCount: request.count)
             switch result {

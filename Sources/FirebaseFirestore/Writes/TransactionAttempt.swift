@@ -14,10 +14,14 @@ import Synchronization
 final class TransactionAttempt: Sendable {
     private let client: HearthClient
     private let database: DatabaseName
+    private let cancellation: Cancellation
     private let transaction: Mutex<[UInt8]>
 
-    /// - Parameter transaction: the id of a transaction that was begun already, or empty.
-    init(client: HearthClient, database: DatabaseName, transaction: [UInt8]) {
+    /// - Parameters:
+    ///   - transaction: the id of a transaction that was begun already, or empty.
+    ///   - cancellation: what ends reads and the commit early.
+    init(client: HearthClient, database: DatabaseName, transaction: [UInt8], cancellation: Cancellation) {
+        self.cancellation = cancellation
         self.client = client
         self.database = database
         self.transaction = Mutex(transaction)
@@ -42,11 +46,12 @@ final class TransactionAttempt: Sendable {
         let id = transactionID
         if !id.isEmpty {
             return client.getDocument(
-                name, consistency: .transaction(id), options: .impatientRead, completion: completion)
+                name, consistency: .transaction(id), options: .impatientRead.cancelled(by: cancellation),
+                completion: completion)
         }
         let request = BatchGetDocumentsRequest(
             database: database.description, documents: [name], consistency: .newTransaction(.readWrite))
-        client.collectBatchGet(request, options: .impatientRead) { [self] result in
+        client.collectBatchGet(request, options: .impatientRead.cancelled(by: cancellation)) { [self] result in
             switch result {
             case .success(let answer):
                 transaction.withLock { $0 = answer.transaction }
@@ -63,7 +68,12 @@ final class TransactionAttempt: Sendable {
             abandon()
             return completion(failure)
         }
-        client.commit(recorder.writes.request(transaction: transactionID), options: .standard) { result in
+        if cancellation.isCancelled {
+            abandon()
+            return completion(RequestError(.cancelled, "The task was cancelled."))
+        }
+        let request = recorder.writes.request(transaction: transactionID)
+        client.commit(request, options: .standard.cancelled(by: cancellation)) { result in
             switch result {
             case .success: completion(nil)
             case .failure(let error): completion(error)

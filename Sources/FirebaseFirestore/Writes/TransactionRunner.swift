@@ -4,6 +4,7 @@ import Basics
 import Dispatch
 import DocumentModel
 import Foundation
+import Synchronization
 
 /// One transaction from its first attempt to its result. Runs on the transaction queue; one step at a time.
 final class TransactionRunner: @unchecked Sendable {
@@ -19,12 +20,18 @@ final class TransactionRunner: @unchecked Sendable {
     private let firestore: Firestore
     private let block: Block
     private let completion: Completion
+    private let cancellation: Cancellation
     private var retry: TransactionRetry
     /// The id of the last attempt that the server knows of; the next attempt names it to get its turn.
     private var lastTransaction: [UInt8] = []
 
-    init(firestore: Firestore, maximumAttempts: Int, block: @escaping Block, completion: @escaping Completion) {
+    /// - Parameter cancellation: ends the attempt that runs, and prevents further ones.
+    init(
+        firestore: Firestore, maximumAttempts: Int, cancellation: Cancellation, block: @escaping Block,
+        completion: @escaping Completion
+    ) {
         self.firestore = firestore
+        self.cancellation = cancellation
         self.block = block
         self.completion = completion
         retry = TransactionRetry(maximumAttempts: maximumAttempts, jitterSeed: .random(in: 0 ... .max))
@@ -33,6 +40,7 @@ final class TransactionRunner: @unchecked Sendable {
     func start() { Self.queue.async { self.beginAttempt() } }
 
     private func beginAttempt() {
+        if cancellation.isCancelled { return completion(nil, .taskWasCancelled) }
         let client: HearthClient
         do throws(RequestError) {
             client = try firestore.client()
@@ -42,7 +50,8 @@ final class TransactionRunner: @unchecked Sendable {
         guard !lastTransaction.isEmpty else { return runBlock(client, transaction: []) }
         // A retried attempt asks for its transaction first: the answer comes when it is its turn.
         client.beginTransaction(
-            database: firestore.databaseName, retrying: lastTransaction, options: .impatientRead
+            database: firestore.databaseName, retrying: lastTransaction,
+            options: .impatientRead.cancelled(by: cancellation)
         ) { result in
             Self.queue.async {
                 switch result {
@@ -54,7 +63,8 @@ final class TransactionRunner: @unchecked Sendable {
     }
 
     private func runBlock(_ client: HearthClient, transaction id: [UInt8]) {
-        let attempt = TransactionAttempt(client: client, database: firestore.databaseName, transaction: id)
+        let attempt = TransactionAttempt(
+            client: client, database: firestore.databaseName, transaction: id, cancellation: cancellation)
         let transaction = Transaction(firestore: firestore, attempt: attempt)
         var abandonment: NSError?
         let result = UncheckedBox(block(transaction, &abandonment))
@@ -72,10 +82,23 @@ final class TransactionRunner: @unchecked Sendable {
 
     /// Tries again, or delivers the very error.
     private func attemptFailed(_ error: NSError) {
+        if cancellation.isCancelled { return completion(nil, .taskWasCancelled) }
         guard let code = error.firestoreStatus,
             case .retry(let wait) = retry.failed(code, error.localizedDescription)
         else { return completion(nil, error) }
         guard wait > 0 else { return beginAttempt() }
-        Self.queue.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: wait))) { self.beginAttempt() }
+        // After the wait, or when the task is cancelled, whichever comes first.
+        let next = RunOnce { Self.queue.async { self.beginAttempt() } }
+        Self.queue.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: wait))) { next.run() }
+        cancellation.onCancel { next.run() }
     }
+}
+
+/// Work that two events may start, and that runs at the first of them only.
+private final class RunOnce: Sendable {
+    private let body: Mutex<(@Sendable () -> Void)?>
+
+    init(_ body: @escaping @Sendable () -> Void) { self.body = Mutex(body) }
+
+    func run() { body.withLock { $0.take() }?() }
 }

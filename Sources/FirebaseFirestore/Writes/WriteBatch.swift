@@ -105,12 +105,13 @@ public final class WriteBatch: NSObject {
     // MARK: Commit
 
     /// Commits without telling how it ended.
+    @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
     public func commit() { firestore.enqueue(close(), completion: nil) }
 
     /// Commits.
     ///
     /// - Parameter completion: called after the server acknowledged or rejected the batch.
-    public func commit(completion: (((any Error)?) -> Void)? = nil) {
+    public func commit(completion: (((any Error)?) -> Void)?) {
         firestore.enqueue(close(), userCompletion: completion)
     }
 

@@ -35,11 +35,15 @@ enum SocketAddress {
     }
 
     /// The addresses of a host, IPv4 first, because that is what "localhost" is expected to mean. Blocks for a name server.
-    static func resolve(_ host: String, port: UInt16) throws(SocketError) -> [ResolvedAddress] {
+    ///
+    /// - Parameter forListening: whether an empty host stands for every local address.
+    static func resolve(
+        _ host: String, port: UInt16, forListening: Bool = true
+    ) throws(SocketError) -> [ResolvedAddress] {
         var hints = unsafe addrinfo()
         unsafe hints.ai_family = AF_UNSPEC
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        unsafe hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+        unsafe hints.ai_flags = (forListening ? AI_PASSIVE : 0) | AI_NUMERICSERV
         var list: UnsafeMutablePointer<addrinfo>?
         let code = unsafe getaddrinfo(host, String(port), &hints, &list)
         defer { if let list = unsafe list { unsafe freeaddrinfo(list) } }
@@ -108,6 +112,21 @@ struct ResolvedAddress: Sendable, CustomStringConvertible {
         unsafe length = entry.ai_addrlen
         unsafe withUnsafeMutableBytes(of: &storage) {
             unsafe $0.copyMemory(from: UnsafeRawBufferPointer(start: entry.ai_addr, count: Int(entry.ai_addrlen)))
+        }
+    }
+
+    /// The address that an IPv4 or IPv6 number stands for; nil for a host name. Asks no name server.
+    init?(numericHost host: String, port: UInt16) {
+        var ipv4 = sockaddr_in()
+        var ipv6 = sockaddr_in6()
+        if unsafe uv_ip4_addr(host, Int32(port), &ipv4) == 0 {
+            length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            unsafe withUnsafeMutableBytes(of: &storage) { unsafe $0.storeBytes(of: ipv4, as: sockaddr_in.self) }
+        } else if unsafe uv_ip6_addr(host, Int32(port), &ipv6) == 0 {
+            length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+            unsafe withUnsafeMutableBytes(of: &storage) { unsafe $0.storeBytes(of: ipv6, as: sockaddr_in6.self) }
+        } else {
+            return nil
         }
     }
 

@@ -51,6 +51,6 @@ package enum ClientConnectionEvent: Sendable {
     case ready
     /// The server takes no more calls here; open ones go on. New ones belong on another connection.
     case goingAway(StatusCode, String)
-    /// The end; comes once, after every call was completed.
-    case closed(CloseReason)
+    /// The end, and what happened in words that name the address; comes once, after every call was completed.
+    case closed(CloseReason, String)
 }

@@ -7,6 +7,10 @@ extension ClientConnection: ChannelDriver {
     package func received(_ bytes: RawSpan) -> ReceiveProgress {
         lastFrameAt = loop.nowMilliseconds
         keepAlivePingAt = nil
+        if !session.isOpen, let foreign = ForeignServer(firstBytes: bytes) {
+            meetForeignServer(foreign)
+            return ReceiveProgress(consumed: bytes.byteCount)
+        }
         let frameBytesMax = Int(session.settings.frameBytesMax)
         var offset = 0
         while phase == .connected {
@@ -91,7 +95,17 @@ extension ClientConnection: ChannelDriver {
         channel?.write { $0.appendGoAway(violation.code, violation.description, lastStream: 0) }
         channel?.closeAfterFlush(.violation(violation))
         channel = nil
-        close(.violation(violation), CallOutcome(.internal, "\(remote) broke the protocol: \(violation)"))
+        let outcome =
+            session.isOpen
+            ? CallOutcome(.internal, "\(remote) broke the protocol: \(violation)")
+            : CallOutcome(
+                .unavailable, "\(remote) does not answer in the Hearth protocol: \(violation)", isUnprocessed: true)
+        close(.violation(violation), outcome)
+    }
+
+    private func meetForeignServer(_ server: ForeignServer) {
+        let text = "\(remote) answers in \(server.rawValue): it is another server, not a Hearth server"
+        close(.violation(.helloExpected), CallOutcome(.unavailable, text, isUnprocessed: true))
     }
 
     /// The turn ends: calls that ended may have made room for others.
@@ -100,5 +114,5 @@ extension ClientConnection: ChannelDriver {
         closeIfDone()
     }
 
-    package func channelClosed(_ reason: CloseReason) { close(reason, lost) }
+    package func channelClosed(_ reason: CloseReason) { close(reason, session.isOpen ? lost : refused) }
 }

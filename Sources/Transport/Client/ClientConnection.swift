@@ -13,7 +13,7 @@ package final class ClientConnection: @unchecked Sendable {
     // Sendable: all `var`s are touched on the loop's thread only.
 
     package let loop: EventLoop
-    /// What it connects to, as `host:port`.
+    /// What it connects to, as `host:port`, IPv6 addresses in brackets.
     package let remote: String
     let configuration: ClientConfiguration
     var onEvent: ((ClientConnectionEvent) -> Void)?
@@ -56,8 +56,8 @@ package final class ClientConnection: @unchecked Sendable {
         to host: String, port: UInt16, on loop: EventLoop, _ configuration: ClientConfiguration = ClientConfiguration(),
         onEvent: @escaping @Sendable (ClientConnectionEvent) -> Void = { _ in }
     ) -> ClientConnection {
-        let connection = ClientConnection(
-            remote: "\(host):\(port)", loop: loop, configuration: configuration, onEvent: onEvent)
+        let remote = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        let connection = ClientConnection(remote: remote, loop: loop, configuration: configuration, onEvent: onEvent)
         connection.onLoop { $0.beginConnecting(host, port) }
         return connection
     }
@@ -300,6 +300,14 @@ package final class ClientConnection: @unchecked Sendable {
 
     var lost: CallOutcome { CallOutcome(.unavailable, "the connection to \(remote) was lost") }
 
+    /// The connection ended before a HELLO: no call was looked at.
+    var refused: CallOutcome {
+        CallOutcome(
+            .unavailable,
+            "\(remote) closed the connection before it answered: it is not a Hearth server, or it is stopping",
+            isUnprocessed: true)
+    }
+
     func closeIfDone() {
         guard isDraining || session.servedUntil != nil, phase == .connected, session.streams.isEmpty, waiting.isEmpty else {
             return
@@ -320,7 +328,7 @@ package final class ClientConnection: @unchecked Sendable {
         pings = [:]
         for completion in unanswered { completion(false) }
         completeAll(outcome)
-        if let tell = onEvent.take() { tell(.closed(reason)) }
+        if let tell = onEvent.take() { tell(.closed(reason, outcome.message)) }
     }
 
     private func completeAll(_ outcome: CallOutcome) {
@@ -352,7 +360,11 @@ package final class ClientConnection: @unchecked Sendable {
         guard phase != .closed else { return }
         housekeepingTimer = nil
         guard session.isOpen else {
-            let text = "\(remote) did not answer within \(configuration.connectMilliseconds) ms"
+            let text =
+                phase == .connecting
+                ? "cannot connect to \(remote): no answer within \(configuration.connectMilliseconds) ms"
+                : "\(remote) accepted the connection but did not answer within "
+                    + "\(configuration.connectMilliseconds) ms: it is not a Hearth server, or it is overloaded"
             return close(.tooSlowToSpeak, CallOutcome(.unavailable, text))
         }
         let now = loop.nowMilliseconds

@@ -4,7 +4,9 @@ import CUV
 import Glibc
 
 /// Resolves a name and tries its addresses in turn. Confined to its loop; tells the result once unless cancelled.
-@safe final class Connector {
+@safe final class Connector: @unchecked Sendable {
+    // Sendable: all `var`s are touched on the loop's thread only.
+
     private let host: String
     private let port: UInt16
     private let loop: EventLoop
@@ -24,27 +26,13 @@ import Glibc
         self.completion = completion
     }
 
+    /// Begins; the result comes in a later turn of the loop.
     func start() {
-        // Owner of the request: libuv until the callback, which frees it and gives up the reference in `data`.
-        let request = UnsafeMutablePointer<uv_getaddrinfo_t>.allocate(capacity: 1)
-        unsafe request.pointee.data = unsafe Unmanaged.passRetained(self).toOpaque()
-        var hints = unsafe addrinfo()
-        unsafe hints.ai_family = AF_UNSPEC
-        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        let error = unsafe uv_getaddrinfo(
-            loop.uv, request,
-            { request, status, list in
-                let this = unsafe Unmanaged<Connector>.fromOpaque(request!.pointee.data).takeRetainedValue()
-                unsafe request!.deallocate()
-                let found = unsafe SocketAddress.addresses(in: list)
-                unsafe uv_freeaddrinfo(list)
-                this.resolved(found, status)
-                this.loop.endTurn()
-            }, host, String(port), &hints)
-        if error < 0 {
-            unsafe Unmanaged<Connector>.fromOpaque(request.pointee.data).release()
-            unsafe request.deallocate()
-            finish(.failure(failure("find the host \(host)", error)))
+        if let address = ResolvedAddress(numericHost: host, port: port) {
+            return loop.execute { self.resolved(.success([address])) }
+        }
+        HostResolver.shared.resolve(host) { [self] result in
+            loop.execute { self.resolved(result) }
         }
     }
 
@@ -55,10 +43,14 @@ import Glibc
         attempt = nil
     }
 
-    private func resolved(_ found: [ResolvedAddress], _ status: Int32) {
-        guard status == 0, !found.isEmpty else { return finish(.failure(failure("find the host \(host)", status))) }
-        addresses = found
-        tryNext(after: nil)
+    private func resolved(_ result: Result<[ResolvedAddress], SocketError>) {
+        switch result {
+        case .success(let found):
+            addresses = found.map { $0.with(port: port) }
+            tryNext(after: nil)
+        case .failure(let error):
+            finish(.failure(error))
+        }
     }
 
     private func tryNext(after error: SocketError?) {

@@ -49,6 +49,24 @@ import Transport
         await client.close()
     }
 
+    @Test("A client that is let go of ends its calls and its threads")
+    func droppedClient() async throws {
+        let server = try FakeServer { _ in .hold }
+        let task: Task<Void, any Error>
+        do {
+            let client = try HearthClient(.init(address: server.address))
+            let (outcomes, continuation) = AsyncStream<Result<[UInt8], RequestError>>.makeStream()
+            client.call(.getDocument, [], kind: .repeatable, options: .standard) { result in
+                continuation.yield(result)
+                continuation.finish()
+            }
+            task = Task { for await outcome in outcomes { _ = try outcome.get() } }
+            await server.waitForCalls(1)
+        }
+        let error = await #expect(throws: RequestError.self) { try await task.value }
+        #expect(error?.code == .cancelled)
+    }
+
     @Test("A commit whose connection is lost is sent again with the same request id")
     func lostAnswer() async throws {
         let first = try FakeServer { _ in .hold }

@@ -2,9 +2,10 @@
 
 import Basics
 import DocumentModel
-import FirebaseFirestore
 import Foundation
 import Testing
+
+@testable import FirebaseFirestore
 
 @Suite struct FirestoreErrorCodeTests {
     private func error(_ code: Int, domain: String = FirestoreErrorDomain) -> any Error {
@@ -47,5 +48,15 @@ import Testing
         let bridged = FirestoreErrorCode(.aborted) as NSError
         #expect(bridged.domain == FirestoreErrorDomain)
         #expect(bridged.code == 10)
+    }
+
+    @Test("A printed error says what happened")
+    func printing() {
+        let failure = RequestError(.unavailable, "The server 127.0.0.1:1 cannot be reached.").asNSError
+        #expect("\(failure)".contains("The server 127.0.0.1:1 cannot be reached."))
+        #expect(!"\(failure)".contains("(null)"))
+        #expect(failure.localizedDescription == "The server 127.0.0.1:1 cannot be reached.")
+        #expect(failure.localizedFailureReason == "The server 127.0.0.1:1 cannot be reached.")
+        #expect(!"\(FirestoreErrorCode(.aborted) as NSError)".contains("(null)"))
     }
 }

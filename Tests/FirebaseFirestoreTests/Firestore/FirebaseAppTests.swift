@@ -3,6 +3,7 @@
 import FirebaseCore
 import FirebaseFirestore
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -71,5 +72,44 @@ import Testing
         #expect(firestore.app === app)
         await app.delete()
         #expect(firestore !== Firestore.firestore(app: app))
+    }
+
+    @Test("The default options are those that configure() takes")
+    func defaultOptionsAreReadable() {
+        #expect(FirebaseOptions.defaultOptions() == DefaultOptions.ofThisProcess.resolve())
+        #expect(FirebaseOptions.defaultOptions()?.projectID?.isEmpty == false)
+    }
+
+    @Test("The version is that of the changelog's newest release or of the one to come")
+    func version() {
+        #expect(FirebaseVersion().split(separator: ".").compactMap { Int($0) }.count == 3)
+    }
+}
+
+/// The log is one for the process, so these run one after the other.
+@Suite(.serialized) struct FirebaseLogTests {
+    @Test("The logger level decides what is written", arguments: FirebaseLoggerLevel.allCases)
+    func levels(level: FirebaseLoggerLevel) {
+        let written = Mutex<[FirebaseLoggerLevel]>([])
+        FirebaseLog.setSink { level, message in
+            if message.hasPrefix("FirebaseLogTests") { written.withLock { $0.append(level) } }
+        }
+        defer {
+            FirebaseLog.setSink(nil)
+            FirebaseConfiguration.shared.setLoggerLevel(.notice)
+        }
+        FirebaseConfiguration.shared.setLoggerLevel(level)
+        for level in FirebaseLoggerLevel.allCases { FirebaseLog.write(level, "FirebaseLogTests") }
+        #expect(written.withLock { $0 } == FirebaseLoggerLevel.allCases.filter { $0 <= level })
+        #expect(FirebaseLoggerLevel.min == .error && FirebaseLoggerLevel.max == .debug)
+    }
+
+    @Test("enableLogging switches between everything and troubles")
+    func enableLogging() {
+        defer { Firestore.enableLogging(false) }
+        Firestore.enableLogging(true)
+        #expect(FirebaseLog.level == .debug)
+        Firestore.enableLogging(false)
+        #expect(FirebaseLog.level == .notice)
     }
 }

@@ -74,6 +74,10 @@ import Testing
         #expect(try await numbers(group.order(by: "n", descending: true).limit(to: 2)) == [19, 18])
         #expect(try await numbers(group.order(by: "n").limit(toLast: 2)) == [18, 19])
         #expect(try await numbers(group.whereField("n", in: [3, 5, 50]).order(by: "n")) == [3, 5])
+        let tags: [Any] = [["t1"], ["t0", "t2"]]
+        #expect(try await numbers(group.whereField("tags", in: tags).order(by: "n")) == [1, 4, 7, 10, 13, 16, 19])
+        let others = group.whereField("tags", notIn: [["t1"], ["t2"]])
+        #expect(try await numbers(others.order(by: "n").limit(to: 2)) == [0, 3])
         let page = try await group.order(by: "n").limit(to: 5).getDocuments()
         let last = try #require(page.documents.last)
         #expect(try await numbers(group.order(by: "n").start(afterDocument: last).limit(to: 2)) == [5, 6])

@@ -65,6 +65,53 @@ import Testing
         }
     }
 
+    @Test("The lists of in and notIn may hold arrays, typed or not, one inside another")
+    func listsOfArrays() throws {
+        let field = try path("f")
+        let expected = encoded(.array([.array([.string("a")]), .array([.string("b"), .integer(1)])]))
+        let typed = encoded(.array([.array([.string("a")]), .array([.string("b")])]))
+        let untyped: [Any] = [["a"], ["b", 1] as [Any]]
+        #expect(books.whereField("f", in: untyped).definition.filters == [.field(field, .isIn, expected)])
+        #expect(books.whereField("f", notIn: untyped).definition.filters == [.field(field, .notIn, expected)])
+        #expect(books.whereField("f", in: [["a"], ["b"]]).definition.filters == [.field(field, .isIn, typed)])
+        let excluding = books.whereField(FieldPath(["f"]), notIn: [["a"], ["b"]])
+        #expect(excluding.definition.filters == [.field(field, .notIn, typed)])
+        let filter = Filter.whereField("f", in: [["a"], ["b"]])
+        #expect(books.whereFilter(filter).definition.filters == [.field(field, .isIn, typed)])
+        // Deeper ones the server judges, as with the Apple SDK.
+        let deep = encoded(.array([.array([.array([.integer(1)])])]))
+        #expect(books.whereField("f", in: [[[1]]]).definition.filters == [.field(field, .isIn, deep)])
+    }
+
+    @Test("Other operands may not hold an array in an array")
+    func nestedArrays() {
+        for relation in [QueryOperator.equal, .lessThan, .arrayContains, .arrayContainsAny] {
+            #expect(throws: RuleViolation("Nested arrays are not supported.")) {
+                try OperandRules.filter(
+                    FieldPath(["f"]), relation, [["a"], ["b"]], query: books.definition, firestore: firestore)
+            }
+        }
+    }
+
+    @Test("Every value that the Apple SDK takes as an operand is taken")
+    func operandTypes() {
+        let nothing: Int? = nil
+        let values: [Any] = [
+            NSNull(), nothing as Any, Optional(5) as Any, Optional("s") as Any, "s", NSString(string: "s"), true,
+            NSNumber(value: true), Int8(1), Int16(1), Int32(1), Int64(1), 1, UInt8(1), UInt16(1), UInt32(1), UInt64(1),
+            UInt(1), Float(1), 1.5, CGFloat(1.5), Decimal(1.5), NSDecimalNumber(value: 1.5), NSNumber(value: 7), Date(), NSDate(), Timestamp(),
+            Data([1]), NSData(), GeoPoint(latitude: 1, longitude: 2), firestore.document("c/d"), VectorValue([1]),
+            [1, 2], ["a", 1] as [Any], NSArray(array: [1]), ["a": 1], ["a": [1]] as [AnyHashable: Any],
+            NSDictionary(dictionary: ["a": 1]),
+        ]
+        for value in values {
+            #expect(throws: Never.self, "\(type(of: value))") { try QueryValues.encode(value, firestore: firestore) }
+            #expect(throws: Never.self, "\(type(of: value))") {
+                try QueryValues.encode([value], firestore: firestore, allowsNestedArrays: true)
+            }
+        }
+    }
+
     @Test("null and NaN are tested for by unary filters")
     func unary() throws {
         let field = try path("f")

@@ -126,7 +126,7 @@ import Testing
         defer { live.stop() }
         let closed = Promise<CloseReason>()
         let connection = live.connect { event in
-            if case .closed(let reason) = event { closed.fulfil(reason) }
+            if case .closed(let reason, _) = event { closed.fulfil(reason) }
         }
         let promise = Promise<Reply>()
         connection.unary(.getDocument, [3]) { promise.fulfil(Reply(outcome: $0, bytes: [UInt8](copying: $1))) }

@@ -1,0 +1,72 @@
+// What happens to writes that are not acknowledged when the process ends normally: the end waits for them, for some
+// seconds at most, and says how many may be lost.
+//
+//   return from main ─┐
+//   exit(status)      ┴─▶ atexit: wait for pending writes ─▶ all acknowledged: end
+//                                                       └─▶ time is up: a line on standard error, end
+//
+// `_exit`, signals and traps end the process without this.
+
+import Dispatch
+import FirebaseCore
+import Foundation
+import Synchronization
+
+enum ExitFlush {
+    /// The environment variable with the seconds that the end of the process waits for writes; 0 = it does not wait.
+    static let variable = "HEARTH_EXIT_WAIT"
+    private static let standardSeconds = 5.0
+    private static let maximumSeconds = 3600.0
+
+    private enum Stage { case running, over }
+    private static let stage = Mutex(Stage.running)
+
+    private static let registration: Void = register()
+
+    /// Makes the end of the process wait for pending writes. Cheap after the first call.
+    static func enable() { _ = registration }
+
+    private static func register() { atexit { ExitFlush.run() } }
+
+    /// Runs among the process's exit functions, on the thread that ends it.
+    private static func run() {
+        guard stage.withLock({ $0 == .running }) else { return }
+        // Another thread that calls `exit` meanwhile would run the next exit function: it finds this one, and waits for
+        // the lock.
+        register()
+        stage.withLock { stage in
+            guard stage == .running else { return }
+            flush(within: seconds(in: ProcessInfo.processInfo.environment))
+            stage = .over
+        }
+    }
+
+    /// The seconds to wait. What cannot be read counts as not set.
+    static func seconds(in environment: [String: String]) -> Double {
+        guard let text = environment[variable], let seconds = Double(text), seconds >= 0 else { return standardSeconds }
+        return min(seconds, maximumSeconds)
+    }
+
+    private static func flush(within seconds: Double) {
+        let instances = FirestoreInstances.shared.all.filter { $0.pendingWrites.count > 0 }
+        let waiting = DispatchGroup()
+        for instance in instances where instance.canSend {
+            waiting.enter()
+            instance.pendingWrites.whenAllSettled { waiting.leave() }
+        }
+        _ = waiting.wait(timeout: .now() + seconds)
+        for instance in instances { report(instance) }
+    }
+
+    private static func report(_ instance: Firestore) {
+        let count = instance.pendingWrites.count
+        guard count > 0 else { return }
+        let writes = count == 1 ? "1 write waits" : "\(count) writes wait"
+        FirebaseLog.write(
+            .error,
+            """
+            The process ends while \(writes) for an answer of \(instance.host), which may be lost. Await writes, or \
+            call waitForPendingWrites() before the end.
+            """)
+    }
+}

@@ -1,0 +1,84 @@
+// Which form of a write the compiler picks: in code that can wait the one that waits, never in silence the one that
+// does not.
+
+import Testing
+
+@Suite(.timeLimit(.minutes(10))) struct OverloadTests {
+    /// Calls that exist with and without waiting; `r` is a document, `c` a collection, `b` a batch, `db` the database.
+    private static let calls = [
+        "r.setData([\"a\": 1])", "r.setData([\"a\": 1], merge: true)", "r.setData([\"a\": 1], mergeFields: [\"a\"])",
+        "r.updateData([\"a\": 1])", "r.delete()", "c.addDocument(data: [\"a\": 1])", "b.commit()", "db.enableNetwork()",
+        "db.disableNetwork()", "db.terminate()", "db.clearPersistence()",
+    ]
+    private static let names = """
+        let db = Firestore.firestore(), r = db.document("c/d"), c = db.collection("c"), b = db.batch()
+        """
+
+    @Test("In a function that can wait, every call waits", arguments: SwiftCompiler.LanguageMode.allCases)
+    func asyncFunctions(mode: SwiftCompiler.LanguageMode) throws {
+        let lines = Self.calls.map { "_ = try await \($0)" }.joined(separator: "\n")
+        let verdict = try SwiftCompiler().check(
+            "import FirebaseFirestore\nfunc f() async throws {\n\(Self.names)\n\(lines)\n}", mode)
+        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+    }
+
+    @Test("There it cannot be left out", arguments: calls)
+    func missingAwait(call: String) throws {
+        let verdict = try SwiftCompiler().check(
+            "import FirebaseFirestore\nfunc f() async throws {\n\(Self.names)\n_ = (r, c, b, try \(call))\n}")
+        #expect(!verdict.isAccepted)
+        #expect(verdict.diagnostics.contains("'async' but is not marked with 'await'"), "\(verdict.diagnostics)")
+    }
+
+    @Test(
+        "A function that cannot wait, and a script without await, use the form that returns at once",
+        arguments: SwiftCompiler.LanguageMode.allCases, [true, false])
+    func plainFunctions(mode: SwiftCompiler.LanguageMode, isScript: Bool) throws {
+        let lines = Self.calls.joined(separator: "\n")
+        let body = isScript ? "\(Self.names)\n\(lines)" : "func f() {\n\(Self.names)\n\(lines)\n}"
+        let verdict = try SwiftCompiler().check("import FirebaseFirestore\n\(body)", mode, isScript: isScript)
+        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+    }
+
+    @Test("At the top level of a script that waits, the call that does not is refused", arguments: calls)
+    func scripts(call: String) throws {
+        let verdict = try SwiftCompiler().check(
+            "import FirebaseFirestore\n\(Self.names)\n_ = (r, c, b)\n_ = try await \(call)", isScript: true)
+        #expect(!verdict.isAccepted)
+        let advice = "await the async form in a function or an @main type"
+        #expect(verdict.diagnostics.contains(advice), "\(verdict.diagnostics)")
+    }
+
+    @Test(
+        "With a completion, or nil for it, a call that does not wait may stand anywhere",
+        arguments: SwiftCompiler.LanguageMode.allCases)
+    func completions(mode: SwiftCompiler.LanguageMode) throws {
+        let verdict = try SwiftCompiler().check(
+            """
+            import FirebaseFirestore
+            func f() async throws {
+            \(Self.names)
+            r.setData(["a": 1], completion: nil)
+            r.setData(["a": 1], merge: true) { error in print(error as Any) }
+            r.updateData(["a": 1], completion: nil)
+            r.delete(completion: nil)
+            c.addDocument(data: ["a": 1], completion: nil)
+            b.commit(completion: nil)
+            db.terminate(completion: nil)
+            }
+            """, mode)
+        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+    }
+
+    @Test(
+        "Foundation's names come with the library's, as in the Apple SDK",
+        arguments: ["FirebaseFirestore", "FirebaseCore", "Firebase"])
+    func foundation(module: String) throws {
+        let verdict = try SwiftCompiler().check(
+            """
+            import \(module)
+            func f(_ error: any Error) -> (NSError, Date, Data) { (error as NSError, Date(), Data()) }
+            """)
+        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+    }
+}

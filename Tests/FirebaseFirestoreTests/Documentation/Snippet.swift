@@ -1,0 +1,69 @@
+// The Swift code of the documentation's pages.
+//
+// A block that begins with ```swift is one of three:
+//
+//   a manifest   its first line is `// swift-tools-version`; Tests/Package/run builds with it
+//   a program    it has an `@main` type; it is compiled alone, and run
+//   a fragment   anything else; its imports, if it has any, stand first. It is compiled as the body of
+//                `func fragment(db: Firestore) async throws`, after `import FirebaseFirestore`
+
+import Foundation
+import Testing
+
+struct Snippet: CustomTestStringConvertible {
+    enum Kind { case manifest, program, fragment }
+
+    /// The page, below the repository's root, and the line where the block begins.
+    let page: String
+    let line: Int
+    let text: String
+
+    var testDescription: String { "\(page):\(line)" }
+
+    var kind: Kind {
+        if text.hasPrefix("// swift-tools-version") { return .manifest }
+        return text.contains("@main") ? .program : .fragment
+    }
+
+    /// What is compiled.
+    var source: String {
+        guard kind == .fragment else { return text }
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let imports = lines.filter { $0.hasPrefix("import ") }
+        let body = lines.filter { !$0.hasPrefix("import ") }
+        return """
+            import FirebaseFirestore
+            \(imports.joined(separator: "\n"))
+            func fragment(db: Firestore) async throws {
+            \(body.joined(separator: "\n"))
+            }
+            """
+    }
+
+    /// Every block of README.md, ARCHITECTURE.md and docs/.
+    static func all(in repository: String) throws -> [Snippet] {
+        let docs = FileManager.default.enumerator(atPath: "\(repository)/docs")?.compactMap { $0 as? String } ?? []
+        let pages = ["README.md", "ARCHITECTURE.md"] + docs.filter { $0.hasSuffix(".md") }.sorted().map { "docs/\($0)" }
+        return try pages.flatMap { page in
+            blocks(of: try String(contentsOfFile: "\(repository)/\(page)", encoding: .utf8), page)
+        }
+    }
+
+    private static func blocks(of text: String, _ page: String) -> [Snippet] {
+        var found: [Snippet] = []
+        var open: (line: Int, lines: [Substring])?
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            if line.hasPrefix("```") {
+                if let block = open {
+                    found.append(Snippet(page: page, line: block.line, text: block.lines.joined(separator: "\n")))
+                    open = nil
+                } else if line.dropFirst(3).hasPrefix("swift") {
+                    open = (index + 1, [])
+                }
+            } else {
+                open?.lines.append(line)
+            }
+        }
+        return found
+    }
+}

@@ -1,0 +1,112 @@
+// Every async call that waits for the server ends when its task is cancelled.
+
+import Basics
+import DocumentModel
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite(.timeLimit(.minutes(5))) struct CancellationTests {
+    /// Starts a call in a task, cancels the task when `isUnderWay` returns, and expects the code `cancelled`.
+    private func expectCancelled(
+        _ call: @escaping @Sendable () async throws -> Void, whenever isUnderWay: () async -> Void,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async {
+        let task = Task { try await call() }
+        await isUnderWay()
+        task.cancel()
+        do {
+            try await task.value
+            Issue.record("the call ended without an error", sourceLocation: sourceLocation)
+        } catch FirestoreErrorCode.cancelled {
+        } catch {
+            Issue.record("another error: \(error)", sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test("Calls that the server does not answer end, and the server is told")
+    func unanswered() async throws {
+        let server = try FakeServer { _ in .hold }
+        let firestore = TestFirestore.make(host: server.address)
+        let document = firestore.document("c/d")
+        let calls: [@Sendable () async throws -> Void] = [
+            { _ = try await document.getDocument() },
+            { _ = try await document.getDocument(as: [String: Int].self) },
+            { _ = try await firestore.collection("c").getDocuments() },
+            { _ = try await firestore.collection("c").count.getAggregation(source: .server) },
+            { try await document.setData(["a": 1]) },
+            { try await document.updateData(["a": 1]) },
+            { try await document.delete() },
+            { _ = try await firestore.collection("c").addDocument(data: ["a": 1]) },
+            { try await firestore.batch().setData(["a": 1], forDocument: document).commit() },
+            {
+                _ = try await firestore.runTransaction { transaction, errorPointer in
+                    do { try transaction.getDocument(document) } catch { errorPointer?.pointee = error as NSError }
+                    return nil
+                }
+            },
+            {
+                _ = try await firestore.runTransaction { transaction, _ in
+                    transaction.setData(["a": 1], forDocument: document)
+                    return nil
+                }
+            },
+        ]
+        for (number, call) in calls.enumerated() {
+            await expectCancelled(call) { await server.waitForCalls(number + 1) }
+            await server.waitForCancellations(number + 1)
+        }
+        #expect(firestore.pendingWrites.count == 0)
+        try await firestore.terminate()
+    }
+
+    @Test("Writes that wait for a server are withdrawn, and so is waiting for them")
+    func unreachable() async throws {
+        let firestore = TestFirestore.detached()
+        let document = firestore.document("c/d")
+        await expectCancelled({ try await document.setData(["a": 1]) }) {
+            while firestore.pendingWrites.count == 0 { await Task.yield() }
+        }
+        #expect(firestore.pendingWrites.count == 0)
+        // These wait for a write that nobody awaits.
+        document.setData(["a": 1], completion: nil)
+        await expectCancelled({ try await firestore.waitForPendingWrites() }) { await Task.yield() }
+        await expectCancelled({ _ = try await document.getDocument() }) { await Task.yield() }
+        try await firestore.terminate()
+    }
+
+    @Test("A transaction that waits for its next attempt ends at once")
+    func betweenAttempts() async throws {
+        // The third attempt begins after a second or more; the whole transaction would take minutes.
+        let server = try FakeServer { _ in .fail(.unauthenticated, "no") }
+        let firestore = TestFirestore.make(host: server.address)
+        await expectCancelled({
+            _ = try await firestore.runTransaction { transaction, _ in
+                transaction.setData(["a": 1], forDocument: firestore.document("c/d"))
+                return nil
+            }
+        }) { await server.waitForCalls(2) }
+        #expect(server.calls.count < 5)
+        try await firestore.terminate()
+    }
+
+    @Test("A task that is cancelled before its call sends nothing")
+    func cancelledBefore() async throws {
+        let server = try FakeServer { _ in .hold }
+        let firestore = TestFirestore.make(host: server.address)
+        let document = firestore.document("c/d")
+        let calls: [@Sendable () async throws -> Void] = [
+            { _ = try await document.getDocument() }, { try await document.setData(["a": 1]) },
+            { _ = try await firestore.runTransaction { _, _ in nil } },
+        ]
+        for call in calls {
+            await expectCancelled({
+                withUnsafeCurrentTask { $0?.cancel() }
+                try await call()
+            }) {}
+        }
+        #expect(server.calls.isEmpty)
+        try await firestore.terminate()
+    }
+}

@@ -1,0 +1,82 @@
+// What programs are told when something else than a Hearth server is at the address.
+
+import Basics
+import DocumentModel
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite(.timeLimit(.minutes(5))) struct WrongServerTests {
+    /// The error of a read of the SDK, and of one that waits no longer than a moment for an answer.
+    private func errorOfRead(
+        from address: String, connectTimeout: Duration = .seconds(5)
+    ) async throws -> RequestError {
+        var configuration = try HearthClient.Configuration(address: address)
+        configuration.connectTimeout = connectTimeout
+        let client = try HearthClient(configuration)
+        defer { Task { await client.close() } }
+        do throws(RequestError) {
+            _ = try await client.getDocument("projects/p/databases/(default)/documents/c/d", options: .impatientRead)
+        } catch {
+            return error
+        }
+        throw RequestError(.ok, "no error")
+    }
+
+    @Test(
+        "Servers of other protocols are named",
+        arguments: [
+            ("HTTP/1", Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)),
+            ("HTTP/2", [0, 0, 12, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100, 0, 4, 0, 1, 0, 0]),
+            ("TLS", [0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x46, 0, 0, 0, 0, 0]),
+        ] as [(String, [UInt8])])
+    func otherProtocol(name: String, bytes: [UInt8]) async throws {
+        let server = RawServer(.says(bytes))
+        let error = try await errorOfRead(from: server.address)
+        #expect(error.code == .unavailable)
+        let words = "\(server.address) answers in \(name): it is another server, not a Hearth server"
+        #expect(error.message.contains(words))
+    }
+
+    @Test("A server of an unknown protocol, and one that hangs up, are told of with their address")
+    func unknownProtocol() async throws {
+        let garbage = RawServer(.says(Array("220 mail.example ESMTP ready\r\n".utf8)))
+        let words = "\(garbage.address) does not answer in the Hearth protocol"
+        #expect(try await errorOfRead(from: garbage.address).message.contains(words))
+        let closing = RawServer(.closes)
+        let error = try await errorOfRead(from: closing.address)
+        #expect(error.code == .unavailable)
+        #expect(error.message.hasPrefix("The server \(closing.address) cannot be reached: "))
+    }
+
+    @Test("A silent port ends the wait for an answer")
+    func silent() async throws {
+        let server = RawServer(.silent)
+        let error = try await errorOfRead(from: server.address, connectTimeout: .milliseconds(50))
+        #expect(error.code == .unavailable)
+        #expect(error.message.contains("\(server.address) accepted the connection but did not answer within 50 ms"))
+    }
+
+    @Test("Reads of the SDK end with the address, the reason and a remedy")
+    func remedy() async throws {
+        let server = RawServer(.says(Array("HTTP/1.1 404 Not Found\r\n\r\n".utf8)))
+        let firestore = TestFirestore.make(host: server.address)
+        do {
+            try await firestore.document("c/d").getDocument()
+            Issue.record("no error")
+        } catch FirestoreErrorCode.unavailable {
+        }
+        do {
+            try await firestore.document("c/d").getDocument()
+            Issue.record("no error")
+        } catch {
+            let text = "\(error)"
+            #expect(text.contains("The server \(server.address) cannot be reached"))
+            #expect(text.contains("answers in HTTP/1"))
+            #expect(text.contains("name another address: settings.host"))
+            #expect(!text.contains("(null)"))
+        }
+        try await firestore.terminate()
+    }
+}

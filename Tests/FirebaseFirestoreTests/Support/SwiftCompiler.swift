@@ -1,0 +1,64 @@
+// The compiler as users run it: source text against the modules that were built with the tests.
+
+import Foundation
+import TestSupport
+
+/// Compiles programs in a directory of its own. Warnings are errors.
+struct SwiftCompiler {
+    enum LanguageMode: String, CaseIterable { case v5 = "5", v6 = "6" }
+
+    /// What the compiler said, and whether it was content.
+    struct Verdict {
+        var isAccepted: Bool
+        var diagnostics: String
+    }
+
+    let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().path
+    private let directory = TemporaryDirectory("compiler")
+    private let build = HearthBinary.buildDirectory
+
+    /// Checks a program of one file.
+    ///
+    /// - Parameters:
+    ///   - isScript: whether the file is a `main.swift`, whose statements run from the top.
+    ///   - unusedValuesAreFine: whether warnings about values that are never used are no errors.
+    func check(
+        _ source: String, _ mode: LanguageMode = .v6, isScript: Bool = false, unusedValuesAreFine: Bool = false
+    ) throws -> Verdict {
+        guard unusedValuesAreFine else { return try compile(source, mode, isScript: isScript, ["-typecheck"]) }
+        var verdict = try compile(source, mode, isScript: isScript, ["-typecheck", "-no-warnings-as-errors"])
+        let warnings = verdict.diagnostics.split(separator: "\n").filter { $0.contains(": warning: ") }
+        verdict.isAccepted = verdict.isAccepted && warnings.allSatisfy { $0.contains("never used") }
+        return verdict
+    }
+
+    /// Makes an executable of a program with an `@main` type.
+    func executable(_ source: String) throws -> (verdict: Verdict, path: String) {
+        let path = directory.path(of: "program")
+        let modules = [
+            "FirebaseFirestore", "FirebaseCore", "DocumentCoding", "DocumentModel", "FirestoreMessages", "Transport",
+            "Basics",
+        ]
+        let objects = try modules.flatMap { module in
+            let folder = "\(build)/\(module).build"
+            return try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".o") }
+                .map { "\(folder)/\($0)" }
+        }
+        return (try compile(source, .v6, isScript: false, objects + ["-o", path]), path)
+    }
+
+    private func compile(
+        _ source: String, _ mode: LanguageMode, isScript: Bool, _ arguments: [String]
+    ) throws -> Verdict {
+        let file = directory.path(of: isScript ? "main.swift" : "Program.swift")
+        try source.write(toFile: file, atomically: true, encoding: .utf8)
+        var all = ["swiftc", file, "-swift-version", mode.rawValue, "-warnings-as-errors", "-I", "\(build)/Modules"]
+        for library in ["CUV", "CNGHTTP2", "CZlib"] { all += ["-I", "\(repository)/Sources/System/\(library)"] }
+        if !isScript { all.append("-parse-as-library") }
+        let process = HearthProcess(all + arguments, executable: "/usr/bin/env")
+        try process.start()
+        process.waitForEnd()
+        return Verdict(isAccepted: process.status == 0, diagnostics: process.errors + process.output)
+    }
+}
