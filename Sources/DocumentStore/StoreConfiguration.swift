@@ -21,9 +21,9 @@ package struct StoreConfiguration: Sendable {
     /// Log bytes after which a group of commits is sealed although more requests wait; bounds the time of one sync.
     package var groupBytesMaximum = 4 << 20
 
-    /// Bytes of documents that the writes of one commit may read and write, with those of intermediate states, before it is
-    /// refused with `RESOURCE_EXHAUSTED`; bounds the time for which one commit may hold up the others. A commit that replaces or
-    /// deletes 500 documents of the largest size fits.
+    /// Bytes of documents that the writes of one commit may read and write, with those of intermediate states, before
+    /// it is refused with `RESOURCE_EXHAUSTED`; bounds the time for which one commit may hold up the others. A commit
+    /// that replaces or deletes 500 documents of the largest size fits.
     package var commitWorkBytesMaximum = 512 << 20
 
     /// Transactions open at once; the next begin is answered `RESOURCE_EXHAUSTED`.

@@ -34,6 +34,7 @@ struct CommitBuilder: ~Copyable {
     mutating func begin(version: CommitVersion, database: UInt32, newDatabaseName: DatabaseName?) {
         draft.begin(version: version, database: database, newDatabaseName: newDatabaseName)
         tools.application.budget = WorkBudget(bytes: workMaximum)
+        repeats.forget()
     }
 
     /// Takes everything back.
@@ -43,12 +44,13 @@ struct CommitBuilder: ~Copyable {
     mutating func keep() { draft.keep() }
 
     /// Looks through the writes to come for documents written repeatedly.
-    mutating func expect(_ list: borrowing WriteList) { repeats.begin(list) }
+    /// - Returns: whether there are any.
+    mutating func expect(_ list: borrowing WriteList) -> Bool { repeats.begin(list) }
 
     /// Applies the write at this position of the list, after all before it, to the document as it is now.
     ///
-    /// - Throws: what the write's preconditions and rules say, or that the commit is too much work; the commit is as before the
-    ///   call then.
+    /// - Throws: what the write's preconditions and rules say, or that the commit is too much work; the commit is as
+    ///   before the call then.
     mutating func apply(
         _ position: Int, of list: borrowing WriteList, latest: LatestReader
     ) throws(RequestError) -> WriteResult {
@@ -60,6 +62,34 @@ struct CommitBuilder: ~Copyable {
                 tools: &tools, repeats: &repeats, draft: &draft)
         }
         return try CommitBuilder.apply(write, of: list, latest: latest, tools: &tools, draft: &draft)
+    }
+
+    /// Applies the masked updates of one document that begin at this position of the list, in one pass, if there are
+    /// several.
+    /// - Returns: the results of the writes applied; empty if there is no such run.
+    mutating func applyRun(
+        from position: Int, of list: borrowing WriteList, latest: LatestReader
+    ) throws(RequestError) -> [WriteResult] {
+        guard let run = repeats.maskedRun(from: position, of: list),
+            let document = repeats.document(ofWrite: position), let state = repeats.state(of: document)
+        else { return [] }
+        try draft.checkRoom(for: repeats.byteCount)
+        guard try tools.application.merge(run, of: list, to: state.fields.byteSpan) else {
+            repeats.applyOneByOne(run)
+            return []
+        }
+        CommitBuilder.keep(tools, as: document, in: &repeats)
+        if repeats.isLast(run.upperBound - 1, of: document), let state = repeats.takeState(of: document) {
+            let path = list.path(of: list.writes[position])
+            let parts = DocumentKey.write(path, database: draft.database, into: &tools.key)
+            try CommitBuilder.stage(state, path, parts, latest: latest, tools: &tools, draft: &draft)
+        }
+        return [WriteResult](
+            repeating: WriteResult(updateMicroseconds: draft.version.microseconds), count: run.count)
+    }
+
+    private static func keep(_ tools: borrowing CommitTools, as document: Int, in repeats: inout RepeatedWrites) {
+        repeats.set(document, fields: tools.application.mergedFields)
     }
 
     /// Applies the only write to a document.
@@ -106,8 +136,8 @@ struct CommitBuilder: ~Copyable {
         return outcome.result
     }
 
-    /// Stages the last state of a document that several writes went to. One that was missing before and is missing again has
-    /// not changed.
+    /// Stages the last state of a document that several writes went to. One that was missing before and is missing
+    /// again has not changed.
     private static func stage(
         _ state: RepeatedWrites.State, _ path: RawSpan, _ parts: DocumentKey.Parts, latest: LatestReader,
         tools: inout CommitTools, draft: inout CommitDraft
@@ -299,8 +329,8 @@ struct CommitDraft: ~Copyable {
     /// Whether the commit changes nothing.
     var isEmpty: Bool { record.itemCount == 0 }
 
-    /// Bytes that one commit may have logged and staged when its next write is applied. The rest of what the engine takes at once
-    /// is left for that write: a document, its entries, and what the group has staged already.
+    /// Bytes that one commit may have logged and staged when its next write is applied. The rest of what the engine
+    /// takes at once is left for that write: a document, its entries, and what the group has staged already.
     private static let recordBytesMaximum = EngineLimits.recordBytesMax - (8 << 20)
     private static let stagedBytesMaximum = EngineLimits.groupBytesMax - (64 << 20)
 

@@ -288,9 +288,16 @@ final class CommitPipeline: @unchecked Sendable {
     ) throws(RequestError) -> BatchWriteResult {
         var result = BatchWriteResult(commitMicroseconds: version.microseconds, outcomes: [])
         result.outcomes.reserveCapacity(list.count)
-        builder.expect(list)
-        for position in 0..<list.count {
+        // A batch writes no document twice.
+        let hasRepeats = !isBatch && list.count > 1 && builder.expect(list)
+        while result.outcomes.count < list.count {
+            let position = result.outcomes.count
             do throws(RequestError) {
+                if hasRepeats {
+                    let run = try builder.applyRun(from: position, of: list, latest: latest)
+                    result.outcomes += run.map { .success($0) }
+                    if !run.isEmpty { continue }
+                }
                 result.outcomes.append(.success(try builder.apply(position, of: list, latest: latest)))
             } catch {
                 if !isBatch { throw error }

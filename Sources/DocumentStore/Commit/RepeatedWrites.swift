@@ -1,7 +1,7 @@
 // Documents that several writes of one commit go to.
 //
-// Each write sees what the writes before it made of the document, but only the last state is logged, staged and indexed: the
-// cost of a commit in log and memory is that of the documents it changes, however many writes change them.
+// Each write sees what the writes before it made of the document, but only the last state is logged, staged and
+// indexed: the cost of a commit in log and memory is that of the documents it changes, however many writes change them.
 
 internal import DocumentModel
 
@@ -29,25 +29,31 @@ struct RepeatedWrites: ~Copyable {
     private var documentOfWrite: [Int] = []
     private var documents: [Document] = []
 
+    /// Before this position masked updates are applied one by one.
+    private var mergesFrom = 0
+
     /// Bytes of fields held.
     private(set) var byteCount = 0
 
     /// Looks through the writes of a commit.
-    mutating func begin(_ list: borrowing WriteList) {
+    /// - Returns: whether several go to one document.
+    mutating func begin(_ list: borrowing WriteList) -> Bool {
         forget()
-        if list.count < 2 { return }
         firstWrites.removeAll()
         for position in 0..<list.count {
             let path = list.path(of: list.writes[position])
             guard let first = firstWrites.insert(path, hash: ByteTable.hash(path), value: position) else { continue }
             note(position, firstWrite: first, writeCount: list.count)
         }
+        return !documents.isEmpty
     }
 
-    private mutating func forget() {
+    /// Forgets the commit before.
+    mutating func forget() {
         if documents.isEmpty { return }
         documentOfWrite.removeAll()
         documents.removeAll()
+        mergesFrom = 0
         byteCount = 0
     }
 
@@ -71,6 +77,28 @@ struct RepeatedWrites: ~Copyable {
 
     /// What the writes so far made of the document; nil if they have not changed it.
     func state(of document: Int) -> State? { documents[document].state }
+
+    /// The masked updates from this position on that go to one document which the commit has changed already; nil if
+    /// there are not several in a row. Each of them answers with the time of the commit, whether it changes anything or
+    /// not.
+    func maskedRun(from position: Int, of list: borrowing WriteList) -> Range<Int>? {
+        guard position >= mergesFrom, let document = document(ofWrite: position),
+            documents[document].state?.exists == true
+        else { return nil }
+        var end = position
+        while end < list.count, documentOfWrite[end] == document, list.writes[end].isMaskedUpdate { end += 1 }
+        return end - position > 1 ? position..<end : nil
+    }
+
+    /// The run turned out to be none that can be merged.
+    mutating func applyOneByOne(_ run: Range<Int>) { mergesFrom = run.upperBound }
+
+    /// Takes note of what a run of masked updates has made of the document.
+    mutating func set(_ document: Int, fields: RawSpan) {
+        guard let state = documents[document].state else { return }
+        byteCount += fields.byteCount - state.fields.count
+        documents[document].state?.fields = [UInt8](copying: fields)
+    }
 
     /// Takes note of what a write has made of the document.
     ///

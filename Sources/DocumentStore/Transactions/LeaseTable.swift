@@ -7,8 +7,8 @@
 //
 // All leases of a request are granted at once, when it stands first in the queue of each of its keys. Queues are in age
 // order behind the present holder, so the oldest request waits for holders alone, nobody waits in a circle, and nobody is
-// overtaken for ever. A holder that falls silent loses its leases after a while, and any holder after a longer while, however
-// busy it is; correctness never rests on a lease, since every commit is validated all the same.
+// overtaken for ever. A holder that falls silent loses its leases after a while, and any holder after a longer while,
+// however busy it is; correctness never rests on a lease, since every commit is validated all the same.
 //
 // Keys are hashes: two keys of one hash share a lease, which costs a wait and nothing else. A pure state machine: time
 // comes in as an argument, what happened goes out as a result.

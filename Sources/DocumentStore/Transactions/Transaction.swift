@@ -33,8 +33,8 @@ final class Transaction: Sendable {
         case readOnly(microseconds: UInt64)
         /// Reads the state at its first read; commits if what it read still stands.
         case optimistic
-        /// Each read sees the newest state and locks what it sees; commits if what it read still stands, which the locks see to,
-        /// also when it writes nothing.
+        /// Each read sees the newest state and locks what it sees; commits if what it read still stands, which the
+        /// locks see to, also when it writes nothing.
         case pessimistic
     }
 
@@ -84,7 +84,8 @@ final class Transaction: Sendable {
     /// The earliest state that it has read; nil if it has read nothing.
     var firstReadMicroseconds: UInt64? { state.withLock { $0.firstReadMicroseconds } }
 
-    /// All its reads saw one state: without writes it has its place in the order of transactions there, whatever has changed since.
+    /// All its reads saw one state: without writes it has its place in the order of transactions there, whatever has
+    /// changed since.
     var hasReadOneState: Bool {
         kind != .pessimistic || state.withLock { $0.firstReadMicroseconds == $0.lastReadMicroseconds }
     }

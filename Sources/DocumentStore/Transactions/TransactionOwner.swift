@@ -1,8 +1,8 @@
 // Who begins transactions: a connection.
 //
-// A transaction may go on over another connection than the one that began it, since clients share and renew their connections.
-// So the end of a connection does not end its transactions. But what one connection has begun is bounded, and where the table
-// is full, transactions that nobody has used since their connection closed make room.
+// A transaction may go on over another connection than the one that began it, since clients share and renew their
+// connections. So the end of a connection does not end its transactions. But what one connection has begun is bounded,
+// and where the table is full, transactions that nobody has used since their connection closed make room.
 
 internal import Synchronization
 

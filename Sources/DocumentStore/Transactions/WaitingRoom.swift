@@ -8,8 +8,8 @@
 // A first read is one of a transaction that holds nothing yet: nobody can wait for it. Holders may wait for each other
 // through their commits, and then in a circle: T and U have both read x, and both commit a change of it. The circle is found
 // when the commit comes that closes it, and the youngest transaction on it is aborted; age is that of the first attempt, so a
-// retry wins in the end. A request that has waited too long is aborted or goes on, and a transaction that has stood in its way all
-// the time loses what it holds; so does one that can only be aborted (docs/transactions.md).
+// retry wins in the end. A request that has waited too long is aborted or goes on, and a transaction that has stood in
+// its way all the time loses what it holds; so does one that can only be aborted (docs/transactions.md).
 //
 // `LeaseTable` and `ShareLocks` know keys and holders; this knows the requests behind them. All of it is a courtesy: every
 // commit is validated all the same, so what is let through early costs an abort and never a wrong result.
@@ -195,7 +195,8 @@ struct WaitingRoom: ~Copyable {
 
     @discardableResult
     private mutating func park(
-        _ request: QueuedRequest, _ ticket: Ticket?, writes: [Key], _ blockers: Set<Blocker>, _ sinceMilliseconds: UInt64
+        _ request: QueuedRequest, _ ticket: Ticket?, writes: [Key], _ blockers: Set<Blocker>,
+        _ sinceMilliseconds: UInt64
     ) -> Arrival {
         let arrival = nextArrival
         nextArrival += 1
@@ -312,7 +313,8 @@ struct WaitingRoom: ~Copyable {
         return true
     }
 
-    /// What time brings: holders who are silent or slow lose what they hold, those who waited too long go on or are aborted.
+    /// What time brings: holders who are silent or slow lose what they hold, those who waited too long go on or are
+    /// aborted.
     ///
     /// - Parameters:
     ///   - lastUsed: when a transaction was last heard of; nil if it has ended.
@@ -353,8 +355,9 @@ struct WaitingRoom: ~Copyable {
         }
     }
 
-    /// Ends the waiting of requests that have waited too long. Of those they waited for, the ones who may have been in the way all the
-    /// time lose what they hold, so that nobody else waits for them as long. One whose commit waits itself is not slow.
+    /// Ends the waiting of requests that have waited too long. Of those they waited for, the ones who may have been in
+    /// the way all the time lose what they hold, so that nobody else waits for them as long. One whose commit waits
+    /// itself is not slow.
     private mutating func endLongWaits(nowMilliseconds: UInt64, began: (UInt64) -> UInt64?) {
         let late = parked.filter { nowMilliseconds >= $0.value.sinceMilliseconds + lockWaitMilliseconds }.keys.sorted()
         for arrival in late {

@@ -21,7 +21,7 @@ struct FieldEdit {
 
 /// Edits of distinct fields, none inside another, sorted by path.
 struct FieldEdits {
-    private var edits: [FieldEdit]
+    private(set) var edits: [FieldEdit]
 
     /// Sorts the edits. Where one path leads into another the shorter one decides; of equal paths the first.
     init(_ unsorted: [FieldEdit]) {

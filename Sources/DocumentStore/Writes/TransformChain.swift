@@ -8,15 +8,18 @@ import DocumentModel
 /// Transforms of one field.
 struct TransformChain {
     let path: FieldPath
-    /// Their positions among all, ascending.
-    private(set) var positions: [Int]
+    /// The position of the first among all transforms.
+    let first: Int
+    /// The positions of the others, ascending; nearly always none.
+    private(set) var others: [Int] = []
 
     init(_ path: FieldPath, position: Int) {
         self.path = path
-        positions = [position]
+        first = position
     }
 
-    /// The chains of all fields; nil when one field lies inside another, so that their transforms see each other's results.
+    /// The chains of all fields; nil when one field lies inside another, so that their transforms see each other's
+    /// results.
     static func chains(of transforms: [FieldTransform]) -> [TransformChain]? {
         if transforms.count == 1 { return [TransformChain(transforms[0].path, position: 0)] }
         let order = transforms.indices.sorted { left, right in
@@ -32,7 +35,7 @@ struct TransformChain {
                 continue
             }
             if last.path.count != path.count { return nil }
-            chains[chains.count - 1].positions.append(position)
+            chains[chains.count - 1].others.append(position)
         }
         return chains
     }

@@ -1,7 +1,8 @@
 // How much work one commit may cause.
 //
-// A small request may name large documents many times: each masked update or transform of a document of 1 MB reads and writes
-// 1 MB. The commit thread serves everybody, so what one commit may cost has a bound, and it is reached before the work is done.
+// A small request may name large documents many times: each masked update or transform of a document of 1 MB reads and
+// writes 1 MB. The commit thread serves everybody, so what one commit may cost has a bound, and it is reached before
+// the work is done.
 
 internal import Basics
 internal import DocumentModel
@@ -11,7 +12,8 @@ package struct WorkBudget: Sendable {
     private let maximum: Int
     private var left: Int
 
-    /// What looking at a byte of an array's elements costs, compared with copying it: each element is encoded and hashed.
+    /// What looking at a byte of an array's elements costs, compared with copying it: each element is encoded and
+    /// hashed.
     static let arrayByteCost = 8
 
     package init(bytes: Int = .max) {

@@ -124,6 +124,33 @@ package struct WriteApplication: ~Copyable {
             result: WriteResult(updateMicroseconds: commitMicroseconds, transformResults: results))
     }
 
+    /// Applies masked updates of one document in one pass, if they come to the same as one update.
+    ///
+    /// - Parameters:
+    ///   - run: positions in the list of writes that are masked updates of this document.
+    ///   - fields: the fields of the document, which exists.
+    /// - Returns: false if they have to be applied one by one. If true, `mergedFields` are the document's fields.
+    mutating func merge(
+        _ run: Range<Int>, of list: borrowing WriteList, to fields: RawSpan
+    ) throws(RequestError) -> Bool {
+        let write = list.writes[run.lowerBound]
+        do throws(InvalidDocument) {
+            guard let edits = try FieldEdits.merging(run, of: list) else { return false }
+            merged.reset(keeping: Self.bufferBytesKept)
+            try edits.apply(to: fields, values: list.bytes.byteSpan, into: &merged)
+            try checkMerged(name: list.name(of: write))
+        } catch {
+            throw RequestError(error, documentName: list.nameText(of: write))
+        }
+        budget.spend(fields.byteCount + merged.count)
+        for position in run { budget.spend(list.writes[position].fields.count) }
+        try budget.check()
+        return true
+    }
+
+    /// The fields that `merge` left.
+    var mergedFields: RawSpan { @_lifetime(borrow self) borrowing get { merged.bytes } }
+
     /// The fields to store after `apply` returned `.put`, lent until the next write.
     @_lifetime(borrow self, borrow list)
     package borrowing func newFields(of write: Write, in list: borrowing WriteList) -> RawSpan {
@@ -155,7 +182,8 @@ extension WriteApplication {
         return results
     }
 
-    /// Applies transforms to the document in `base`, each to what those before it left. When the budget is spent it stops half-way.
+    /// Applies transforms to the document in `base`, each to what those before it left. When the budget is spent it
+    /// stops half-way.
     private mutating func transform(
         _ transforms: [FieldTransform], _ commitMicroseconds: UInt64
     ) throws(InvalidDocument) -> [EncodedValue] {
@@ -199,27 +227,26 @@ extension WriteApplication {
         var edits: [FieldEdit] = []
         for (chain, range) in zip(chains, stored) {
             let start = values.count
-            for (step, position) in chain.positions.enumerated() where !budget.isSpent {
+            let operation = transforms[chain.first].operation
+            budget.spend(operation.cost(ofBytes: range?.count ?? 0))
+            if budget.isSpent { return }
+            let isTold = try TransformValue.append(
+                operation, stored: range == nil ? nil : fields.extracting(range ?? 0..<0),
+                commitMicroseconds: commitMicroseconds, into: &values)
+            if isTold { results[chain.first] = EncodedValue(copying: values.bytes.extracting(start..<values.count)) }
+            for position in chain.others {
                 let operation = transforms[position].operation
-                let isTold: Bool
-                if step == 0 {
-                    budget.spend(operation.cost(ofBytes: range?.count ?? 0))
-                    isTold = try TransformValue.append(
-                        operation, stored: range == nil ? nil : fields.extracting(range ?? 0..<0),
-                        commitMicroseconds: commitMicroseconds, into: &values)
-                } else {
-                    operand.reset(keeping: Self.bufferBytesKept)
-                    operand.append(values.bytes.extracting(start..<values.count))
-                    values.truncate(to: start)
-                    budget.spend(operation.cost(ofBytes: operand.count))
-                    isTold = try TransformValue.append(
-                        operation, stored: operand.bytes, commitMicroseconds: commitMicroseconds, into: &values)
-                }
+                operand.reset(keeping: Self.bufferBytesKept)
+                operand.append(values.bytes.extracting(start..<values.count))
+                values.truncate(to: start)
+                budget.spend(operation.cost(ofBytes: operand.count))
+                if budget.isSpent { return }
+                let isTold = try TransformValue.append(
+                    operation, stored: operand.bytes, commitMicroseconds: commitMicroseconds, into: &values)
                 if isTold { results[position] = EncodedValue(copying: values.bytes.extracting(start..<values.count)) }
             }
             edits.append(FieldEdit(path: chain.path, value: start..<values.count))
         }
-        if budget.isSpent { return }
         try FieldEdits(edits).apply(to: fields, values: values.bytes, into: &writer)
     }
 

@@ -51,7 +51,8 @@ package protocol ServiceCall: Sendable {
     /// over.
     var context: AnyObject? { get nonmutating set }
 
-    /// Something that the service wants to find again with every call of this connection; it goes when the connection goes.
+    /// Something that the service wants to find again with every call of this connection; it goes when the connection
+    /// goes.
     var connectionContext: AnyObject? { get nonmutating set }
 
     /// Asks the client of a call of several messages to send no more for now: no more than a window's worth follows.

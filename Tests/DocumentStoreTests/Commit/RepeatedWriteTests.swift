@@ -58,6 +58,7 @@ struct RepeatedWriteTests {
                     ]))
             }
         }
+        if random.generator.oneIn(2), write.mask != nil { write.transforms = [] }
         if random.generator.oneIn(6) { write.precondition = .exists(random.generator.oneIn(2)) }
         return write
     }
@@ -91,7 +92,7 @@ struct RepeatedWriteTests {
             for _ in 0..<(1 + random.generator.below(9)) {
                 let write = Self.write(&random)
                 // The first ones tend to be followed by others of the same document.
-                let id = random.generator.oneIn(2) ? writes.last?.id ?? 0 : random.generator.below(5)
+                let id = !random.generator.oneIn(4) ? writes.last?.id ?? 0 : random.generator.below(5)
                 writes.append((id, write))
                 try Self.add(write, harness.name("c/\(id)"), to: &list)
             }
@@ -168,6 +169,47 @@ struct RepeatedWriteTests {
         let crashed = try harness.crashed()
         #expect(try crashed.integer("c/a") == 50)
         try crashed.finish()
+        try harness.finish()
+    }
+
+    @Test("Masked updates in a row of a large document are one pass over it, whatever fields they name")
+    func maskedRun() async throws {
+        let harness = try StoreHarness { $0.commitWorkBytesMaximum = 16 << 20 }
+        try await harness.commit([.set("c/a", Self.large)])
+        let writes = (0..<2_000).map { number -> StepWrite in
+            .merge("c/a", fields(Int64(number), "m\(number % 700)"), mask: ["m\(number % 700)"], .exists(true))
+        }
+        let result = try await harness.commit(writes)
+        #expect(result.writeResults == Array(
+            repeating: WriteResult(updateMicroseconds: result.commitMicroseconds), count: 2_000))
+        for number in 0..<700 { #expect(try harness.integer("c/a", "m\(number)") == Int64(number < 600 ? number + 1_400 : number + 700)) }
+        try harness.finish()
+    }
+
+    @Test("Masked updates in a row that see each other's fields are applied one by one")
+    func dependentRun() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1, "a"))])
+        let inner: MapValue = ["a": ["b": 1]]
+        try await harness.commit([
+            .merge("c/a", fields(0), mask: ["n"]), .merge("c/a", inner, mask: ["a.b"]), .merge("c/a", [:], mask: ["a.b"]),
+        ])
+        // Setting a.b made a map of a, and removing it left the map.
+        #expect(try harness.get("c/a")?.fields == ["a": .map([:]), "n": 0])
+        try await harness.commit([
+            .merge("c/a", fields(1), mask: ["n"]), .merge("c/a", inner, mask: ["a"]), .merge("c/a", ["a": ["c": 2]], mask: ["a.c"]),
+            .merge("c/a", [:], mask: ["n"]),
+        ])
+        #expect(try harness.get("c/a")?.fields == ["a": ["b": 1, "c": 2]])
+        // A document that becomes too large fails all of it.
+        let text = Value.string(String(repeating: "x", count: 600_000))
+        let error = try #require(
+            try await harness.failure([
+                .merge("c/a", fields(5), mask: ["n"]), .merge("c/a", ["t": text], mask: ["t"]),
+                .merge("c/a", ["u": text], mask: ["u"]),
+            ]))
+        #expect(error.code == .invalidArgument)
+        #expect(try harness.integer("c/a") == nil)
         try harness.finish()
     }
 

@@ -1,10 +1,10 @@
 // Random concurrent transactions against a plain dictionary: what each has read must be true of one state.
 //
-// Clients run transactions of both modes side by side with plain writes. They read documents, queries, limited queries and counts,
-// write what depends on it, or nothing. The commits that wrote, in the order of their times, give the states of the database. A
-// transaction that wrote must have read the state just before its own commit. One that wrote nothing must have read some state
-// between its first read and its commit: so a phantom between two queries, or reads before and after a lost lock, are found also
-// where nothing was written.
+// Clients run transactions of both modes side by side with plain writes. They read documents, queries, limited queries
+// and counts, write what depends on it, or nothing. The commits that wrote, in the order of their times, give the
+// states of the database. A transaction that wrote must have read the state just before its own commit. One that wrote
+// nothing must have read some state between its first read and its commit: so a phantom between two queries, or reads
+// before and after a lost lock, are found also where nothing was written.
 
 import Basics
 import DocumentModel
