@@ -290,7 +290,8 @@ package final class DocumentStore: Sendable {
 
     /// A time that a client wants to read at, in microseconds, such that nothing will be committed below it any more.
     func settledReadTime(_ time: TimestampValue) throws(RequestError) -> UInt64 {
-        guard time.isValid, let microseconds = UInt64(exactly: time.microseconds) else { throw .snapshotTooOld }
+        if let problem = time.problemAsVersion { throw .invalidArgument("Invalid read_time: \(problem)") }
+        let microseconds = UInt64(time.microseconds)
         if microseconds > versions.latestReadable { throw .invalidArgument("read_time cannot be in the future") }
         if microseconds < engine.oldestReadableVersion.microseconds { throw .snapshotTooOld }
         if !versions.settle(microseconds) {

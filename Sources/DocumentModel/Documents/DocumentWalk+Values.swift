@@ -63,6 +63,7 @@ extension DocumentWalk {
             if try length(&at, end) != end { return false }
             if depth >= Limits.nestingDepth { throw WalkFailure(.nestedTooDeeply, at) }
             size &+= DocumentSize.mapOverhead
+            elementDepth = inArray ? depth &+ 1 : -1
             try entries(at, end, tag: DocumentTag.mapEntry, depth: depth &+ 1)
         case ValueTag.array:
             if inArray { throw WalkFailure(.arrayInArray, at) }
@@ -217,7 +218,7 @@ extension DocumentWalk {
         do {
             let name = try ResourceNameView(span(from, end), rules: rules)
             // A cursor or filter may point anywhere; what is stored names a document.
-            if rules == .stored, !name.isDocument { throw NameProblem.notADocument }
+            if rules != .query, !name.isDocument { throw NameProblem.notADocument }
             size &+= DocumentSize.name(name)
         } catch {
             throw WalkFailure(.invalidReference, from)
@@ -307,6 +308,9 @@ extension DocumentWalk {
             let sizeBefore = size
             var payload = element.from
             _ = try self.payload(ValueTag.double, &payload, element.end, depth: 0, inArray: true)
+            if rules == .request, Double(bitPattern: word(element.from)).isNaN {
+                throw WalkFailure(.vectorWithNaN, element.from)
+            }
             size = sizeBefore
             dimension += 1
             at = elementEnd

@@ -28,6 +28,8 @@ struct DocumentWalk: ~Escapable {
     var isCanonical = true
     /// Size of what was read, by the published formula.
     var size = 0
+    /// The depth of the map being walked if it is an element of an array; -1 otherwise.
+    var elementDepth = -1
 
     @_lifetime(copy bytes)
     init(_ bytes: RawSpan, rules: NameRules) {
@@ -172,7 +174,10 @@ struct DocumentWalk: ~Escapable {
             if byte(entry.key) == UInt8(ascii: "_"), ResourceID.isReserved(span(entry.key, entry.keyEnd)) {
                 guard entryTag == DocumentTag.mapEntry else { throw WalkFailure(.fieldNameReserved, entry.key) }
                 size = sizeBefore
-                if span(entry.key, entry.keyEnd).equalsUTF8("__type__") { return try vector(from, end) }
+                if span(entry.key, entry.keyEnd).equalsUTF8("__type__") {
+                    if rules == .request, depth == elementDepth { throw WalkFailure(.vectorInArray, entry.key) }
+                    return try vector(from, end)
+                }
                 guard let kind = SentinelKind(key: span(entry.key, entry.keyEnd)) else {
                     throw WalkFailure(.fieldNameReserved, entry.key)
                 }

@@ -44,6 +44,8 @@ package struct InvalidDocument: Error, Sendable, Equatable {
         case invalidReference
         case invalidVector
         case vectorTooLong
+        case vectorInArray
+        case vectorWithNaN
         case invalidSentinel
         case invalidRegexOption
         case documentTooLarge
@@ -75,7 +77,7 @@ extension InvalidDocument.Reason {
         case .fieldNameEmpty: "A field name is empty."
         case .fieldNameTooLong: "A field name is longer than \(Limits.fieldNameBytes) bytes."
         case .fieldNameReserved: "A field name matching __.*__ is reserved."
-        case .fieldPathTooLong: "A field path is longer than \(Limits.fieldPathBytes) bytes."
+        case .fieldPathTooLong: "property path is longer than \(Limits.fieldPathBytes) bytes."
         case .stringTooLong: "A string value is longer than \(Limits.stringOrBytesValueBytes) bytes."
         case .bytesTooLong: "A bytes value is longer than \(Limits.stringOrBytesValueBytes) bytes."
         case .timestampOutOfRange:
@@ -85,6 +87,8 @@ extension InvalidDocument.Reason {
         case .invalidReference: "A reference value is not a valid document name."
         case .invalidVector: "A vector must hold exactly __type__ and value, an array of doubles."
         case .vectorTooLong: "A vector may have at most \(Limits.vectorDimension) dimensions."
+        case .vectorInArray: "Cannot convert a vector value in an array value."
+        case .vectorWithNaN: "Vector cannot contain NaN values."
         case .invalidSentinel:
             "A map with the reserved key of a BSON value must hold that key alone, with a value of its kind."
         case .invalidRegexOption: "Invalid regex option: only i, m, s, u and x are known."

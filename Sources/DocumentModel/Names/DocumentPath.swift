@@ -165,8 +165,35 @@ extension ResourceNameView {
 extension RequestError {
     /// `INVALID_ARGUMENT` for a resource name that breaks a rule.
     package init(_ problem: NameProblem, name: RawSpan) {
+        if problem == .reservedID, let error = RequestError(reservedIDIn: name) {
+            self = error
+            return
+        }
         // A hostile name may be as long as a request: quote the beginning only.
         let shown = String(repairingUTF8: name.extracting(first: 200)) + (name.byteCount > 200 ? "…" : "")
         self.init(.invalidArgument, "Invalid resource name \"\(shown)\": \(problem.text).")
+    }
+
+    /// The refusal of the first reserved id in a resource name; nil if there is none.
+    private init?(reservedIDIn name: RawSpan) {
+        guard let database = DatabaseName.prefixByteCount(of: name) else { return nil }
+        let pathOffset = min(database + ResourceNameView.documentsSuffixBytes + 1, name.byteCount)
+        var segments = PathSegments(name.extracting(pathOffset..<name.byteCount))
+        var isCollection = true
+        while let id = segments.next() {
+            if ResourceID.problem(id, isCollection: isCollection, rules: .request) == .reservedID {
+                self.init(reservedID: id, isCollection: isCollection)
+                return
+            }
+            isCollection.toggle()
+        }
+        return nil
+    }
+
+    /// `INVALID_ARGUMENT` for an id that is reserved.
+    package init(reservedID id: RawSpan, isCollection: Bool) {
+        let kind = isCollection ? "Collection" : "Resource"
+        self.init(
+            .invalidArgument, "\(kind) id \"\(String(repairingUTF8: id))\" is invalid because it is reserved.")
     }
 }

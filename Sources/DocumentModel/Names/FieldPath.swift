@@ -22,12 +22,17 @@ package struct FieldPath: Sendable, Hashable {
         if utf8Segments.isEmpty { throw .invalidArgument("A field path is empty.") }
         if isDocumentName { return }
         for segment in utf8Segments {
-            if let reason = unsafe FieldName.problem(segment.span.bytes) {
-                throw .invalidArgument("Invalid field path \(self): \(reason.text)")
+            switch unsafe FieldName.problem(segment.span.bytes) {
+            case nil: continue
+            case .fieldNameReserved:
+                let name = String(decoding: segment, as: UTF8.self)
+                throw .invalidArgument("Invalid reserved name in field path \(name)")
+            case .fieldNameTooLong: throw RequestError(InvalidDocument.Reason.fieldPathTooLong)
+            case let reason?: throw .invalidArgument("Invalid field path \(self): \(reason.text)")
             }
         }
         if description.utf8.count > Limits.fieldPathBytes {
-            throw .invalidArgument(InvalidDocument.Reason.fieldPathTooLong.text)
+            throw RequestError(InvalidDocument.Reason.fieldPathTooLong)
         }
     }
 
@@ -38,6 +43,11 @@ package struct FieldPath: Sendable, Hashable {
 
     init(unchecked utf8Segments: [[UInt8]]) {
         self.utf8Segments = utf8Segments
+    }
+
+    /// The top-level field of a name that has been checked (``FieldName/check(_:as:)``); nothing in it is quoted.
+    package init(fieldName name: String) {
+        utf8Segments = [Array(name.utf8)]
     }
 
     /// The document's key, `__name__`, as used in filters, orders and projections.
@@ -110,47 +120,56 @@ extension FieldPath {
     }
 
     private static func parse(_ text: [UInt8]) throws(RequestError) -> [[UInt8]] {
-        func invalid(_ reason: String) -> RequestError {
-            let shown = String(decoding: text.prefix(200), as: UTF8.self)
-            return .invalidArgument("Invalid field path \"\(shown)\": \(reason)")
-        }
+        if text.isEmpty { throw .emptyFieldPath }
         // Twice the limit leaves room for escapes; more cannot be a path, however it is quoted.
-        if text.count > 2 * Limits.fieldPathBytes { throw invalid("it is too long.") }
+        if text.count > 2 * Limits.fieldPathBytes { throw RequestError(InvalidDocument.Reason.fieldPathTooLong) }
         var segments: [[UInt8]] = []
         var at = 0
         while true {
-            var segment: [UInt8] = []
-            if at < text.count, text[at] == backtick {
-                at += 1
-                while true {
-                    guard at < text.count else { throw invalid("a backtick is not closed.") }
-                    let byte = text[at]
-                    at += 1
-                    if byte == backtick { break }
-                    if byte == backslash {
-                        guard at < text.count else { throw invalid("it ends with a backslash.") }
-                        segment.append(text[at])
-                        at += 1
-                    } else {
-                        segment.append(byte)
-                    }
-                }
-            } else {
-                while at < text.count, text[at] != dot {
-                    segment.append(text[at])
-                    at += 1
-                }
-                if segment.isEmpty { throw invalid("a segment is empty.") }
-                if !isSimple(segment) {
-                    throw invalid(
-                        "segment \"\(String(decoding: segment, as: UTF8.self))\" must be quoted with backticks.")
-                }
-            }
+            guard let segment = nextSegment(of: text, at: &at), !segment.isEmpty else { throw malformed(text) }
             segments.append(segment)
             if at == text.count { return segments }
-            guard text[at] == dot else { throw invalid("a dot must follow a closing backtick.") }
+            guard text[at] == dot else { throw malformed(text) }
             at += 1
         }
+    }
+
+    /// Moves past one segment, quoted or not; nil if it breaks the rules of quoting.
+    private static func nextSegment(of text: [UInt8], at: inout Int) -> [UInt8]? {
+        if at < text.count, text[at] == backtick { return quotedSegment(of: text, at: &at) }
+        let end = text[at...].firstIndex(of: dot) ?? text.count
+        defer { at = end }
+        return isSimple(text[at..<end]) ? Array(text[at..<end]) : nil
+    }
+
+    /// Moves past a segment in backticks; nil if it does not end.
+    private static func quotedSegment(of text: [UInt8], at: inout Int) -> [UInt8]? {
+        var segment: [UInt8] = []
+        at += 1
+        while at < text.count, text[at] != backtick {
+            if text[at] == backslash { at += 1 }
+            guard at < text.count else { return nil }
+            segment.append(text[at])
+            at += 1
+        }
+        guard at < text.count else { return nil }
+        at += 1
+        return segment
+    }
+
+    /// The refusal of a text that is no field path, in the cloud's words. Shows the beginning of a long one.
+    private static func malformed(_ text: [UInt8]) -> RequestError {
+        let shown = String(decoding: text.prefix(200), as: UTF8.self) + (text.count > 200 ? "…" : "")
+        return .invalidArgument(
+            "Invalid property path \"\(shown)\". Unquoted property paths must match regex "
+                + "([a-zA-Z_][a-zA-Z_0-9]*), and quoted property paths must match regex (`(?:[^`\\\\]|(?:\\\\.))+`)")
+    }
+}
+
+extension RequestError {
+    /// `INVALID_ARGUMENT` for a rule that something other than a document breaks.
+    fileprivate init(_ reason: InvalidDocument.Reason) {
+        self.init(.invalidArgument, reason.text)
     }
 }
 
@@ -162,5 +181,18 @@ package enum FieldName {
         if name.byteCount > Limits.fieldNameBytes { return .fieldNameTooLong }
         if ResourceID.isReserved(name) { return .fieldNameReserved }
         return nil
+    }
+
+    /// Throws unless the name may be used, in the cloud's words.
+    ///
+    /// - Parameter property: what the message calls the name, `property.name`.
+    package static func check(_ name: String, as property: String) throws(RequestError) {
+        switch name.withUTF8Span({ problem($0) }) {
+        case nil: return
+        case .fieldNameEmpty: throw .invalidArgument("The \(property) is the empty string.")
+        case .fieldNameTooLong: throw .invalidArgument("The \(property) is longer than \(Limits.fieldNameBytes) bytes.")
+        case .fieldNameReserved: throw .invalidArgument("The \(property) \"\(name)\" is reserved.")
+        case let reason?: throw .invalidArgument(reason.text)
+        }
     }
 }

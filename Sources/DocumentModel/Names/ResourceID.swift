@@ -1,5 +1,7 @@
 // The rules of collection and document ids, judged on UTF-8 bytes.
 
+package import Basics
+
 /// What can be wrong with a resource name.
 package enum NameProblem: UInt8, Error, Sendable {
     case notAResourceName
@@ -33,7 +35,10 @@ package enum NameProblem: UInt8, Error, Sendable {
 
 /// How strictly ids are judged.
 package enum NameRules: Sendable {
-    /// The rules for stored documents.
+    /// The rules for names and values that a request writes or reads. Source: semantics page, sections 1 and 13.
+    case request
+    /// The rules for names and values that are stored already. Earlier versions accepted some that a request may not
+    /// name any more: collection ids `__id<n>__`, the document id `__id0__`, vectors with NaN or inside arrays.
     case stored
     /// Reserved ids pass: for references in cursors and filters, which may name what cannot exist.
     case query
@@ -42,13 +47,17 @@ package enum NameRules: Sendable {
 package enum ResourceID {
     /// Judges one id; nil means that it may be used. UTF-8 is checked with the whole name.
     @usableFromInline
-    package static func problem(_ id: RawSpan, rules: NameRules) -> NameProblem? {
+    package static func problem(_ id: RawSpan, isCollection: Bool, rules: NameRules) -> NameProblem? {
         let count = id.byteCount
         if count == 0 { return .emptyID }
         if count > Limits.idBytes { return .idTooLong }
         let first = id[byteAt: 0]
         if first == UInt8(ascii: "."), count == 1 || (count == 2 && id[byteAt: 1] == first) { return .dotID }
-        if rules == .stored, first == UInt8(ascii: "_"), isReserved(id), numericID(id) == nil { return .reservedID }
+        if rules != .query, first == UInt8(ascii: "_"), isReserved(id) {
+            // Numeric ids are for documents, and zero is no such id.
+            guard let number = numericID(id) else { return .reservedID }
+            if rules == .request, isCollection || number == 0 { return .reservedID }
+        }
         return nil
     }
 
@@ -58,6 +67,23 @@ package enum ResourceID {
         let underscore = UInt8(ascii: "_")
         return count >= 5 && name[byteAt: 0] == underscore && name[byteAt: 1] == underscore
             && name[byteAt: count - 1] == underscore && name[byteAt: count - 2] == underscore
+    }
+
+    /// Checks a collection's or a document's id that a request gives by itself.
+    ///
+    /// - Throws: `INVALID_ARGUMENT`, in the cloud's words.
+    package static func check(_ id: String, isCollection: Bool) throws(RequestError) {
+        let kind = isCollection ? "Collection" : "Resource"
+        if id.utf8.contains(UInt8(ascii: "/")) {
+            throw .invalidArgument("\(kind) id \"\(id)\" is invalid because it contains \"/\".")
+        }
+        try id.withUTF8Span { (bytes) throws(RequestError) in
+            switch problem(bytes, isCollection: isCollection, rules: .request) {
+            case nil: return
+            case .reservedID, .dotID: throw RequestError(reservedID: bytes, isCollection: isCollection)
+            case let problem?: throw .invalidArgument("\(kind) id is invalid: \(problem.text).")
+            }
+        }
     }
 
     /// The number of an id `__id<n>__`, or nil for an ordinary id.

@@ -41,7 +41,8 @@ package struct ResourceNameView: ~Escapable {
             start = documentsEnd + 1
             while true {
                 let end = bytes.firstOffset(of: UInt8(ascii: "/"), from: start) ?? bytes.byteCount
-                if let problem = ResourceID.problem(bytes.extracting(start..<end), rules: rules) { throw problem }
+                let id = bytes.extracting(start..<end)
+                if let problem = ResourceID.problem(id, isCollection: segments % 2 == 0, rules: rules) { throw problem }
                 segments += 1
                 if end == bytes.byteCount { break }
                 start = end + 1

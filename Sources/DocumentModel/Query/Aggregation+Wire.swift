@@ -46,6 +46,7 @@ extension Aggregation {
             }
         }
         guard let operation else { throw RequestError.invalidArgument("An aggregation must be a count, sum or avg.") }
+        if !alias.isEmpty { try FieldName.check(alias, as: "property.name") }
         self.init(operation, alias: alias)
     }
 
@@ -68,7 +69,7 @@ extension Aggregation {
                 try reader.skip(tag)
             }
         }
-        guard let path else { throw RequestError.invalidArgument("An aggregation must have a field.") }
+        guard let path else { throw RequestError.emptyFieldPath }
         return path
     }
 

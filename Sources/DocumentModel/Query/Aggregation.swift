@@ -26,7 +26,8 @@ package struct Aggregation: Sendable, Equatable {
 
     package var operation: Operation
 
-    /// The key in the result; empty means `field_1`, `field_2`, ... over those without one.
+    /// The key in the result, by the rules of field names. Empty means `field_1`, `field_2`, ... over those without
+    /// one.
     package var alias: String
 
     package init(_ operation: Operation, alias: String = "") {

@@ -64,7 +64,7 @@ extension Filter {
             default: try reader.skip(tag)
             }
         }
-        guard let path else { throw RequestError.invalidArgument("A field filter must have a field.") }
+        guard let path else { throw RequestError.emptyFieldPath }
         if !hasOperand { throw RequestError.invalidArgument("A field filter must have a value.") }
         guard let known = FieldOperator(rawNumber: operation) else {
             throw RequestError.invalidArgument("A field filter has the unknown operator \(operation).")
@@ -86,7 +86,7 @@ extension Filter {
             default: try reader.skip(tag)
             }
         }
-        guard let path else { throw RequestError.invalidArgument("A unary filter must have a field.") }
+        guard let path else { throw RequestError.emptyFieldPath }
         guard let known = UnaryOperator(rawNumber: operation) else {
             throw RequestError.invalidArgument("A unary filter has the unknown operator \(operation).")
         }

@@ -49,12 +49,14 @@ extension FieldPath {
         while let tag = try reader.nextTag() {
             if tag.fieldNumber == 2 { text = try reader.string(tag) } else { try reader.skip(tag) }
         }
-        guard let text else { throw RequestError.invalidArgument("A field reference must have a field path.") }
-        try self.init(text)
+        try self.init(text ?? "")
     }
 }
 
 extension RequestError {
+    /// A message lacks the field path that it must have.
+    static let emptyFieldPath = RequestError.invalidArgument("Invalid empty property path string.")
+
     /// Whatever reading a message threw, as the client is told of it.
     init(queryFault error: any Error) {
         switch error {

@@ -107,7 +107,7 @@ extension Order {
             default: try reader.skip(tag)
             }
         }
-        guard let path else { throw RequestError.invalidArgument("An order must have a field.") }
+        guard let path else { throw RequestError.emptyFieldPath }
         self.init(field: path, direction: direction)
     }
 }
@@ -138,7 +138,7 @@ extension FindNearest {
         var vector: EncodedValue?
         var measure: DistanceMeasure?
         var limit: Int64 = 0
-        var resultField: FieldPath?
+        var resultField: String?
         var threshold: Double?
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
@@ -148,8 +148,9 @@ extension FindNearest {
             case 3: measure = DistanceMeasure(rawNumber: try reader.int32(tag))
             case 4: limit = try reader.wrappedInteger(tag)
             case 5:
-                let text = try reader.string(tag)
-                resultField = text.isEmpty ? nil : try FieldPath(text)
+                let name = try reader.string(tag)
+                if !name.isEmpty { try FieldName.check(name, as: "distanceResultField.property.name") }
+                resultField = name.isEmpty ? nil : name
             case 6: threshold = try reader.wrappedDouble(tag)
             default: try reader.skip(tag)
             }
@@ -158,7 +159,8 @@ extension FindNearest {
             throw RequestError.invalidArgument("find_nearest needs a vector field, a query vector and a distance measure.")
         }
         guard (1...Int64(Limits.findNearestResults)).contains(limit) else {
-            throw RequestError.invalidArgument("The limit of find_nearest must lie in 1...\(Limits.findNearestResults).")
+            throw RequestError.invalidArgument(
+                "FindNearest.limit must be a positive integer of no more than \(Limits.findNearestResults)")
         }
         self.init(
             vectorField: path, queryVector: vector, distanceMeasure: measure, limit: Int32(limit),
@@ -170,7 +172,7 @@ extension FindNearest {
         writer.appendField(2, bytes: queryVector.bytes)
         writer.appendField(3, varint: UInt64(distanceMeasure.rawValue))
         writer.withLengthPrefix(field: 4) { $0.writeIfSet(1, int64: Int64(limit)) }
-        if let distanceResultField { writer.appendField(5, string: distanceResultField.description) }
+        if let distanceResultField { writer.appendField(5, string: distanceResultField) }
         if let distanceThreshold {
             writer.withLengthPrefix(field: 6) { $0.writeIfSet(1, double: distanceThreshold) }
         }

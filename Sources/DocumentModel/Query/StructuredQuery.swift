@@ -9,7 +9,8 @@ package struct StructuredQuery: Sendable, Equatable {
     /// The fields to return; nil returns all of them.
     package var select: Projection?
 
-    /// The collections to search. Exactly one is legal; the rule is checked when the query is planned.
+    /// The collections to search. None means all collections directly below the parent; more than one is illegal. The
+    /// rule is checked when the query is planned.
     package var from: [CollectionSelector]
 
     /// The condition a document must meet; nil accepts every document.
@@ -49,10 +50,10 @@ package struct StructuredQuery: Sendable, Equatable {
 
 /// Which collections below the query's parent take part.
 package struct CollectionSelector: Sendable, Equatable {
-    /// The collection id; empty selects every collection.
+    /// The collection id; empty selects collections of every id.
     package var collectionID: String
 
-    /// False: only the collection directly below the parent. True: every collection of that id at any depth.
+    /// False: only collections directly below the parent. True: every collection of that id at any depth.
     package var allDescendants: Bool
 
     package init(collectionID: String, allDescendants: Bool = false) {
@@ -117,15 +118,16 @@ package struct FindNearest: Sendable, Equatable {
     /// The most documents to return: 1...1000.
     package var limit: Int32
 
-    /// The field of the result that receives the distance; nil adds none.
-    package var distanceResultField: FieldPath?
+    /// The name of the top-level field of the result that receives the distance, as it stands: no path, nothing is
+    /// quoted. Nil adds none.
+    package var distanceResultField: String?
 
     /// Documents farther away (for `dotProduct`: less similar) are left out.
     package var distanceThreshold: Double?
 
     package init(
         vectorField: FieldPath, queryVector: EncodedValue, distanceMeasure: DistanceMeasure, limit: Int32,
-        distanceResultField: FieldPath? = nil, distanceThreshold: Double? = nil
+        distanceResultField: String? = nil, distanceThreshold: Double? = nil
     ) {
         self.vectorField = vectorField
         self.queryVector = queryVector

@@ -48,6 +48,16 @@ package struct TimestampValue: Sendable, Hashable {
     }
 }
 
+extension TimestampValue {
+    /// Why no commit can have this time, in the cloud's words where they are known; nil if one can: a valid time after
+    /// 1970-01-01T00:00:00Z in whole microseconds.
+    package var problemAsVersion: String? {
+        if !isValid { return "it must lie in the years 1 to 9999, with 0 to 999,999,999 nanoseconds." }
+        if nanoseconds % 1000 != 0 { return "timestamp cannot have more than microseconds precision" }
+        return microseconds > 0 ? nil : "Only timestamps past epoch are supported."
+    }
+}
+
 extension TimestampValue: Comparable {
     @inlinable
     package static func < (left: TimestampValue, right: TimestampValue) -> Bool {

@@ -32,15 +32,15 @@ extension FieldTransform {
                     throw RequestError.invalidArgument("The only server value that a field can be set to is REQUEST_TIME.")
                 }
                 operation = .requestTime
-            case 3: operation = .increment(try Number(wire: try reader.span(tag), of: "increment"))
-            case 4: operation = .maximum(try Number(wire: try reader.span(tag), of: "maximum"))
-            case 5: operation = .minimum(try Number(wire: try reader.span(tag), of: "minimum"))
+            case 3: operation = .increment(try Number(wire: try reader.span(tag)))
+            case 4: operation = .maximum(try Number(wire: try reader.span(tag)))
+            case 5: operation = .minimum(try Number(wire: try reader.span(tag)))
             case 6: operation = .appendMissingElements(try FieldTransform.elements(try reader.span(tag)))
             case 7: operation = .removeAllFromArray(try FieldTransform.elements(try reader.span(tag)))
             default: try reader.skip(tag)
             }
         }
-        guard let path else { throw RequestError.invalidArgument("A field transform must have a field path.") }
+        guard let path else { throw RequestError.emptyFieldPath }
         guard let operation else { throw RequestError.invalidArgument("A field transform must have a type.") }
         self.init(path: path, operation: operation)
     }
@@ -81,11 +81,11 @@ extension FieldTransform {
 
 extension FieldTransform.Number {
     /// Reads a `Value` message that must hold a number.
-    init(wire: RawSpan, of transform: StaticString) throws {
+    init(wire: RawSpan) throws {
         switch try Value(wire: wire) {
         case .integer(let number): self = .integer(number)
         case .double(let number): self = .double(number)
-        default: throw RequestError.invalidArgument("The operand of \(transform) must be an integer or a double.")
+        default: throw RequestError.invalidArgument("Input must be int64 or double.")
         }
     }
 

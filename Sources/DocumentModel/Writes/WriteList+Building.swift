@@ -54,7 +54,7 @@ extension WriteList {
 
     /// The name must be a document's, in the list's database.
     private func checkName(_ name: RawSpan) throws(RequestError) {
-        let view = try ResourceNameView(resource: name)
+        let view = try ResourceNameView(resource: name, rules: rules)
         if !view.isDocument { throw RequestError(.notADocument, name: name) }
         if !view.databaseBytes.equalsBytes(database.utf8.byteSpan) {
             throw .invalidArgument(
@@ -67,14 +67,17 @@ extension WriteList {
         transforms: [FieldTransform]
     ) throws(RequestError) {
         if kind != .update, mask != nil {
-            throw .invalidArgument("An update mask is only allowed with an update.")
+            throw .invalidArgument("a \(kind) must not specify a document mask.")
         }
         if let mask, mask.paths.contains(where: \.isDocumentName) {
             throw .invalidArgument("An update mask cannot contain __name__.")
         }
-        if transforms.isEmpty { return }
+        if transforms.isEmpty {
+            if kind == .transform { throw .invalidArgument("The list of FieldTransform must not be empty.") }
+            return
+        }
         if kind == .delete || kind == .verify {
-            throw .invalidArgument("Field transforms are only allowed with an update.")
+            throw .invalidArgument("a \(kind) must not specify a update transform.")
         }
         if transforms.count > Limits.transformsPerDocument {
             throw WriteList.tooManyTransforms(name)
@@ -86,6 +89,17 @@ extension WriteList {
                 throw RequestError(InvalidDocument(.nestedTooDeeply, offset: 0, fieldPath: transform.path.description))
             }
         }
+        if let path = firstPathWithNested(transforms) {
+            throw .invalidArgument("Cannot transform property \(path) and its nested property at the same time.")
+        }
+    }
+
+    /// A path of which another transform of the same write changes a part; nil if there is none.
+    private static func firstPathWithNested(_ transforms: [FieldTransform]) -> FieldPath? {
+        if transforms.count < 2 { return nil }
+        // Sorted, a path stands before everything inside it, with nothing between but more of the same.
+        let paths = transforms.map(\.path).sorted()
+        return zip(paths, paths.dropFirst()).first { $0 != $1 && $0.isPrefix(of: $1) }?.0
     }
 
     static func tooManyTransforms(_ name: RawSpan) -> RequestError {
@@ -98,14 +112,14 @@ extension WriteList {
     /// Validates a document's fields and appends their canonical form.
     private mutating func appendCanonical(_ fields: RawSpan, name: RawSpan) throws(RequestError) {
         do throws(InvalidDocument) {
-            var verdict = try DocumentValidator.validate(fields: fields)
+            var verdict = try DocumentValidator.validate(fields: fields, rules: rules)
             if verdict.isCanonical {
                 bytes.append(copying: fields)
             } else {
                 var canonical = WireWriter(capacity: fields.byteCount)
                 try DocumentCanonicalizer.canonicalize(fields: fields, into: &canonical)
                 // Overridden duplicates are gone now and count no more.
-                verdict = try DocumentValidator.validate(fields: canonical.bytes)
+                verdict = try DocumentValidator.validate(fields: canonical.bytes, rules: rules)
                 bytes.append(copying: canonical.bytes)
             }
             try WriteList.checkDocumentSize(name: name, fieldsSize: verdict.size)

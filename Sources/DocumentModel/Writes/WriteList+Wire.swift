@@ -14,6 +14,9 @@ extension WriteList {
             guard let kind = parts.kind else { throw RequestError.invalidArgument("A write must have an operation.") }
             let mask = parts.hasMask ? try DocumentMask(wire: parts.mask) : nil
             let precondition = parts.hasPrecondition ? try Precondition(wire: parts.precondition) : nil
+            if kind == .transform, parts.hasUpdateTransforms {
+                throw RequestError.invalidArgument("a transform must not specify a update transform.")
+            }
             let transforms =
                 kind == .transform
                 ? try FieldTransform.list(wire: parts.transform, field: 2)

@@ -23,8 +23,13 @@ package struct WriteList: Sendable {
     /// The database that every written document must belong to.
     package let database: DatabaseName
 
-    package init(database: DatabaseName) {
+    /// How strictly names and values are judged.
+    let rules: NameRules
+
+    /// - Parameter rules: `.stored` is for writes that no request asks for, to documents that are stored already.
+    package init(database: DatabaseName, rules: NameRules = .request) {
         self.database = database
+        self.rules = rules
     }
 
     package var count: Int { writes.count }

@@ -87,7 +87,7 @@ struct ExpirySweep {
     mutating func nextBatch(_ latest: LatestReader, nowMilliseconds: UInt64) throws(RequestError) -> WriteList? {
         nextBatchMilliseconds = nowMilliseconds + UInt64(ExpirySweep.paceMilliseconds)
         while var part = parts.first {
-            var writes = WriteList(database: part.database)
+            var writes = WriteList(database: part.database, rules: .stored)
             let isThrough = try ExpirySweep.collect(&part, latest, into: &writes)
             if isThrough { parts.removeFirst() } else { parts[0] = part }
             if writes.count > 0 {

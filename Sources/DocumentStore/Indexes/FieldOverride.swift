@@ -189,7 +189,7 @@ package struct IndexDeclaration: Sendable, Equatable {
             if id.contains(RelativePath.slash) {
                 throw .invalidArgument("Collection id \"\(override.collectionID)\" must not contain a slash.")
             }
-            if let problem = ResourceID.problem(id.byteSpan, rules: .stored) {
+            if let problem = ResourceID.problem(id.byteSpan, isCollection: true, rules: .stored) {
                 throw .invalidArgument("Invalid collection id \"\(override.collectionID)\": \(problem.text).")
             }
             if override.field?.isDocumentName == true {

@@ -84,7 +84,7 @@ package struct AggregationRun: ~Copyable, Sendable {
 
     /// The names of the totals, those without one numbered.
     private static func aliases(_ aggregations: [Aggregation]) throws(RequestError) -> [String] {
-        if aggregations.isEmpty { throw .invalidArgument("Aggregations can not be empty") }
+        if aggregations.isEmpty { throw .invalidArgument("Aggregations can not be empty.") }
         if aggregations.count > Limits.aggregationsPerQuery {
             throw .invalidArgument("A query may have at most \(Limits.aggregationsPerQuery) aggregations.")
         }
@@ -99,7 +99,7 @@ package struct AggregationRun: ~Copyable, Sendable {
             }
         }
         if let repeated = aliases.first(where: { alias in aliases.count(where: { $0.hasSameUTF8(as: alias) }) > 1 }) {
-            throw .invalidArgument("Aggregation aliases contain duplicate alias: \(repeated)")
+            throw .invalidArgument("Aggregation aliases contain duplicate alias: \(repeated).")
         }
         return aliases
     }

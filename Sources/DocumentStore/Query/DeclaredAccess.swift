@@ -26,7 +26,7 @@ struct DeclaredAccess {
         switch plan.matcher.scope {
         case .collection(let path): (id, isGroup) = ([UInt8](copying: RelativePath.lastSegment(path.byteSpan)), false)
         case .descendants(let parent, let collectionID?) where parent.isEmpty: (id, isGroup) = (collectionID, true)
-        case .descendants: return nil
+        case .children, .descendants: return nil
         }
         let indexes = all.filter { index in
             index.shape.isGroup == isGroup && Array(index.shape.collectionID.utf8) == id

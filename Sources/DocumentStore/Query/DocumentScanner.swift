@@ -32,11 +32,12 @@ package protocol DocumentScanner: ~Copyable {
     ///
     /// - Parameters:
     ///   - position: a collection or document path; the answer is strictly greater. Empty: from the start.
+    ///   - skipsBelow: the answer does not lie below `position` either.
     ///   - parent: a document path; empty means the whole database.
     ///   - collectionID: the last segment that the answer must have; nil takes any.
     /// - Returns: the collection's path, or nil when there is none.
     mutating func nextCollection(
-        after position: RawSpan, below parent: RawSpan, collectionID: RawSpan?
+        after position: RawSpan, skippingBelow skipsBelow: Bool, below parent: RawSpan, collectionID: RawSpan?
     ) throws(RequestError) -> [UInt8]?
 
     /// What the planner needs to know of a collection; nil if it never held a document or nothing is known.
@@ -78,6 +79,15 @@ package protocol DocumentScanner: ~Copyable {
 
     /// The number of documents in a scope, if it is known without counting.
     mutating func knownCount(of scope: QueryScope) throws(RequestError) -> Int?
+}
+
+extension DocumentScanner where Self: ~Copyable {
+    /// The same without skipping what lies below `position`.
+    package mutating func nextCollection(
+        after position: RawSpan, below parent: RawSpan, collectionID: RawSpan?
+    ) throws(RequestError) -> [UInt8]? {
+        try nextCollection(after: position, skippingBelow: false, below: parent, collectionID: collectionID)
+    }
 }
 
 /// A scanner without indexes.

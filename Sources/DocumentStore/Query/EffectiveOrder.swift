@@ -10,26 +10,47 @@ package import DocumentModel
 package struct EffectiveOrder: Sendable, Equatable {
     package let components: [Order]
 
+    /// How many of the components the client wrote; the others are implied. Cursors have values for these alone.
+    let writtenCount: Int
+
     /// Completes a client's orders.
     ///
     /// - Parameters:
     ///   - explicit: the orders that the client wrote.
     ///   - inequalityFields: fields that a range or an exclusion bounds, of all branches of the filter.
-    ///   - required: further fields to order by, as sums and averages imply.
-    init(explicit: [Order], inequalityFields: Set<FieldPath>, required: [FieldPath] = []) throws(RequestError) {
-        var components = explicit
-        var seen: Set<FieldPath> = []
-        for order in explicit where !seen.insert(order.field).inserted {
-            throw .invalidArgument("order_by cannot contain the field \(order.field) twice.")
+    ///   - totalled: the fields of sums and averages, which are ordered by after these.
+    ///   - isByName: whether something other than an order makes the name come before the totalled fields.
+    /// - Throws: `INVALID_ARGUMENT` for a field that is ordered by twice, or after the name.
+    init(
+        explicit: [Order], inequalityFields: Set<FieldPath>, totalled: [FieldPath] = [], isByName: Bool = false
+    ) throws(RequestError) {
+        try EffectiveOrder.checkWritten(explicit)
+        let written = explicit.map(\.field)
+        let endsWithName = written.last?.isDocumentName ?? false
+        let compared = inequalityFields.filter { !$0.isDocumentName && !written.contains($0) }.sorted()
+        let added = Set(totalled).subtracting(written).subtracting(compared).sorted()
+        if endsWithName || isByName, !added.isEmpty {
+            let names = added.map(\.description).joined(separator: ", ")
+            throw .invalidArgument(
+                "This query requires an index that has fields [\(names)] after __name__ and Firestore does not "
+                    + "currently support such an index. Please try the query again with additional ordering on those fields.")
         }
+        if endsWithName, !compared.isEmpty { throw .orderAfterName }
         let direction = explicit.last?.direction ?? .ascending
-        for field in inequalityFields.sorted() + required where !field.isDocumentName {
-            if seen.insert(field).inserted { components.append(Order(field: field, direction: direction)) }
+        let implied = compared + added + (endsWithName ? [] : [.documentName])
+        components = explicit + implied.map { Order(field: $0, direction: direction) }
+        writtenCount = explicit.count
+    }
+
+    /// The name tells all documents apart, so nothing can follow it.
+    private static func checkWritten(_ orders: [Order]) throws(RequestError) {
+        var seen: Set<FieldPath> = []
+        for order in orders {
+            if seen.contains(.documentName) { throw .orderAfterName }
+            guard seen.insert(order.field).inserted else {
+                throw .invalidArgument("order by clause cannot contain duplicate fields \(order.field)")
+            }
         }
-        if !seen.contains(.documentName) {
-            components.append(Order(field: .documentName, direction: direction))
-        }
-        self.components = components
     }
 
     /// The direction of the order if it is by name alone.
@@ -40,6 +61,11 @@ package struct EffectiveOrder: Sendable, Equatable {
 
     /// The fields that a document must have to be a result.
     var fields: [FieldPath] { components.map(\.field).filter { !$0.isDocumentName } }
+}
+
+extension RequestError {
+    fileprivate static let orderAfterName = RequestError.invalidArgument(
+        "order by clause cannot contain more fields after the key")
 }
 
 extension EffectiveOrder: CustomStringConvertible {

@@ -11,13 +11,13 @@ extension EncodedValue {
     static func isNaN(_ value: RawSpan) -> Bool { WireValue(value)?.isNaN ?? false }
 
     /// The members of the array that a list operator takes.
-    func nonEmptyList(of operation: FieldOperator, _ path: FieldPath) throws(RequestError) -> [EncodedValue] {
+    func nonEmptyList(of operation: FieldOperator) throws(RequestError) -> [EncodedValue] {
         guard var elements = WireValue(span)?.elements else {
-            throw .invalidArgument("\(operation.name) on field \(path) requires a non-empty ArrayValue.")
+            throw .invalidArgument("'\(operation.name)' requires an ArrayValue.")
         }
         var list: [EncodedValue] = []
         while let element = elements.next() { list.append(EncodedValue(copying: element)) }
-        if list.isEmpty { throw .invalidArgument("\(operation.name) on field \(path) requires a non-empty ArrayValue.") }
+        if list.isEmpty { throw .invalidArgument("'\(operation.name)' requires an non-empty ArrayValue.") }
         return list
     }
 

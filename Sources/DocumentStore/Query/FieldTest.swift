@@ -25,7 +25,7 @@ struct FieldTest: Sendable {
         case isNotNull
         /// Neither NaN nor null.
         case isNotNaN
-        /// Met by nothing: `not-in` a list with null.
+        /// Met by nothing: `not-in` a list with null, a range bounded by null or NaN.
         case never
     }
 
@@ -61,23 +61,19 @@ struct FieldTest: Sendable {
             throw .invalidArgument("The operand of \(operation.name) on field \(path) has no type.")
         }
         operandClass = value.typeClass
-        if operation.isRange, value.isNull || value.isNaN {
-            throw .invalidArgument("\(operation.name) on field \(path) cannot be compared with null or NaN.")
-        }
-        let members = operation.takesList ? try operand.nonEmptyList(of: operation, path) : [operand]
+        // Nothing is less than null or NaN, nothing greater, and equality has other operators.
+        let isUnordered = operation.isRange && (value.isNull || value.isNaN)
+        let members = operation.takesList ? try operand.nonEmptyList(of: operation) : [operand]
         switch operation {
         case .isIn, .arrayContains, .arrayContainsAny:
             // Null and NaN match nothing here.
             list = members.filter { !$0.isNullOrNaN }
-        case .notIn:
-            if members.count > Limits.notInValues {
-                throw .invalidArgument("NOT_IN supports up to \(Limits.notInValues) comparison values.")
-            }
-            list = members
+        case .notIn: list = members
         default: list = []
         }
         condition =
             switch operation {
+            case _ where isUnordered: .never
             case .equal: .equal
             case .notEqual: .notEqual
             case .lessThan: .less

@@ -97,30 +97,50 @@ enum FilterRules {
         }
     }
 
-    /// Throws the first rule that the filter breaks.
+    /// Throws the first rule that the filter breaks as it was written, what repeats included.
+    static func checkWritten(_ filter: Filter) throws(RequestError) {
+        try checkLists(filter)
+        var exclusions = 0
+        var inequalityFields: Set<FieldPath> = []
+        collect(filter, &exclusions, &inequalityFields)
+        if exclusions > 1 {
+            throw .invalidArgument(
+                "Only a single 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NAN', or 'IS_NOT_NULL' filter allowed per query.")
+        }
+        if inequalityFields.count > Limits.inequalityFields {
+            throw .invalidArgument(
+                "A query may have range and inequality filters on at most \(Limits.inequalityFields) fields.")
+        }
+    }
+
+    /// Throws if an operand is a list with more members than its operator takes.
+    private static func checkLists(_ filter: Filter) throws(RequestError) {
+        switch filter {
+        case .and(let parts), .or(let parts):
+            for part in parts { try checkLists(part) }
+        case .field(_, let operation, let operand) where operation.takesList:
+            let most = operation == .notIn ? Limits.notInValues : Limits.disjunctions
+            if operand.elementCount > most {
+                throw .invalidArgument("'\(operation.name)' supports up to \(most) comparison values.")
+            }
+        case .field, .unary: return
+        }
+    }
+
+    /// Throws the first rule that the filter breaks without what repeats.
     static func check(_ filter: Filter) throws(RequestError) {
         let shape = FilterShape(filter)
         if shape.disjunctions > Limits.disjunctions {
+            let count = shape.disjunctions == .max ? "too many" : "\(shape.disjunctions)"
             throw .invalidArgument(
-                "A maximum of \(Limits.disjunctions) disjunctions is allowed per query in disjunctive normal form; "
-                    + "this query has \(shape.disjunctions == .max ? "too many to count" : "\(shape.disjunctions)").")
+                "Too many disjunctions after normalization. Result had \(count) disjunctions which is more than the "
+                    + "maximum of \(Limits.disjunctions)")
         }
         if shape.arrayContains > 1 {
             throw .invalidArgument("A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
         }
         if shape.mixesNotIn {
             throw .invalidArgument("'NOT_IN' cannot be combined with 'IN' or 'ARRAY_CONTAINS_ANY' in a disjunction.")
-        }
-        var exclusions = 0
-        var inequalityFields: Set<FieldPath> = []
-        collect(filter, &exclusions, &inequalityFields)
-        if exclusions > 1 {
-            throw .invalidArgument(
-                "A maximum of 1 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NULL' or 'IS_NOT_NAN' filter is allowed per query.")
-        }
-        if inequalityFields.count > Limits.inequalityFields {
-            throw .invalidArgument(
-                "A query may have range and inequality filters on at most \(Limits.inequalityFields) fields.")
         }
     }
 
@@ -136,9 +156,10 @@ enum FilterRules {
         switch filter {
         case .and(let parts), .or(let parts):
             for part in parts { collect(part, &exclusions, &fields) }
-        case .field(let path, let operation, _):
+        case .field(let path, let operation, let operand):
             if operation.isExclusion { exclusions += 1 }
-            if operation.isExclusion || operation.isRange { fields.insert(path) }
+            // A range that null or NaN bounds holds nothing, and so bounds no field.
+            if operation.isExclusion || (operation.isRange && !operand.isNullOrNaN) { fields.insert(path) }
         case .unary(let path, let operation):
             guard operation.isExclusion else { return }
             exclusions += 1
@@ -146,11 +167,19 @@ enum FilterRules {
         }
     }
 
-    /// Whether the filter looks at anything but the name.
-    static func usesFields(_ filter: Filter) -> Bool {
+    /// The first field that the filter looks at; nil if it looks at names only.
+    static func firstField(_ filter: Filter) -> FieldPath? {
         switch filter {
-        case .and(let parts), .or(let parts): parts.contains(where: usesFields)
-        case .field(let path, _, _), .unary(let path, _): !path.isDocumentName
+        case .and(let parts), .or(let parts): parts.lazy.compactMap(firstField).first
+        case .field(let path, _, _), .unary(let path, _): path.isDocumentName ? nil : path
+        }
+    }
+
+    /// Whether the filter looks at the name.
+    static func usesName(_ filter: Filter) -> Bool {
+        switch filter {
+        case .and(let parts), .or(let parts): parts.contains(where: usesName)
+        case .field(let path, _, _), .unary(let path, _): path.isDocumentName
         }
     }
 }

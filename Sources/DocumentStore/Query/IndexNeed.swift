@@ -33,7 +33,7 @@ struct IndexNeed {
             let id = String(decoding: id, as: UTF8.self)
             return Disjunct.all(of: plan.matcher.filter).map { IndexNeed($0, of: plan, id, isGroup: true) }
         // Nothing but names can be asked for.
-        case .descendants: return []
+        case .children, .descendants: return []
         }
     }
 

@@ -65,11 +65,8 @@ struct NameTest: Sendable {
         case .arrayContains, .arrayContainsAny:
             throw .invalidArgument("\(operation.name) cannot be applied to __name__.")
         case .isIn, .notIn:
-            for member in try operand.nonEmptyList(of: operation, .documentName) {
+            for member in try operand.nonEmptyList(of: operation) {
                 positions.append(try NamePosition(member, database: database))
-            }
-            if operation == .notIn, positions.count > Limits.notInValues {
-                throw .invalidArgument("NOT_IN supports up to \(Limits.notInValues) comparison values.")
             }
         default: positions.append(try NamePosition(operand, database: database))
         }

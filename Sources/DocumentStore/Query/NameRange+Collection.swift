@@ -20,6 +20,11 @@ enum RelativePath {
         return ([UInt8](copying: path.extracting(start..<end)), end == path.byteCount)
     }
 
+    /// The path of the collection or document with an id directly below a parent, which may be empty.
+    static func child(_ id: [UInt8], of parent: [UInt8]) -> [UInt8] {
+        parent.isEmpty ? id : parent + [slash] + id
+    }
+
     /// The last segment.
     @_lifetime(copy path)
     static func lastSegment(_ path: RawSpan) -> RawSpan {

@@ -31,7 +31,7 @@ struct NearestSearch: Sendable, Equatable {
         if !query.orderBy.isEmpty || query.offset != 0 {
             throw .invalidArgument("find_nearest cannot be combined with order_by or offset.")
         }
-        if stage.vectorField.isDocumentName || stage.distanceResultField?.isDocumentName == true {
+        if stage.vectorField.isDocumentName {
             throw .invalidArgument("find_nearest cannot use __name__ as a field.")
         }
         part = IndexShape.VectorPart(field: stage.vectorField, dimension: elements.count)
@@ -39,7 +39,7 @@ struct NearestSearch: Sendable, Equatable {
         norm = elements.reduce(0) { $0 + $1 * $1 }.squareRoot()
         measure = stage.distanceMeasure
         limit = Int(min(stage.limit, query.limit ?? .max))
-        resultField = stage.distanceResultField
+        resultField = stage.distanceResultField.map { FieldPath(fieldName: $0) }
         threshold = stage.distanceThreshold
     }
 

@@ -7,7 +7,7 @@ extension QueryRun {
     package var indexesUsed: [(queryScope: String, properties: String)] {
         var scope = "Collection"
         // A group may be put together from the indexes of its collections.
-        if case .descendants = plan.matcher.scope, access?.collectionCount == nil { scope = "Collection group" }
+        if plan.matcher.scope.isOfCollections, access?.collectionCount == nil { scope = "Collection group" }
         guard let access, !access.indexes.isEmpty else {
             var direction = "ASC"
             if case .stream(.descending) = plan.strategy { direction = "DESC" }

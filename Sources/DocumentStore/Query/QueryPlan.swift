@@ -112,21 +112,21 @@ package struct QueryPlan: Sendable {
     ) throws(RequestError) {
         let parent = try ResourceNameView(resource: parent)
         let database = DatabaseName(of: parent)
-        if query.offset < 0 { throw .invalidArgument("The offset of a query cannot be negative.") }
-        if let limit = query.limit, limit < 0 { throw .invalidArgument("The limit of a query cannot be negative.") }
+        if query.offset < 0 { throw .invalidArgument("offset is negative") }
+        if let limit = query.limit, limit < 0 { throw .invalidArgument("limit is negative") }
         let scope = try QueryScope(query.from, parent: parent)
-        if let filter = query.filter { try FilterRules.check(filter) }
-        try FilterRules.checkParts(query.filter, orders: query.orderBy.count, isBelowDocument: parent.isDocument)
+        if let filter = query.filter { try FilterRules.checkWritten(filter) }
+        let condition = query.filter?.withoutRepeats
+        if let condition { try FilterRules.check(condition) }
+        try FilterRules.checkParts(condition, orders: query.orderBy.count, isBelowDocument: parent.isDocument)
         try QueryPlan.checkNameOnly(query, scope)
-        let filter = try query.filter.map { (filter) throws(RequestError) in
+        let filter = try condition.map { (filter) throws(RequestError) in
             try CompiledFilter(filter, database: database)
         }
-        let inequalityFields = query.filter.map(FilterRules.inequalityFields) ?? []
         let order = try EffectiveOrder(
-            explicit: query.orderBy, inequalityFields: inequalityFields, required: totalling ?? [])
-        if let totalling, !totalling.isEmpty {
-            try QueryPlan.checkTotalCursors(query, inequalityFields)
-        }
+            explicit: query.orderBy, inequalityFields: condition.map(FilterRules.inequalityFields) ?? [],
+            totalled: totalling ?? [],
+            isByName: scope.isGroupBelowDocument || (condition.map(FilterRules.usesName) ?? false))
         let nearest = try query.findNearest.map { (stage) throws(RequestError) in
             try NearestSearch(stage, of: query)
         }
@@ -159,28 +159,19 @@ package struct QueryPlan: Sendable {
 
     /// Queries over collections of any id, and groups below a document, can look at names only.
     private static func checkNameOnly(_ query: StructuredQuery, _ scope: QueryScope) throws(RequestError) {
-        guard case .descendants(let parent, let collectionID) = scope, !parent.isEmpty || collectionID == nil else {
-            return
+        let isOfAnyID = scope.collectionID.isEmpty
+        guard isOfAnyID || scope.isGroupBelowDocument else { return }
+        if let field = query.filter.flatMap(FilterRules.firstField) {
+            throw .invalidArgument(
+                isOfAnyID
+                    ? "kind is required for filter: \(field)"
+                    : "collection group queries are only allowed at the root parent")
         }
-        if query.filter.map(FilterRules.usesFields) ?? false
-            || query.orderBy.contains(where: { !$0.field.isDocumentName })
-        {
-            throw .invalidArgument("collection group queries are only allowed at the root parent")
-        }
-        if query.orderBy.contains(where: { $0.direction == .descending }) {
-            throw .invalidArgument("kind is required for all orders except __key__ ascending")
-        }
-    }
-
-    /// A cursor must not reach into the orders that sums and averages imply, which the client did not write.
-    private static func checkTotalCursors(
-        _ query: StructuredQuery, _ inequalityFields: Set<FieldPath>
-    ) throws(RequestError) {
-        let written = try EffectiveOrder(explicit: query.orderBy, inequalityFields: inequalityFields)
-        let isNameWritten = query.orderBy.contains { $0.field.isDocumentName }
-        let valuesMax = written.components.count - (isNameWritten ? 0 : 1)
-        if max(query.startAt?.values.count ?? 0, query.endAt?.values.count ?? 0) > valuesMax {
-            throw .invalidArgument("Cursors of a sum or average need an explicit order by its field.")
+        if query.orderBy.contains(where: { !$0.field.isDocumentName || $0.direction == .descending }) {
+            throw .invalidArgument(
+                isOfAnyID || query.orderBy.allSatisfy(\.field.isDocumentName)
+                    ? "kind is required for all orders except __key__ ascending"
+                    : "collection group queries are only allowed at the root parent")
         }
     }
 
@@ -195,7 +186,7 @@ package struct QueryPlan: Sendable {
         guard let first = orders.first, first.field.isDocumentName else { return .sort(orders) }
         switch (matcher.scope, first.direction) {
         // Subtrees are walked forwards only.
-        case (.descendants, .descending): return .sort(orders)
+        case (.descendants, .descending), (.children, .descending): return .sort(orders)
         case (_, let direction): return .stream(direction)
         }
     }
@@ -224,8 +215,10 @@ package struct QueryPlan: Sendable {
 }
 
 extension QueryPlan {
-    /// The documents that a condition on the name lists, those in the scope and the range.
+    /// The documents that a condition on the name lists, those in the scope and the range. None if the cursors leave
+    /// none.
     private static func points(_ matcher: QueryMatcher, _ names: NameRange) -> [[UInt8]]? {
+        if matcher.cursors.isNothing { return [] }
         guard let test = matcher.filter.nameTests.first(where: { $0.operation == .equal || $0.operation == .isIn })
         else { return nil }
         var paths: Set<[UInt8]> = []

@@ -20,7 +20,9 @@ struct RunningTotal: Sendable {
         case .count(let upTo?) where upTo <= 0:
             throw .invalidArgument("The up_to of a count must be greater than zero.")
         case .sum(let field), .average(let field):
-            if field.isDocumentName { throw .invalidArgument("__name__ cannot be summed or averaged.") }
+            if field.isDocumentName {
+                throw .invalidArgument("Aggregations are not supported for the property: __key__")
+            }
         case .count: break
         }
     }

@@ -64,6 +64,9 @@ struct ScopeWalk: ~Copyable, Sendable {
         switch scope {
         case .collection(let path):
             if let ids = names.ids(in: path) { begun = [Begun(collection: path, ids: ids)] }
+        case .children(let parent):
+            precondition(direction == .ascending, "collections of any id are walked in ascending order only")
+            restartChildren(of: parent)
         case .descendants(let parent, let collectionID):
             precondition(direction == .ascending, "subtrees are walked in ascending order only")
             restart(parent: parent, collectionID: collectionID)
@@ -79,6 +82,21 @@ struct ScopeWalk: ~Copyable, Sendable {
                 collection: Array(point.dropLast(id.count + 1)), ids: DocumentIDRange(lower: bound, upper: bound))
         }
         if direction == .ascending { begun.reverse() }
+    }
+
+    /// Begins at the lower bound: in the child collection that it lies in.
+    private mutating func restartChildren(of parent: [UInt8]) {
+        searchPosition = parent
+        guard case .at(let bound)? = names.lower?.position else {
+            if names.lower?.position == .afterAll { searchPosition = nil }
+            return
+        }
+        guard RelativePath.isBelow(bound.byteSpan, parent.byteSpan) else {
+            if ResourcePath.compare(bound.byteSpan, parent.byteSpan) > 0 { searchPosition = nil }
+            return
+        }
+        let id = RelativePath.nextSegment(of: bound.byteSpan, below: parent.byteSpan).id
+        begin(RelativePath.child(id, of: parent))
     }
 
     /// Begins at the lower bound: in the collections around it, as if everything before it had been visited.
@@ -158,20 +176,39 @@ struct ScopeWalk: ~Copyable, Sendable {
     private mutating func findUpcoming<Scanner: DocumentScanner & ~Copyable>(
         _ scanner: inout Scanner
     ) throws(RequestError) {
-        guard upcoming == nil, let position = searchPosition,
-            case .descendants(let parent, let collectionID) = scope
-        else { return }
+        guard upcoming == nil, let position = searchPosition else { return }
         searchPosition = nil
         let found: [UInt8]?
-        if let collectionID {
+        switch scope {
+        case .collection: return
+        case .children(let parent): found = try ScopeWalk.nextChild(&scanner, of: parent, after: position)
+        case .descendants(let parent, let collectionID?):
             found = try scanner.nextCollection(
                 after: position.byteSpan, below: parent.byteSpan, collectionID: collectionID.byteSpan)
-        } else {
+        case .descendants(let parent, nil):
             found = try scanner.nextCollection(after: position.byteSpan, below: parent.byteSpan, collectionID: nil)
         }
         // Beyond the upper bound nothing can follow: every document of a collection comes after the collection's path.
         guard let found, names.upper.map({ $0.position.compare(path: found.byteSpan) < 0 }) ?? true else { return }
         upcoming = found
+    }
+
+    /// The next collection directly below `parent` that has documents.
+    ///
+    /// - Parameter position: the child collection begun last, or `parent` itself.
+    private static func nextChild<Scanner: DocumentScanner & ~Copyable>(
+        _ scanner: inout Scanner, of parent: [UInt8], after position: [UInt8]
+    ) throws(RequestError) -> [UInt8]? {
+        var position = position
+        while true {
+            let found = try scanner.nextCollection(
+                after: position.byteSpan, skippingBelow: position != parent, below: parent.byteSpan, collectionID: nil)
+            guard let found else { return nil }
+            let (id, isLast) = RelativePath.nextSegment(of: found.byteSpan, below: parent.byteSpan)
+            if isLast { return found }
+            // The child has no documents of its own.
+            position = RelativePath.child(id, of: parent)
+        }
     }
 
     /// Begins the upcoming collection.

@@ -50,19 +50,18 @@ enum SortKey {
 
     /// The key of a cursor: of the first components only, as many as it has values.
     ///
-    /// - Throws: `INVALID_ARGUMENT` for too many values, or a name that is no reference.
+    /// - Throws: `INVALID_ARGUMENT` for more values than orders were written, or a name that is no reference.
     static func key(
         of cursor: Cursor, order: EffectiveOrder, database: DatabaseName
     ) throws(RequestError) -> [UInt8] {
-        if cursor.values.count > order.components.count {
-            throw .invalidArgument(
-                "A cursor has \(cursor.values.count) values, but the query orders by \(order.components.count) fields: "
-                    + "\(order).")
-        }
+        if cursor.values.count > order.writtenCount { throw .invalidArgument("Cursor has too many values.") }
         var writer = WireWriter(capacity: 64)
         for (value, component) in zip(cursor.values, order.components) {
             let isDescending = component.direction == .descending
             if component.field.isDocumentName {
+                guard value.referenceBytes != nil else {
+                    throw .invalidArgument("Cursor __key__ value is not a document reference.")
+                }
                 append(try NamePosition(value, database: database), descending: isDescending, into: &writer)
             } else {
                 ValueKey.append(wireValue: value.span, descending: isDescending, into: &writer)
@@ -79,6 +78,15 @@ struct CursorRange: Sendable, Equatable {
         var key: [UInt8]
         /// Whether documents equal in these components are inside.
         var isInclusive: Bool
+
+        /// Nil if the cursor bounds nothing.
+        init?(_ cursor: Cursor, isInclusive: Bool, order: EffectiveOrder, database: DatabaseName) throws(RequestError) {
+            if cursor.values.isEmpty, isInclusive { return nil }
+            key = try SortKey.key(of: cursor, order: order, database: database)
+            self.isInclusive = isInclusive
+        }
+
+        var excludesAll: Bool { key.isEmpty && !isInclusive }
     }
 
     var start: Bound?
@@ -86,17 +94,18 @@ struct CursorRange: Sendable, Equatable {
 
     var isEverything: Bool { start == nil && end == nil }
 
-    /// Reads a query's cursors; one without values bounds nothing.
+    /// Whether a cursor without values leaves nothing: a start after all documents, or an end before all.
+    var isNothing: Bool { start?.excludesAll ?? false || end?.excludesAll ?? false }
+
+    /// Reads a query's cursors. One without values lies before or after all documents, because all have the empty key
+    /// as their first bytes.
     init(
         startAt: Cursor?, endAt: Cursor?, order: EffectiveOrder, database: DatabaseName
     ) throws(RequestError) {
-        if let startAt, !startAt.values.isEmpty {
-            start = Bound(
-                key: try SortKey.key(of: startAt, order: order, database: database), isInclusive: startAt.before)
+        if let startAt {
+            start = try Bound(startAt, isInclusive: startAt.before, order: order, database: database)
         }
-        if let endAt, !endAt.values.isEmpty {
-            end = Bound(key: try SortKey.key(of: endAt, order: order, database: database), isInclusive: !endAt.before)
-        }
+        if let endAt { end = try Bound(endAt, isInclusive: !endAt.before, order: order, database: database) }
     }
 
     /// Whether a document's key lies between the cursors.

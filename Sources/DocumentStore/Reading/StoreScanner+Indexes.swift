@@ -95,6 +95,8 @@ extension StoreScanner {
     package mutating func knownCount(of scope: QueryScope) throws(RequestError) -> Int? {
         switch scope {
         case .collection(let path): try reader.cataloguedCount(of: path.byteSpan, at: point)
+        // The catalogue tells no children from other descendants.
+        case .children: nil
         case .descendants(let parent, let id): try reader.cataloguedCount(below: parent, collectionID: id, at: point)
         }
     }

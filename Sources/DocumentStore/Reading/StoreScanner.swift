@@ -36,10 +36,10 @@ package struct StoreScanner: DocumentScanner, ~Copyable {
     }
 
     package mutating func nextCollection(
-        after position: RawSpan, below parent: RawSpan, collectionID: RawSpan?
+        after position: RawSpan, skippingBelow skipsBelow: Bool, below parent: RawSpan, collectionID: RawSpan?
     ) throws(RequestError) -> [UInt8]? {
         try reader.firstCollection(
-            after: position, skippingBelow: false, within: parent, collectionID: collectionID, at: point,
+            after: position, skippingBelow: skipsBelow, within: parent, collectionID: collectionID, at: point,
             filter: filter)
     }
 

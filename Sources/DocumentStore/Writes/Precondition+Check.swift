@@ -7,7 +7,8 @@ import DocumentModel
 enum PreconditionFailure: Equatable {
     case absent
     case present
-    case updateTimeNotAligned
+    /// The update time cannot be that of any document; says why.
+    case updateTimeInvalid(String)
     case updateTimeInFuture
     /// Microseconds; 0 as the stored version stands for a document that does not exist.
     case updateTimeDiffers(stored: UInt64, required: Int64)
@@ -17,10 +18,8 @@ enum PreconditionFailure: Equatable {
         switch self {
         case .absent: RequestError(.notFound, "No document to update: \(name)", documentName: name)
         case .present: RequestError(.alreadyExists, "Document already exists: \(name)", documentName: name)
-        case .updateTimeNotAligned:
-            RequestError(
-                .invalidArgument, "The update_time of a precondition must be a valid time in whole microseconds.",
-                documentName: name)
+        case .updateTimeInvalid(let problem):
+            RequestError(.invalidArgument, "Invalid update_time: \(problem)", documentName: name)
         case .updateTimeInFuture:
             RequestError(
                 .invalidArgument, "The update_time of a precondition cannot be in the future.", documentName: name)
@@ -44,10 +43,14 @@ extension Precondition {
         case .exists(true): return updateMicroseconds == nil ? .absent : nil
         case .exists(false): return updateMicroseconds == nil ? nil : .present
         case .updateTime(let time):
-            guard time.isValid, time.nanoseconds % 1000 == 0 else { return .updateTimeNotAligned }
+            // Clients that read a missing document before may ask for the epoch: the update time that it had.
+            if time == TimestampValue(microseconds: 0) {
+                return updateMicroseconds.map { .updateTimeDiffers(stored: $0, required: 0) }
+            }
+            if let problem = time.problemAsVersion { return .updateTimeInvalid(problem) }
             let required = time.microseconds
-            if required > 0, UInt64(required) > commitMicroseconds { return .updateTimeInFuture }
-            if let updateMicroseconds, required >= 0, UInt64(required) == updateMicroseconds { return nil }
+            if UInt64(required) > commitMicroseconds { return .updateTimeInFuture }
+            if let updateMicroseconds, UInt64(required) == updateMicroseconds { return nil }
             return .updateTimeDiffers(stored: updateMicroseconds ?? 0, required: required)
         }
     }

@@ -47,7 +47,7 @@ final class EmulatorReset<Call: ServiceCall> {
     /// Collects the names of one page and commits their deletion, then goes on with the next.
     private func deletePage(_ run: consuming QueryRun, at point: ReadPoint, _ loop: EventLoop) throws(RequestError) {
         var run = run
-        var writes = WriteList(database: database)
+        var writes = WriteList(database: database, rules: .stored)
         var bytes = 0
         var scanner = service.reader.scanner(at: point, matching: run.plan.matcher)
         let progress = try run.next(&scanner) { (result) throws(RequestError) in

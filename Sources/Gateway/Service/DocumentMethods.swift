@@ -10,15 +10,14 @@ extension FirestoreService {
     func createDocument(_ call: Call, _ request: RawSpan) throws {
         let message = try CreateDocumentRequest(wire: request)
         guard message.document.name.isEmpty else {
-            throw RequestError.invalidArgument("The document's name must be empty: it follows from the id.")
+            throw RequestError.invalidArgument("document.name must not be set")
         }
         guard !message.collectionID.isEmpty else {
-            throw RequestError.invalidArgument("A new document needs a collection id.")
+            throw RequestError.invalidArgument("collectionId is the empty string.")
         }
         let id = message.documentID.isEmpty ? DocumentID.random() : message.documentID
-        guard !id.utf8.contains(UInt8(ascii: "/")), !message.collectionID.utf8.contains(UInt8(ascii: "/")) else {
-            throw RequestError.invalidArgument("An id cannot contain a slash.")
-        }
+        try ResourceID.check(message.collectionID, isCollection: true)
+        try ResourceID.check(id, isCollection: false)
         let name = "\(message.parent)/\(message.collectionID)/\(id)"
         try write(call, .createDocument, name, mask: message.mask) { (writes, name) throws(RequestError) in
             try writes.update(name, fields: message.document.fields.span.bytes, precondition: .exists(false))

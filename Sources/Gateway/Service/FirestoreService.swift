@@ -196,7 +196,7 @@ package final class FirestoreService<Call: ServiceCall> {
     /// The document's name, or why it is none.
     @_lifetime(copy name)
     func documentName(_ name: RawSpan) throws(RequestError) -> ResourceNameView {
-        let view = try ResourceNameView(resource: name)
+        let view = try ResourceNameView(resource: name, rules: .request)
         guard view.isDocument else { throw RequestError(.notADocument, name: name) }
         return view
     }

@@ -54,7 +54,7 @@ extension FirestoreService {
         guard let document else {
             counters.documentsMissing.add()
             throw RequestError(
-                .notFound, "Document \"\(String(repairingUTF8: name.bytes))\" not found.",
+                .notFound, "Document (\(String(repairingUTF8: name.bytes))) not found.",
                 documentName: String(repairingUTF8: name.bytes))
         }
         counters.documentsRead.add()

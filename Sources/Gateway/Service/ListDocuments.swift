@@ -10,11 +10,12 @@ extension FirestoreService {
     func listDocuments(_ call: Call, _ request: RawSpan) throws {
         let message = try ListDocumentsRequest(wire: request)
         guard message.pageSize >= 0 else { throw RequestError.invalidArgument("A page size cannot be negative.") }
-        guard !message.collectionID.utf8.contains(UInt8(ascii: "/")) else {
-            throw RequestError.invalidArgument("A collection id cannot contain a slash.")
+        if !message.collectionID.isEmpty { try ResourceID.check(message.collectionID, isCollection: true) }
+        if message.showMissing, message.collectionID.isEmpty {
+            throw RequestError.invalidArgument("collection id must be set when show_missing is true")
         }
         if message.showMissing, !message.orderBy.isEmpty {
-            throw RequestError.invalidArgument("Missing documents can only be listed by name, without order_by.")
+            throw RequestError.invalidArgument("cannot specify an order when show_missing is true")
         }
         let database = try withParent(call, .listDocuments, message.parent) { (parent) throws(RequestError) in
             try self.database(parent.databaseBytes)

@@ -34,7 +34,7 @@ extension FirestoreService {
         _ body: (borrowing ResourceNameView) throws(RequestError) -> Answer
     ) throws(RequestError) -> Answer {
         try parent.withUTF8Span { (bytes) throws(RequestError) in
-            let view = try ResourceNameView(resource: bytes)
+            let view = try ResourceNameView(resource: bytes, rules: .request)
             guard view.isRoot || view.isDocument else {
                 throw .invalidArgument("The parent \"\(parent)\" must be a document or a database's documents root.")
             }

@@ -105,6 +105,8 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
 
     func cancelled(_ stream: UInt32) { cancel(stream, .client) }
 
+    func endedEmpty(_ stream: UInt32) { finish(stream, .ok, "") }
+
     func refused(_ stream: UInt32, _ refusal: Refusal) { refuse(stream, refusal) }
 
     func windowOpened(_ stream: UInt32?) {

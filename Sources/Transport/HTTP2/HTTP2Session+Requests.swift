@@ -42,7 +42,7 @@ extension HTTP2Session {
             stream.state.head = head
             stream.state.encoding = encoding
             if limits.keepsAuthorization { stream.state.authorization = hot.state.fields.authorization }
-            if isLast { return unsafe delegate.refused(identifier, .messageCount(head.method)) }
+            if isLast { return endedWithoutMessage(stream) }
             if head.method.shape == .bidirectional {
                 // Its client may wait for our head before it says anything.
                 submitHead(stream)
@@ -225,7 +225,18 @@ extension HTTP2Session {
         } else if stream.state.hasBegun {
             unsafe delegate.halfClosed(identifier)
         } else {
-            unsafe delegate.refused(identifier, .messageCount(stream.state.head.method))
+            endedWithoutMessage(stream)
+        }
+    }
+
+    /// A stream of messages may be empty; other methods take one.
+    private func endedWithoutMessage(_ stream: StreamPlace) {
+        let method = stream.state.head.method
+        let identifier = stream.state.identifier
+        if method.shape == .bidirectional {
+            unsafe delegate.endedEmpty(identifier)
+        } else {
+            unsafe delegate.refused(identifier, .messageCount(method))
         }
     }
 

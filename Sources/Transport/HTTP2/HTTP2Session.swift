@@ -28,6 +28,8 @@ protocol HTTP2SessionDelegate: AnyObject {
     func waits(_ stream: UInt32, _ head: RequestHead)
     /// The client, or a fault of its stream, ended the call.
     func cancelled(_ stream: UInt32)
+    /// The client of a bidirectional call sends no message at all: the call has not begun, and ends with OK.
+    func endedEmpty(_ stream: UInt32)
     /// The call cannot be served.
     func refused(_ stream: UInt32, _ refusal: Refusal)
     /// The client permits more bytes on a stream, or on all of them.

@@ -200,6 +200,42 @@ import Testing
         #expect(throws: InvalidDocument.self) { try DocumentValidator.validate(value: nonsense.span.bytes, rules: .query) }
     }
 
+    static let refusedInRequests: [(MapValue, InvalidDocument.Reason)] = [
+        (["f": [.vector([1])]], .vectorInArray),
+        (["f": [1, ["m": 1], .vector([1])]], .vectorInArray),
+        (["m": ["f": [.vector([1])]]], .vectorInArray),
+        (["f": [["m": [.vector([1])]]]], .vectorInArray),
+        (["f": .vector([1, .nan])], .vectorWithNaN),
+        (["r": .reference("projects/p/databases/d/documents/c/__id0__")], .invalidReference),
+        (["r": .reference("projects/p/databases/d/documents/__id7__/a")], .invalidReference),
+    ]
+
+    @Test(
+        "Requests cannot write what earlier versions stored; stored documents stay valid",
+        arguments: refusedInRequests.indices)
+    func requestRules(index: Int) throws {
+        let (fields, reason) = Self.refusedInRequests[index]
+        let bytes = fields.documentBytes
+        _ = try DocumentValidator.validate(fields: bytes.span.bytes, rules: .stored)
+        do throws(InvalidDocument) {
+            _ = try DocumentValidator.validate(fields: bytes.span.bytes, rules: .request)
+            Issue.record("accepted \(fields)")
+        } catch {
+            #expect(error.reason == reason)
+        }
+    }
+
+    @Test(
+        "Vectors that requests may write",
+        arguments: [
+            ["f": .vector([])], ["f": .vector([.infinity, -0.0])], ["f": [["v": .vector([1])]]],
+            ["f": [1], "v": .vector([1])], ["f": [["m": 1]], "v": ["m": .vector([1])]],
+        ] as [MapValue])
+    func vectorsInRequests(fields: MapValue) throws {
+        let bytes = fields.documentBytes
+        _ = try DocumentValidator.validate(fields: bytes.span.bytes, rules: .request)
+    }
+
     @Test("Errors name the field, through maps and arrays")
     func fieldPaths() {
         let fields: MapValue = ["a": 1, "b": ["c-d": [1, ["e": .timestamp(TimestampValue(seconds: .max, nanoseconds: 0))]]], "z": 1]

@@ -82,6 +82,32 @@ import Testing
         #expect(problem(name) == rule)
     }
 
+    @Test(
+        "A request cannot name reserved ids that earlier versions stored",
+        arguments: [
+            ("/__id7__/d", "Collection id \"__id7__\" is invalid because it is reserved."),
+            ("/c/d/__id-1__/e", "Collection id \"__id-1__\" is invalid because it is reserved."),
+            ("/c/__id0__", "Resource id \"__id0__\" is invalid because it is reserved."),
+            ("/c/__id0__/d/e", "Resource id \"__id0__\" is invalid because it is reserved."),
+        ])
+    func reservedInRequests(path: String, text: String) throws {
+        let bytes = Array((Self.root + path).utf8)
+        _ = try ResourceNameView(resource: bytes.span.bytes, rules: .stored)
+        _ = try ResourceNameView(resource: bytes.span.bytes, rules: .query)
+        do throws(RequestError) {
+            _ = try ResourceNameView(resource: bytes.span.bytes, rules: .request)
+            Issue.record("\(path) is accepted")
+        } catch {
+            #expect(error == .invalidArgument(text))
+        }
+    }
+
+    @Test("Numeric document ids but zero are names in requests", arguments: ["__id1__", "__id-1__", "____", "__id"])
+    func numericIDs(id: String) throws {
+        let bytes = Array((Self.root + "/c/" + id).utf8)
+        _ = try ResourceNameView(resource: bytes.span.bytes, rules: .request)
+    }
+
     @Test("Malformed UTF-8 in a name is refused")
     func invalidUTF8() {
         let bytes = Array((Self.root + "/c/").utf8) + [0xff]
@@ -151,6 +177,26 @@ import Testing
         ])
     func refused(text: String) {
         #expect(throws: RequestError.self) { try FieldPath(text) }
+    }
+
+    private static let regularExpressions =
+        #"Unquoted property paths must match regex ([a-zA-Z_][a-zA-Z_0-9]*), and quoted property paths must "#
+        + #"match regex (`(?:[^`\\]|(?:\\.))+`)"#
+
+    @Test(
+        "Refusals are in the cloud's words",
+        arguments: [
+            ("", "Invalid empty property path string."),
+            ("a-b", "Invalid property path \"a-b\". \(regularExpressions)"),
+            ("a..b", "Invalid property path \"a..b\". \(regularExpressions)"),
+            ("`a", "Invalid property path \"`a\". \(regularExpressions)"),
+            ("``", "Invalid property path \"``\". \(regularExpressions)"),
+            ("a.__x__", "Invalid reserved name in field path __x__"),
+            (String(repeating: "x", count: 1501), "property path is longer than 1500 bytes."),
+            (String(repeating: "x", count: 5000), "property path is longer than 1500 bytes."),
+        ])
+    func texts(text: String, message: String) {
+        #expect(throws: RequestError.invalidArgument(message)) { try FieldPath(text) }
     }
 
     @Test("Prefixes and order go by segments")

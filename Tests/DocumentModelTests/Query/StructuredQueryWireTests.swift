@@ -26,7 +26,7 @@ struct StructuredQueryWireTests {
             from: [CollectionSelector(collectionID: "c")],
             findNearest: FindNearest(
                 vectorField: name, queryVector: EncodedValue(.array([.double(1)])), distanceMeasure: .cosine, limit: 5,
-                distanceResultField: name, distanceThreshold: 0)),
+                distanceResultField: "my-dist.`x", distanceThreshold: 0)),
     ]
 
     @Test("A query reads back as it was written", arguments: queries)

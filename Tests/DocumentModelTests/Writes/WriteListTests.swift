@@ -131,6 +131,19 @@ struct WriteListTests {
             writer.withLengthPrefix(field: 3) { $0.appendField(1, string: "__name__") }
         }
         #expect(Self.error(of: maskedName)?.code == .invalidArgument)
+        let empty = Self.wire { writer in writer.withLengthPrefix(field: 6) { $0.appendField(1, string: name) } }
+        #expect(Self.error(of: empty)?.message == "The list of FieldTransform must not be empty.")
+        let both = Self.wire { writer in
+            writer.withLengthPrefix(field: 6) { writer in
+                writer.appendField(1, string: name)
+                writer.withLengthPrefix(field: 2) { writer in
+                    writer.appendField(1, string: "b")
+                    writer.appendField(2, varint: 1)
+                }
+            }
+            transform(&writer)
+        }
+        #expect(Self.error(of: both)?.message == "a transform must not specify a update transform.")
         let legal = Self.wire { writer in
             Self.document(name)(&writer)
             mask(&writer)

@@ -222,7 +222,8 @@ struct CommitTests {
         let now = Int64(harness.clock.nowMicroseconds)
         #expect(code(now + 10_000_000) == .invalidArgument)
         #expect(code(now + 1) == nil || code(now + 1) == .invalidArgument)
-        #expect(code(-5) == .failedPrecondition)
+        #expect(code(0) == .invalidArgument)
+        #expect(code(-5) == .invalidArgument)
         #expect(code(now) == nil)
         try harness.finish()
     }

@@ -172,6 +172,7 @@ struct IndexedQueryTests {
                 }
                 if number % 3 == 2 {
                     let start = random.random.generator.pick(documents)
+                    query.orderBy.append(Order(field: .documentName, direction: direction))
                     query.startAt = Cursor(
                         values: [EncodedValue(start.fields["a"] ?? .null), EncodedValue(.reference("\(testRoot)/\(start.path)"))],
                         before: random.random.generator.oneIn(2))

@@ -77,14 +77,15 @@ struct MemoryScanner: DocumentScanner, ~Copyable {
     }
 
     mutating func nextCollection(
-        after position: RawSpan, below parent: RawSpan, collectionID: RawSpan?
+        after position: RawSpan, skippingBelow skipsBelow: Bool, below parent: RawSpan, collectionID: RawSpan?
     ) throws(RequestError) -> [UInt8]? {
         let position = String(repairingUTF8: position)
         let parent = String(repairingUTF8: parent)
         var id: String?
         if let collectionID { id = String(repairingUTF8: collectionID) }
         let found = collections.first { collection in
-            pathOrder(collection, position) > 0 && (parent.isEmpty || collection.hasPrefix(parent + "/"))
+            pathOrder(collection, position) > 0 && !(skipsBelow && collection.hasPrefix(position + "/"))
+                && (parent.isEmpty || collection.hasPrefix(parent + "/"))
                 && (id == nil || collection.split(separator: "/").last.map(String.init) == id)
         }
         return found.map { Array($0.utf8) }

@@ -12,7 +12,7 @@ enum NaiveQuery {
     ) -> [TestDocument] {
         let order = effectiveOrder(query)
         var matches = documents.filter { document in
-            isInScope(document, query.from[0], parent: parent)
+            isInScope(document, query.from.first ?? CollectionSelector(collectionID: ""), parent: parent)
                 && query.filter.map { holds($0, document) } ?? true
                 && order.allSatisfy { has($0.field, document) }
         }
@@ -49,6 +49,7 @@ enum NaiveQuery {
         if selector.allDescendants {
             return selector.collectionID.isEmpty || collection.last == selector.collectionID
         }
+        if selector.collectionID.isEmpty { return collection.count == place.count + 1 }
         return collection == place + [selector.collectionID]
     }
 
@@ -62,10 +63,12 @@ enum NaiveQuery {
         func collect(_ filter: Filter) {
             switch filter {
             case .and(let parts), .or(let parts): parts.forEach(collect)
-            case .field(let path, let operation, _):
+            case .field(let path, let operation, let operand):
                 switch operation {
-                case .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual, .notEqual, .notIn:
-                    fields.append(path)
+                case .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual:
+                    let bound = try? Value(wire: operand.span)
+                    if let bound, bound != .null, !isNaN(bound) { fields.append(path) }
+                case .notEqual, .notIn: fields.append(path)
                 default: break
                 }
             case .unary(let path, let operation):
@@ -165,10 +168,10 @@ enum NaiveQuery {
         if case .array(let elements) = operand { list = elements }
         var elements: [Value] = []
         if case .array(let own) = value { elements = own }
-        // Null and NaN among the operands of these match nothing.
+        // Null and NaN among the operands of lists and ranges match nothing.
         func usable(_ operand: Value) -> Bool { operand != .null && !isNaN(operand) }
         func inRange(_ accepted: [Ordering]) -> Bool {
-            typeClass(value) == typeClass(operand) && !isNaN(value)
+            usable(operand) && typeClass(value) == typeClass(operand) && !isNaN(value)
                 && accepted.contains(ValueOrder.compare(value, operand))
         }
         switch operation {

@@ -78,7 +78,7 @@ struct QueryPropertyTests {
             if random.random.generator.oneIn(6) {
                 query.findNearest = FindNearest(
                     vectorField: RandomQueries.fields[0], queryVector: EncodedValue(.vector([1, 2])),
-                    distanceMeasure: .cosine, limit: 3, distanceResultField: RandomQueries.fields[2])
+                    distanceMeasure: .cosine, limit: 3, distanceResultField: "a.b")
             }
             query.encode(into: &writer)
             var bytes = writer.copyBytes()

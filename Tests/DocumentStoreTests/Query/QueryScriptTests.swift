@@ -102,10 +102,15 @@ struct QueryCommands {
         }
     }
 
-    /// `query users`, `query group users`, `query all`, each with `below some/document`.
+    /// `query users`, `query group users`, `query all`, `query children`, each with `below some/document`; `query nothing`
+    /// has no selector.
     private mutating func from(_ parser: inout LiteralParser) throws {
         if parser.take("all") {
             query.from = [CollectionSelector(collectionID: "", allDescendants: true)]
+        } else if parser.take("children") {
+            query.from = [CollectionSelector(collectionID: "")]
+        } else if parser.take("two") {
+            query.from = [CollectionSelector(collectionID: "a"), CollectionSelector(collectionID: "b")]
         } else if parser.take("nothing") {
             query.from = []
         } else {
@@ -125,7 +130,7 @@ struct QueryCommands {
         let vector = try parser.value()
         try parser.expect("limit")
         let limit = Int32(try parser.word()) ?? 0
-        let resultField = parser.take("as") ? try FieldPath(try parser.word()) : nil
+        let resultField = parser.take("as") ? try parser.word() : nil
         let threshold = parser.take("within") ? Double(try parser.word()) : nil
         let measures: [String: FindNearest.DistanceMeasure] = [
             "euclidean": .euclidean, "cosine": .cosine, "dot": .dotProduct,

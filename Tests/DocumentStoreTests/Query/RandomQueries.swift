@@ -110,9 +110,7 @@ struct RandomQueries {
             return .field(path, .notEqual, EncodedValue(value()))
         case 3: return .field(path, .isIn, EncodedValue(.array([value(), value()])))
         case 4, 5:
-            var operand = value()
-            while operand == .null || NaiveQuery.isNaN(operand) { operand = value() }
-            return .field(path, random.generator.pick(range), EncodedValue(operand))
+            return .field(path, random.generator.pick(range), EncodedValue(value()))
         default: return .field(path, .equal, EncodedValue(value()))
         }
     }
@@ -152,13 +150,14 @@ struct RandomQueries {
     mutating func query() -> (query: StructuredQuery, parent: String) {
         let parent = random.generator.oneIn(4) ? random.generator.pick(["c/1", "d/z", "c/__id5__"]) : ""
         let isGroup = random.generator.oneIn(3)
-        let isKindless = isGroup && random.generator.oneIn(3)
-        let namesOnly = isGroup && (isKindless || !parent.isEmpty)
+        let isKindless = random.generator.oneIn(isGroup ? 3 : 8)
+        let namesOnly = isKindless || (isGroup && !parent.isEmpty)
         var query = StructuredQuery(
             from: [
                 CollectionSelector(
                     collectionID: isKindless ? "" : random.generator.pick(["c", "d"]), allDescendants: isGroup)
             ])
+        if isKindless, !isGroup, random.generator.oneIn(2) { query.from = [] }
         if !random.generator.oneIn(4) { query.filter = filter(namesOnly: namesOnly) }
         if namesOnly {
             if random.generator.oneIn(2) { query.orderBy = [Order(field: .documentName)] }
@@ -167,16 +166,16 @@ struct RandomQueries {
                 query.orderBy.append(
                     Order(field: path, direction: random.generator.oneIn(2) ? .ascending : .descending))
             }
-            if random.generator.oneIn(4) {
-                let place = random.generator.oneIn(4) ? 0 : query.orderBy.count
-                query.orderBy.insert(
-                    Order(field: .documentName, direction: random.generator.oneIn(2) ? .ascending : .descending),
-                    at: place)
+            // Nothing may follow the name, implied orders included.
+            if random.generator.oneIn(4), NaiveQuery.effectiveOrder(query).count == query.orderBy.count + 1 {
+                query.orderBy.append(
+                    Order(field: .documentName, direction: random.generator.oneIn(2) ? .ascending : .descending))
             }
         }
-        let order = NaiveQuery.effectiveOrder(query)
-        if random.generator.oneIn(3) { query.startAt = cursor(order) }
-        if random.generator.oneIn(3) { query.endAt = cursor(order) }
+        // Cursors have values for written orders only.
+        if random.generator.oneIn(2) { query.orderBy = NaiveQuery.effectiveOrder(query) }
+        if random.generator.oneIn(3) { query.startAt = cursor(query.orderBy) }
+        if random.generator.oneIn(3) { query.endAt = cursor(query.orderBy) }
         if random.generator.oneIn(4) { query.offset = Int32(random.generator.below(4)) }
         if random.generator.oneIn(3) { query.limit = Int32(random.generator.below(6)) }
         if random.generator.oneIn(4) {
@@ -187,7 +186,7 @@ struct RandomQueries {
     }
 
     private mutating func cursor(_ order: [Order]) -> Cursor {
-        let count = 1 + random.generator.below(order.count)
+        let count = random.generator.oneIn(12) ? 0 : min(order.count, 1 + random.generator.below(max(1, order.count)))
         let values = order.prefix(count).map { EncodedValue($0.field.isDocumentName ? name() : value()) }
         return Cursor(values: values, before: random.generator.oneIn(2))
     }

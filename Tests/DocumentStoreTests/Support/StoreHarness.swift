@@ -113,9 +113,12 @@ final class StoreHarness: Sendable {
 
     func name(_ path: String) -> String { "\(database.documentsRoot)/\(path)" }
 
-    func list(_ writes: [StepWrite], in other: DatabaseName? = nil) throws(RequestError) -> WriteList {
+    /// - Parameter rules: by default all that a store may hold, more than requests may write.
+    func list(
+        _ writes: [StepWrite], in other: DatabaseName? = nil, rules: NameRules = .stored
+    ) throws(RequestError) -> WriteList {
         let database = other ?? self.database
-        var list = WriteList(database: database)
+        var list = WriteList(database: database, rules: rules)
         for write in writes {
             switch write {
             case .set(let path, let fields, let precondition):

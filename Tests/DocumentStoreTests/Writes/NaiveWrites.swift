@@ -40,7 +40,8 @@ enum NaiveWrites {
             if !wanted, current != nil { throw RequestError(.alreadyExists, "") }
         case .updateTime(let time):
             if time.nanoseconds % 1000 != 0 || time.microseconds > Int64(commit) { throw .invalidArgument("") }
-            if current.map({ Int64($0.updateMicroseconds) }) != time.microseconds {
+            // The epoch stands for a document that is not there.
+            if (current.map { Int64($0.updateMicroseconds) } ?? 0) != time.microseconds {
                 throw RequestError(.failedPrecondition, "")
             }
         }

@@ -11,7 +11,7 @@ let testName = Array("\(testRoot)/users/alice".utf8)
 
 /// A list with one write.
 func list(_ write: TestWrite) throws(RequestError) -> WriteList {
-    var list = WriteList(database: try DatabaseName(testDatabase))
+    var list = WriteList(database: try DatabaseName(testDatabase), rules: .stored)
     let fields = write.fields.documentBytes
     switch write.kind {
     case .update:
@@ -115,7 +115,16 @@ struct WritePropertyTests {
             }
         }
         if write.kind == .update || write.kind == .transform {
-            write.transforms = (0..<random.generator.below(4)).map { _ in transform(&random) }
+            let least = write.kind == .transform ? 1 : 0
+            for _ in 0..<max(least, random.generator.below(4)) {
+                let next = transform(&random)
+                // A field and one inside it cannot be transformed by one write.
+                let isNested = write.transforms.contains { other in
+                    other.path != next.path
+                        && (other.path.isPrefix(of: next.path) || next.path.isPrefix(of: other.path))
+                }
+                if !isNested { write.transforms.append(next) }
+            }
         }
         if random.generator.oneIn(4) || write.kind == .verify {
             write.precondition =

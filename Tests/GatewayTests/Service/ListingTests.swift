@@ -79,6 +79,16 @@ struct ListingTests {
         #expect(try pages(harness, below).flatMap { $0 } == ["c/a/s/t"])
     }
 
+    @Test("All collections below the parent can be ordered by name", arguments: [0, 1, 2])
+    func allCollectionsByName(_ size: Int32) throws {
+        let harness = try Harness()
+        try harness.set([
+            "c/a": fields(1), "b/x": fields(2), "b/y": fields(3), "c/a/s/t": fields(4), "d/q/e/r": fields(5),
+        ])
+        let request = ListDocumentsRequest(parent: Harness.root, collectionID: "", pageSize: size, orderBy: "__name__")
+        #expect(try pages(harness, request).flatMap { $0 } == ["b/x", "b/y", "c/a"])
+    }
+
     @Test(
         "An order given as text orders the pages, doubles by name",
         arguments: [
@@ -109,7 +119,8 @@ struct ListingTests {
             { $0.pageToken = "010263" }, { $0.pageToken = "0201000161" }, { $0.pageToken = "010363" },
             { $0.orderBy = "," }, { $0.orderBy = "a b c" }, { $0.orderBy = "a-b" }, { $0.pageSize = -1 },
             { $0.parent = "projects/p" }, { $0.parent = Harness.name("c") }, { $0.collectionID = "a/b/c" },
-            { $0.collectionID = ".." },
+            { $0.collectionID = ".." }, { $0.collectionID = "__id7__" }, { $0.orderBy = "__name__, n" },
+            { $0.collectionID = ""; $0.orderBy = "n" }, { $0.collectionID = ""; $0.showMissing = true },
         ]
         for (index, edit) in edits.enumerated() {
             var request = good

@@ -34,7 +34,7 @@ struct ReadingTests {
         let harness = try Harness()
         let answer = harness.call(.getDocument, GetDocumentRequest(name: Harness.name("c/none")))
         #expect(answer.status == .notFound)
-        #expect(answer.text == "Document \"\(Harness.name("c/none"))\" not found.")
+        #expect(answer.text == "Document (\(Harness.name("c/none"))) not found.")
     }
 
     @Test(
@@ -42,6 +42,7 @@ struct ReadingTests {
         arguments: [
             "", "x", "projects/p", Harness.database, Harness.root, "\(Harness.root)/c", "\(Harness.root)/c/x/d",
             "\(Harness.root)/c/", "\(Harness.root)//x", "\(Harness.root)/c/..", "\(Harness.root)/c/__x__",
+            "\(Harness.root)/c/__id0__", "\(Harness.root)/__id7__/x",
         ])
     func badNames(_ name: String) throws {
         let harness = try Harness()
@@ -78,6 +79,23 @@ struct ReadingTests {
             .getDocument, GetDocumentRequest(name: Harness.name("c/x"), consistency: .readTime(future)))
         #expect(answer.status == .invalidArgument)
         #expect(answer.text.contains("read_time cannot be in the future"))
+    }
+
+    @Test(
+        "A read time that no commit can have is invalid, not too old",
+        arguments: [
+            TimestampValue(seconds: 1, nanoseconds: -1), TimestampValue(seconds: 1, nanoseconds: 1_000_000_000),
+            TimestampValue(seconds: Limits.earliestSecond - 1, nanoseconds: 0),
+            TimestampValue(seconds: .max, nanoseconds: 0),
+            TimestampValue(seconds: .min, nanoseconds: 0), TimestampValue(seconds: 0, nanoseconds: 0),
+            TimestampValue(seconds: -1, nanoseconds: 0), TimestampValue(seconds: 1, nanoseconds: 1),
+        ])
+    func invalidReadTime(_ time: TimestampValue) throws {
+        let harness = try Harness()
+        let get = GetDocumentRequest(name: Harness.name("c/x"), consistency: .readTime(time))
+        #expect(harness.call(.getDocument, get).status == .invalidArgument)
+        let begin = BeginTransactionRequest(database: Harness.database, options: .readOnly(readTime: time))
+        #expect(harness.call(.beginTransaction, begin).status == .invalidArgument)
     }
 
     @Test("A batch get answers found documents first, each name once, each with a read time")

@@ -153,6 +153,8 @@ struct WritingTests {
             CreateDocumentRequest(parent: Harness.root, collectionID: "", documentID: "x", document: document),
             CreateDocumentRequest(parent: Harness.root, collectionID: "c", documentID: "x/d/y", document: document),
             CreateDocumentRequest(parent: Harness.root, collectionID: "c/x/d", documentID: "y", document: document),
+            CreateDocumentRequest(parent: Harness.root, collectionID: "__id7__", documentID: "x", document: document),
+            CreateDocumentRequest(parent: Harness.root, collectionID: "c", documentID: "__id0__", document: document),
             CreateDocumentRequest(parent: "nowhere", collectionID: "c", documentID: "x", document: document),
         ]
         for request in requests { #expect(harness.call(.createDocument, request).status == .invalidArgument) }

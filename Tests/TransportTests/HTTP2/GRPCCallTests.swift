@@ -150,8 +150,6 @@ import Testing
             .request(get, stream: 1), .data(grpcMessage([1]) + grpcMessage([2]), stream: 1)),
         Refused("a second message in a frame of its own", .unimplemented, "GetDocument takes exactly one message",
             .request(get, stream: 1), .data(grpcMessage([1]), stream: 1, endStream: false), .data(grpcMessage([2]), stream: 1)),
-        Refused("a stream without a message", .unimplemented, "Write takes exactly one message",
-            .request(path(.write), stream: 1), .data([], stream: 1)),
         Refused("the end inside a prefix", .internal, "the request ended inside a message",
             .request(get, stream: 1), .data([0, 0], stream: 1)),
         Refused("the end inside a message", .internal, "the request ended inside a message",
@@ -180,6 +178,23 @@ import Testing
         #expect(answer.status == refused.status)
         #expect(answer.text == refused.text)
         #expect(answer.head[":status"] == "200")
+        client.send(.request(Self.get, stream: 3), .data(grpcMessage([9]), stream: 3))
+        #expect(client.answer(3).messages == [[9]])
+        #expect(live.record.state.withLock { $0.cancelled } == [])
+    }
+
+    @Test(arguments: [false, true])
+    func `A stream of messages that ends without one ends with OK`(withHead: Bool) throws {
+        let live = try LiveServer()
+        defer { live.stop() }
+        let client = HTTP2Client(live)
+        client.raw.send(
+            withHead
+                ? HTTP2Frame.request(path(.write), stream: 1, endStream: true).bytes
+                : [.request(path(.write), stream: 1), .data([], stream: 1)].flatMap { (frame: HTTP2Frame) in frame.bytes })
+        let answer = client.answer(1)
+        #expect(answer.status == 0)
+        #expect(answer.messages == [])
         client.send(.request(Self.get, stream: 3), .data(grpcMessage([9]), stream: 3))
         #expect(client.answer(3).messages == [[9]])
         #expect(live.record.state.withLock { $0.cancelled } == [])

@@ -124,6 +124,11 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
         if session.endCall(stream) == nil { note("stream \(stream) was cancelled after its end") }
     }
 
+    func endedEmpty(_ stream: UInt32) {
+        if session.endCall(stream) != false { note("stream \(stream) ended empty after it began, or twice") }
+        session.submitStatus(stream, .ok, "")
+    }
+
     func refused(_ stream: UInt32, _ refusal: Refusal) {
         if session.endCall(stream) == nil { note("stream \(stream) was refused after its end") }
         session.submitStatus(stream, refusal.code, refusal.description)

@@ -1,0 +1,84 @@
+// What a filter says twice counts once. Source: semantics page, section 13.
+
+import Basics
+import DocumentModel
+
+extension Filter {
+    /// The same condition without what repeats: parts of an AND or OR and members of a list that are the same bytes.
+    ///
+    /// The rules count what is left (`FilterRules`), so that the plan never has more alternatives than they allow.
+    var withoutRepeats: Filter {
+        var numbers = FilterNumbers()
+        return numbers.reduce(self).filter
+    }
+}
+
+/// Gives equal filters equal numbers, each looked at once: the work grows with the filter and not with its nesting.
+private struct FilterNumbers {
+    private enum Shape: Hashable {
+        /// The message of a condition on a field.
+        case condition([UInt8])
+        /// The numbers of the parts, ascending: their order does not matter.
+        case and([Int])
+        case or([Int])
+    }
+
+    private var numbers: [Shape: Int] = [:]
+
+    mutating func reduce(_ filter: Filter) -> (filter: Filter, number: Int) {
+        switch filter {
+        case .and(let parts):
+            let (kept, numbers) = reduce(parts)
+            return (kept.count == 1 ? kept[0] : .and(kept), kept.count == 1 ? numbers[0] : number(of: .and(numbers)))
+        case .or(let parts):
+            let (kept, numbers) = reduce(parts)
+            return (kept.count == 1 ? kept[0] : .or(kept), kept.count == 1 ? numbers[0] : number(of: .or(numbers)))
+        case .field(let path, let operation, let operand) where operation.takesList:
+            return condition(.field(path, operation, operand.withoutRepeatedElements))
+        case .field, .unary: return condition(filter)
+        }
+    }
+
+    /// The parts that differ, and their numbers in ascending order.
+    private mutating func reduce(_ parts: [Filter]) -> (kept: [Filter], numbers: [Int]) {
+        var kept: [Filter] = []
+        var seen: Set<Int> = []
+        for part in parts {
+            let (filter, number) = reduce(part)
+            if seen.insert(number).inserted { kept.append(filter) }
+        }
+        return (kept, seen.sorted())
+    }
+
+    private mutating func condition(_ filter: Filter) -> (filter: Filter, number: Int) {
+        var writer = WireWriter(capacity: 64)
+        filter.encode(into: &writer)
+        return (filter, number(of: .condition(writer.copyBytes())))
+    }
+
+    private mutating func number(of shape: Shape) -> Int {
+        if let known = numbers[shape] { return known }
+        numbers[shape] = numbers.count
+        return numbers.count - 1
+    }
+}
+
+extension EncodedValue {
+    /// An array with each of its elements once; any other value as it is.
+    fileprivate var withoutRepeatedElements: EncodedValue {
+        guard var elements = WireValue(span)?.elements else { return self }
+        var seen: Set<[UInt8]> = []
+        var list = WireWriter(capacity: bytes.count)
+        var isRepeated = false
+        list.withLengthPrefix(field: 9) { list in
+            while let element = elements.next() {
+                if seen.insert([UInt8](copying: element)).inserted {
+                    list.appendField(1, bytes: element)
+                } else {
+                    isRepeated = true
+                }
+            }
+        }
+        return isRepeated ? EncodedValue(canonical: list.copyBytes()) : self
+    }
+}
