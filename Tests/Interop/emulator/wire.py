@@ -1,0 +1,171 @@
+"""One server of `google.firestore.v1` over raw gRPC, and its answers in a form that can be compared.
+
+Requests are the official message classes of google-cloud-firestore, so that a request may break every rule that a
+client library would keep. An answer holds what a client can rely on: results without times and tokens, or the error's
+code and text.
+"""
+
+import dataclasses
+import re
+
+import grpc
+from google.cloud.firestore_v1.types import common, document, firestore, query, write
+
+Document, Value, MapValue = document.Document.pb(), document.Value.pb(), document.MapValue.pb()
+StructuredQuery = query.StructuredQuery.pb()
+StructuredAggregationQuery = query.StructuredAggregationQuery.pb()
+Cursor = query.Cursor.pb()
+Write, DocumentTransform = write.Write.pb(), write.DocumentTransform.pb()
+Precondition, DocumentMask = common.Precondition.pb(), common.DocumentMask.pb()
+
+STREAMING = {"BatchGetDocuments", "RunQuery", "RunAggregationQuery"}
+REQUESTS = {
+    name: getattr(firestore, name + "Request").pb()
+    for name in (
+        "BatchGetDocuments",
+        "BatchWrite",
+        "BeginTransaction",
+        "Commit",
+        "CreateDocument",
+        "DeleteDocument",
+        "GetDocument",
+        "ListCollectionIds",
+        "ListDocuments",
+        "PartitionQuery",
+        "RunAggregationQuery",
+        "RunQuery",
+        "UpdateDocument",
+        "Write",
+    )
+}
+RESPONSES = {
+    name: getattr(firestore, name + "Response").pb()
+    for name in (
+        "BatchGetDocuments",
+        "BatchWrite",
+        "Commit",
+        "ListCollectionIds",
+        "ListDocuments",
+        "PartitionQuery",
+        "RunAggregationQuery",
+        "RunQuery",
+        "Write",
+    )
+}
+RESPONSES.update(CreateDocument=Document, GetDocument=Document, UpdateDocument=Document)
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What one call came to: a code's name, an error's text, and the results as readable values."""
+
+    code: str
+    text: str = ""
+    results: object = None
+
+    def __str__(self):
+        results = "" if self.results is None else f" {self.results}"
+        return self.code + (f" {self.text}" if self.text else "") + results
+
+
+class Server:
+    """A server under comparison: makes calls in the database of one project and returns answers."""
+
+    def __init__(self, address, project):
+        self.address = address
+        self.database = f"projects/{project}/databases/(default)"
+        self.root = self.database + "/documents"
+        # The emulator finds a stream's database in its metadata.
+        self.metadata = [("authorization", "Bearer owner"), ("google-cloud-resource-prefix", self.database)]
+        self.channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", 64 << 20)])
+
+    def name(self, path):
+        """The full name of a document or collection; the root for an empty path."""
+        return f"{self.root}/{path}" if path else self.root
+
+    def call(self, method, request, timeout=60):
+        """Makes one unary or server-streaming call."""
+        answered = RESPONSES.get(method)
+        parse = answered.FromString if answered else lambda data: None
+        kind = self.channel.unary_stream if method in STREAMING else self.channel.unary_unary
+        function = kind(f"/google.firestore.v1.Firestore/{method}", request.SerializeToString, parse)
+        try:
+            reply = function(request, timeout=timeout, metadata=self.metadata)
+            messages = list(reply) if method in STREAMING else [reply]
+        except grpc.RpcError as error:
+            return Answer(error.code().name, self.relative(error.details() or ""))
+        return Answer("OK", results=self.describe(method, messages))
+
+    def write_stream(self, *requests, timeout=20):
+        """Sends the messages of a Write stream, ends it, and returns the results of each reply."""
+        results = []
+        function = self.channel.stream_stream(
+            "/google.firestore.v1.Firestore/Write", REQUESTS["Write"].SerializeToString, RESPONSES["Write"].FromString
+        )
+        try:
+            for reply in function(iter(requests), timeout=timeout, metadata=self.metadata):
+                results.append([self.write_result(result) for result in reply.write_results])
+        except grpc.RpcError as error:
+            return Answer(error.code().name, self.relative(error.details() or ""), results)
+        return Answer("OK", results=results)
+
+    def relative(self, text):
+        """A text without what differs from run to run: the name of the database, and versions."""
+        return re.sub(r"version \(\d{12,}\)", "version (NUMBER)", text.replace(self.database, "DATABASE"))
+
+    def describe(self, method, messages):
+        """The replies of a call without their times and tokens."""
+        if method == "RunQuery":
+            return [self.document(reply.document) for reply in messages if reply.document.name]
+        if method == "RunAggregationQuery":
+            return [fields(reply.result.aggregate_fields) for reply in messages]
+        if method == "BatchGetDocuments":
+            found = [self.document(reply.found) for reply in messages if reply.HasField("found")]
+            missing = [self.relative(reply.missing) for reply in messages if reply.HasField("missing")]
+            return {"found": sorted(found), "missing": sorted(missing)}
+        reply = messages[0]
+        if method == "Commit":
+            return [self.write_result(result) for result in reply.write_results]
+        if method == "BatchWrite":
+            return [(status.code, self.relative(status.message)) for status in reply.status]
+        if method == "ListDocuments":
+            return [self.document(found) for found in reply.documents]
+        if method == "ListCollectionIds":
+            return list(reply.collection_ids)
+        if method == "PartitionQuery":
+            return len(reply.partitions)
+        return self.document(reply) if reply is not None else None
+
+    def document(self, found):
+        return (self.relative(found.name), fields(found.fields))
+
+    @staticmethod
+    def write_result(result):
+        return [value(each) for each in result.transform_results]
+
+
+def fields(entries):
+    """A map of fields, sorted by name."""
+    return {name: value(entries[name]) for name in sorted(entries)}
+
+
+def value(wire):
+    """A value as Python shows it: equal texts are equal values."""
+    kind = wire.WhichOneof("value_type")
+    if kind is None:
+        return "unset"
+    if kind == "map_value":
+        return fields(wire.map_value.fields)
+    if kind == "array_value":
+        return [value(element) for element in wire.array_value.values]
+    if kind == "timestamp_value":
+        return f"time {wire.timestamp_value.seconds}.{wire.timestamp_value.nanos:09}"
+    if kind == "reference_value":
+        return "reference " + wire.reference_value.split("/documents", 1)[-1]
+    if kind == "geo_point_value":
+        return f"geo {wire.geo_point_value.latitude} {wire.geo_point_value.longitude}"
+    if kind == "double_value":
+        return f"double {wire.double_value!r}"
+    if kind == "null_value":
+        return None
+    return getattr(wire, kind)
