@@ -43,6 +43,7 @@ let package = Package(
         systemLibrary("CNGHTTP2", pkgConfig: "libnghttp2", apt: "libnghttp2-dev"),
         systemLibrary("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
         systemLibrary("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
+        .systemLibrary(name: "CLinux", path: "Sources/System/CLinux"),
         .systemLibrary(name: "CPrefetch", path: "Sources/System/CPrefetch"),
         .target(name: "CFirestoreProto", dependencies: ["CProtobufC"]),
 
@@ -58,7 +59,7 @@ let package = Package(
 
         // Storage.
         .target(
-            name: "KeyValueStore", dependencies: ["Basics", "CLMDB", "CPrefetch", "CXXHash"],
+            name: "KeyValueStore", dependencies: ["Basics", "CLinux", "CLMDB", "CPrefetch", "CXXHash"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         .target(
             name: "DocumentStore", dependencies: ["Basics", "DocumentModel", "KeyValueStore", "COpenSSL"],
@@ -68,7 +69,10 @@ let package = Package(
         .target(name: "Transport", dependencies: ["Basics", "CUV", "CNGHTTP2", "CZlib", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
             name: "Gateway",
-            dependencies: ["Basics", "DocumentModel", "FirestoreMessages", "FirestoreSchema", "KeyValueStore", "DocumentStore", "Transport"],
+            dependencies: [
+                "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreSchema", "KeyValueStore", "DocumentStore",
+                "Transport",
+            ],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
         .target(

@@ -18,6 +18,16 @@ package struct EngineOptions: Sendable {
     /// Recycled segments kept for the next writes while there are any; more are deleted, and when idle all but one.
     package var logSpareSegmentsMax = 6
 
+    /// Disk space kept for commits that only delete, so that they can free space on a full disk: a quarter of it, one segment at most,
+    /// for the log, the rest for the tree. 0 keeps none.
+    package var diskReserveBytes = 16 << 20
+
+    /// The log's part of the reserve.
+    var logReserveBytes: Int { min(diskReserveBytes / 4, logSegmentBytes) }
+
+    /// How long superseded values stay readable while the disk is full, in microseconds, if that is less than the retention.
+    package var retentionWhenFullMicroseconds: UInt64 = 60_000_000
+
     /// A writer should seal a group when it has staged this much.
     package var groupBytesMax = 4 << 20
 
@@ -71,8 +81,10 @@ package enum EngineLimits {
 
 /// A step that touches the disk, as seen by `EngineOptions.fault`.
 package enum FileOperation: Hashable, Sendable {
-    /// A new log segment is being filled with zeros.
+    /// A new log segment is being filled with zeros, or the log's reserve allocated.
     case allocateSegment
+    /// Space for the tree is being allocated.
+    case allocateTree
     /// A commit group is being written to the log.
     case writeLog
     /// A commit group is being made durable.

@@ -32,8 +32,11 @@ package struct EngineStatistics: Sendable, Equatable {
     /// Size of the tree's file.
     package var treeFileBytes = 0
 
-    /// Set while writes are refused for want of space.
-    package var isFull = false
+    /// Why writes are refused for want of space, if they are.
+    package var shortage: StorageError?
+    package var isFull: Bool { shortage != nil }
+    /// Disk space that is kept for commits that only delete, as far as it is there.
+    package var reserveBytes = 0
     /// Set once a write or sync failed: no more commits until restart.
     package var hasFailed = false
 }

@@ -41,7 +41,9 @@ package protocol KeyValueEngine: AnyObject, Sendable {
 /// Stages commits and seals them in groups. Belongs to one thread.
 package protocol KeyValueWriter: AnyObject {
     /// Adds a commit to the group being built. See `Writer.stage`.
-    func stage(version: CommitVersion, record: RawSpan, mutations: borrowing MutationBatch) throws(StorageError)
+    func stage(
+        version: CommitVersion, record: RawSpan, mutations: borrowing MutationBatch, mayUseReserve: Bool
+    ) throws(StorageError)
 
     /// Hands the staged group to be made durable. See `Writer.seal`.
     func seal(completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void) throws(StorageError)

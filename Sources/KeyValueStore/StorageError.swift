@@ -73,9 +73,14 @@ extension StorageError: CustomStringConvertible {
 }
 
 extension StorageError {
+    /// Whether an `errno` says that there is no space: the disk is full, or a quota or the limit of file sizes is reached.
+    static func isFull(_ errorNumber: Int32) -> Bool {
+        errorNumber == ENOSPC || errorNumber == EDQUOT || errorNumber == EFBIG
+    }
+
     /// The error for a system call that failed: `full` when space has run out, else `inputOutput`.
     static func system(_ errorNumber: Int32, _ what: String, file: String? = nil) -> StorageError {
-        let isFull = errorNumber == ENOSPC || errorNumber == EDQUOT
+        let isFull = isFull(errorNumber)
         let reason = unsafe String(cString: strerror(errorNumber))
         return StorageError(isFull ? .full : .inputOutput, "\(what): \(reason)", file: file)
     }

@@ -294,6 +294,8 @@ struct CommitDraft: ~Copyable {
     private let entriesMax: Int
     /// Documents changed.
     private(set) var documentsWritten: UInt64 = 0
+    /// No document is created or updated: the commit may use the space that is kept for deletes.
+    private(set) var onlyDeletes = true
 
     private(set) var version = CommitVersion.zero
     private(set) var database: UInt32 = 0
@@ -313,6 +315,7 @@ struct CommitDraft: ~Copyable {
         indexes.derivation.fields.beginCommit()
         changes.beginCommit()
         documentsWritten = 0
+        onlyDeletes = true
     }
 
     fileprivate mutating func rollBack() {
@@ -429,6 +432,7 @@ struct CommitDraft: ~Copyable {
             record.appendCreated(path: path, fields: fields)
         }
         mutations.put(key: key, value: header, fields)
+        onlyDeletes = false
         note(key)
         try index(
             IndexedDocument(database: database, collection: collection, key: key, parts, path: path), from: old,

@@ -320,7 +320,8 @@ final class CommitPipeline: @unchecked Sendable {
         }
         do throws(StorageError) {
             try writer.stage(
-                version: version, record: builder.draft.record.bytes, mutations: builder.draft.mutations)
+                version: version, record: builder.draft.record.bytes, mutations: builder.draft.mutations,
+                mayUseReserve: builder.draft.onlyDeletes)
         } catch {
             if let identifier { sessions.takeBack(identifier) }
             throw RequestError(error)
@@ -410,7 +411,9 @@ final class CommitPipeline: @unchecked Sendable {
         if !hasBooks { books.removeAll() }
         let version = versions.nextVersion(after: lastVersion)
         do throws(StorageError) {
-            try writer.stage(version: version, record: CommitPipeline.clockRecord.byteSpan, mutations: books)
+            // A few bytes for a group that was accepted.
+            try writer.stage(
+                version: version, record: CommitPipeline.clockRecord.byteSpan, mutations: books, mayUseReserve: true)
             lastVersion = version
         } catch {
             versions.returnVersion(version, last: lastVersion, wasTold: false)

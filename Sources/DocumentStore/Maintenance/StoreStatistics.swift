@@ -30,6 +30,11 @@ package struct StoreStatistics: Sendable {
     package var engine: EngineStatistics
 }
 
+extension DocumentStore {
+    /// Why commits other than deletes are refused for want of space, if they are; cheaper than the figures.
+    package var shortage: StorageError? { engine.shortage }
+}
+
 /// The counters behind the statistics, added to by the commit thread.
 final class StoreCounters: Sendable {
     let commits = Atomic<UInt64>(0)

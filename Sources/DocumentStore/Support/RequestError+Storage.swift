@@ -9,7 +9,7 @@ extension RequestError {
     init(_ error: StorageError) {
         switch error.code {
         case .full:
-            self.init(.resourceExhausted, "The disk is full: writes are refused until there is space again.")
+            self.init(.resourceExhausted, "The disk is full: only deletes are accepted until there is space again.")
         case .valueTooLong:
             self.init(.resourceExhausted, "The commit changes too much at once: \(error.message)")
         case .versionTooOld: self = .snapshotTooOld

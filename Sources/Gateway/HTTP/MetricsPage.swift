@@ -133,7 +133,10 @@ final class MetricsPage: Sendable {
         page.single(
             "hearth_checkpoint_seconds_total", .counter, "Time spent in checkpoints.", Double(engine.checkpointNanoseconds) / 1e9)
         page.single("hearth_writer_stalls_total", .counter, "Times commits waited for a checkpoint.", engine.writerStalls)
-        page.single("hearth_store_full", .gauge, "1 while commits are refused for want of space.", engine.isFull)
+        page.single("hearth_store_full", .gauge, "1 while commits other than deletes are refused for want of space.", engine.isFull)
+        page.single(
+            "hearth_disk_reserve_bytes", .gauge, "Disk space kept for commits that only delete, as far as it is there.",
+            engine.reserveBytes)
         page.single("hearth_store_failed", .gauge, "1 once the disk has failed; until a restart.", engine.hasFailed)
     }
 

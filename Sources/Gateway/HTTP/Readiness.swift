@@ -1,6 +1,7 @@
 // Whether the server takes work: what /readyz tells load balancers.
 
 internal import DocumentStore
+internal import KeyValueStore
 internal import Synchronization
 
 final class Readiness: Sendable {
@@ -19,7 +20,9 @@ final class Readiness: Sendable {
         if isDraining.load(ordering: .relaxed) { return "the server is draining" }
         let engine = store.statistics.engine
         if engine.hasFailed { return "the disk failed; no more commits until a restart" }
-        if engine.isFull { return "the disk is full; commits are refused" }
+        if let shortage = engine.shortage {
+            return "the disk is full; commits other than deletes are refused: \(shortage.message)"
+        }
         return nil
     }
 }

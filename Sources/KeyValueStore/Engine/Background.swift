@@ -9,6 +9,8 @@ final class Background {
         case checkpoint(FrozenOverlay)
         case sweep
         case tidy
+        /// Commits are refused: there may be space again.
+        case lookForSpace
         /// The state of things has changed; those who wait must look at it.
         case announce
         case stop
@@ -21,12 +23,22 @@ final class Background {
     private var sweepCovering: UInt64 = 0
     private var nextSweepNanoseconds: UInt64
     private var retryNanoseconds: UInt64 = 0
+    private var nextLookNanoseconds: UInt64 = 0
+    /// Since when the tree has too little space, as far as seen.
+    private var shortSinceNanoseconds: UInt64?
+    /// The end of the last sweep, or of the last try.
+    private var lastSweepNanoseconds: UInt64 = 0
     private var hasMemoryToFree = false
     /// The checkpoint under way was begun because nobody commits.
     private var isIdleCheckpoint = false
 
+    /// Space for the tree or the log is missing at present. Under no lock but that of `progress`.
+    private var isSpaceShort: Bool { core.tree.space?.isShort == true || core.pool.error != nil }
+
     /// After a full disk, this long until a checkpoint is tried again.
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
+    /// History is dropped early only when a checkpoint has not helped.
+    private static let shortBeforeSweepNanoseconds: UInt64 = 1_000_000_000
     private static let tidyAfterNanoseconds: UInt64 = 10_000_000
 
     init(_ core: EngineCore, state: TreeState) {
@@ -43,6 +55,7 @@ final class Background {
             case .checkpoint(let frozen): checkpoint(frozen)
             case .sweep: sweepOn()
             case .announce: core.progress.wake()
+            case .lookForSpace: lookForSpace()
             case .tidy: hasMemoryToFree = !core.registry.reclaim()
             case .stop:
                 noteCleanEnd()
@@ -83,8 +96,11 @@ final class Background {
                     return .announce
                 }
                 if progress.isClosed { return .stop }
-            } else if progress.isClosed || progress.requested > progress.satisfied || isIdle(progress, now) {
+            } else if progress.isClosed || progress.requested > progress.satisfied || isIdle(progress, now)
+                || isSpaceShort && progress.full == nil && now >= nextLookNanoseconds
+            {
                 isIdleCheckpoint = isIdle(progress, now)
+                nextLookNanoseconds = now + Self.retryAfterNanoseconds
                 do throws(StorageError) {
                     try core.freeze(&progress)
                 } catch {
@@ -99,14 +115,41 @@ final class Background {
             // Something was staged and never sealed: the log has all that was published, and recovery will read it.
             if progress.isClosed && !isPublished { return .stop }
             if now >= retryNanoseconds { return .checkpoint(frozen) }
-            return progress.isClosed ? .stop : nil
+            if progress.isClosed { return .stop }
+            // The sweep may make room for the checkpoint.
+            return isSweepDueForSpace(progress, now) ? .sweep : nil
         }
-        if progress.isClosed || progress.full != nil { return nil }
+        if progress.isClosed { return nil }
+        if isSpaceShort, now >= nextLookNanoseconds { return .lookForSpace }
+        if isSweepDueForSpace(progress, now) { return .sweep }
+        if progress.full != nil { return nil }
         if sweep == nil, progress.sweepsRequested > progress.sweepsDone {
             sweepCovering = progress.sweepsRequested
             return .sweep
         }
         return sweep != nil || now >= nextSweepNanoseconds ? .sweep : nil
+    }
+
+    /// While space is short, history is dropped earlier.
+    private func isSweepDueForSpace(_ progress: EngineCore.Progress, _ now: UInt64) -> Bool {
+        guard isTreeShort(progress) else {
+            shortSinceNanoseconds = nil
+            return false
+        }
+        let since = shortSinceNanoseconds ?? now
+        shortSinceNanoseconds = since
+        guard now >= since + Self.shortBeforeSweepNanoseconds else { return false }
+        let pause = max(retentionWhenFull / 8, core.options.sweepPauseMicroseconds) * 1000
+        return sweep != nil || now >= lastSweepNanoseconds + pause
+    }
+
+    /// Dropping history makes room in the tree, and not in the log.
+    private func isTreeShort(_ progress: EngineCore.Progress) -> Bool {
+        progress.full != nil || core.tree.space?.isShort == true
+    }
+
+    private var retentionWhenFull: UInt64 {
+        min(core.options.retentionMicroseconds, core.options.retentionWhenFullMicroseconds)
     }
 
     private func isIdle(_ progress: EngineCore.Progress, _ now: UInt64) -> Bool {
@@ -122,6 +165,7 @@ extension Background {
     private func noteCleanEnd() {
         let isClean = core.progress.withLock { $0.failure == nil && $0.full == nil && $0.frozen == nil }
         guard isClean, core.registry.viewOfChanger.active.isEmpty, state.newest == state.checkpoint else { return }
+        guard core.pool.hasSegments else { return }
         var last = state
         last.firstSegment = core.pool.firstUnwritten
         guard last != state else { return }
@@ -163,6 +207,8 @@ extension Background {
             core.registry.show(active: core.registry.viewOfChanger.active, frozen: nil, retiring: frozen.overlay)
         }
         hasMemoryToFree = !core.registry.reclaim()
+        settleSpace()
+        if isSpaceShort { core.recheckSpace() }
     }
 
     /// Waits until everything in a frozen overlay is durable; false if that will never be.
@@ -186,11 +232,30 @@ extension Background {
     }
 }
 
+// MARK: - Space
+
+extension Background {
+    /// The tree has changed: its free pages count.
+    private func settleSpace() {
+        // Without a reader slot the space is counted the next time.
+        try? core.tree.settleSpace()
+    }
+
+    /// Ends the refusal of commits if there is room again.
+    private func lookForSpace() {
+        nextLookNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
+        settleSpace()
+        core.recheckSpace()
+        core.progress.wake()
+    }
+}
+
 // MARK: - History
 
 extension Background {
     private func sweepOn() {
-        let retention = core.options.retentionMicroseconds
+        let isShort = core.progress.withLock { isTreeShort($0) }
+        let retention = isShort ? retentionWhenFull : core.options.retentionMicroseconds
         var current =
             sweep
             ?? {
@@ -208,6 +273,7 @@ extension Background {
         }
         sweep = current.isFinished ? nil : current
         guard current.isFinished else { return }
+        settleSpace()
         scheduleSweep()
         core.progress.update { $0.sweepsDone = max($0.sweepsDone, sweepCovering) }
     }
@@ -215,6 +281,7 @@ extension Background {
     /// The next walk comes after an eighth of the retention: history is at most that much longer than promised.
     private func scheduleSweep() {
         let pause = max(core.options.retentionMicroseconds / 8, core.options.sweepPauseMicroseconds)
-        nextSweepNanoseconds = SystemClock.monotonicNanoseconds() + min(pause, 3_600_000_000) * 1000
+        lastSweepNanoseconds = SystemClock.monotonicNanoseconds()
+        nextSweepNanoseconds = lastSweepNanoseconds + min(pause, 3_600_000_000) * 1000
     }
 }

@@ -64,7 +64,7 @@ extension Tree {
                 unsafe bytes += key.mv_size + data.mv_size
                 status = unsafe mdb_cursor_get(cursor, &key, &data, MDB_NEXT)
             }
-            unsafe try Tree.check(mdb_txn_commit(writing), "cannot commit the copy", copy.path)
+            unsafe try copy.commit(writing!, dirtyBytes: 2 * bytes)
         }
         if status != MDB_NOTFOUND { throw Tree.error(status, "cannot read", path) }
     }

@@ -32,6 +32,7 @@ struct Checkpoint {
         core.treeNewest.store(newest.microseconds, ordering: .sequentiallyConsistent)
         state.newest = newest
         var entry = overlay.firstEntry
+        let transactionBytes = transactionBytes
         var update = try TreeUpdate.begin(core.tree, horizon: state.horizon)
         var entries: [UInt32] = []
         while entry != 0 {
@@ -42,7 +43,7 @@ struct Checkpoint {
                 continue
             }
             try update.apply(entries, of: overlay, keepsHistory: true)
-            if update.dirtyBytes >= core.options.checkpointTransactionBytes {
+            if update.dirtyBytes >= transactionBytes {
                 try update.commit(state, fault: core.fault)
                 update = try TreeUpdate.begin(core.tree, horizon: state.horizon)
             }
@@ -56,6 +57,13 @@ struct Checkpoint {
         state.checkpoint = max(state.checkpoint, overlay.versionMax)
         state.firstSegment = frozen.nextSegment
         try update.commit(state, fault: core.fault)
+    }
+
+    /// Memory of changed pages in one transaction: less on a disk that is nearly full, as each copies what it changes.
+    private var transactionBytes: Int {
+        let usual = core.options.checkpointTransactionBytes
+        let isTight = core.tree.space?.isTight(for: 4 * usual) ?? false
+        return isTight ? min(usual, TreeSpace.smallTransactionBytes) : usual
     }
 
     /// Collects the versions of the key at `entry`, newest first; answers the entry behind them.

@@ -21,16 +21,23 @@ extension EmbeddedEngine {
         let lock = try DirectoryFormat.lock(directory)
         try DirectoryFormat.openOrCreate(directory, mapBytesMax: options.mapBytesMax)
         let tree = try Tree(
-            path: directory + "/tree", .existing, mapBytesMax: options.mapBytesMax, readersMax: options.readersMax)
+            path: directory + "/tree", .existing, mapBytesMax: options.mapBytesMax, readersMax: options.readersMax,
+            reserveBytes: options.diskReserveBytes - options.logReserveBytes, fault: FaultInjection(fault: options.fault))
         let state = try tree.state()
         let core = try EngineCore(directory: directory, options: options, tree: tree, state: state, lock: lock)
         let opening = Opening(core, state)
+        try tree.settleSpace()
         let log = try opening.recoverLog(replay)
+        try tree.settleSpace()
+        core.recheckSpace()
         return try EmbeddedEngine(core: core, log: log, background: Background(core, state: opening.state))
     }
 }
 
 /// An engine on its way to being open. Replay goes into overlays like commits do, with checkpoints in between when there is much.
+///
+/// On a full disk a checkpoint may fail. The overlays then hold what they held before the crash: one frozen and one active, each up
+/// to `EngineOptions.overlayGrowthMax` times its bound. The background thread goes on with the checkpoint when the engine is open.
 private final class Opening {
     private let core: EngineCore
     private let latest: LatestReader
@@ -53,20 +60,15 @@ private final class Opening {
         }
         latest.finish()
         if log.segments.isEmpty {
-            log.highestSequence += 1
-            log.segments = [
-                try LogSegment.prepare(
-                    sequence: log.highestSequence, byteCount: LogFormat.roundedToPage(core.options.logSegmentBytes),
-                    recycling: nil, in: directory, fault: core.fault)
-            ]
+            try prepareFirstSegment(&log)
         } else {
             try log.repairEnd()
         }
-        let end = log.segments[log.endSegmentIndex]
-        if state.firstSegment == 0 { try noteFirstSegment(log.segments[0].sequence) }
+        let end = log.segments.isEmpty ? nil : log.segments[log.endSegmentIndex]
+        if state.firstSegment == 0, let first = log.segments.first { try noteFirstSegment(first.sequence) }
         core.pool.adopt(log)
         core.progress.withLock { progress in
-            progress.nextGroupSegment = end.sequence
+            progress.nextGroupSegment = end?.sequence ?? log.highestSequence + 1
             progress.lastSealNanoseconds = SystemClock.monotonicNanoseconds()
         }
         core.published.store(log.lastVersion.microseconds, ordering: .releasing)
@@ -75,12 +77,31 @@ private final class Opening {
         }
     }
 
+    /// Gives a new directory or a backup its first segment, and notes it in the tree. On a full disk that is left for later: the
+    /// engine opens without, for reading.
+    private func prepareFirstSegment(_ log: inout RecoveredLog) throws(StorageError) {
+        do throws(StorageError) {
+            let segment = try LogSegment.prepare(
+                sequence: log.highestSequence + 1, byteCount: LogFormat.roundedToPage(core.options.logSegmentBytes),
+                recycling: nil, in: core.directory + "/log", fault: core.fault)
+            log.highestSequence += 1
+            log.segments = [segment]
+        } catch {
+            if error.code != .full { throw error }
+        }
+    }
+
     /// Writes down where the log of a new directory or of a backup begins: from now on a missing segment is damage.
     private func noteFirstSegment(_ sequence: UInt64) throws(StorageError) {
         var noted = state
         noted.firstSegment = sequence
-        try TreeUpdate.begin(core.tree, horizon: state.horizon).commit(noted, fault: FaultInjection(fault: nil))
-        state = noted
+        do throws(StorageError) {
+            try TreeUpdate.begin(core.tree, horizon: state.horizon).commit(noted, fault: FaultInjection(fault: nil))
+            state = noted
+        } catch {
+            // On a full disk the first checkpoint writes it.
+            if error.code != .full { throw error }
+        }
     }
 
     /// Segments that were being prepared when the process ended.
@@ -102,9 +123,29 @@ private final class Opening {
         guard needed <= EngineLimits.groupBytesMax else {
             throw StorageError(.valueTooLong, "replay of commit \(version) gives \(needed) bytes of mutations")
         }
+        guard needed <= overlay.bytesFree else {
+            throw StorageError(.full, "the disk is full, and the log holds more than may be kept in memory", file: core.directory)
+        }
         batch.insert(into: overlay, version: version)
         core.published.store(version.microseconds, ordering: .releasing)
-        if overlay.byteCount >= core.options.overlayBytesMax { try checkpoint() }
+        if overlay.byteCount >= (isFull ? EngineOptions.overlayGrowthMax : 1) * core.options.overlayBytesMax { try makeRoom() }
+    }
+
+    /// The disk is full: the frozen overlay stays, or the next one will.
+    private var isFull = false
+
+    /// Empties the overlay into the tree. On a full disk it is frozen instead, once, when it has grown to its limit.
+    private func makeRoom() throws(StorageError) {
+        let (overlay, hasFrozen) = core.progress.withLock { (core.registry.viewOfChanger.active, $0.frozen != nil) }
+        if hasFrozen { return }
+        do throws(StorageError) {
+            if !isFull { try core.tree.space?.admit(heldBytes: overlay.byteCount, mayUseReserve: true, isFinal: true) }
+            try checkpoint()
+        } catch {
+            guard error.code == .full else { throw error }
+            isFull = true
+            core.progress.withLock { $0.full = error }
+        }
     }
 
     /// Empties the overlay into the tree. The log stays as it is: it is still being read.
@@ -117,8 +158,11 @@ private final class Opening {
         }
         guard let full else { return }
         var checkpoint = Checkpoint(core: core, frozen: full, state: state)
+        // If it fails, some of its transactions may have been committed.
+        defer { state.newest = checkpoint.state.newest }
         try checkpoint.run()
         state = checkpoint.state
+        try core.tree.settleSpace()
         core.checkpoint.store(state.checkpoint.microseconds, ordering: .releasing)
         core.progress.withLock { progress in
             progress.frozen = nil

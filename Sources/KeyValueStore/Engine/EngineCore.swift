@@ -109,6 +109,17 @@ final class EngineCore: Sendable {
         if isPublishAwaited.load(ordering: .sequentiallyConsistent) { progress.wake() }
     }
 
+    /// The disk is nearly full: a checkpoint should not wait until the overlay is, as it gives segments of the log back.
+    var isSpacePressed: Bool { tree.space?.isPressed == true || pool.error != nil }
+
+    /// Looks whether there is space for what the overlays hold, after commits were refused.
+    func recheckSpace() {
+        let held = progress.withLock { progress in
+            registry.viewOfChanger.active.byteCount + (progress.frozen?.overlay.byteCount ?? 0)
+        }
+        tree.space?.recheck(heldBytes: held)
+    }
+
     /// Records the first failure; from now on nothing is promised.
     func fail(_ error: StorageError) {
         hasFailed.store(true, ordering: .releasing)

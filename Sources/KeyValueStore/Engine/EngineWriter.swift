@@ -30,6 +30,8 @@ package final class EngineWriter: KeyValueWriter {
 
     /// The active overlay, while a group is open.
     private var overlay: Overlay?
+    /// Bytes of the frozen overlay when the group was opened.
+    private var frozenBytes = 0
     private var stagedMutationBytes = 0
 
     /// Keys put and deleted by what is staged and not sealed yet.
@@ -58,7 +60,9 @@ package final class EngineWriter: KeyValueWriter {
 
     /// Staging a small commit and sealing it waits for nothing but the disk: no checkpoint has to end first.
     package var hasRoom: Bool {
-        !synchronizer.isBusy && core.registry.viewOfChanger.active.byteCount < core.options.overlayBytesMax
+        // Under the lock: the background thread changes the view too.
+        !synchronizer.isBusy
+            && core.progress.withLock { _ in core.registry.viewOfChanger.active.byteCount } < core.options.overlayBytesMax
     }
 
     /// A sealed group is on its way to the disk.
@@ -73,9 +77,10 @@ package final class EngineWriter: KeyValueWriter {
     /// - Parameters:
     ///   - version: Above every version staged before.
     ///   - record: What `Replay` needs to derive the mutations again; opaque here.
+    ///   - mayUseReserve: The commit only deletes, or keeps the books of such: it may use the space that is kept for that.
     /// - Throws: `full`, `failed`, `closed`, `versionNotIncreasing`, `valueTooLong`.
     package func stage(
-        version: CommitVersion, record: RawSpan, mutations: borrowing MutationBatch
+        version: CommitVersion, record: RawSpan, mutations: borrowing MutationBatch, mayUseReserve: Bool = false
     ) throws(StorageError) {
         guard version > log.lastVersion else {
             throw StorageError(.versionNotIncreasing, "commit \(version) comes after \(log.lastVersion)")
@@ -86,9 +91,10 @@ package final class EngineWriter: KeyValueWriter {
         else {
             throw StorageError(.valueTooLong, "a commit of \(record.byteCount + needed) bytes does not fit into a group")
         }
-        let overlay = try openGroup()
+        let overlay = try openGroup(mayUseReserve: mayUseReserve)
         do throws(StorageError) {
-            try log.reserve(recordBytes: record.byteCount)
+            try reserveSpace(
+                recordBytes: record.byteCount, overlayBytes: overlay.byteCount + needed, mayUseReserve: mayUseReserve)
         } catch {
             if log.isEmpty { closeGroup() }
             throw error
@@ -130,21 +136,30 @@ package final class EngineWriter: KeyValueWriter {
 extension EngineWriter {
     /// The overlay to stage into. When the group is empty, makes room first: freezes a full overlay; or if the one before is not in
     /// the tree yet and this one has grown to its limit, waits until it is.
-    private func openGroup() throws(StorageError) -> Overlay {
+    private func openGroup(mayUseReserve: Bool) throws(StorageError) -> Overlay {
         if let overlay { return overlay }
         latest.finish()
         var hasWaited = false
+        let isPressed = core.isSpacePressed
         let opened = try core.progress.wait { progress throws(StorageError) -> (overlay: Overlay, hasFrozen: Bool)? in
+            frozenBytes = progress.frozen?.overlay.byteCount ?? 0
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
             if let failure = progress.failure { throw failure }
-            if let full = progress.full { throw full }
             let active = core.registry.viewOfChanger.active
-            if active.byteCount < core.options.overlayBytesMax {
+            if let full = progress.full {
+                let hasRoom = active.byteCount < EngineOptions.overlayGrowthMax * core.options.overlayBytesMax
+                if !mayUseReserve || !hasRoom { throw full }
+                progress.isGroupOpen = true
+                return (active, false)
+            }
+            let isDue = isPressed && progress.frozen == nil && active.byteCount > core.options.overlayBytesMax / 16
+            if active.byteCount < core.options.overlayBytesMax && !isDue {
                 progress.isGroupOpen = true
                 return (active, false)
             }
             if progress.frozen == nil {
                 try core.freeze(&progress)
+                frozenBytes = active.byteCount
                 progress.isGroupOpen = true
                 return (core.registry.viewOfChanger.active, true)
             }
@@ -160,6 +175,34 @@ extension EngineWriter {
         if opened.hasFrozen { core.progress.wake() }
         overlay = opened.overlay
         return opened.overlay
+    }
+
+    /// Makes sure that log and tree have space for one more commit. If they do not while a checkpoint is under way, waits for its end:
+    /// it gives segments back, and then it is known what its entries take in the tree.
+    private func reserveSpace(recordBytes: Int, overlayBytes: Int, mayUseReserve: Bool) throws(StorageError) {
+        do throws(StorageError) {
+            try core.tree.space?.admit(
+                heldBytes: frozenBytes + overlayBytes, mayUseReserve: mayUseReserve, isFinal: frozenBytes == 0)
+            try log.reserve(recordBytes: recordBytes, mayUseReserve: mayUseReserve)
+        } catch {
+            guard error.code == .full, waitForCheckpoint() else { throw error }
+            try core.tree.space?.admit(heldBytes: overlayBytes, mayUseReserve: mayUseReserve, isFinal: true)
+            try log.reserve(recordBytes: recordBytes, mayUseReserve: mayUseReserve)
+        }
+    }
+
+    /// Waits for the end of the checkpoint that was under way when the group was opened; false if there was none or it did not succeed.
+    private func waitForCheckpoint() -> Bool {
+        guard frozenBytes > 0 else { return false }
+        // With a view open, the overlay that goes would keep its memory.
+        latest.finish()
+        core.counters.writerStalls.add(1, ordering: .relaxed)
+        let isDone = core.progress.wait { progress in
+            if progress.failure != nil || progress.full != nil || progress.isBackgroundEnded { return false }
+            return progress.frozen == nil ? true : nil
+        }
+        if isDone { frozenBytes = 0 }
+        return isDone
     }
 
     private func closeGroup() {

@@ -16,10 +16,14 @@ struct HistorySweep {
     /// Entries looked at, and removed, in one step: one write transaction.
     private static let lookedAtMax = 50_000
     private static let removedMax = 4_000
+    /// The same on a disk that is nearly full: removing copies pages too.
+    private static let removedMaxWhenTight = 100
+    private let removedMax: Int
 
     init(core: EngineCore, horizon: CommitVersion) {
         self.core = core
         self.horizon = horizon
+        removedMax = core.tree.space?.isShort == true ? Self.removedMaxWhenTight : Self.removedMax
     }
 
     /// Walks on for one step.
@@ -40,9 +44,9 @@ struct HistorySweep {
             try core.fault.check(.commitTree, file: tree.path)
             // Before the removal can be seen.
             core.horizon.store(swept.horizon.microseconds, ordering: .sequentiallyConsistent)
-            let committing = unsafe transaction
+            let committing = unsafe transaction!
             unsafe transaction = nil
-            unsafe try Tree.check(mdb_txn_commit(committing), "cannot commit a sweep", tree.path)
+            unsafe try tree.commit(committing, dirtyBytes: removed * 2 * tree.pageBytes)
             state = swept
             core.counters.historyEntriesSwept.add(UInt64(removed), ordering: .relaxed)
         } catch {
@@ -70,7 +74,7 @@ struct HistorySweep {
             let entry = unsafe UnsafeRawBufferPointer(data)
             guard entry.count >= HistoryEntry.headerBytes else { throw Tree.shortEntry() }
             if unsafe HistoryEntry.superseded(entry) <= horizon.microseconds {
-                if removed == Self.removedMax { break }
+                if removed == removedMax { break }
                 removed += 1
                 // LMDB's next MDB_NEXT gives the entry that follows the removed one.
                 unsafe try Tree.check(mdb_cursor_del(cursor, 0), "cannot remove history", core.tree.path)

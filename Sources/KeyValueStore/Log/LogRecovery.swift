@@ -198,6 +198,8 @@ extension RecoveredLog {
     /// can be in doubt, since each is synced before the next is written. The page it ends in also loses what a torn group left.
     func repairEnd() throws(StorageError) {
         guard !segments.isEmpty else { return }
+        // A copy of the directory may have made holes of zeros, for which a full disk has no block. Without success all is as before.
+        for segment in segments[endSegmentIndex...] { _ = try? segment.file.allocate(from: 0, to: segment.byteCount) }
         let last = segments[endSegmentIndex]
         let start = lastFrameStart / LogFormat.pageBytes * LogFormat.pageBytes
         let end = max(LogFormat.roundedToPage(endOffset), start + LogFormat.pageBytes)

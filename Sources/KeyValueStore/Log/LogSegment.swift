@@ -32,6 +32,8 @@ final class LogSegment: Sendable {
             let file = try File(workPath, flags: O_RDWR | O_CREAT)
             if old == nil {
                 try fault.check(.allocateSegment, file: workPath)
+                try file.checkSizeLimit(byteCount)
+                try file.checkFreeBytes(for: byteCount)
                 try fill(file, from: 0, to: byteCount)
             }
             try writeHeader(header, to: file)
@@ -55,6 +57,17 @@ final class LogSegment: Sendable {
             let length = min(zeros.capacity, end - offset)
             unsafe try file.write(UnsafeRawBufferPointer(rebasing: zeros.all[..<length]), at: offset)
             offset += length
+        }
+    }
+
+    /// Gives an empty or shorter file the blocks of a segment and its size.
+    static func allocate(_ file: File, byteCount: Int, fault: FaultInjection) throws(StorageError) {
+        try fault.check(.allocateSegment, file: file.path)
+        try file.checkFreeBytes(for: byteCount)
+        if try file.allocate(from: 0, to: byteCount) {
+            try file.resize(to: byteCount)
+        } else {
+            try fill(file, from: 0, to: byteCount)
         }
     }
 

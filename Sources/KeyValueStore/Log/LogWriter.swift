@@ -26,7 +26,8 @@ struct LogGroup: @unchecked Sendable {  // The writer leaves the buffer alone un
 final class LogWriter {
     private let pool: SegmentPool
 
-    private var segment: LogSegment
+    /// The segment being written; nil in a new directory, until the first group.
+    private var segment: LogSegment?
     /// Where the next frame begins in `segment`.
     private var offset: Int
     /// The segment after, taken when the group being built will not fit into this one.
@@ -45,11 +46,11 @@ final class LogWriter {
 
     /// Continues the log at `offset` of `segment`, behind the commit `lastVersion`; `tail` is what the page holds before `offset`.
     init(
-        pool: SegmentPool, segment: LogSegment, offset: Int, tail: UnsafeRawBufferPointer, lastVersion: CommitVersion
+        pool: SegmentPool, segment: LogSegment?, offset: Int, tail: UnsafeRawBufferPointer, lastVersion: CommitVersion
     ) {
         self.pool = pool
         self.segment = segment
-        self.offset = offset
+        self.offset = segment == nil ? LogFormat.framesStart : offset
         sealedVersion = lastVersion
         self.lastVersion = lastVersion
         unsafe self.tail.all.copyMemory(from: tail)
@@ -61,20 +62,24 @@ final class LogWriter {
     var stagedBytes: Int { payloadBytes }
 
     /// The segment that the next group goes to, or an earlier one: recovery of what is not sealed yet starts here at the latest.
-    var firstSegmentOfNextGroup: UInt64 { segment.sequence }
+    var firstSegmentOfNextGroup: UInt64 { segment?.sequence ?? following?.sequence ?? pool.firstUnwritten }
 
     /// Makes sure that the group with one more record of `recordBytes` has its place on the disk.
+    /// - Parameter mayUseReserve: the record is of a commit that only deletes.
     /// - Throws: `full`; nothing has changed then.
-    func reserve(recordBytes: Int) throws(StorageError) {
+    func reserve(recordBytes: Int, mayUseReserve: Bool) throws(StorageError) {
         let payload = payloadBytes + LogFormat.recordHeaderBytes + recordBytes
         let frame = LogFormat.roundedToWord(LogFormat.frameHeaderBytes + payload)
         let usedInBuffer = LogFormat.pageBytes + LogFormat.frameHeaderBytes + payloadBytes
         building.reserve(LogFormat.roundedToPage(LogFormat.pageBytes + frame) + LogFormat.pageBytes, keeping: usedInBuffer)
-        if frame <= segment.byteCount - offset { return }
+        if frame <= bytesLeft { return }
         let needed = LogFormat.framesStart + frame
         if let following, needed <= following.byteCount { return }
-        following = try pool.next(byteCount: needed)
+        following = try pool.next(byteCount: needed, mayUseReserve: mayUseReserve)
     }
+
+    /// Room for frames in the segment being written.
+    private var bytesLeft: Int { (segment?.byteCount ?? 0) - offset }
 
     /// Adds a record, for which there is room.
     func append(_ record: UnsafeRawBufferPointer, version: CommitVersion) {
@@ -93,19 +98,19 @@ final class LogWriter {
     func seal() -> LogGroup {
         precondition(recordCount > 0, "an empty group is sealed")
         var header = FrameHeader(
-            recordCount: recordCount, nonce: segment.nonce, offset: offset, previousVersion: sealedVersion.microseconds,
+            recordCount: recordCount, nonce: 0, offset: offset, previousVersion: sealedVersion.microseconds,
             lastVersion: lastVersion.microseconds, payloadBytes: payloadBytes)
-        if header.frameBytes > segment.byteCount - offset {
-            guard let next = following else { preconditionFailure("a group is sealed that has no place reserved") }
-            segment = next
+        if header.frameBytes > bytesLeft {
+            segment = following
             following = nil
             offset = LogFormat.framesStart
-            header.nonce = segment.nonce
-            header.offset = offset
         }
+        guard let segment else { preconditionFailure("a group is sealed that has no place reserved") }
+        header.nonce = segment.nonce
+        header.offset = offset
         let frame = unsafe building.start + LogFormat.pageBytes
         unsafe header.seal(frame)
-        let group = unsafe placeInPages(frame, byteCount: header.frameBytes)
+        let group = unsafe placeInPages(frame, byteCount: header.frameBytes, in: segment)
         sealedVersion = lastVersion
         recordCount = 0
         payloadBytes = 0
@@ -116,7 +121,7 @@ final class LogWriter {
     }
 
     /// Completes the frame to whole pages, with the old tail before and zeros behind, and moves on.
-    private func placeInPages(_ frame: UnsafeMutableRawPointer, byteCount: Int) -> LogGroup {
+    private func placeInPages(_ frame: UnsafeMutableRawPointer, byteCount: Int, in segment: LogSegment) -> LogGroup {
         let tailBytes = offset % LogFormat.pageBytes
         let start = unsafe frame - tailBytes
         unsafe start.copyMemory(from: tail.start, byteCount: tailBytes)

@@ -1,6 +1,9 @@
 // Segments to write next: prepared ahead by a thread of their own, recycled when the tree has caught up.
+//
+// The file `log/reserve` is the space of one more segment. On a full disk it becomes a segment for commits that only delete.
 
-import Basics
+internal import Basics
+internal import Glibc
 
 /// Hands out segments in sequence and takes back those that are no longer needed. Thread-safe.
 final class SegmentPool: Sendable {
@@ -17,6 +20,13 @@ final class SegmentPool: Sendable {
         /// Why the last segment could not be prepared, and when to try again (monotonic clock).
         var error: StorageError?
         var retryNanoseconds: UInt64 = 0
+        /// A segment has been refused since.
+        var isRefusing = false
+        /// The reserve, and when to try again to make one.
+        var reserve: FreeFile?
+        var reserveRetryNanoseconds: UInt64 = 0
+        /// A commit that only deletes waits for the reserve to be prepared.
+        var isReserveWanted = false
         var isStopping = false
 
         /// Free files to keep.
@@ -35,21 +45,25 @@ final class SegmentPool: Sendable {
         case stop
         case prepare(sequence: UInt64, byteCount: Int, recycling: FreeFile?)
         case remove(FreeFile)
+        case makeReserve(of: FreeFile?)
     }
 
     private let directory: String
     private let segmentBytes: Int
     private let sparesMax: Int
+    private let reserveBytes: Int
     private let fault: FaultInjection
     private let state: Monitor<State>
 
     /// After a failure to prepare, this long until the next attempt.
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
+    private static let reserveRetryAfterNanoseconds: UInt64 = 5_000_000_000
 
     init(directory: String, options: EngineOptions) {
         self.directory = directory
         segmentBytes = LogFormat.roundedToPage(options.logSegmentBytes)
         sparesMax = options.logSpareSegmentsMax
+        reserveBytes = LogFormat.roundedToPage(options.logReserveBytes)
         fault = FaultInjection(fault: options.fault)
         state = Monitor(State(demandBytes: segmentBytes, sparesMax: options.logSpareSegmentsMax))
     }
@@ -57,16 +71,18 @@ final class SegmentPool: Sendable {
     /// Takes over what recovery found. Comes before everything else.
     func adopt(_ log: RecoveredLog) {
         state.update { state in
-            state.inUse = Array(log.segments[...log.endSegmentIndex])
-            state.ready = Array(log.segments[(log.endSegmentIndex + 1)...])
+            let used = min(log.endSegmentIndex + 1, log.segments.count)
+            state.inUse = Array(log.segments[..<used])
+            state.ready = Array(log.segments[used...])
             state.free = log.free
             state.nextSequence = log.highestSequence + 1
         }
     }
 
     /// The next segment, at least `byteCount` large. Waits while it is being prepared.
+    /// - Parameter mayUseReserve: it is for a commit that only deletes.
     /// - Throws: `full` or `inputOutput` when none can be prepared at present, `closed`.
-    func next(byteCount: Int) throws(StorageError) -> LogSegment {
+    func next(byteCount: Int, mayUseReserve: Bool) throws(StorageError) -> LogSegment {
         state.update { $0.demandBytes = max($0.demandBytes, byteCount) }
         defer { state.wake() }
         return try state.wait { state throws(StorageError) -> LogSegment? in
@@ -79,11 +95,15 @@ final class SegmentPool: Sendable {
                 return segment
             }
             if state.isStopping { throw StorageError(.closed, "the log is closed") }
-            if let error = state.error {
-                state.demandBytes = self.segmentBytes
-                throw error
+            guard let error = state.error else { return nil }
+            if state.isReserveWanted { return nil }
+            if mayUseReserve, let reserve = state.reserve, reserve.byteCount >= byteCount {
+                state.isReserveWanted = true
+                return nil
             }
-            return nil
+            state.demandBytes = self.segmentBytes
+            state.isRefusing = true
+            throw error
         }
     }
 
@@ -95,6 +115,8 @@ final class SegmentPool: Sendable {
                 state.free.append(FreeFile(path: first.file.path, byteCount: first.byteCount))
             }
             state.sparesMax = self.sparesMax
+            // What was released can be used again, without new space.
+            if state.free.contains(where: { $0.byteCount == self.segmentBytes }) { state.error = nil }
         }
     }
 
@@ -112,6 +134,15 @@ final class SegmentPool: Sendable {
         for file in free { try? Directory.removeFile(file.path) }
     }
 
+    /// Why no further segment can be prepared, as of the last attempt: the log lasts for what is left of the segments there are.
+    var error: StorageError? { state.withLock { $0.error } }
+
+    /// Why commits are refused, or will be with the end of the segment being written.
+    var shortage: StorageError? { state.withLock { $0.ready.isEmpty || $0.isRefusing ? $0.error : nil } }
+
+    /// Bytes of the reserve that is there.
+    var bytesReserved: Int { state.withLock { $0.reserve?.byteCount ?? 0 } }
+
     /// Segments handed out, and those ready or free.
     var counts: (inUse: Int, spare: Int) {
         state.withLock { ($0.inUse.count, $0.ready.count + $0.free.count) }
@@ -119,8 +150,11 @@ final class SegmentPool: Sendable {
 
     /// The first segment that has no frames yet, or else the one being written.
     var firstUnwritten: UInt64 {
-        state.withLock { $0.ready.first?.sequence ?? $0.inUse.last!.sequence }
+        state.withLock { $0.ready.first?.sequence ?? $0.inUse.last?.sequence ?? $0.nextSequence }
     }
+
+    /// Whether there is a segment at all: a new directory has none until the first is prepared.
+    var hasSegments: Bool { state.withLock { !$0.ready.isEmpty || !$0.inUse.isEmpty } }
 
     /// Makes `run` return and `next` fail.
     func stop() {
@@ -135,6 +169,7 @@ final class SegmentPool: Sendable {
             case nil: continue
             case .stop: return
             case .remove(let file): try? Directory.removeFile(file.path)
+            case .makeReserve(let file): makeReserve(of: file)
             case .prepare(let sequence, let byteCount, let old): prepare(sequence, byteCount, old)
             }
         }
@@ -142,13 +177,20 @@ final class SegmentPool: Sendable {
 
     private func nextTask(_ state: inout State) -> Task? {
         if state.isStopping { return .stop }
-        if state.needsSegment {
-            guard state.error == nil || SystemClock.monotonicNanoseconds() >= state.retryNanoseconds else { return nil }
+        if state.isReserveWanted, let reserve = state.reserve.take() {
+            return .prepare(sequence: state.nextSequence, byteCount: reserve.byteCount, recycling: reserve)
+        }
+        let now = SystemClock.monotonicNanoseconds()
+        if state.needsSegment, state.error == nil || now >= state.retryNanoseconds {
             let isUsual = state.demandBytes == segmentBytes
             let recyclable = isUsual ? state.free.lastIndex { $0.byteCount == segmentBytes } : nil
             return .prepare(
                 sequence: state.nextSequence, byteCount: LogFormat.roundedToPage(state.demandBytes),
                 recycling: recyclable.map { state.free.remove(at: $0) })
+        }
+        if reserveBytes > 0, state.reserve == nil, now >= state.reserveRetryNanoseconds {
+            let old = state.free.firstIndex { $0.byteCount == reserveBytes }
+            return .makeReserve(of: old.map { state.free.remove(at: $0) })
         }
         if let odd = state.free.firstIndex(where: { $0.byteCount != segmentBytes }) { return .remove(state.free.remove(at: odd)) }
         if state.free.count > state.sparesMax { return .remove(state.free.removeFirst()) }
@@ -162,13 +204,35 @@ final class SegmentPool: Sendable {
             state.update { state in
                 state.ready.append(segment)
                 state.nextSequence = sequence + 1
-                state.error = nil
+                if state.isReserveWanted {
+                    state.isReserveWanted = false
+                } else {
+                    state.error = nil
+                    state.isRefusing = false
+                }
             }
         } catch {
             state.update { state in
                 state.error = error
+                state.isReserveWanted = false
                 state.retryNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
             }
+        }
+    }
+
+    /// Makes the reserve, of a released segment if there is one of its size. The space counts, not the contents.
+    private func makeReserve(of old: FreeFile?) {
+        let path = directory + "/reserve"
+        do throws(StorageError) {
+            if let old { try Directory.rename(old.path, to: path) }
+            let file = try File(path, flags: O_RDWR | O_CREAT)
+            // A copy of the directory may have made holes of its zeros.
+            let (size, allocated) = (try file.byteCount(), try file.allocatedBytes())
+            if size != reserveBytes || allocated < reserveBytes { try LogSegment.allocate(file, byteCount: reserveBytes, fault: fault) }
+            state.update { $0.reserve = FreeFile(path: path, byteCount: self.reserveBytes) }
+        } catch {
+            try? Directory.removeFile(path)
+            state.update { $0.reserveRetryNanoseconds = SystemClock.monotonicNanoseconds() + Self.reserveRetryAfterNanoseconds }
         }
     }
 }

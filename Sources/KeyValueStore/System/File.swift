@@ -1,5 +1,6 @@
 // Files by descriptor: whole reads and writes at offsets, syncs, and typed errors that name the path.
 
+internal import CLinux
 internal import Glibc
 
 /// An open file; closed when the last reference goes.
@@ -81,5 +82,59 @@ final class File: Sendable {
         if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
         if errno == EWOULDBLOCK { return false }
         throw .system(errno, "cannot lock", file: path)
+    }
+}
+
+// MARK: - Space
+
+extension File {
+    /// Allocates the blocks of a half-open range, which may lie beyond the end of the file: the file's size stays (fallocate(2)).
+    /// - Returns: false if the file system cannot do that; nothing is allocated then.
+    /// - Throws: `full`, `inputOutput`.
+    func allocate(from start: Int, to end: Int) throws(StorageError) -> Bool {
+        while fallocate(descriptor, Int32(HEARTH_FALLOCATE_KEEP_SIZE), off_t(start), off_t(end - start)) != 0 {
+            switch errno {
+            case EINTR: continue
+            case EOPNOTSUPP, ENOSYS: return false
+            default: throw .system(errno, "cannot allocate space", file: path)
+            }
+        }
+        return true
+    }
+
+    /// Moves the end of the file (ftruncate(2)).
+    func resize(to bytes: Int) throws(StorageError) {
+        guard ftruncate(descriptor, off_t(bytes)) == 0 else { throw .system(errno, "cannot set the size", file: path) }
+    }
+
+    /// Bytes of the blocks that the file has, also beyond its end.
+    func allocatedBytes() throws(StorageError) -> Int {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw .system(errno, "cannot look at", file: path) }
+        return Int(status.st_blocks) * 512
+    }
+
+    /// Bytes that the file system has left for users other than root.
+    func freeBytes() throws(StorageError) -> Int {
+        var status = statvfs()
+        guard unsafe fstatvfs(descriptor, &status) == 0 else { throw .system(errno, "cannot look at the file system", file: path) }
+        return Int(clamping: status.f_bavail).multipliedReportingOverflow(by: Int(clamping: status.f_frsize)).partialValue
+    }
+
+    /// Looks whether the file system has room for the blocks that the file lacks. A write or an allocation that fails half-way takes the
+    /// last of a disk that others use too; this asks first.
+    /// - Throws: `full`, `inputOutput`.
+    func checkFreeBytes(for bytes: Int) throws(StorageError) {
+        guard try bytes - allocatedBytes() <= freeBytes() else { throw .system(ENOSPC, "cannot allocate space", file: path) }
+    }
+
+    /// - Throws: `full` if the process may not have files of this size (RLIMIT_FSIZE).
+    func checkSizeLimit(_ bytes: Int) throws(StorageError) {
+        var limit = rlimit()
+        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0 else { return }
+        if UInt64(limit.rlim_cur) < UInt64(bytes) {
+            throw StorageError(
+                .full, "the process may write files of at most \(limit.rlim_cur) bytes (RLIMIT_FSIZE)", file: path)
+        }
     }
 }

@@ -20,6 +20,8 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
     let history: MDB_dbi
     let meta: MDB_dbi
     let pageBytes: Int
+    /// Space on the disk; nil for a tree that is only read.
+    let space: TreeSpace?
 
     private static let stateKey: StaticString = "state"
 
@@ -34,11 +36,16 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
     }
 
     /// Opens the tree in `path`.
+    /// - Parameter reserveBytes: space on the disk kept for commits that only delete.
     /// - Throws: `corrupt` if a tree is expected and there is none, `inputOutput`, `full`.
-    init(path: String, _ opening: Opening, mapBytesMax: Int, readersMax: Int) throws(StorageError) {
+    init(
+        path: String, _ opening: Opening, mapBytesMax: Int, readersMax: Int, reserveBytes: Int = 0,
+        fault: FaultInjection = FaultInjection(fault: nil)
+    ) throws(StorageError) {
         self.path = path
         let isReadOnly = opening == .readOnly
         if opening == .new { try Directory.create(path) } else { try Tree.checkPresence(path) }
+        if !isReadOnly { try TreeSpace.allocateReaderTable(path + "/lock.mdb", readersMax: readersMax) }
         var created: OpaquePointer?
         unsafe try Tree.check(mdb_env_create(&created), "cannot create an environment", path)
         let environment = unsafe created!
@@ -52,6 +59,7 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
             var statistics = MDB_stat()
             unsafe try Tree.check(mdb_env_stat(environment, &statistics), "cannot look at", path)
             pageBytes = Int(statistics.ms_psize)
+            space = isReadOnly ? nil : try TreeSpace(path + "/data.mdb", reserveBytes: reserveBytes, fault: fault)
         } catch {
             unsafe mdb_env_close(environment)
             throw error
@@ -173,12 +181,54 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
     static func error(_ status: Int32, _ what: String, _ path: String?) -> StorageError {
         let code: StorageError.Code
         switch status {
-        case MDB_MAP_FULL, ENOSPC, EDQUOT: code = .full
+        case MDB_MAP_FULL, ENOSPC, EDQUOT, EFBIG: code = .full
         case MDB_READERS_FULL: code = .tooManyReaders
         case MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_INVALID, MDB_NOTFOUND: code = .corrupt
         case MDB_VERSION_MISMATCH: code = .unsupportedFormat
         default: code = .inputOutput
         }
         return StorageError(code, unsafe "\(what): \(String(cString: mdb_strerror(status)))", file: path)
+    }
+}
+
+// MARK: - Space
+
+extension Tree {
+    /// Ends a write transaction that changed about `dirtyBytes`, durably.
+    /// - Throws: `full` also where LMDB reports a short write as EIO; `inputOutput`, `corrupt`. Nothing has changed then.
+    func commit(_ transaction: OpaquePointer, dirtyBytes: Int) throws(StorageError) {
+        let end = pagesEnd
+        let status = unsafe mdb_txn_commit(transaction)
+        if status == MDB_SUCCESS { return }
+        let error = Tree.error(status, "cannot commit", path)
+        throw status == EIO ? space?.explain(error, end: end, dirtyBytes: dirtyBytes) ?? error : error
+    }
+
+    /// Where the pages of the last committed tree end in the file, in bytes.
+    private var pagesEnd: Int {
+        var information = unsafe MDB_envinfo()
+        unsafe mdb_env_info(environment, &information)
+        return unsafe (information.me_last_pgno + 1) * pageBytes
+    }
+
+    /// Tells `space` how large the tree is and how many of its pages are free.
+    /// - Throws: `tooManyReaders`, `corrupt`, `inputOutput`.
+    func settleSpace() throws(StorageError) {
+        let transaction = try TreeTransaction(self)
+        var opened: OpaquePointer?
+        // Database 0 is LMDB's list of free pages.
+        unsafe try Tree.check(mdb_cursor_open(transaction.handle, 0, &opened), "cannot open a cursor", path)
+        defer { unsafe mdb_cursor_close(opened) }
+        var key = unsafe MDB_val()
+        var list = unsafe MDB_val()
+        var freePages = 0
+        var status = unsafe mdb_cursor_get(opened, &key, &list, MDB_FIRST)
+        while status == MDB_SUCCESS {
+            // A list is its length and that many page numbers. Its size tells without reading it.
+            unsafe freePages += max(list.mv_size / 8 - 1, 0)
+            status = unsafe mdb_cursor_get(opened, &key, &list, MDB_NEXT)
+        }
+        if status != MDB_NOTFOUND { throw Tree.error(status, "cannot read", path) }
+        space?.settle(end: pagesEnd, freeBytes: freePages * pageBytes)
     }
 }

@@ -81,9 +81,9 @@ struct TreeUpdate: ~Copyable {
     consuming func commit(_ state: TreeState, fault: FaultInjection) throws(StorageError) {
         unsafe try tree.put(state, transaction!)
         try fault.check(.commitTree, file: tree.path)
-        let committing = unsafe transaction
+        let committing = unsafe transaction!
         unsafe transaction = nil
-        unsafe try Tree.check(mdb_txn_commit(committing), "cannot commit", tree.path)
+        unsafe try tree.commit(committing, dirtyBytes: dirtyBytes)
     }
 }
 

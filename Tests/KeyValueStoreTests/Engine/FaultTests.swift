@@ -8,19 +8,19 @@ import Testing
 
 /// Faults that a test turns on and off.
 private final class Faults: Sendable {
-    private let operation: FileOperation
+    private let operations: Set<FileOperation>
     private let status: Int32
     let isOn = Atomic<Bool>(false)
     let hits = Atomic<Int>(0)
 
-    init(_ operation: FileOperation, _ status: Int32) {
-        self.operation = operation
+    init(_ operations: Set<FileOperation>, _ status: Int32) {
+        self.operations = operations
         self.status = status
     }
 
     var injection: @Sendable (FileOperation) -> Int32 {
         { [self] asked in
-            guard asked == operation, isOn.load(ordering: .acquiring) else { return 0 }
+            guard operations.contains(asked), isOn.load(ordering: .acquiring) else { return 0 }
             hits.add(1, ordering: .relaxed)
             return status
         }
@@ -58,9 +58,9 @@ struct FaultTests {
         }
     }
 
-    @Test("With no room for a log segment writes are refused, reads go on, and writes resume when there is room")
+    @Test("With no room for a log segment or the tree writes are refused, reads go on, and writes resume when there is room")
     func noRoomForSegment() throws {
-        let faults = Faults(.allocateSegment, ENOSPC)
+        let faults = Faults([.allocateSegment, .commitTree], ENOSPC)
         var options = EngineOptions.small
         options.fault = faults.injection
         let store = try Store(directory.path, options)
@@ -68,6 +68,7 @@ struct FaultTests {
         faults.isOn.store(true, ordering: .releasing)
         let (last, error) = commitUntilFull(store, from: 2)
         #expect(error?.code == .full)
+        #expect(store.engine.statistics.isFull)
         #expect(store.engine.publishedVersion.microseconds == last)
         #expect(try store.get("first") == "1")
         #expect(!store.writer.hasStaged)
@@ -82,9 +83,88 @@ struct FaultTests {
         try reopened.engine.close()
     }
 
+    @Test("With no room for a new log segment a checkpoint gives segments back, and writes go on")
+    func segmentsComeBack() throws {
+        let faults = Faults([.allocateSegment], ENOSPC)
+        var options = EngineOptions.small
+        options.fault = faults.injection
+        let store = try Store(directory.path, options)
+        // Two segments are in use, and one is ready.
+        for version in 1...10 as ClosedRange<UInt64> {
+            try store.commit(version, [Change(key: [UInt8(version)], value: Bytes(repeating: 1, count: 8 << 10))])
+        }
+        faults.isOn.store(true, ordering: .releasing)
+        // Each of these fills a segment many times over.
+        for version in 11...200 as ClosedRange<UInt64> {
+            try store.commit(version, [Change(key: [UInt8(version)], value: Bytes(repeating: 1, count: 8 << 10))])
+        }
+        #expect(faults.hits.load(ordering: .relaxed) > 0)
+        #expect(store.engine.statistics.checkpoints > 0)
+        try store.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("With no room for the tree's space writes are refused before they are acknowledged, deletes are not, and writes resume")
+    func noRoomForSpace() throws {
+        let faults = Faults([.allocateTree], ENOSPC)
+        var options = EngineOptions.small
+        options.fault = faults.injection
+        let store = try Store(directory.path, options)
+        try store.commit(1, [.put("first", "1"), .put("second", "2")])
+        faults.isOn.store(true, ordering: .releasing)
+        var last: UInt64 = 1
+        var refusal: StorageError?
+        // Each of its own key: nothing becomes free.
+        while refusal == nil, last < 10_000 {
+            do throws(StorageError) {
+                try store.commit(last + 1, [Change(key: Bytes("\(last)".utf8), value: Bytes(repeating: 1, count: 64 << 10))])
+                last += 1
+            } catch {
+                refusal = error
+            }
+        }
+        #expect(refusal?.code == .full)
+        #expect(store.engine.statistics.isFull)
+        #expect(!store.engine.statistics.hasFailed)
+        #expect(try store.scan().count == Int(last) + 1)
+        try store.delete(last + 1, "first")
+        #expect(try store.get("first") == nil)
+        // What was acknowledged finds its place in the tree.
+        try store.engine.checkpointNow()
+        #expect(store.engine.statistics.isFull)
+        #expect(throws: StorageError.self) { try store.commit(last + 2, [Change(key: [1], value: Bytes(repeating: 1, count: 8 << 20))]) }
+        faults.isOn.store(false, ordering: .releasing)
+        try commitWhenPossible(store, last + 2)
+        while store.engine.statistics.isFull { sched_yield() }
+        try store.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("With no room for a log segment the reserve takes deletes")
+    func reserveTakesDeletes() throws {
+        let faults = Faults([.allocateSegment, .commitTree], ENOSPC)
+        var options = EngineOptions.small
+        options.fault = faults.injection
+        let store = try Store(directory.path, options)
+        for version in 1...5 as ClosedRange<UInt64> { try store.commit(version, [.put("k\(version)", "1")]) }
+        while store.engine.statistics.reserveBytes < options.diskReserveBytes { sched_yield() }
+        faults.isOn.store(true, ordering: .releasing)
+        let (last, error) = commitUntilFull(store, from: 6)
+        #expect(error?.code == .full)
+        for version in 1...5 as ClosedRange<UInt64> { try store.delete(last + version, "k\(version)") }
+        #expect(throws: StorageError.self) { try store.commit(last + 6, [.put("more", "1")]) }
+        #expect(try store.get("k3") == nil)
+        #expect(store.engine.publishedVersion.microseconds == last + 5)
+        faults.isOn.store(false, ordering: .releasing)
+        try commitWhenPossible(store, last + 6)
+        while store.engine.statistics.reserveBytes < options.diskReserveBytes { sched_yield() }
+        try store.engine.close()
+        try expectClean(directory.path)
+    }
+
     @Test("With no room for the tree writes are refused once a checkpoint failed, and resume", arguments: [ENOSPC, EDQUOT])
     func noRoomForTree(status: Int32) throws {
-        let faults = Faults(.commitTree, status)
+        let faults = Faults([.commitTree], status)
         var options = EngineOptions.small
         options.overlayBytesMax = 100 << 10
         options.checkpointTransactionBytes = 16 << 10
@@ -156,7 +236,7 @@ struct FaultTests {
 
     @Test("With no room for a sweep of history writes resume when there is room, though nothing waits to be checkpointed")
     func noRoomForSweep() throws {
-        let faults = Faults(.commitTree, ENOSPC)
+        let faults = Faults([.commitTree], ENOSPC)
         var options = EngineOptions.small
         options.fault = faults.injection
         options.retentionMicroseconds = 0
@@ -204,7 +284,7 @@ struct FaultTests {
 
     @Test("A failed write or sync of the log is final", arguments: [FileOperation.writeLog, .syncLog], [true, false])
     func failedLog(operation: FileOperation, isInline: Bool) throws {
-        let faults = Faults(operation, EIO)
+        let faults = Faults([operation], EIO)
         var options = EngineOptions.small
         options.fault = faults.injection
         let store = try Store(directory.path, options)
@@ -239,7 +319,7 @@ struct FaultTests {
 
     @Test("A failed commit of the tree is final; the log keeps what it did not take")
     func failedTree() throws {
-        let faults = Faults(.commitTree, EIO)
+        let faults = Faults([.commitTree], EIO)
         var options = EngineOptions.small
         options.fault = faults.injection
         let store = try Store(directory.path, options)

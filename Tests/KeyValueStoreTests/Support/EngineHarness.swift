@@ -148,11 +148,18 @@ final class Store {
         writer = try engine.makeWriter()
     }
 
-    func stage(_ version: UInt64, _ changes: [Change]) throws(StorageError) {
+    func stage(_ version: UInt64, _ changes: [Change], mayUseReserve: Bool = false) throws(StorageError) {
         var batch = MutationBatch()
         batch.add(changes)
         try writer.stage(
-            version: CommitVersion(microseconds: version), record: Record.encode(changes).span.bytes, mutations: batch)
+            version: CommitVersion(microseconds: version), record: Record.encode(changes).span.bytes, mutations: batch,
+            mayUseReserve: mayUseReserve)
+    }
+
+    /// A commit that only deletes, and so may use the reserve.
+    func delete(_ version: UInt64, _ key: String) throws(StorageError) {
+        try stage(version, [.delete(key)], mayUseReserve: true)
+        try writer.sealAndSync()
     }
 
     func commit(_ version: UInt64, _ changes: [Change]) throws(StorageError) {
@@ -221,6 +228,7 @@ extension EngineOptions {
         var options = EngineOptions()
         options.overlayBytesMax = 1 << 20
         options.logSegmentBytes = 64 << 10
+        options.diskReserveBytes = 256 << 10
         options.mapBytesMax = 1 << 30
         options.checkpointTransactionBytes = 256 << 10
         options.idleCheckpointMicroseconds = 0

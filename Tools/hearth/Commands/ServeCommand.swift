@@ -77,6 +77,8 @@ enum Shutdown {
         var set = signals
         pthread_sigmask(SIG_BLOCK, &set, nil)
         signal(SIGPIPE, SIG_IGN)
+        // A write beyond the limit of file sizes (ulimit -f) then fails like one to a full disk.
+        signal(SIGXFSZ, SIG_IGN)
     }
 
     /// Waits for one of them.

@@ -171,6 +171,9 @@ enum ServeFlags {
     static let logSegment = Flag(
         "log-segment", "SIZE", default: .mebibytes(16), in: .mebibytes(1)...ByteCount(bytes: 1 << 30),
         help: "Size of one file of the log; only whole ones are used again.")
+    static let diskReserve = Flag(
+        "disk-reserve", "SIZE", default: .mebibytes(16), in: ByteCount(bytes: 0)...ByteCount(bytes: 1 << 36),
+        help: "Disk space kept for commits that only delete, so that they can free space on a full disk; 0B keeps none.")
     static let automaticIndexes = Flag(
         "automatic-indexes", "on|off", default: "on",
         help: "Whether every field is indexed as it is written. Off makes writing cheaper and lets queries scan; on again, indexes are made anew in the background."
@@ -224,7 +227,7 @@ enum ServeFlags {
             ]),
         FlagGroup(
             heading: "Storage",
-            flags: [retention, overlayBytes, logSegment, entryCache, mapBytes, automaticIndexes, indexMode, indexEntries, ttlInterval]),
+            flags: [retention, overlayBytes, logSegment, diskReserve, entryCache, mapBytes, automaticIndexes, indexMode, indexEntries, ttlInterval]),
         FlagGroup(heading: "Running", flags: [drainTime, logLevel, figuresInterval]),
     ]
 
@@ -286,6 +289,7 @@ extension ServeFlags {
         store.engine.retentionMicroseconds = UInt64(arguments[retention].milliseconds) * 1_000
         store.engine.overlayBytesMax = arguments[overlayBytes].bytes
         store.engine.logSegmentBytes = arguments[logSegment].bytes
+        store.engine.diskReserveBytes = arguments[diskReserve].bytes
         store.engine.entryCacheBytesMax = arguments[entryCache].bytes
         store.engine.mapBytesMax = arguments[mapBytes].bytes
         return store

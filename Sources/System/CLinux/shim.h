@@ -1,0 +1,11 @@
+#pragma once
+// Calls of glibc that Swift's Glibc module does not declare.
+
+#include <malloc.h>
+#include <sys/types.h>
+
+/// fallocate(2); declared in <fcntl.h> only for _GNU_SOURCE.
+extern int fallocate(int descriptor, int mode, off_t offset, off_t length);
+
+/// FALLOC_FL_KEEP_SIZE: blocks beyond the end of the file do not move its end.
+enum { HEARTH_FALLOCATE_KEEP_SIZE = 1 };

@@ -1,0 +1,128 @@
+// A server whose disk fills up: what it refuses, what it still takes, and that it comes back.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("A server on a full disk")
+struct FullDiskTests {
+    private static let root = "/v1/projects/p/databases/d/documents"
+    private static let flags = ["--log-segment", "1MiB", "--overlay", "4MiB", "--disk-reserve", "4MiB", "--retention", "1s"]
+    private static let body = #"{"fields":{"v":{"bytesValue":"\#(String(repeating: "QUJD", count: 16 << 10))"}}}"#
+
+    private let disk: TemporaryDisk
+    private var data: String { disk.path(of: "data") }
+
+    init() throws { disk = try TemporaryDisk(megabytes: 64) }
+
+    /// Creates documents until one is refused; answers the ids of those that were acknowledged.
+    private func fill(_ server: ServerProcess, _ prefix: String) throws -> [String] {
+        let client = HTTPTestClient(port: server.port)
+        var stored: [String] = []
+        while true {
+            let id = "\(prefix)\(stored.count)"
+            let reply = try #require(client.request("POST", "\(Self.root)/c?documentId=\(id)", body: Self.body))
+            if reply.status != 200 {
+                #expect(reply.status == 429)
+                #expect(reply.body.contains("RESOURCE_EXHAUSTED"))
+                return stored
+            }
+            stored.append(id)
+        }
+    }
+
+    private func expectStored(_ server: ServerProcess, _ ids: some Sequence<String>, _ status: Int = 200) {
+        let client = HTTPTestClient(port: server.port)
+        let other = ids.filter { client.request("GET", "\(Self.root)/c/\($0)?mask.fieldPaths=none")?.status != status }
+        #expect(other == [])
+    }
+
+    private func get(_ server: ServerProcess, _ page: String) throws -> HTTPTestClient.Reply {
+        try #require(HTTPTestClient(port: server.port).request("GET", page))
+    }
+
+    /// Fills the disk to its last block, with documents as long as the server takes them, and then with another file.
+    private func fillUp(_ server: ServerProcess) throws -> [String] {
+        let stored = try fill(server, "a")
+        try disk.fill()
+        return stored + (try fill(server, "b"))
+    }
+
+    @Test("Commits are refused and reads go on; deletes are accepted, give space back, and commits go on")
+    func deletesMakeRoom() throws {
+        let server = try ServerProcess(data: data, arguments: Self.flags)
+        let stored = try fillUp(server)
+        #expect(stored.count > 500)
+        let ready = try get(server, "/readyz")
+        #expect(ready.status == 503)
+        #expect(ready.body.hasPrefix("not ready: the disk is full; commits other than deletes are refused: "))
+        let metrics = try get(server, "/metrics").body
+        #expect(metrics.contains("\nhearth_store_full 1\n"))
+        #expect(metrics.contains("\nhearth_store_failed 0\n"))
+        #expect(metrics.contains("\nhearth_disk_reserve_bytes \(4 << 20)\n"))
+        expectStored(server, stored)
+        let client = HTTPTestClient(port: server.port)
+        for id in stored.prefix(stored.count / 2) {
+            #expect(client.request("DELETE", "\(Self.root)/c/\(id)")?.status == 200)
+        }
+        // Once history and the retention let go of what was deleted.
+        for number in 0..<(stored.count / 4) {
+            while client.request("POST", "\(Self.root)/c?documentId=more\(number)", body: Self.body)?.status != 200 { usleep(50_000) }
+        }
+        while try get(server, "/readyz").status != 200 { usleep(50_000) }
+        expectStored(server, stored.prefix(stored.count / 2), 404)
+        expectStored(server, stored.dropFirst(stored.count / 2))
+        expectStored(server, (0..<(stored.count / 4)).map { "more\($0)" })
+        #expect(server.stop() == 0)
+        #expect(server.process.errors.contains("event=store_full"))
+        #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
+    }
+
+    @Test("A limit of file sizes counts as a full disk, and does not end the server")
+    func fileSizeLimit() throws {
+        let server = try ServerProcess(data: data, arguments: Self.flags)
+        try limitFiles(of: server, to: "\(12 << 20)")
+        let stored = try fill(server, "a")
+        #expect(stored.count > 10)
+        #expect(try get(server, "/readyz").body.contains("RLIMIT_FSIZE"))
+        expectStored(server, stored)
+        try limitFiles(of: server, to: "unlimited")
+        let client = HTTPTestClient(port: server.port)
+        while client.request("POST", "\(Self.root)/c?documentId=late", body: Self.body)?.status != 200 { usleep(50_000) }
+        #expect(server.stop() == 0)
+        #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
+    }
+
+    private func limitFiles(of server: ServerProcess, to bytes: String) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/prlimit")
+        process.arguments = ["--pid", String(server.process.identifier), "--fsize=\(bytes):unlimited"]
+        try process.run()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+    }
+
+    @Test("A server starts on a full disk, after a kill and after an orderly end, reads everything, and commits when there is room")
+    func startsWhenFull() throws {
+        let first = try ServerProcess(data: data, arguments: Self.flags)
+        var stored = try fillUp(first)
+        first.kill()
+        try disk.fill()
+        let second = try ServerProcess(data: data, arguments: Self.flags)
+        expectStored(second, stored)
+        stored += try fill(second, "c")
+        #expect(try get(second, "/readyz").status == 503)
+        #expect(HTTPTestClient(port: second.port).request("DELETE", "\(Self.root)/c/\(stored[0])")?.status == 200)
+        second.stop()
+        try disk.fill()
+        let third = try ServerProcess(data: data, arguments: Self.flags)
+        expectStored(third, stored.dropFirst())
+        expectStored(third, stored.prefix(1), 404)
+        try disk.remove()
+        let client = HTTPTestClient(port: third.port)
+        while client.request("POST", "\(Self.root)/c?documentId=late", body: Self.body)?.status != 200 { usleep(50_000) }
+        while try get(third, "/readyz").status != 200 { usleep(50_000) }
+        #expect(third.stop() == 0)
+        #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
+    }
+}
