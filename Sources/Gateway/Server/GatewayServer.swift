@@ -58,11 +58,12 @@ package final class GatewayServer: Sendable {
     private let readiness: Readiness
     private let fronts: [LoopBound<FrameFront>]
     private let control: ControlSocket?
+    private let housekeeper: Housekeeper
 
     private init(
         _ configuration: GatewayConfiguration, store: DocumentStore, group: EventLoopGroup, server: Server,
         counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, fronts: [LoopBound<FrameFront>],
-        control: ControlSocket?
+        control: ControlSocket?, housekeeper: Housekeeper
     ) {
         self.configuration = configuration
         self.log = configuration.log
@@ -74,6 +75,7 @@ package final class GatewayServer: Sendable {
         self.readiness = readiness
         self.fronts = fronts
         self.control = control
+        self.housekeeper = housekeeper
     }
 
     /// Opens the store, recovering it if need be, and serves from when this returns.
@@ -114,7 +116,8 @@ package final class GatewayServer: Sendable {
                 in: configuration.store.directory, address: "\(host):\(server.port)", store: store, log: log)
             let gateway = GatewayServer(
                 configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
-                readiness: readiness, fronts: fronts, control: control)
+                readiness: readiness, fronts: fronts, control: control,
+                housekeeper: Housekeeper(server: server, store: store, log: log))
             gateway.scheduleFigures()
             return gateway
         } catch {
@@ -152,6 +155,7 @@ package final class GatewayServer: Sendable {
         server.drain(graceMilliseconds: UInt64(configuration.drainMilliseconds)) { drained.signal() }
         drained.wait()
         control?.close()
+        housekeeper.stop()
         metrics.setServer(nil)
         group.stop()
         logFigures()

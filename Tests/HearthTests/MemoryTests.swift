@@ -1,0 +1,50 @@
+// What a server's memory comes back to.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Memory of a server process")
+struct MemoryTests {
+    /// Anonymous memory in RAM, in KiB: `RssAnon` of proc_pid_status(5).
+    private func residentKilobytes(_ server: ServerProcess) throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(server.process.identifier)/status", encoding: .utf8)
+        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") })
+        return try #require(Int(line.split(whereSeparator: { !$0.isNumber })[0]))
+    }
+
+    @Test("Memory of connections that have gone is given back to the system")
+    func connectionsComeAndGo() throws {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limit.rlim_cur = limit.rlim_max
+        #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+        let directory = TemporaryDirectory("memory")
+        let server = try ServerProcess(data: directory.path(of: "data"), arguments: ["--loops", "2"])
+        _ = HTTPTestClient(port: server.port).request("GET", "/metrics")
+        let before = try residentKilobytes(server)
+        var clients: [HTTPTestClient] = []
+        // Each leaves most of a request with the server.
+        let part = "POST /v1/projects/p/databases/d/documents:commit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n"
+            + String(repeating: "x", count: 60_000)
+        for _ in 0..<2_000 {
+            let client = HTTPTestClient(port: server.port)
+            client.send(part)
+            clients.append(client)
+        }
+        var most = before
+        while most < before + 2_000 * 50 {
+            usleep(10_000)
+            most = try max(most, residentKilobytes(server))
+        }
+        clients = []
+        // Looked at once a second. A minute without an effect is a failure.
+        var after = most
+        for _ in 0..<600 where after > before + (most - before) / 4 {
+            usleep(100_000)
+            after = try residentKilobytes(server)
+        }
+        #expect(after <= before + (most - before) / 4, "\(before) KiB before, \(most) KiB at most, \(after) KiB after")
+        server.stop()
+    }
+}
