@@ -48,13 +48,19 @@ enum ExitFlush {
     }
 
     private static func flush(within seconds: Double) {
-        let instances = FirestoreInstances.shared.all.filter { $0.pendingWrites.count > 0 }
-        let waiting = DispatchGroup()
-        for instance in instances where instance.canSend {
-            waiting.enter()
-            instance.pendingWrites.whenAllSettled { waiting.leave() }
+        let instances = FirestoreInstances.shared.all
+        let deadline = DispatchTime.now() + seconds
+        // Other threads may issue further writes meanwhile, so once is not enough.
+        while DispatchTime.now() < deadline {
+            let busy = instances.filter { $0.canSend && $0.pendingWrites.count > 0 }
+            if busy.isEmpty { break }
+            let waiting = DispatchGroup()
+            for instance in busy {
+                waiting.enter()
+                instance.pendingWrites.whenAllSettled { waiting.leave() }
+            }
+            _ = waiting.wait(timeout: deadline)
         }
-        _ = waiting.wait(timeout: .now() + seconds)
         for instance in instances { report(instance) }
     }
 
