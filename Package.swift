@@ -55,7 +55,9 @@ let package = Package(
         .target(name: "DocumentCoding", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(name: "DocumentJSON", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(name: "FirestoreMessages", dependencies: ["Basics", "DocumentModel"], swiftSettings: strict),
-        .target(name: "FirestoreSchema", dependencies: ["Basics", "DocumentModel", "DocumentJSON"], swiftSettings: strict),
+        .target(
+            name: "FirestoreSchema", dependencies: ["CFirestoreProto", "Basics", "DocumentModel", "DocumentJSON"],
+            swiftSettings: strictAndUnsafe),
 
         // Storage.
         .target(
@@ -101,7 +103,8 @@ let package = Package(
 
         // Tests mirror Sources.
         .target(
-            name: "TestSupport", dependencies: ["Basics", "DocumentModel"], path: "Tests/TestSupport", swiftSettings: strict),
+            name: "TestSupport", dependencies: ["Basics", "DocumentModel", "FirestoreMessages"],
+            path: "Tests/TestSupport", swiftSettings: strict),
         tests("BasicsTests", ["Basics"]),
         tests("DocumentModelTests", ["Basics", "DocumentModel", "CFirestoreProto"]),
         tests("DocumentCodingTests", ["Basics", "DocumentCoding", "DocumentModel", "CFirestoreProto"]),
@@ -133,7 +136,7 @@ let package = Package(
         .testTarget(
             name: "UserCodeSwift6Tests", dependencies: ["FirebaseCore", "FirebaseFirestore", "TestSupport"],
             swiftSettings: [.swiftLanguageMode(.v6)]),
-        tests("HearthTests", ["Basics", "FirebaseFirestore", "DocumentModel"]),
+        tests("HearthTests", ["Basics", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
         tests("OfficialClientTests", []),
         tests("LoadTests", ["Basics", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["Basics", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),

@@ -2,6 +2,7 @@
 
 import DocumentJSON
 import DocumentModel
+import FirestoreMessages
 import FirebaseFirestore
 import Foundation
 

@@ -255,13 +255,14 @@ package struct JSONLineParser: ~Copyable {
         case .bytes:
             _ = try unescapedText(&scanner)
             guard let bytes = Base64.decode(text.span) else { throw JSONLineError("$bytes takes padded base64", at: start) }
-            output.appendField(18, bytes: bytes)
+            output.appendField(FieldNumber.Value.bytesValue, bytes: bytes)
         case .timestamp:
             _ = try unescapedText(&scanner)
             guard let microseconds = RFC3339.microseconds(text.span) else {
                 throw JSONLineError("$timestamp takes an RFC 3339 time in years 0001 to 9999", at: start)
             }
-            output.appendField(10, timestamp: TimestampValue(microseconds: microseconds))
+            output.appendField(
+                FieldNumber.Value.timestampValue, timestamp: TimestampValue(microseconds: microseconds))
         case .reference:
             _ = try unescapedText(&scanner)
             output.append(byte: UInt8(ValueTag.reference))
@@ -274,9 +275,9 @@ package struct JSONLineParser: ~Copyable {
             guard point.count == 2, abs(point[0]) <= 90, abs(point[1]) <= 180 else {
                 throw JSONLineError("$geoPoint takes [latitude, longitude] within 90 and 180 degrees", at: start)
             }
-            output.withLengthPrefix(field: 8) { writer in
-                writer.writeIfSet(1, double: point[0])
-                writer.writeIfSet(2, double: point[1])
+            output.withLengthPrefix(field: FieldNumber.Value.geoPointValue) { writer in
+                writer.writeIfSet(FieldNumber.CommonType.LatLng.latitude, double: point[0])
+                writer.writeIfSet(FieldNumber.CommonType.LatLng.longitude, double: point[1])
             }
         case .vector: Value.vector(try numbers(&scanner)).encode(into: &output)
         case .map: try map(&scanner, depth: depth)
@@ -388,6 +389,6 @@ extension JSONLineParser {
 
     private mutating func appendDouble(_ value: Double) {
         // Canonical form knows one NaN.
-        output.appendField(3, double: value.isNaN ? .nan : value)
+        output.appendField(FieldNumber.Value.doubleValue, double: value.isNaN ? .nan : value)
     }
 }

@@ -64,8 +64,8 @@ package struct JSONLineWriter {
         var value = key
         while let tag = try entry.nextTag() {
             switch tag.fieldNumber {
-            case 1: key = try entry.span(tag)
-            case 2: value = try entry.span(tag)
+            case FieldNumber.MapEntry.key: key = try entry.span(tag)
+            case FieldNumber.MapEntry.value: value = try entry.span(tag)
             default: try entry.skip(tag)
             }
         }
@@ -101,8 +101,8 @@ package struct JSONLineWriter {
             var longitude = 0.0
             while let field = try point.nextTag() {
                 switch field.fieldNumber {
-                case 1: latitude = try point.double(field)
-                case 2: longitude = try point.double(field)
+                case FieldNumber.CommonType.LatLng.latitude: latitude = try point.double(field)
+                case FieldNumber.CommonType.LatLng.longitude: longitude = try point.double(field)
                 default: try point.skip(field)
                 }
             }

@@ -2,6 +2,7 @@
 
 import DocumentModel
 import FirestoreMessages
+import TestSupport
 import Testing
 
 /// A message, its bytes in hexadecimal, and a name for the report.

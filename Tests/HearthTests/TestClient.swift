@@ -1,6 +1,7 @@
 // A client of a server process with the few words that these tests need.
 
 import DocumentModel
+import FirestoreMessages
 import FirebaseFirestore
 import TestSupport
 

@@ -64,7 +64,8 @@ extension DecodingSession {
     private func plainString(_ value: WireValue) -> WireValue? {
         var cursor = cursor(value)
         guard value.end &- value.start >= 3,
-            unsafe cursor.base.loadUnaligned(fromByteOffset: value.start, as: UInt16.self).littleEndian == 0x018a
+            unsafe cursor.base.loadUnaligned(fromByteOffset: value.start, as: UInt16.self).littleEndian
+                == UInt16(ValueWireTag.string) | UInt16(ValueWireTag.longTagEnd) << 8
         else { return nil }
         cursor.at &+= 2
         guard let payload = try? cursor.payload(), payload.end == value.end else { return nil }

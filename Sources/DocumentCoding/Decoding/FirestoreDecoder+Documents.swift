@@ -1,7 +1,7 @@
 // From document bytes to a value: what `data(as:)` is made of.
 
 extension FirestoreDecoder {
-    /// Decodes a value from document bytes: the `fields` entries of `google.firestore.v1.Document` (tag 0x12), as
+    /// Decodes a value from document bytes: the `fields` entries of `google.firestore.v1.Document`, as
     /// `FirestoreEncoder.documentBytes(_:)` makes them.
     ///
     /// - Parameter document: the document the bytes are of: what `@DocumentID` properties receive, and whose database

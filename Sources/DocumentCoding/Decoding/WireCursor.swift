@@ -173,21 +173,14 @@ extension WireCursor {
         }
     }
 
-    /// The tags of two bytes, as numbers.
-    enum LongTag {
-        static let string: UInt64 = 17 << 3 | 2
-        static let bytes: UInt64 = 18 << 3 | 2
-        static let treeObject: UInt64 = 22 << 3
-    }
-
     /// The seconds and nanoseconds of a Timestamp message.
     mutating func timestamp() throws(MalformedBytes) -> (seconds: Int64, nanoseconds: Int32) {
         var seconds: Int64 = 0
         var nanoseconds: Int32 = 0
         while !isAtEnd {
             switch try varint() {
-            case 0x08: seconds = Int64(bitPattern: try varint())
-            case 0x10: nanoseconds = Int32(truncatingIfNeeded: try varint())
+            case UInt64(ValueWireTag.seconds): seconds = Int64(bitPattern: try varint())
+            case UInt64(ValueWireTag.nanoseconds): nanoseconds = Int32(truncatingIfNeeded: try varint())
             case let tag: try skip(tag)
             }
         }
@@ -200,8 +193,8 @@ extension WireCursor {
         var longitude = 0.0
         while !isAtEnd {
             switch try varint() {
-            case 0x09: latitude = Double(bitPattern: try fixed64())
-            case 0x11: longitude = Double(bitPattern: try fixed64())
+            case UInt64(ValueWireTag.latitude): latitude = Double(bitPattern: try fixed64())
+            case UInt64(ValueWireTag.longitude): longitude = Double(bitPattern: try fixed64())
             case let tag: try skip(tag)
             }
         }

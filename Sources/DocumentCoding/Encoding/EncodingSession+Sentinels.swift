@@ -1,5 +1,7 @@
 // Sentinels met while encoding: they leave no bytes in the document but a transform, or a path to delete.
 
+import DocumentModel
+
 extension EncodingSession {
     /// Notes a sentinel at the field being encoded.
     ///
@@ -43,14 +45,16 @@ extension EncodingSession {
 }
 
 extension FieldValue {
-    /// Field numbers of the oneof of `FieldTransform`, as tags.
+    /// Tags of the oneof of `FieldTransform`.
     private enum OperationTag {
-        static let setToServerValue: UInt8 = 0x10
-        static let increment: UInt8 = 0x1a
-        static let maximum: UInt8 = 0x22
-        static let minimum: UInt8 = 0x2a
-        static let appendMissingElements: UInt8 = 0x32
-        static let removeAllFromArray: UInt8 = 0x3a
+        private typealias Field = FieldNumber.DocumentTransform.FieldTransform
+
+        static var setToServerValue: UInt8 { WireTag.byte(Field.setToServerValue, .varint) }
+        static var increment: UInt8 { WireTag.byte(Field.increment, .lengthDelimited) }
+        static var maximum: UInt8 { WireTag.byte(Field.maximum, .lengthDelimited) }
+        static var minimum: UInt8 { WireTag.byte(Field.minimum, .lengthDelimited) }
+        static var appendMissingElements: UInt8 { WireTag.byte(Field.appendMissingElements, .lengthDelimited) }
+        static var removeAllFromArray: UInt8 { WireTag.byte(Field.removeAllFromArray, .lengthDelimited) }
     }
 
     /// The oneof field of a `FieldTransform` message that asks for this sentinel; empty for `delete()`.

@@ -77,12 +77,12 @@ extension EncodingSession {
         let start = count
         // Fields that are zero are left out, as proto3 does.
         if seconds != 0 {
-            put(byte: 0x08)
+            put(byte: ValueWireTag.seconds)
             put(varint: UInt64(bitPattern: seconds))
         }
         let microseconds = nanoseconds / 1000
         if microseconds != 0 {
-            put(byte: 0x10)
+            put(byte: ValueWireTag.nanoseconds)
             put(varint: UInt64(truncatingIfNeeded: microseconds &* 1000))
         }
         unsafe state.pointee.base.storeBytes(
@@ -136,11 +136,11 @@ extension EncodingSession {
         let start = count
         // Fields that are plus zero are left out, as proto3 does.
         if geoPoint.latitude.bitPattern != 0 {
-            put(byte: 0x09)
+            put(byte: ValueWireTag.latitude)
             put(littleEndian: geoPoint.latitude.bitPattern)
         }
         if geoPoint.longitude.bitPattern != 0 {
-            put(byte: 0x11)
+            put(byte: ValueWireTag.longitude)
             put(littleEndian: geoPoint.longitude.bitPattern)
         }
         fillLength(at: start - 1)
@@ -170,8 +170,10 @@ extension EncodingSession {
 
     /// An entry `__type__`, and the head of an entry `value` with an array: three lengths are zero.
     private static let vectorHead: [UInt8] =
-        [0x0a, 25, 0x0a, 8] + Array("__type__".utf8) + [0x12, 13, ValueWireTag.string, ValueWireTag.longTagEnd, 10]
-        + Array("__vector__".utf8) + [0x0a, 0, 0x0a, 5] + Array("value".utf8) + [0x12, 0, ValueWireTag.array, 0]
+        [ValueWireTag.mapEntry, 25, ValueWireTag.entryKey, 8] + Array("__type__".utf8)
+        + [ValueWireTag.entryValue, 13, ValueWireTag.string, ValueWireTag.longTagEnd, 10] + Array("__vector__".utf8)
+        + [ValueWireTag.mapEntry, 0, ValueWireTag.entryKey, 5] + Array("value".utf8)
+        + [ValueWireTag.entryValue, 0, ValueWireTag.array, 0]
 
     func put(reference: DocumentReference) throws {
         if unsafe state.pointee.isTree { return put(object: reference) }

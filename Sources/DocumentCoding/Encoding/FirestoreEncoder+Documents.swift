@@ -1,7 +1,7 @@
 // From a value to document bytes: what `setData(from:)` and its relatives are made of.
 
 extension FirestoreEncoder {
-    /// Encodes a value and lends its document bytes: the `fields` entries of `google.firestore.v1.Document` (tag 0x12),
+    /// Encodes a value and lends its document bytes: the `fields` entries of `google.firestore.v1.Document`,
     /// in canonical form. This is the fastest way; nothing is copied.
     ///
     /// - Parameter body: receives the bytes, valid until it returns.

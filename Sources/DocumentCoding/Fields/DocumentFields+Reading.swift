@@ -15,7 +15,7 @@ extension DocumentFields {
     /// The fields of a document. Numbers and booleans are `NSNumber`, times `Timestamp`, bytes `Data`, null `NSNull`.
     ///
     /// - Parameters:
-    ///   - fields: `fields` entries of Document (tag 0x12), in any valid form.
+    ///   - fields: `fields` entries of Document, in any valid form.
     ///   - owner: the owner of the references that are read.
     package static func dictionary(
         from fields: RawSpan, owner: AnyObject?

@@ -2,7 +2,7 @@
 
 /// The fields, mask and transforms of a write, ready for the wire.
 package struct DocumentWriteData: Equatable, Sendable {
-    /// The canonical document bytes: `fields` entries of `Document` (tag 0x12), sorted by name.
+    /// The canonical document bytes: `fields` entries of `Document`, sorted by name.
     package var fields: [UInt8]
     /// The paths of `update_mask` in the server's notation; `nil` = no mask, the whole document is replaced.
     package var mask: [String]?

@@ -14,7 +14,7 @@ package enum DocumentCanonicalizer {
     ///
     /// The bytes must have passed ``DocumentValidator``; others throw or give some bytes, but do no harm.
     package static func canonicalize(fields: RawSpan, into writer: inout WireWriter) throws(InvalidDocument) {
-        try entries(fields, field: 2, into: &writer, depth: 0)
+        try entries(fields, field: FieldNumber.Document.fields, into: &writer, depth: 0)
     }
 
     /// Appends the canonical form of a `Value` message that has passed ``DocumentValidator``.
@@ -57,13 +57,13 @@ package enum DocumentCanonicalizer {
             // Of entries with one key the last stands last.
             if index + 1 < entries.count, bytes.extracting(entries[index + 1].key).equalsBytes(key) { continue }
             try writer.withLengthPrefix(field: field) { (writer) throws(InvalidDocument) in
-                writer.appendField(1, bytes: key)
-                try writer.withLengthPrefix(field: 2) { (writer) throws(InvalidDocument) in
-                    let isDecimal = field == 1 && key.equalsUTF8(SentinelKind.decimal128.key)
+                writer.appendField(FieldNumber.MapEntry.key, bytes: key)
+                try writer.withLengthPrefix(field: FieldNumber.MapEntry.value) { (writer) throws(InvalidDocument) in
+                    let isDecimal = field == FieldNumber.MapValue.fields && key.equalsUTF8(SentinelKind.decimal128.key)
                     if isDecimal, case .string(let text)? = try? Value(wire: bytes.extracting(entry.value)),
                         let spelling = SentinelKind.canonicalDecimal(text)
                     {
-                        return writer.appendField(17, string: spelling)
+                        return writer.appendField(FieldNumber.Value.stringValue, string: spelling)
                     }
                     try value(bytes.extracting(entry.value), into: &writer, depth: depth)
                 }
@@ -76,35 +76,37 @@ package enum DocumentCanonicalizer {
         var reader = WireReader(bytes)
         let tag = try reader.seekLastTypedField()
         switch tag.rawValue {
-        case ValueTag.boolean: writer.appendField(1, boolean: try reader.varint() != 0)
-        case ValueTag.null: writer.appendField(11, varint: 0)
+        case ValueTag.boolean: writer.appendField(FieldNumber.Value.booleanValue, boolean: try reader.varint() != 0)
+        case ValueTag.null: writer.appendField(FieldNumber.Value.nullValue, varint: 0)
         case ValueTag.double:
             let number = try reader.double(tag)
-            writer.appendField(3, double: number.isNaN ? .nan : number)
+            writer.appendField(FieldNumber.Value.doubleValue, double: number.isNaN ? .nan : number)
         case ValueTag.timestamp:
-            writer.appendField(10, timestamp: try reader.timestamp(tag).flooredToMicroseconds)
+            writer.appendField(
+                FieldNumber.Value.timestampValue, timestamp: try reader.timestamp(tag).flooredToMicroseconds)
         case ValueTag.geoPoint:
             Value.geoPoint(try GeoPointValue(wire: try reader.lengthDelimited())).encode(into: &writer)
         case ValueTag.array:
             var elements = WireReader(try reader.lengthDelimited())
-            try writer.withLengthPrefix(field: 9) { (writer) throws(InvalidDocument) in
+            try writer.withLengthPrefix(field: FieldNumber.Value.arrayValue) { (writer) throws(InvalidDocument) in
                 while let element = try elements.nextTag() {
-                    guard element == WireTag(field: 1, .lengthDelimited) else {
+                    guard element == WireTag(field: FieldNumber.ArrayValue.values, .lengthDelimited) else {
                         try elements.skip(element)
                         continue
                     }
                     let bytes = try elements.lengthDelimited()
-                    try writer.withLengthPrefix(field: 1) { (writer) throws(InvalidDocument) in
+                    try writer.withLengthPrefix(field: FieldNumber.ArrayValue.values) {
+                        (writer) throws(InvalidDocument) in
                         try value(bytes, into: &writer, depth: depth + 1)
                     }
                 }
             }
         case ValueTag.map:
             let map = try reader.lengthDelimited()
-            try writer.withLengthPrefix(field: 6) { (writer) throws(InvalidDocument) in
-                try entries(map, field: 1, into: &writer, depth: depth + 1)
+            try writer.withLengthPrefix(field: FieldNumber.Value.mapValue) { (writer) throws(InvalidDocument) in
+                try entries(map, field: FieldNumber.MapValue.fields, into: &writer, depth: depth + 1)
             }
-        case ValueTag.integer: writer.appendField(2, varint: try reader.varint())
+        case ValueTag.integer: writer.appendField(FieldNumber.Value.integerValue, varint: try reader.varint())
         default: writer.appendField(tag.fieldNumber, bytes: try reader.lengthDelimited())
         }
     }

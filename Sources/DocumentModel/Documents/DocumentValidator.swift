@@ -73,12 +73,12 @@ enum FieldLocator {
             let entryStart = start + reader.position - entry.byteCount
             var parts = WireReader(entry)
             while let part = try? parts.nextTag(), let payload = try? parts.span(part) {
-                if part.fieldNumber == 1 {
+                if part.fieldNumber == FieldNumber.MapEntry.key {
                     // The key may be what is wrong: show no more than its beginning.
                     let name = [UInt8](copying: payload.extracting(first: 200))
                     if !path.isEmpty { path += "." }
                     path += String(decoding: FieldPath.quoted(name), as: UTF8.self)
-                } else if part.fieldNumber == 2 {
+                } else if part.fieldNumber == FieldNumber.MapEntry.value {
                     let valueStart = entryStart + parts.position - payload.byteCount
                     if valueStart <= offset {
                         descend(value: payload, start: valueStart, offset: offset, path: &path, depth: depth + 1)

@@ -31,18 +31,18 @@ package struct DocumentView: ~Escapable {
         var start = 0
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1:
+            case FieldNumber.Document.name:
                 try reader.expect(tag, .lengthDelimited)
                 let end = try reader.endOfLengthDelimited()
                 name = reader.position..<end
                 reader.position = end
-            case 2:
+            case FieldNumber.Document.fields:
                 try reader.expect(tag, .lengthDelimited)
                 reader.position = try reader.endOfLengthDelimited()
                 if first == nil { first = start } else if last != start { isContiguous = false }
                 last = reader.position
-            case 3: createTime = try reader.timestamp(tag)
-            case 4: updateTime = try reader.timestamp(tag)
+            case FieldNumber.Document.createTime: createTime = try reader.timestamp(tag)
+            case FieldNumber.Document.updateTime: updateTime = try reader.timestamp(tag)
             default: try reader.skip(tag)
             }
             start = reader.position

@@ -128,7 +128,7 @@ package struct ArrayElements: ~Escapable {
     package mutating func next() -> RawSpan? {
         while let tag = try? reader.nextTag() {
             guard let payload = try? reader.span(tag) else { return nil }
-            if tag.fieldNumber == 1 { return payload }
+            if tag.fieldNumber == FieldNumber.ArrayValue.values { return payload }
         }
         return nil
     }

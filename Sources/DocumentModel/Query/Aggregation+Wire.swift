@@ -3,6 +3,8 @@
 package import Basics
 
 extension StructuredAggregationQuery {
+    private typealias Field = FieldNumber.StructuredAggregationQuery
+
     /// Reads the message.
     ///
     /// - Throws: `INVALID_ARGUMENT` for malformed bytes, values or paths.
@@ -12,8 +14,8 @@ extension StructuredAggregationQuery {
             var reader = WireReader(wire)
             while let tag = try reader.nextTag() {
                 switch tag.fieldNumber {
-                case 1: query = try StructuredQuery(wire: try reader.span(tag))
-                case 3: aggregations.append(try Aggregation(wire: try reader.span(tag)))
+                case Field.structuredQuery: query = try StructuredQuery(wire: try reader.span(tag))
+                case Field.aggregations: aggregations.append(try Aggregation(wire: try reader.span(tag)))
                 default: try reader.skip(tag)
                 }
             }
@@ -24,24 +26,26 @@ extension StructuredAggregationQuery {
 
     /// Appends the message's fields.
     package func encode(into writer: inout WireWriter) {
-        writer.withLengthPrefix(field: 1) { query.encode(into: &$0) }
+        writer.withLengthPrefix(field: Field.structuredQuery) { query.encode(into: &$0) }
         for aggregation in aggregations {
-            writer.withLengthPrefix(field: 3) { aggregation.encode(into: &$0) }
+            writer.withLengthPrefix(field: Field.aggregations) { aggregation.encode(into: &$0) }
         }
     }
 }
 
 extension Aggregation {
+    private typealias Field = FieldNumber.StructuredAggregationQuery.Aggregation
+
     init(wire: RawSpan) throws {
         var operation: Operation?
         var alias = ""
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: operation = .count(upTo: try Aggregation.upTo(try reader.span(tag)))
-            case 2: operation = .sum(try Aggregation.field(try reader.span(tag)))
-            case 3: operation = .average(try Aggregation.field(try reader.span(tag)))
-            case 7: alias = try reader.string(tag)
+            case Field.count: operation = .count(upTo: try Aggregation.upTo(try reader.span(tag)))
+            case Field.sum: operation = .sum(try Aggregation.field(try reader.span(tag)))
+            case Field.avg: operation = .average(try Aggregation.field(try reader.span(tag)))
+            case Field.alias: alias = try reader.string(tag)
             default: try reader.skip(tag)
             }
         }
@@ -54,7 +58,11 @@ extension Aggregation {
         var limit: Int64?
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
-            if tag.fieldNumber == 1 { limit = try reader.wrappedInteger(tag) } else { try reader.skip(tag) }
+            if tag.fieldNumber == FieldNumber.StructuredAggregationQuery.Aggregation.Count.upTo {
+                limit = try reader.wrappedInteger(tag)
+            } else {
+                try reader.skip(tag)
+            }
         }
         return limit
     }
@@ -63,7 +71,7 @@ extension Aggregation {
         var path: FieldPath?
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
-            if tag.fieldNumber == 1 {
+            if tag.fieldNumber == FieldNumber.StructuredAggregationQuery.Aggregation.Sum.field {
                 path = try FieldPath(fieldReference: try reader.span(tag))
             } else {
                 try reader.skip(tag)
@@ -76,12 +84,22 @@ extension Aggregation {
     func encode(into writer: inout WireWriter) {
         switch operation {
         case .count(let upTo):
-            writer.withLengthPrefix(field: 1) { writer in
-                if let upTo { writer.withLengthPrefix(field: 1) { $0.writeIfSet(1, int64: upTo) } }
+            writer.withLengthPrefix(field: Field.count) { writer in
+                if let upTo {
+                    writer.withLengthPrefix(field: FieldNumber.StructuredAggregationQuery.Aggregation.Count.upTo) {
+                        $0.writeIfSet(FieldNumber.Protobuf.Int64Value.value, int64: upTo)
+                    }
+                }
             }
-        case .sum(let path): writer.withLengthPrefix(field: 2) { $0.appendFieldReference(1, path) }
-        case .average(let path): writer.withLengthPrefix(field: 3) { $0.appendFieldReference(1, path) }
+        case .sum(let path):
+            writer.withLengthPrefix(field: Field.sum) {
+                $0.appendFieldReference(FieldNumber.StructuredAggregationQuery.Aggregation.Sum.field, path)
+            }
+        case .average(let path):
+            writer.withLengthPrefix(field: Field.avg) {
+                $0.appendFieldReference(FieldNumber.StructuredAggregationQuery.Aggregation.Avg.field, path)
+            }
         }
-        writer.writeIfSet(7, string: alias)
+        writer.writeIfSet(Field.alias, string: alias)
     }
 }

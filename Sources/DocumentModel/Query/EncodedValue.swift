@@ -55,10 +55,11 @@ package struct EncodedValue: Sendable, Hashable {
             return
         }
         var list = WireWriter(capacity: wire.byteCount)
-        try list.withLengthPrefix(field: 9) { (list) throws(InvalidDocument) in
+        try list.withLengthPrefix(field: FieldNumber.Value.arrayValue) { (list) throws(InvalidDocument) in
             while let tag = try elements.nextTag() {
-                if tag.fieldNumber == 1 {
-                    list.appendField(1, bytes: try EncodedValue(operand: try elements.span(tag)).bytes)
+                if tag.fieldNumber == FieldNumber.ArrayValue.values {
+                    list.appendField(
+                        FieldNumber.ArrayValue.values, bytes: try EncodedValue(operand: try elements.span(tag)).bytes)
                 } else {
                     try elements.skip(tag)
                 }

@@ -3,6 +3,8 @@
 import Basics
 
 extension Filter {
+    private typealias Field = FieldNumber.StructuredQuery.Filter
+
     /// Reads the message.
     ///
     /// - Parameter nesting: composite filters around this one.
@@ -12,9 +14,9 @@ extension Filter {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: filter = try Filter(composite: try reader.span(tag), nesting: nesting)
-            case 2: filter = try Filter(fieldFilter: try reader.span(tag))
-            case 3: filter = try Filter(unaryFilter: try reader.span(tag))
+            case Field.compositeFilter: filter = try Filter(composite: try reader.span(tag), nesting: nesting)
+            case Field.fieldFilter: filter = try Filter(fieldFilter: try reader.span(tag))
+            case Field.unaryFilter: filter = try Filter(unaryFilter: try reader.span(tag))
             default: try reader.skip(tag)
             }
         }
@@ -33,8 +35,9 @@ extension Filter {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: operation = try reader.int32(tag)
-            case 2: parts.append(try Filter(wire: try reader.span(tag), nesting: nesting + 1))
+            case FieldNumber.StructuredQuery.CompositeFilter.op: operation = try reader.int32(tag)
+            case FieldNumber.StructuredQuery.CompositeFilter.filters:
+                parts.append(try Filter(wire: try reader.span(tag), nesting: nesting + 1))
             default: try reader.skip(tag)
             }
         }
@@ -56,9 +59,10 @@ extension Filter {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: path = try FieldPath(fieldReference: try reader.span(tag))
-            case 2: operation = try reader.int32(tag)
-            case 3:
+            case FieldNumber.StructuredQuery.FieldFilter.field:
+                path = try FieldPath(fieldReference: try reader.span(tag))
+            case FieldNumber.StructuredQuery.FieldFilter.op: operation = try reader.int32(tag)
+            case FieldNumber.StructuredQuery.FieldFilter.value:
                 operand = try reader.span(tag)
                 hasOperand = true
             default: try reader.skip(tag)
@@ -81,8 +85,9 @@ extension Filter {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: operation = try reader.int32(tag)
-            case 2: path = try FieldPath(fieldReference: try reader.span(tag))
+            case FieldNumber.StructuredQuery.UnaryFilter.op: operation = try reader.int32(tag)
+            case FieldNumber.StructuredQuery.UnaryFilter.field:
+                path = try FieldPath(fieldReference: try reader.span(tag))
             default: try reader.skip(tag)
             }
         }
@@ -99,23 +104,27 @@ extension Filter {
         case .and(let parts): Filter.encode(parts, operation: 1, into: &writer)
         case .or(let parts): Filter.encode(parts, operation: 2, into: &writer)
         case .field(let path, let operation, let operand):
-            writer.withLengthPrefix(field: 2) { writer in
-                writer.appendFieldReference(1, path)
-                writer.appendField(2, varint: UInt64(operation.rawValue))
-                writer.appendField(3, bytes: operand.bytes)
+            writer.withLengthPrefix(field: Field.fieldFilter) { writer in
+                writer.appendFieldReference(FieldNumber.StructuredQuery.FieldFilter.field, path)
+                writer.appendField(FieldNumber.StructuredQuery.FieldFilter.op, varint: UInt64(operation.rawValue))
+                writer.appendField(FieldNumber.StructuredQuery.FieldFilter.value, bytes: operand.bytes)
             }
         case .unary(let path, let operation):
-            writer.withLengthPrefix(field: 3) { writer in
-                writer.appendField(1, varint: UInt64(operation.rawValue))
-                writer.appendFieldReference(2, path)
+            writer.withLengthPrefix(field: Field.unaryFilter) { writer in
+                writer.appendField(FieldNumber.StructuredQuery.UnaryFilter.op, varint: UInt64(operation.rawValue))
+                writer.appendFieldReference(FieldNumber.StructuredQuery.UnaryFilter.field, path)
             }
         }
     }
 
     private static func encode(_ parts: [Filter], operation: UInt64, into writer: inout WireWriter) {
-        writer.withLengthPrefix(field: 1) { writer in
-            writer.appendField(1, varint: operation)
-            for part in parts { writer.withLengthPrefix(field: 2) { part.encode(into: &$0) } }
+        writer.withLengthPrefix(field: Field.compositeFilter) { writer in
+            writer.appendField(FieldNumber.StructuredQuery.CompositeFilter.op, varint: operation)
+            for part in parts {
+                writer.withLengthPrefix(field: FieldNumber.StructuredQuery.CompositeFilter.filters) {
+                    part.encode(into: &$0)
+                }
+            }
         }
     }
 }

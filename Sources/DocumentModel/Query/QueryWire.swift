@@ -17,7 +17,11 @@ extension WireReader {
         var message = try message(tag)
         var value: Int64 = 0
         while let tag = try message.nextTag() {
-            if tag.fieldNumber == 1 { value = try message.int64(tag) } else { try message.skip(tag) }
+            if tag.fieldNumber == FieldNumber.Protobuf.Int64Value.value {
+                value = try message.int64(tag)
+            } else {
+                try message.skip(tag)
+            }
         }
         return value
     }
@@ -28,7 +32,11 @@ extension WireReader {
         var message = try message(tag)
         var value = 0.0
         while let tag = try message.nextTag() {
-            if tag.fieldNumber == 1 { value = try message.double(tag) } else { try message.skip(tag) }
+            if tag.fieldNumber == FieldNumber.Protobuf.DoubleValue.value {
+                value = try message.double(tag)
+            } else {
+                try message.skip(tag)
+            }
         }
         return value
     }
@@ -37,7 +45,9 @@ extension WireReader {
 extension WireWriter {
     /// A `FieldReference` message in the given field.
     mutating func appendFieldReference(_ field: Int, _ path: FieldPath) {
-        withLengthPrefix(field: field) { $0.appendField(2, string: path.description) }
+        withLengthPrefix(field: field) {
+            $0.appendField(FieldNumber.StructuredQuery.FieldReference.fieldPath, string: path.description)
+        }
     }
 }
 
@@ -47,7 +57,11 @@ extension FieldPath {
         var text: String?
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
-            if tag.fieldNumber == 2 { text = try reader.string(tag) } else { try reader.skip(tag) }
+            if tag.fieldNumber == FieldNumber.StructuredQuery.FieldReference.fieldPath {
+                text = try reader.string(tag)
+            } else {
+                try reader.skip(tag)
+            }
         }
         try self.init(text ?? "")
     }

@@ -7,6 +7,8 @@
 package import Basics
 
 extension StructuredQuery {
+    private typealias Field = FieldNumber.StructuredQuery
+
     /// Reads the message.
     ///
     /// - Throws: `INVALID_ARGUMENT` for malformed bytes, values or paths.
@@ -16,15 +18,15 @@ extension StructuredQuery {
             var reader = WireReader(wire)
             while let tag = try reader.nextTag() {
                 switch tag.fieldNumber {
-                case 1: select = try Projection(wire: try reader.span(tag))
-                case 2: from.append(try CollectionSelector(wire: try reader.span(tag)))
-                case 3: filter = try Filter(wire: try reader.span(tag), nesting: 0)
-                case 4: orderBy.append(try Order(wire: try reader.span(tag)))
-                case 5: limit = Int32(truncatingIfNeeded: try reader.wrappedInteger(tag))
-                case 6: offset = try reader.int32(tag)
-                case 7: startAt = try Cursor(wire: try reader.span(tag))
-                case 8: endAt = try Cursor(wire: try reader.span(tag))
-                case 9: findNearest = try FindNearest(wire: try reader.span(tag))
+                case Field.select: select = try Projection(wire: try reader.span(tag))
+                case Field.from: from.append(try CollectionSelector(wire: try reader.span(tag)))
+                case Field.where: filter = try Filter(wire: try reader.span(tag), nesting: 0)
+                case Field.orderBy: orderBy.append(try Order(wire: try reader.span(tag)))
+                case Field.limit: limit = Int32(truncatingIfNeeded: try reader.wrappedInteger(tag))
+                case Field.offset: offset = try reader.int32(tag)
+                case Field.startAt: startAt = try Cursor(wire: try reader.span(tag))
+                case Field.endAt: endAt = try Cursor(wire: try reader.span(tag))
+                case Field.findNearest: findNearest = try FindNearest(wire: try reader.span(tag))
                 default: try reader.skip(tag)
                 }
             }
@@ -36,28 +38,37 @@ extension StructuredQuery {
     /// Appends the message's fields.
     package func encode(into writer: inout WireWriter) {
         if let select {
-            writer.withLengthPrefix(field: 1) { writer in
-                for field in select.fields { writer.appendFieldReference(2, field) }
+            writer.withLengthPrefix(field: Field.select) { writer in
+                for field in select.fields {
+                    writer.appendFieldReference(FieldNumber.StructuredQuery.Projection.fields, field)
+                }
             }
         }
         for selector in from {
-            writer.withLengthPrefix(field: 2) { writer in
-                writer.writeIfSet(2, string: selector.collectionID)
-                writer.writeIfSet(3, boolean: selector.allDescendants)
+            writer.withLengthPrefix(field: Field.from) { writer in
+                writer.writeIfSet(
+                    FieldNumber.StructuredQuery.CollectionSelector.collectionId, string: selector.collectionID)
+                writer.writeIfSet(
+                    FieldNumber.StructuredQuery.CollectionSelector.allDescendants, boolean: selector.allDescendants)
             }
         }
-        if let filter { writer.withLengthPrefix(field: 3) { filter.encode(into: &$0) } }
+        if let filter { writer.withLengthPrefix(field: Field.where) { filter.encode(into: &$0) } }
         for order in orderBy {
-            writer.withLengthPrefix(field: 4) { writer in
-                writer.appendFieldReference(1, order.field)
-                writer.appendField(2, varint: UInt64(order.direction.rawValue))
+            writer.withLengthPrefix(field: Field.orderBy) { writer in
+                writer.appendFieldReference(FieldNumber.StructuredQuery.Order.field, order.field)
+                writer.appendField(
+                    FieldNumber.StructuredQuery.Order.direction, varint: UInt64(order.direction.rawValue))
             }
         }
-        if let limit { writer.withLengthPrefix(field: 5) { $0.writeIfSet(1, int64: Int64(limit)) } }
-        writer.writeIfSet(6, int64: Int64(offset))
-        if let startAt { writer.withLengthPrefix(field: 7) { startAt.encode(into: &$0) } }
-        if let endAt { writer.withLengthPrefix(field: 8) { endAt.encode(into: &$0) } }
-        if let findNearest { writer.withLengthPrefix(field: 9) { findNearest.encode(into: &$0) } }
+        if let limit {
+            writer.withLengthPrefix(field: Field.limit) {
+                $0.writeIfSet(FieldNumber.Protobuf.Int32Value.value, int64: Int64(limit))
+            }
+        }
+        writer.writeIfSet(Field.offset, int64: Int64(offset))
+        if let startAt { writer.withLengthPrefix(field: Field.startAt) { startAt.encode(into: &$0) } }
+        if let endAt { writer.withLengthPrefix(field: Field.endAt) { endAt.encode(into: &$0) } }
+        if let findNearest { writer.withLengthPrefix(field: Field.findNearest) { findNearest.encode(into: &$0) } }
     }
 }
 
@@ -66,7 +77,7 @@ extension Projection {
         self.init(fields: [])
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
-            if tag.fieldNumber == 2 {
+            if tag.fieldNumber == FieldNumber.StructuredQuery.Projection.fields {
                 fields.append(try FieldPath(fieldReference: try reader.span(tag)))
             } else {
                 try reader.skip(tag)
@@ -76,13 +87,15 @@ extension Projection {
 }
 
 extension CollectionSelector {
+    private typealias Field = FieldNumber.StructuredQuery.CollectionSelector
+
     init(wire: RawSpan) throws {
         self.init(collectionID: "")
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 2: collectionID = try reader.string(tag)
-            case 3: allDescendants = try reader.boolean(tag)
+            case Field.collectionId: collectionID = try reader.string(tag)
+            case Field.allDescendants: allDescendants = try reader.boolean(tag)
             default: try reader.skip(tag)
             }
         }
@@ -90,14 +103,16 @@ extension CollectionSelector {
 }
 
 extension Order {
+    private typealias Field = FieldNumber.StructuredQuery.Order
+
     init(wire: RawSpan) throws {
         var path: FieldPath?
         var direction = SortDirection.ascending
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: path = try FieldPath(fieldReference: try reader.span(tag))
-            case 2:
+            case Field.field: path = try FieldPath(fieldReference: try reader.span(tag))
+            case Field.direction:
                 // 0 means ascending.
                 let number = try reader.int32(tag)
                 guard let known = number == 0 ? .ascending : SortDirection(rawNumber: number) else {
@@ -113,26 +128,30 @@ extension Order {
 }
 
 extension Cursor {
+    private typealias Field = FieldNumber.Cursor
+
     /// Reads the message; each value must be a valid one, references excepted: they may name reserved ids.
     package init(wire: RawSpan) throws {
         self.init(values: [], before: false)
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: values.append(try EncodedValue(operand: try reader.span(tag)))
-            case 2: before = try reader.boolean(tag)
+            case Field.values: values.append(try EncodedValue(operand: try reader.span(tag)))
+            case Field.before: before = try reader.boolean(tag)
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        for value in values { writer.appendField(1, bytes: value.bytes) }
-        writer.writeIfSet(2, boolean: before)
+        for value in values { writer.appendField(Field.values, bytes: value.bytes) }
+        writer.writeIfSet(Field.before, boolean: before)
     }
 }
 
 extension FindNearest {
+    private typealias Field = FieldNumber.StructuredQuery.FindNearest
+
     init(wire: RawSpan) throws {
         var path: FieldPath?
         var vector: EncodedValue?
@@ -143,20 +162,21 @@ extension FindNearest {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: path = try FieldPath(fieldReference: try reader.span(tag))
-            case 2: vector = try EncodedValue(operand: try reader.span(tag))
-            case 3: measure = DistanceMeasure(rawNumber: try reader.int32(tag))
-            case 4: limit = try reader.wrappedInteger(tag)
-            case 5:
+            case Field.vectorField: path = try FieldPath(fieldReference: try reader.span(tag))
+            case Field.queryVector: vector = try EncodedValue(operand: try reader.span(tag))
+            case Field.distanceMeasure: measure = DistanceMeasure(rawNumber: try reader.int32(tag))
+            case Field.limit: limit = try reader.wrappedInteger(tag)
+            case Field.distanceResultField:
                 let name = try reader.string(tag)
                 if !name.isEmpty { try FieldName.check(name, as: "distanceResultField.property.name") }
                 resultField = name.isEmpty ? nil : name
-            case 6: threshold = try reader.wrappedDouble(tag)
+            case Field.distanceThreshold: threshold = try reader.wrappedDouble(tag)
             default: try reader.skip(tag)
             }
         }
         guard let path, let vector, let measure else {
-            throw RequestError.invalidArgument("find_nearest needs a vector field, a query vector and a distance measure.")
+            throw RequestError.invalidArgument(
+                "find_nearest needs a vector field, a query vector and a distance measure.")
         }
         guard (1...Int64(Limits.findNearestResults)).contains(limit) else {
             throw RequestError.invalidArgument(
@@ -168,13 +188,17 @@ extension FindNearest {
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.appendFieldReference(1, vectorField)
-        writer.appendField(2, bytes: queryVector.bytes)
-        writer.appendField(3, varint: UInt64(distanceMeasure.rawValue))
-        writer.withLengthPrefix(field: 4) { $0.writeIfSet(1, int64: Int64(limit)) }
-        if let distanceResultField { writer.appendField(5, string: distanceResultField) }
+        writer.appendFieldReference(Field.vectorField, vectorField)
+        writer.appendField(Field.queryVector, bytes: queryVector.bytes)
+        writer.appendField(Field.distanceMeasure, varint: UInt64(distanceMeasure.rawValue))
+        writer.withLengthPrefix(field: Field.limit) {
+            $0.writeIfSet(FieldNumber.Protobuf.Int32Value.value, int64: Int64(limit))
+        }
+        if let distanceResultField { writer.appendField(Field.distanceResultField, string: distanceResultField) }
         if let distanceThreshold {
-            writer.withLengthPrefix(field: 6) { $0.writeIfSet(1, double: distanceThreshold) }
+            writer.withLengthPrefix(field: Field.distanceThreshold) {
+                $0.writeIfSet(FieldNumber.Protobuf.DoubleValue.value, double: distanceThreshold)
+            }
         }
     }
 }

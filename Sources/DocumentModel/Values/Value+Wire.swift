@@ -1,6 +1,8 @@
 // Value trees to and from the wire.
 
 extension Value {
+    private typealias Field = FieldNumber.Value
+
     /// Reads the bytes of a `Value` message; of several set fields the last wins, unknown fields are skipped.
     ///
     /// Only what a tree needs is checked: the form of the message, UTF-8 and nesting. The rules for stored documents
@@ -30,7 +32,7 @@ extension Value {
             var array = try reader.message(tag)
             var elements: [Value] = []
             while let element = try array.nextTag() {
-                if element.fieldNumber == 1 {
+                if element.fieldNumber == FieldNumber.ArrayValue.values {
                     elements.append(try Value(wire: try array.span(element), depth: depth + 1))
                 } else {
                     try array.skip(element)
@@ -39,7 +41,7 @@ extension Value {
             self = .array(elements)
         case ValueTag.map:
             let map = try reader.span(tag)
-            self = .map(try MapValue(entries: map, field: 1, depth: depth + 1))
+            self = .map(try MapValue(entries: map, field: FieldNumber.MapValue.fields, depth: depth + 1))
         default:
             throw InvalidDocument(.wrongWireType, offset: reader.position)
         }
@@ -48,27 +50,27 @@ extension Value {
     /// Appends the value as the canonical bytes of a `Value` message, without tag and length of its own.
     package func encode(into writer: inout WireWriter) {
         switch self {
-        case .null: writer.appendField(11, varint: 0)
-        case .boolean(let value): writer.appendField(1, boolean: value)
-        case .integer(let value): writer.appendField(2, int64: value)
-        case .double(let value): writer.appendField(3, double: value.isNaN ? .nan : value)
-        case .timestamp(let value): writer.appendField(10, timestamp: value.flooredToMicroseconds)
-        case .string(let value): writer.appendField(17, string: value)
-        case .bytes(let value): writer.appendField(18, bytes: value)
-        case .reference(let value): writer.appendField(5, string: value)
+        case .null: writer.appendField(Field.nullValue, varint: 0)
+        case .boolean(let value): writer.appendField(Field.booleanValue, boolean: value)
+        case .integer(let value): writer.appendField(Field.integerValue, int64: value)
+        case .double(let value): writer.appendField(Field.doubleValue, double: value.isNaN ? .nan : value)
+        case .timestamp(let value): writer.appendField(Field.timestampValue, timestamp: value.flooredToMicroseconds)
+        case .string(let value): writer.appendField(Field.stringValue, string: value)
+        case .bytes(let value): writer.appendField(Field.bytesValue, bytes: value)
+        case .reference(let value): writer.appendField(Field.referenceValue, string: value)
         case .geoPoint(let value):
-            writer.withLengthPrefix(field: 8) { writer in
-                writer.writeIfSet(1, double: value.latitude)
-                writer.writeIfSet(2, double: value.longitude)
+            writer.withLengthPrefix(field: Field.geoPointValue) { writer in
+                writer.writeIfSet(FieldNumber.CommonType.LatLng.latitude, double: value.latitude)
+                writer.writeIfSet(FieldNumber.CommonType.LatLng.longitude, double: value.longitude)
             }
         case .array(let elements):
-            writer.withLengthPrefix(field: 9) { writer in
+            writer.withLengthPrefix(field: Field.arrayValue) { writer in
                 for element in elements {
-                    writer.withLengthPrefix(field: 1) { element.encode(into: &$0) }
+                    writer.withLengthPrefix(field: FieldNumber.ArrayValue.values) { element.encode(into: &$0) }
                 }
             }
         case .map(let map):
-            writer.withLengthPrefix(field: 6) { map.encode(field: 1, into: &$0) }
+            writer.withLengthPrefix(field: Field.mapValue) { map.encode(field: FieldNumber.MapValue.fields, into: &$0) }
         }
     }
 
@@ -81,9 +83,11 @@ extension Value {
 }
 
 extension MapValue {
+    private typealias Field = FieldNumber.MapValue.FieldsEntry
+
     /// Reads document bytes: the concatenated `fields` entries of a `Document` message. Other fields are skipped.
     package init(documentBytes: RawSpan) throws(InvalidDocument) {
-        try self.init(entries: documentBytes, field: 2, depth: 0)
+        try self.init(entries: documentBytes, field: FieldNumber.Document.fields, depth: 0)
     }
 
     init(entries: RawSpan, field: Int, depth: Int) throws(InvalidDocument) {
@@ -104,19 +108,19 @@ extension MapValue {
         self.init(list)
     }
 
-    /// Appends the entries as field `field` of a message: 2 for a document, 1 for a map value.
+    /// Appends the entries as field `field` of a message: that of `Document` or of `MapValue`.
     func encode(field: Int, into writer: inout WireWriter) {
         for (key, value) in entries {
             writer.withLengthPrefix(field: field) { writer in
-                writer.appendField(1, string: key)
-                writer.withLengthPrefix(field: 2) { value.encode(into: &$0) }
+                writer.appendField(Field.key, string: key)
+                writer.withLengthPrefix(field: Field.value) { value.encode(into: &$0) }
             }
         }
     }
 
     /// Appends the canonical document bytes of these fields.
     package func encodeDocument(into writer: inout WireWriter) {
-        encode(field: 2, into: &writer)
+        encode(field: FieldNumber.Document.fields, into: &writer)
     }
 
     /// The canonical document bytes of these fields.
@@ -128,14 +132,16 @@ extension MapValue {
 }
 
 extension GeoPointValue {
+    private typealias Field = FieldNumber.CommonType.LatLng
+
     /// Reads a `google.type.LatLng` message.
     package init(wire: RawSpan) throws(InvalidDocument) {
         self.init(latitude: 0, longitude: 0)
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: latitude = try reader.double(tag)
-            case 2: longitude = try reader.double(tag)
+            case Field.latitude: latitude = try reader.double(tag)
+            case Field.longitude: longitude = try reader.double(tag)
             default: try reader.skip(tag)
             }
         }

@@ -103,8 +103,8 @@ extension TimestampValue {
         self.init(seconds: 0, nanoseconds: 0)
         while let tag = try message.nextTag() {
             switch tag.fieldNumber {
-            case 1: seconds = try message.int64(tag)
-            case 2: nanoseconds = try message.int32(tag)
+            case FieldNumber.Protobuf.Timestamp.seconds: seconds = try message.int64(tag)
+            case FieldNumber.Protobuf.Timestamp.nanos: nanoseconds = try message.int32(tag)
             default: try message.skip(tag)
             }
         }
@@ -118,11 +118,15 @@ extension WireReader {
     /// counts. Throws for pipeline-only values and when there is no type.
     @_lifetime(self: copy self)
     mutating func seekLastTypedField() throws(InvalidDocument) -> WireTag {
+        typealias Field = FieldNumber.Value
         var last: (tag: WireTag, position: Int)?
         while let tag = try nextTag() {
             switch tag.fieldNumber {
-            case 1, 2, 3, 5, 6, 8, 9, 10, 11, 17, 18: last = (tag, position)
-            case 19...22: throw InvalidDocument(.pipelineValue, offset: position)
+            case Field.booleanValue, Field.integerValue, Field.doubleValue, Field.referenceValue, Field.mapValue,
+                Field.geoPointValue, Field.arrayValue, Field.timestampValue, Field.nullValue, Field.stringValue,
+                Field.bytesValue:
+                last = (tag, position)
+            case ValueTag.pipelineFields: throw InvalidDocument(.pipelineValue, offset: position)
             default: break
             }
             try skip(tag)
@@ -143,10 +147,14 @@ extension WireReader {
         parts.position = position
         while let part = try parts.nextTag() {
             switch part.fieldNumber {
-            case 1, 2:
+            case FieldNumber.MapEntry.key, FieldNumber.MapEntry.value:
                 try parts.expect(part, .lengthDelimited)
                 let end = try parts.endOfLengthDelimited()
-                if part.fieldNumber == 1 { key = parts.position..<end } else { value = parts.position..<end }
+                if part.fieldNumber == FieldNumber.MapEntry.key {
+                    key = parts.position..<end
+                } else {
+                    value = parts.position..<end
+                }
                 parts.position = end
             default: try parts.skip(part)
             }

@@ -25,6 +25,20 @@
         rawValue = UInt32(truncatingIfNeeded: field) << 3 | UInt32(type.rawValue)
     }
 
+    /// The one byte of a tag whose field number is below 16.
+    @inlinable @inline(__always)
+    package static func byte(_ field: Int, _ type: WireType) -> UInt8 {
+        UInt8(truncatingIfNeeded: field &<< 3) | type.rawValue
+    }
+
+    /// The first of the two bytes of a tag whose field number is 16 ... 2047.
+    @inlinable @inline(__always)
+    package static func firstByte(_ field: Int, _ type: WireType) -> UInt8 { byte(field, type) | 0x80 }
+
+    /// The second of the two bytes of a tag whose field number is 16 ... 2047.
+    @inlinable @inline(__always)
+    package static func secondByte(_ field: Int) -> UInt8 { UInt8(truncatingIfNeeded: field &>> 4) }
+
     /// 1 ... 536,870,911.
     @inlinable
     package var fieldNumber: Int { Int(rawValue >> 3) }

@@ -93,8 +93,8 @@ extension WireWriter {
     /// A `google.protobuf.Timestamp` message; it is written even when it is all zero, because its presence counts.
     package mutating func appendField(_ field: Int, timestamp value: TimestampValue) {
         withLengthPrefix(field: field) { writer in
-            writer.writeIfSet(1, int64: value.seconds)
-            writer.writeIfSet(2, int64: Int64(value.nanoseconds))
+            writer.writeIfSet(FieldNumber.Protobuf.Timestamp.seconds, int64: value.seconds)
+            writer.writeIfSet(FieldNumber.Protobuf.Timestamp.nanos, int64: Int64(value.nanoseconds))
         }
     }
 

@@ -3,6 +3,8 @@
 import Basics
 
 extension FieldTransform {
+    private typealias Field = FieldNumber.DocumentTransform.FieldTransform
+
     /// Reads every `FieldTransform` in a repeated field of a message, in order.
     static func list(wire: RawSpan, field: Int) throws -> [FieldTransform] {
         var transforms: [FieldTransform] = []
@@ -26,17 +28,20 @@ extension FieldTransform {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: path = try FieldPath(try reader.string(tag))
-            case 2:
+            case Field.fieldPath: path = try FieldPath(try reader.string(tag))
+            case Field.setToServerValue:
                 guard try reader.int32(tag) == 1 else {
-                    throw RequestError.invalidArgument("The only server value that a field can be set to is REQUEST_TIME.")
+                    throw RequestError.invalidArgument(
+                        "The only server value that a field can be set to is REQUEST_TIME.")
                 }
                 operation = .requestTime
-            case 3: operation = .increment(try Number(wire: try reader.span(tag)))
-            case 4: operation = .maximum(try Number(wire: try reader.span(tag)))
-            case 5: operation = .minimum(try Number(wire: try reader.span(tag)))
-            case 6: operation = .appendMissingElements(try FieldTransform.elements(try reader.span(tag)))
-            case 7: operation = .removeAllFromArray(try FieldTransform.elements(try reader.span(tag)))
+            case Field.increment: operation = .increment(try Number(wire: try reader.span(tag)))
+            case Field.maximum: operation = .maximum(try Number(wire: try reader.span(tag)))
+            case Field.minimum: operation = .minimum(try Number(wire: try reader.span(tag)))
+            case Field.appendMissingElements:
+                operation = .appendMissingElements(try FieldTransform.elements(try reader.span(tag)))
+            case Field.removeAllFromArray:
+                operation = .removeAllFromArray(try FieldTransform.elements(try reader.span(tag)))
             default: try reader.skip(tag)
             }
         }
@@ -50,7 +55,7 @@ extension FieldTransform {
         var elements: [EncodedValue] = []
         var reader = WireReader(array)
         while let tag = try reader.nextTag() {
-            if tag.fieldNumber == 1 {
+            if tag.fieldNumber == FieldNumber.ArrayValue.values {
                 elements.append(try EncodedValue(operand: try reader.span(tag)))
             } else {
                 try reader.skip(tag)
@@ -61,20 +66,22 @@ extension FieldTransform {
 
     /// Appends the message's fields.
     package func encode(into writer: inout WireWriter) {
-        writer.appendField(1, string: path.description)
+        writer.appendField(Field.fieldPath, string: path.description)
         switch operation {
-        case .requestTime: writer.appendField(2, varint: 1)
-        case .increment(let number): writer.withLengthPrefix(field: 3) { number.value.encode(into: &$0) }
-        case .maximum(let number): writer.withLengthPrefix(field: 4) { number.value.encode(into: &$0) }
-        case .minimum(let number): writer.withLengthPrefix(field: 5) { number.value.encode(into: &$0) }
-        case .appendMissingElements(let elements): FieldTransform.encode(elements, field: 6, into: &writer)
-        case .removeAllFromArray(let elements): FieldTransform.encode(elements, field: 7, into: &writer)
+        case .requestTime: writer.appendField(Field.setToServerValue, varint: 1)
+        case .increment(let number): writer.withLengthPrefix(field: Field.increment) { number.value.encode(into: &$0) }
+        case .maximum(let number): writer.withLengthPrefix(field: Field.maximum) { number.value.encode(into: &$0) }
+        case .minimum(let number): writer.withLengthPrefix(field: Field.minimum) { number.value.encode(into: &$0) }
+        case .appendMissingElements(let elements):
+            FieldTransform.encode(elements, field: Field.appendMissingElements, into: &writer)
+        case .removeAllFromArray(let elements):
+            FieldTransform.encode(elements, field: Field.removeAllFromArray, into: &writer)
         }
     }
 
     private static func encode(_ elements: [EncodedValue], field: Int, into writer: inout WireWriter) {
         writer.withLengthPrefix(field: field) { writer in
-            for element in elements { writer.appendField(1, bytes: element.bytes) }
+            for element in elements { writer.appendField(FieldNumber.ArrayValue.values, bytes: element.bytes) }
         }
     }
 }

@@ -1,6 +1,8 @@
 // Reading and writing transaction options. Field numbers: `google/firestore/v1/common.proto`.
 
 extension TransactionOptions {
+    private typealias Field = FieldNumber.TransactionOptions
+
     /// Reads the message.
     ///
     /// - Parameter otherwise: what a message asks for that says nothing: a read-write transaction in `BeginTransaction`, a
@@ -10,8 +12,8 @@ extension TransactionOptions {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 2: self = .readOnly(readTime: try TransactionOptions.readTime(try reader.span(tag)))
-            case 3: self = try TransactionOptions.readWrite(try reader.span(tag))
+            case Field.readOnly: self = .readOnly(readTime: try TransactionOptions.readTime(try reader.span(tag)))
+            case Field.readWrite: self = try TransactionOptions.readWrite(try reader.span(tag))
             default: try reader.skip(tag)
             }
         }
@@ -21,7 +23,11 @@ extension TransactionOptions {
         var time: TimestampValue?
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
-            if tag.fieldNumber == 2 { time = try reader.timestamp(tag) } else { try reader.skip(tag) }
+            if tag.fieldNumber == FieldNumber.TransactionOptions.ReadOnly.readTime {
+                time = try reader.timestamp(tag)
+            } else {
+                try reader.skip(tag)
+            }
         }
         return time
     }
@@ -32,9 +38,10 @@ extension TransactionOptions {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: retry = try reader.byteArray(tag)
+            case FieldNumber.TransactionOptions.ReadWrite.retryTransaction: retry = try reader.byteArray(tag)
             // A mode of a later version is a wish that we do not know: the default serves.
-            case 2: concurrency = ConcurrencyMode(rawNumber: try reader.int32(tag)) ?? .unspecified
+            case FieldNumber.TransactionOptions.ReadWrite.concurrencyMode:
+                concurrency = ConcurrencyMode(rawNumber: try reader.int32(tag)) ?? .unspecified
             default: try reader.skip(tag)
             }
         }
@@ -45,13 +52,16 @@ extension TransactionOptions {
     package func encode(into writer: inout WireWriter) {
         switch self {
         case .readOnly(let readTime):
-            writer.withLengthPrefix(field: 2) { writer in
-                if let readTime { writer.appendField(2, timestamp: readTime) }
+            writer.withLengthPrefix(field: Field.readOnly) { writer in
+                if let readTime {
+                    writer.appendField(FieldNumber.TransactionOptions.ReadOnly.readTime, timestamp: readTime)
+                }
             }
         case .readWrite(let retryTransaction, let concurrency):
-            writer.withLengthPrefix(field: 3) { writer in
-                writer.writeIfSet(1, bytes: retryTransaction)
-                writer.writeIfSet(2, int64: Int64(concurrency.rawValue))
+            writer.withLengthPrefix(field: Field.readWrite) { writer in
+                writer.writeIfSet(FieldNumber.TransactionOptions.ReadWrite.retryTransaction, bytes: retryTransaction)
+                writer.writeIfSet(
+                    FieldNumber.TransactionOptions.ReadWrite.concurrencyMode, int64: Int64(concurrency.rawValue))
             }
         }
     }

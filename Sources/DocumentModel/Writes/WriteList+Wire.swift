@@ -3,6 +3,8 @@
 package import Basics
 
 extension WriteList {
+    private typealias Field = FieldNumber.Write
+
     /// Reads one `Write` message and appends it.
     ///
     /// The document is validated and stored in canonical form. When this throws, the list is as it was.
@@ -19,8 +21,9 @@ extension WriteList {
             }
             let transforms =
                 kind == .transform
-                ? try FieldTransform.list(wire: parts.transform, field: 2)
-                : parts.hasUpdateTransforms ? try FieldTransform.list(wire: wire, field: 7) : []
+                ? try FieldTransform.list(wire: parts.transform, field: FieldNumber.DocumentTransform.fieldTransforms)
+                : parts.hasUpdateTransforms
+                    ? try FieldTransform.list(wire: wire, field: FieldNumber.Write.updateTransforms) : []
             if parts.hasScatteredFields {
                 let fields = try WriteParts.gatherFields(document: parts.document)
                 try append(
@@ -40,7 +43,7 @@ extension WriteList {
         }
     }
 
-    /// Appends the writes as the given repeated field of a message: 2 in `CommitRequest` and `BatchWriteRequest`.
+    /// Appends the writes as the given repeated field of a message.
     package func encode(field: Int, into writer: inout WireWriter) {
         for write in writes {
             writer.withLengthPrefix(field: field) { encode(write, into: &$0) }
@@ -51,36 +54,44 @@ extension WriteList {
     package func encode(_ write: Write, into writer: inout WireWriter) {
         switch write.kind {
         case .update:
-            writer.withLengthPrefix(field: 1) { writer in
-                writer.appendField(1, bytes: name(of: write))
+            writer.withLengthPrefix(field: Field.update) { writer in
+                writer.appendField(FieldNumber.Document.name, bytes: name(of: write))
                 writer.append(fields(of: write))
             }
-        case .delete: writer.appendField(2, bytes: name(of: write))
-        case .verify: writer.appendField(5, bytes: name(of: write))
+        case .delete: writer.appendField(Field.delete, bytes: name(of: write))
+        case .verify: writer.appendField(Field.verify, bytes: name(of: write))
         case .transform:
-            writer.withLengthPrefix(field: 6) { writer in
-                writer.appendField(1, bytes: name(of: write))
-                for transform in write.transforms { writer.withLengthPrefix(field: 2) { transform.encode(into: &$0) } }
+            writer.withLengthPrefix(field: Field.transform) { writer in
+                writer.appendField(FieldNumber.DocumentTransform.document, bytes: name(of: write))
+                for transform in write.transforms {
+                    writer.withLengthPrefix(field: FieldNumber.DocumentTransform.fieldTransforms) {
+                        transform.encode(into: &$0)
+                    }
+                }
             }
         }
-        if let mask = write.mask { writer.withLengthPrefix(field: 3) { mask.encode(into: &$0) } }
+        if let mask = write.mask { writer.withLengthPrefix(field: Field.updateMask) { mask.encode(into: &$0) } }
         if let precondition = write.precondition {
-            writer.withLengthPrefix(field: 4) { precondition.encode(into: &$0) }
+            writer.withLengthPrefix(field: Field.currentDocument) { precondition.encode(into: &$0) }
         }
         if write.kind == .update {
-            for transform in write.transforms { writer.withLengthPrefix(field: 7) { transform.encode(into: &$0) } }
+            for transform in write.transforms {
+                writer.withLengthPrefix(field: Field.updateTransforms) { transform.encode(into: &$0) }
+            }
         }
     }
 }
 
 extension DocumentMask {
+    private typealias Field = FieldNumber.DocumentMask
+
     /// Reads the message.
     package init(wire: RawSpan) throws(RequestError) {
         self.init(paths: [])
         do {
             var reader = WireReader(wire)
             while let tag = try reader.nextTag() {
-                if tag.fieldNumber == 1 {
+                if tag.fieldNumber == Field.fieldPaths {
                     paths.append(try FieldPath(try reader.string(tag)))
                 } else {
                     try reader.skip(tag)
@@ -97,19 +108,21 @@ extension DocumentMask {
 
     /// Appends the message's fields.
     package func encode(into writer: inout WireWriter) {
-        for path in paths { writer.appendField(1, string: path.description) }
+        for path in paths { writer.appendField(Field.fieldPaths, string: path.description) }
     }
 }
 
 extension Precondition {
+    private typealias Field = FieldNumber.Precondition
+
     /// Reads the message; nil if it asks for nothing.
     package init?(wire: RawSpan) throws(InvalidDocument) {
         var condition: Precondition?
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: condition = .exists(try reader.boolean(tag))
-            case 2: condition = .updateTime(try reader.timestamp(tag))
+            case Field.exists: condition = .exists(try reader.boolean(tag))
+            case Field.updateTime: condition = .updateTime(try reader.timestamp(tag))
             default: try reader.skip(tag)
             }
         }
@@ -120,8 +133,8 @@ extension Precondition {
     /// Appends the message's field.
     package func encode(into writer: inout WireWriter) {
         switch self {
-        case .exists(let exists): writer.appendField(1, boolean: exists)
-        case .updateTime(let time): writer.appendField(2, timestamp: time)
+        case .exists(let exists): writer.appendField(Field.exists, boolean: exists)
+        case .updateTime(let time): writer.appendField(Field.updateTime, timestamp: time)
         }
     }
 }

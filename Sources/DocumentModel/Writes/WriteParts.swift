@@ -5,6 +5,8 @@
 
 /// The parts of a `Write` message, lent from its bytes; nothing is copied, and contents are not judged yet.
 struct WriteParts: ~Escapable {
+    private typealias Field = FieldNumber.Write
+
     private(set) var kind: Write.Kind?
     /// The document's resource name, unchecked.
     private(set) var name: RawSpan
@@ -36,25 +38,25 @@ struct WriteParts: ~Escapable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1:
+            case Field.update:
                 kind = .update
                 document = try reader.span(tag)
-            case 2:
+            case Field.delete:
                 kind = .delete
                 name = try reader.span(tag)
-            case 3:
+            case Field.updateMask:
                 mask = try reader.span(tag)
                 hasMask = true
-            case 4:
+            case Field.currentDocument:
                 precondition = try reader.span(tag)
                 hasPrecondition = true
-            case 5:
+            case Field.verify:
                 kind = .verify
                 name = try reader.span(tag)
-            case 6:
+            case Field.transform:
                 kind = .transform
                 transform = try reader.span(tag)
-            case 7:
+            case Field.updateTransforms:
                 try reader.skip(tag)
                 hasUpdateTransforms = true
             default: try reader.skip(tag)
@@ -74,8 +76,8 @@ struct WriteParts: ~Escapable {
             let start = reader.position
             guard let tag = try reader.nextTag() else { break }
             switch tag.fieldNumber {
-            case 1: name = try reader.span(tag)
-            case 2:
+            case FieldNumber.Document.name: name = try reader.span(tag)
+            case FieldNumber.Document.fields:
                 try reader.expect(tag, .lengthDelimited)
                 try reader.skip(tag)
                 if runEnd == 0 {
@@ -94,7 +96,11 @@ struct WriteParts: ~Escapable {
         name = transform.extracting(first: 0)
         var reader = WireReader(transform)
         while let tag = try reader.nextTag() {
-            if tag.fieldNumber == 1 { name = try reader.span(tag) } else { try reader.skip(tag) }
+            if tag.fieldNumber == FieldNumber.DocumentTransform.document {
+                name = try reader.span(tag)
+            } else {
+                try reader.skip(tag)
+            }
         }
     }
 
@@ -106,7 +112,9 @@ struct WriteParts: ~Escapable {
             let start = reader.position
             guard let tag = try reader.nextTag() else { break }
             try reader.skip(tag)
-            if tag.fieldNumber == 2 { gathered.append(document.extracting(start..<reader.position)) }
+            if tag.fieldNumber == FieldNumber.Document.fields {
+                gathered.append(document.extracting(start..<reader.position))
+            }
         }
         return gathered.copyBytes()
     }

@@ -7,8 +7,10 @@ extension WriteResult {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: updateMicroseconds = UInt64(clamping: try reader.timestamp(tag).microseconds)
-            case 2: transformResults.append(EncodedValue(canonical: try reader.byteArray(tag)))
+            case FieldNumber.WriteResult.updateTime:
+                updateMicroseconds = UInt64(clamping: try reader.timestamp(tag).microseconds)
+            case FieldNumber.WriteResult.transformResults:
+                transformResults.append(EncodedValue(canonical: try reader.byteArray(tag)))
             default: try reader.skip(tag)
             }
         }
@@ -17,8 +19,11 @@ extension WriteResult {
     /// Appends the message's fields.
     package func encode(into writer: inout WireWriter) {
         if let updateMicroseconds {
-            writer.appendField(1, timestamp: TimestampValue(microseconds: Int64(clamping: updateMicroseconds)))
+            writer.appendField(
+                FieldNumber.WriteResult.updateTime, timestamp: TimestampValue(microseconds: Int64(clamping: updateMicroseconds)))
         }
-        for result in transformResults { writer.appendField(2, bytes: result.bytes) }
+        for result in transformResults {
+            writer.appendField(FieldNumber.WriteResult.transformResults, bytes: result.bytes)
+        }
     }
 }

@@ -64,7 +64,7 @@ package struct FieldSelection: Sendable, Equatable {
         let start = writer.count
         var isEmpty = false
         writer.entry(entryTag, name: name) { writer in
-            writer.withLengthPrefix(field: 6) { writer in
+            writer.withLengthPrefix(field: FieldNumber.Value.mapValue) { writer in
                 let start = writer.count
                 append(range, depth: depth, entries: map, entryTag: DocumentTag.mapEntry, into: &writer)
                 isEmpty = writer.count == start

@@ -70,10 +70,10 @@ extension EncodedValue {
         var seen: Set<[UInt8]> = []
         var list = WireWriter(capacity: bytes.count)
         var isRepeated = false
-        list.withLengthPrefix(field: 9) { list in
+        list.withLengthPrefix(field: FieldNumber.Value.arrayValue) { list in
             while let element = elements.next() {
                 if seen.insert([UInt8](copying: element)).inserted {
-                    list.appendField(1, bytes: element)
+                    list.appendField(FieldNumber.ArrayValue.values, bytes: element)
                 } else {
                     isRepeated = true
                 }

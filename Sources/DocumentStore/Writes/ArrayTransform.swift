@@ -11,13 +11,13 @@ enum ArrayTransform {
         _ elements: [EncodedValue], to stored: RawSpan?, into writer: inout WireWriter
     ) throws(InvalidDocument) {
         var keys = ElementKeys()
-        try writer.withLengthPrefix(field: 9) { (writer) throws(InvalidDocument) in
+        try writer.withLengthPrefix(field: FieldNumber.Value.arrayValue) { (writer) throws(InvalidDocument) in
             if let array = arrayElements(stored) {
                 writer.append(array)
                 try forEachElement(of: array) { element, _ in _ = keys.insert(element) }
             }
             for element in elements where keys.insert(element.span) {
-                writer.appendField(1, bytes: element.bytes)
+                writer.appendField(FieldNumber.ArrayValue.values, bytes: element.bytes)
             }
         }
     }
@@ -28,7 +28,7 @@ enum ArrayTransform {
     ) throws(InvalidDocument) {
         var unwanted = ElementKeys()
         for element in elements { _ = unwanted.insert(element.span) }
-        try writer.withLengthPrefix(field: 9) { (writer) throws(InvalidDocument) in
+        try writer.withLengthPrefix(field: FieldNumber.Value.arrayValue) { (writer) throws(InvalidDocument) in
             guard let array = arrayElements(stored) else { return }
             try forEachElement(of: array) { element, entry in
                 if !unwanted.contains(element) { writer.append(entry) }

@@ -112,7 +112,7 @@ struct FieldEdits {
             writeLeaf(group.lowerBound, entryTag: entryTag, name: name, values: values, into: &writer)
         } else if let map = FieldEdits.plainMapEntries(of: stored) {
             try writer.entry(entryTag, name: name) { (writer) throws(InvalidDocument) in
-                try writer.withLengthPrefix(field: 6) { (writer) throws(InvalidDocument) in
+                try writer.withLengthPrefix(field: FieldNumber.Value.mapValue) { (writer) throws(InvalidDocument) in
                     try merge(
                         group, depth: depth + 1, base: map, entryTag: DocumentTag.mapEntry, values: values,
                         into: &writer)
@@ -133,7 +133,7 @@ struct FieldEdits {
             writeLeaf(group.lowerBound, entryTag: entryTag, name: name, values: values, into: &writer)
         } else if setsSomething(group) {
             try writer.entry(entryTag, name: name) { (writer) throws(InvalidDocument) in
-                try writer.withLengthPrefix(field: 6) { (writer) throws(InvalidDocument) in
+                try writer.withLengthPrefix(field: FieldNumber.Value.mapValue) { (writer) throws(InvalidDocument) in
                     try merge(
                         group, depth: depth + 1, base: values.extracting(first: 0), entryTag: DocumentTag.mapEntry,
                         values: values, into: &writer)
@@ -171,7 +171,7 @@ extension WireWriter {
     ) throws(InvalidDocument) {
         append(byte: tag)
         let entry = beginLength()
-        appendField(1, bytes: name)
+        appendField(FieldNumber.MapEntry.key, bytes: name)
         append(byte: DocumentTag.entryValue)
         let value = beginLength()
         try body(&self)
@@ -183,7 +183,7 @@ extension WireWriter {
     mutating func entry(_ tag: UInt8, name: [UInt8], _ body: (inout WireWriter) -> Void) {
         append(byte: tag)
         let entry = beginLength()
-        appendField(1, bytes: name)
+        appendField(FieldNumber.MapEntry.key, bytes: name)
         append(byte: DocumentTag.entryValue)
         let value = beginLength()
         body(&self)

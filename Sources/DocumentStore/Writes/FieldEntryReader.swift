@@ -2,7 +2,7 @@
 
 import DocumentModel
 
-/// Steps through map entries: of a document (tag 0x12) or of a map value (tag 0x0a).
+/// Steps through map entries: of a document or of a map value.
 struct FieldEntryReader: ~Escapable {
     private var reader: WireReader
     /// Where the entry that was read last begins, tag included.
@@ -32,8 +32,8 @@ struct FieldEntryReader: ~Escapable {
         var entry = try reader.message(tag)
         while let part = try entry.nextTag() {
             switch part.fieldNumber {
-            case 1: key = try entry.span(part)
-            case 2: value = try entry.span(part)
+            case FieldNumber.MapEntry.key: key = try entry.span(part)
+            case FieldNumber.MapEntry.value: value = try entry.span(part)
             default: try entry.skip(part)
             }
         }

@@ -2,7 +2,7 @@
 
 package import Basics
 package import DocumentModel
-import FirestoreMessages
+package import FirestoreMessages
 
 /// One attempt of a transaction: reads of its snapshot, and the writes that its commit will apply.
 package struct ClientTransaction: ~Copyable, Sendable {

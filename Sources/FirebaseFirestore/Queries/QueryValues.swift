@@ -38,15 +38,15 @@ enum QueryValues {
     /// A reference to a document by its resource name.
     static func reference(_ name: String) -> EncodedValue {
         var writer = WireWriter(capacity: name.utf8.count + 16)
-        writer.appendField(5, string: name)
+        writer.appendField(FieldNumber.Value.referenceValue, string: name)
         return EncodedValue(canonical: writer.copyBytes())
     }
 
     /// An array of values.
     static func array(_ elements: [EncodedValue]) -> EncodedValue {
         var writer = WireWriter()
-        writer.withLengthPrefix(field: 9) { writer in
-            for element in elements { writer.appendField(1, bytes: element.bytes) }
+        writer.withLengthPrefix(field: FieldNumber.Value.arrayValue) { writer in
+            for element in elements { writer.appendField(FieldNumber.ArrayValue.values, bytes: element.bytes) }
         }
         return EncodedValue(canonical: writer.copyBytes())
     }

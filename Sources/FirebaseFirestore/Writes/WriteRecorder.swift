@@ -3,6 +3,7 @@
 import Basics
 import DocumentCoding
 import DocumentModel
+import FirestoreMessages
 
 /// Collects the writes of one commit.
 struct WriteRecorder {

@@ -2,13 +2,14 @@
 // ExplainOptions: 1 analyze. ExplainMetrics: 1 plan_summary, 2 execution_stats. PlanSummary: 1 indexes_used, Structs.
 // ExecutionStats: 1 results_returned, 3 execution_duration, 4 read_operations, 5 debug_stats, a Struct.
 //
-// Two fields of ExplainMetrics are our own, and skipped by clients that do not know them: 1000, the plan as a tree of lines,
-// and 1001, an index that would make the query cheaper, as an entry of firestore.indexes.json.
+// Two fields of ExplainMetrics are our own and not in proto/; clients that do not know them skip them.
 
 package import DocumentModel
 
 /// That a query is to be explained.
 package struct ExplainOptions: Equatable, Sendable {
+    private typealias Field = FieldNumber.ExplainOptions
+
     /// The query is to be run too, and measured.
     package var analyze: Bool
 
@@ -18,12 +19,12 @@ package struct ExplainOptions: Equatable, Sendable {
         analyze = false
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
-            if tag.fieldNumber == 1 { analyze = try reader.boolean(tag) } else { try reader.skip(tag) }
+            if tag.fieldNumber == Field.analyze { analyze = try reader.boolean(tag) } else { try reader.skip(tag) }
         }
     }
 
     func encode(_ field: Int, into writer: inout WireWriter) {
-        writer.withLengthPrefix(field: field) { $0.writeIfSet(1, boolean: analyze) }
+        writer.withLengthPrefix(field: field) { $0.writeIfSet(Field.analyze, boolean: analyze) }
     }
 }
 
@@ -62,6 +63,11 @@ package struct ExplainMetrics: Equatable, Sendable {
         package var readOperations: Int64 { max(resultsReturned, 1) }
     }
 
+    /// Our own field: the plan as a tree of lines.
+    private static let treeField = 1000
+    /// Our own field: an index that would make the query cheaper, as an entry of firestore.indexes.json.
+    private static let adviceField = 1001
+
     package var indexes: [Index]
     /// The plan, what the results pass through last on top.
     package var tree: String
@@ -78,31 +84,37 @@ package struct ExplainMetrics: Equatable, Sendable {
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.withLengthPrefix(field: 1) { summary in
+        writer.withLengthPrefix(field: FieldNumber.ExplainMetrics.planSummary) { summary in
             for index in indexes {
-                summary.withLengthPrefix(field: 1) { entry in
+                summary.withLengthPrefix(field: FieldNumber.PlanSummary.indexesUsed) { entry in
                     Self.member("query_scope", index.queryScope, into: &entry)
                     Self.member("properties", index.properties, into: &entry)
                 }
             }
         }
-        if let execution { writer.withLengthPrefix(field: 2) { Self.encode(execution, into: &$0) } }
-        writer.writeIfSet(1000, string: tree)
-        writer.writeIfSet(1001, string: advice)
+        if let execution {
+            writer.withLengthPrefix(field: FieldNumber.ExplainMetrics.executionStats) {
+                Self.encode(execution, into: &$0)
+            }
+        }
+        writer.writeIfSet(Self.treeField, string: tree)
+        writer.writeIfSet(Self.adviceField, string: advice)
     }
 
     private static func encode(_ execution: Execution, into writer: inout WireWriter) {
-        writer.writeIfSet(1, int64: execution.resultsReturned)
-        writer.withLengthPrefix(field: 3) { duration in
-            duration.writeIfSet(1, int64: execution.durationNanoseconds / 1_000_000_000)
-            duration.writeIfSet(2, int64: execution.durationNanoseconds % 1_000_000_000)
+        writer.writeIfSet(FieldNumber.ExecutionStats.resultsReturned, int64: execution.resultsReturned)
+        writer.withLengthPrefix(field: FieldNumber.ExecutionStats.executionDuration) { duration in
+            duration.writeIfSet(
+                FieldNumber.Protobuf.Duration.seconds, int64: execution.durationNanoseconds / 1_000_000_000)
+            duration.writeIfSet(
+                FieldNumber.Protobuf.Duration.nanos, int64: execution.durationNanoseconds % 1_000_000_000)
         }
-        writer.writeIfSet(4, int64: execution.readOperations)
-        writer.withLengthPrefix(field: 5) { statistics in
-            statistics.withLengthPrefix(field: 1) { entry in
-                entry.appendField(1, string: "billing_details")
-                entry.withLengthPrefix(field: 2) { value in
-                    value.withLengthPrefix(field: 5) { details in
+        writer.writeIfSet(FieldNumber.ExecutionStats.readOperations, int64: execution.readOperations)
+        writer.withLengthPrefix(field: FieldNumber.ExecutionStats.debugStats) { statistics in
+            statistics.withLengthPrefix(field: FieldNumber.Protobuf.Struct.fields) { entry in
+                entry.appendField(FieldNumber.Protobuf.Struct.FieldsEntry.key, string: "billing_details")
+                entry.withLengthPrefix(field: FieldNumber.Protobuf.Struct.FieldsEntry.value) { value in
+                    value.withLengthPrefix(field: FieldNumber.Protobuf.Value.structValue) { details in
                         member("documents_billable", "\(execution.resultsReturned)", into: &details)
                         member("index_entries_billable", "0", into: &details)
                         member("min_query_cost", execution.resultsReturned == 0 ? "1" : "0", into: &details)
@@ -117,9 +129,11 @@ package struct ExplainMetrics: Equatable, Sendable {
 
     /// Appends a member of a Struct with a text for a value.
     private static func member(_ name: String, _ text: String, into writer: inout WireWriter) {
-        writer.withLengthPrefix(field: 1) { entry in
-            entry.appendField(1, string: name)
-            entry.withLengthPrefix(field: 2) { $0.appendField(3, string: text) }
+        writer.withLengthPrefix(field: FieldNumber.Protobuf.Struct.fields) { entry in
+            entry.appendField(FieldNumber.Protobuf.Struct.FieldsEntry.key, string: name)
+            entry.withLengthPrefix(field: FieldNumber.Protobuf.Struct.FieldsEntry.value) {
+                $0.appendField(FieldNumber.Protobuf.Value.stringValue, string: text)
+            }
         }
     }
 }
@@ -132,10 +146,10 @@ extension ExplainMetrics {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1:
+            case FieldNumber.ExplainMetrics.planSummary:
                 var summary = try reader.message(tag)
                 while let tag = try summary.nextTag() {
-                    guard tag.fieldNumber == 1 else {
+                    guard tag.fieldNumber == FieldNumber.PlanSummary.indexesUsed else {
                         try summary.skip(tag)
                         continue
                     }
@@ -143,9 +157,9 @@ extension ExplainMetrics {
                     indexes.append(
                         Index(queryScope: members["query_scope"] ?? "", properties: members["properties"] ?? ""))
                 }
-            case 2: execution = try Self.execution(try reader.span(tag))
-            case 1000: tree = try reader.string(tag)
-            case 1001: advice = try reader.string(tag)
+            case FieldNumber.ExplainMetrics.executionStats: execution = try Self.execution(try reader.span(tag))
+            case Self.treeField: tree = try reader.string(tag)
+            case Self.adviceField: advice = try reader.string(tag)
             default: try reader.skip(tag)
             }
         }
@@ -157,17 +171,18 @@ extension ExplainMetrics {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: execution.resultsReturned = try reader.int64(tag)
-            case 3:
+            case FieldNumber.ExecutionStats.resultsReturned: execution.resultsReturned = try reader.int64(tag)
+            case FieldNumber.ExecutionStats.executionDuration:
                 var duration = try reader.message(tag)
                 while let tag = try duration.nextTag() {
                     switch tag.fieldNumber {
-                    case 1: execution.durationNanoseconds &+= try duration.int64(tag) &* 1_000_000_000
-                    case 2: execution.durationNanoseconds &+= try duration.int64(tag)
+                    case FieldNumber.Protobuf.Duration.seconds:
+                        execution.durationNanoseconds &+= try duration.int64(tag) &* 1_000_000_000
+                    case FieldNumber.Protobuf.Duration.nanos: execution.durationNanoseconds &+= try duration.int64(tag)
                     default: try duration.skip(tag)
                     }
                 }
-            case 5:
+            case FieldNumber.ExecutionStats.debugStats:
                 let members = try members(try reader.span(tag))
                 execution.documentsScanned = members["documents_scanned"].flatMap { Int64($0) } ?? 0
                 execution.indexEntriesScanned = members["index_entries_scanned"].flatMap { Int64($0) } ?? 0
@@ -182,7 +197,7 @@ extension ExplainMetrics {
         var members: [String: String] = [:]
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
-            guard tag.fieldNumber == 1 else {
+            guard tag.fieldNumber == FieldNumber.Protobuf.Struct.fields else {
                 try reader.skip(tag)
                 continue
             }
@@ -190,11 +205,15 @@ extension ExplainMetrics {
             var name = ""
             while let tag = try entry.nextTag() {
                 switch tag.fieldNumber {
-                case 1: name = try entry.string(tag)
-                case 2:
+                case FieldNumber.Protobuf.Struct.fields: name = try entry.string(tag)
+                case FieldNumber.MapEntry.value:
                     var value = try entry.message(tag)
                     while let tag = try value.nextTag() {
-                        if tag.fieldNumber == 3 { members[name] = try value.string(tag) } else { try value.skip(tag) }
+                        if tag.fieldNumber == FieldNumber.Protobuf.Value.stringValue {
+                            members[name] = try value.string(tag)
+                        } else {
+                            try value.skip(tag)
+                        }
                     }
                 default: try entry.skip(tag)
                 }

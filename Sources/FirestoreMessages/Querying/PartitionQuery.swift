@@ -6,7 +6,10 @@ package import DocumentModel
 
 /// A request for the cursors that cut a collection group into partitions.
 package struct PartitionQueryRequest: FirestoreMessage, Equatable, Sendable {
-    static let consistencyFields = ReadConsistency.Fields(transaction: 0, newTransaction: 0, readTime: 6)
+    private typealias Field = FieldNumber.PartitionQueryRequest
+
+    static let consistencyFields = ReadConsistency.Fields(
+        transaction: nil, newTransaction: nil, readTime: Field.readTime)
 
     /// The documents root of a database.
     package var parent: String
@@ -38,28 +41,30 @@ package struct PartitionQueryRequest: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: parent = try reader.string(tag)
-            case 2: query = try StructuredQuery(wire: try reader.span(tag))
-            case 3: partitionCount = try reader.int64(tag)
-            case 4: pageToken = try reader.string(tag)
-            case 5: pageSize = try reader.int32(tag)
+            case Field.parent: parent = try reader.string(tag)
+            case Field.structuredQuery: query = try StructuredQuery(wire: try reader.span(tag))
+            case Field.partitionCount: partitionCount = try reader.int64(tag)
+            case Field.pageToken: pageToken = try reader.string(tag)
+            case Field.pageSize: pageSize = try reader.int32(tag)
             default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: parent)
-        if let query { writer.withLengthPrefix(field: 2) { query.encode(into: &$0) } }
-        writer.writeIfSet(3, int64: partitionCount)
-        writer.writeIfSet(4, string: pageToken)
-        writer.writeIfSet(5, int64: Int64(pageSize))
+        writer.writeIfSet(Field.parent, string: parent)
+        if let query { writer.withLengthPrefix(field: Field.structuredQuery) { query.encode(into: &$0) } }
+        writer.writeIfSet(Field.partitionCount, int64: partitionCount)
+        writer.writeIfSet(Field.pageToken, string: pageToken)
+        writer.writeIfSet(Field.pageSize, int64: Int64(pageSize))
         consistency.encode(into: &writer, Self.consistencyFields)
     }
 }
 
 /// A page of cursors, each a reference with `before` set, increasing.
 package struct PartitionQueryResponse: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.PartitionQueryResponse
+
     package var partitions: [Cursor]
     /// Asks for the next page; empty after the last one.
     package var nextPageToken: String
@@ -74,15 +79,15 @@ package struct PartitionQueryResponse: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: partitions.append(try Cursor(wire: try reader.span(tag)))
-            case 2: nextPageToken = try reader.string(tag)
+            case Field.partitions: partitions.append(try Cursor(wire: try reader.span(tag)))
+            case Field.nextPageToken: nextPageToken = try reader.string(tag)
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        for cursor in partitions { writer.withLengthPrefix(field: 1) { cursor.encode(into: &$0) } }
-        writer.writeIfSet(2, string: nextPageToken)
+        for cursor in partitions { writer.withLengthPrefix(field: Field.partitions) { cursor.encode(into: &$0) } }
+        writer.writeIfSet(Field.nextPageToken, string: nextPageToken)
     }
 }

@@ -7,7 +7,10 @@ package import DocumentModel
 
 /// A request for totals.
 package struct RunAggregationQueryRequest: FirestoreMessage, Equatable, Sendable {
-    static let consistencyFields = ReadConsistency.Fields(transaction: 4, newTransaction: 5, readTime: 6)
+    private typealias Field = FieldNumber.RunAggregationQueryRequest
+
+    static let consistencyFields = ReadConsistency.Fields(
+        transaction: Field.transaction, newTransaction: Field.newTransaction, readTime: Field.readTime)
 
     /// The documents root of a database, or a document: where the query's collections are found.
     package var parent: String
@@ -28,24 +31,26 @@ package struct RunAggregationQueryRequest: FirestoreMessage, Equatable, Sendable
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: parent = try reader.string(tag)
-            case 2: query = try StructuredAggregationQuery(wire: try reader.span(tag))
-            case 8: explain = try ExplainOptions(wire: try reader.span(tag))
+            case Field.parent: parent = try reader.string(tag)
+            case Field.structuredAggregationQuery: query = try StructuredAggregationQuery(wire: try reader.span(tag))
+            case Field.explainOptions: explain = try ExplainOptions(wire: try reader.span(tag))
             default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: parent)
-        if let query { writer.withLengthPrefix(field: 2) { query.encode(into: &$0) } }
+        writer.writeIfSet(Field.parent, string: parent)
+        if let query { writer.withLengthPrefix(field: Field.structuredAggregationQuery) { query.encode(into: &$0) } }
         consistency.encode(into: &writer, Self.consistencyFields)
-        explain?.encode(8, into: &writer)
+        explain?.encode(Field.explainOptions, into: &writer)
     }
 }
 
 /// The totals of a query.
 package struct RunAggregationQueryResponse: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.RunAggregationQueryResponse
+
     /// One total by its alias.
     package struct Total: Equatable, Sendable {
         package var alias: String
@@ -77,10 +82,10 @@ package struct RunAggregationQueryResponse: FirestoreMessage, Equatable, Sendabl
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: try readResult(try reader.span(tag))
-            case 2: transaction = try reader.byteArray(tag)
-            case 3: readTime = try reader.timestamp(tag)
-            case 10: explainMetrics = try ExplainMetrics(wire: try reader.span(tag))
+            case Field.result: try readResult(try reader.span(tag))
+            case Field.transaction: transaction = try reader.byteArray(tag)
+            case Field.readTime: readTime = try reader.timestamp(tag)
+            case Field.explainMetrics: explainMetrics = try ExplainMetrics(wire: try reader.span(tag))
             default: try reader.skip(tag)
             }
         }
@@ -89,7 +94,7 @@ package struct RunAggregationQueryResponse: FirestoreMessage, Equatable, Sendabl
     private mutating func readResult(_ wire: RawSpan) throws {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
-            guard tag.fieldNumber == 2 else {
+            guard tag.fieldNumber == FieldNumber.AggregationResult.aggregateFields else {
                 try reader.skip(tag)
                 continue
             }
@@ -97,8 +102,9 @@ package struct RunAggregationQueryResponse: FirestoreMessage, Equatable, Sendabl
             var total = Total(alias: "", value: EncodedValue(canonical: []))
             while let tag = try entry.nextTag() {
                 switch tag.fieldNumber {
-                case 1: total.alias = try entry.string(tag)
-                case 2: total.value = EncodedValue(canonical: try entry.byteArray(tag))
+                case FieldNumber.AggregationResult.AggregateFieldsEntry.key: total.alias = try entry.string(tag)
+                case FieldNumber.AggregationResult.AggregateFieldsEntry.value:
+                    total.value = EncodedValue(canonical: try entry.byteArray(tag))
                 default: try entry.skip(tag)
                 }
             }
@@ -108,17 +114,20 @@ package struct RunAggregationQueryResponse: FirestoreMessage, Equatable, Sendabl
 
     package func encode(into writer: inout WireWriter) {
         if !totals.isEmpty {
-            writer.withLengthPrefix(field: 1) { writer in
+            writer.withLengthPrefix(field: Field.result) { writer in
                 for total in totals {
-                    writer.withLengthPrefix(field: 2) { entry in
-                        entry.appendField(1, string: total.alias)
-                        entry.appendField(2, bytes: total.value.bytes)
+                    writer.withLengthPrefix(field: FieldNumber.AggregationResult.aggregateFields) { entry in
+                        entry.appendField(FieldNumber.AggregationResult.AggregateFieldsEntry.key, string: total.alias)
+                        entry.appendField(
+                            FieldNumber.AggregationResult.AggregateFieldsEntry.value, bytes: total.value.bytes)
                     }
                 }
             }
         }
-        writer.writeIfSet(2, bytes: transaction)
-        if let readTime { writer.appendField(3, timestamp: readTime) }
-        if let explainMetrics { writer.withLengthPrefix(field: 10) { explainMetrics.encode(into: &$0) } }
+        writer.writeIfSet(Field.transaction, bytes: transaction)
+        if let readTime { writer.appendField(Field.readTime, timestamp: readTime) }
+        if let explainMetrics {
+            writer.withLengthPrefix(field: Field.explainMetrics) { explainMetrics.encode(into: &$0) }
+        }
     }
 }

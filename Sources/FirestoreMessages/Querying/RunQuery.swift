@@ -6,7 +6,10 @@ package import DocumentModel
 
 /// A request to run a query.
 package struct RunQueryRequest: FirestoreMessage, Equatable, Sendable {
-    static let consistencyFields = ReadConsistency.Fields(transaction: 5, newTransaction: 6, readTime: 7)
+    private typealias Field = FieldNumber.RunQueryRequest
+
+    static let consistencyFields = ReadConsistency.Fields(
+        transaction: Field.transaction, newTransaction: Field.newTransaction, readTime: Field.readTime)
 
     /// The documents root of a database, or a document: where the query's collections are found.
     package var parent: String
@@ -27,24 +30,26 @@ package struct RunQueryRequest: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: parent = try reader.string(tag)
-            case 2: query = try StructuredQuery(wire: try reader.span(tag))
-            case 10: explain = try ExplainOptions(wire: try reader.span(tag))
+            case Field.parent: parent = try reader.string(tag)
+            case Field.structuredQuery: query = try StructuredQuery(wire: try reader.span(tag))
+            case Field.explainOptions: explain = try ExplainOptions(wire: try reader.span(tag))
             default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: parent)
-        if let query { writer.withLengthPrefix(field: 2) { query.encode(into: &$0) } }
+        writer.writeIfSet(Field.parent, string: parent)
+        if let query { writer.withLengthPrefix(field: Field.structuredQuery) { query.encode(into: &$0) } }
         consistency.encode(into: &writer, Self.consistencyFields)
-        explain?.encode(10, into: &writer)
+        explain?.encode(Field.explainOptions, into: &writer)
     }
 }
 
 /// One message of the stream, lent.
 package struct RunQueryResponseView: ~Escapable {
+    private typealias Field = FieldNumber.RunQueryResponse
+
     /// Whether the message brings a document; one without only tells progress.
     package private(set) var hasDocument = false
     /// The bytes of the Document.
@@ -67,51 +72,14 @@ package struct RunQueryResponseView: ~Escapable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: (hasDocument, document) = (true, try reader.span(tag))
-            case 2: transaction = try reader.span(tag)
-            case 3: readTime = try reader.timestamp(tag)
-            case 4: skippedResults = try reader.int32(tag)
-            case 6: isDone = try reader.boolean(tag)
-            case 11: explainMetrics = try reader.span(tag)
+            case Field.document: (hasDocument, document) = (true, try reader.span(tag))
+            case Field.transaction: transaction = try reader.span(tag)
+            case Field.readTime: readTime = try reader.timestamp(tag)
+            case Field.skippedResults: skippedResults = try reader.int32(tag)
+            case Field.done: isDone = try reader.boolean(tag)
+            case Field.explainMetrics: explainMetrics = try reader.span(tag)
             default: try reader.skip(tag)
             }
         }
-    }
-}
-
-/// One message of the stream, with its own storage.
-package struct RunQueryResponse: FirestoreMessage, Equatable, Sendable {
-    package var document: DocumentMessage?
-    package var transaction: [UInt8]
-    package var readTime: TimestampValue?
-    package var skippedResults: Int32
-    package var isDone: Bool
-
-    package init(
-        document: DocumentMessage? = nil, transaction: [UInt8] = [], readTime: TimestampValue?,
-        skippedResults: Int32 = 0, isDone: Bool = false
-    ) {
-        self.document = document
-        self.transaction = transaction
-        self.readTime = readTime
-        self.skippedResults = skippedResults
-        self.isDone = isDone
-    }
-
-    package init(wire: RawSpan) throws {
-        let view = try RunQueryResponseView(wire)
-        document = view.hasDocument ? try DocumentMessage(wire: view.document) : nil
-        transaction = [UInt8](copying: view.transaction)
-        readTime = view.readTime
-        skippedResults = view.skippedResults
-        isDone = view.isDone
-    }
-
-    package func encode(into writer: inout WireWriter) {
-        if let document { writer.withLengthPrefix(field: 1) { document.encode(into: &$0) } }
-        if !transaction.isEmpty { writer.writeIfSet(2, bytes: transaction) }
-        if let readTime { writer.appendField(3, timestamp: readTime) }
-        writer.writeIfSet(4, int64: Int64(skippedResults))
-        writer.writeIfSet(6, boolean: isDone)
     }
 }

@@ -6,7 +6,10 @@ package import DocumentModel
 
 /// A request for several documents, with its own storage.
 package struct BatchGetDocumentsRequest: FirestoreMessage, Equatable, Sendable {
-    static let consistencyFields = ReadConsistency.Fields(transaction: 4, newTransaction: 5, readTime: 7)
+    private typealias Field = FieldNumber.BatchGetDocumentsRequest
+
+    static let consistencyFields = ReadConsistency.Fields(
+        transaction: Field.transaction, newTransaction: Field.newTransaction, readTime: Field.readTime)
 
     /// `projects/{project}/databases/{database}`; every document must lie in it.
     package var database: String
@@ -30,24 +33,26 @@ package struct BatchGetDocumentsRequest: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: database = try reader.string(tag)
-            case 2: documents.append(try reader.string(tag))
-            case 3: mask = try DocumentMask(wire: try reader.span(tag))
+            case Field.database: database = try reader.string(tag)
+            case Field.documents: documents.append(try reader.string(tag))
+            case Field.mask: mask = try DocumentMask(wire: try reader.span(tag))
             default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: database)
-        for document in documents { writer.appendField(2, string: document) }
-        if let mask { writer.withLengthPrefix(field: 3) { mask.encode(into: &$0) } }
+        writer.writeIfSet(Field.database, string: database)
+        for document in documents { writer.appendField(Field.documents, string: document) }
+        if let mask { writer.withLengthPrefix(field: Field.mask) { mask.encode(into: &$0) } }
         consistency.encode(into: &writer, Self.consistencyFields)
     }
 }
 
 /// A request for several documents, lent; allocates nothing unless it has a mask or a transaction.
 package struct BatchGetDocumentsRequestView: ~Escapable {
+    private typealias Field = FieldNumber.BatchGetDocumentsRequest
+
     /// The database's name; not checked.
     package private(set) var database: RawSpan
     /// How many names the request holds, doubles included.
@@ -64,11 +69,11 @@ package struct BatchGetDocumentsRequestView: ~Escapable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: database = try reader.span(tag)
-            case 2:
+            case Field.database: database = try reader.span(tag)
+            case Field.documents:
                 _ = try reader.span(tag)
                 documentCount += 1
-            case 3: mask = try DocumentMask(wire: try reader.span(tag))
+            case Field.mask: mask = try DocumentMask(wire: try reader.span(tag))
             default:
                 if try !consistency.read(tag, from: &reader, BatchGetDocumentsRequest.consistencyFields) {
                     try reader.skip(tag)
@@ -82,7 +87,7 @@ package struct BatchGetDocumentsRequestView: ~Escapable {
         var reader = WireReader(wire)
         // Every byte was read once by `init`, so nothing but the body throws here.
         while let tag = try? reader.nextTag() {
-            if tag.fieldNumber == 2 {
+            if tag.fieldNumber == Field.documents {
                 guard let name = try? reader.span(tag) else { return }
                 try body(name)
             } else if (try? reader.skip(tag)) == nil {
@@ -94,6 +99,8 @@ package struct BatchGetDocumentsRequestView: ~Escapable {
 
 /// One answer of the stream, lent.
 package struct BatchGetDocumentsResponseView: ~Escapable {
+    private typealias Field = FieldNumber.BatchGetDocumentsResponse
+
     /// What the message says about a document.
     package enum Kind: Equatable, Sendable {
         /// Nothing: the message carries only a transaction or a read time.
@@ -117,54 +124,12 @@ package struct BatchGetDocumentsResponseView: ~Escapable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: (kind, body) = (.found, try reader.span(tag))
-            case 2: (kind, body) = (.missing, try reader.span(tag))
-            case 3: transaction = try reader.span(tag)
-            case 4: readTime = try reader.timestamp(tag)
+            case Field.found: (kind, body) = (.found, try reader.span(tag))
+            case Field.missing: (kind, body) = (.missing, try reader.span(tag))
+            case Field.transaction: transaction = try reader.span(tag)
+            case Field.readTime: readTime = try reader.timestamp(tag)
             default: try reader.skip(tag)
             }
         }
-    }
-}
-
-/// One answer of the stream, with its own storage.
-package struct BatchGetDocumentsResponse: FirestoreMessage, Equatable, Sendable {
-    package enum Result: Equatable, Sendable {
-        case none
-        case found(DocumentMessage)
-        case missing(String)
-    }
-
-    package var result: Result
-    package var transaction: [UInt8]
-    package var readTime: TimestampValue?
-
-    package init(result: Result, transaction: [UInt8] = [], readTime: TimestampValue?) {
-        self.result = result
-        self.transaction = transaction
-        self.readTime = readTime
-    }
-
-    package init(wire: RawSpan) throws {
-        let view = try BatchGetDocumentsResponseView(wire)
-        switch view.kind {
-        case .none: result = .none
-        case .found: result = .found(try DocumentMessage(wire: view.body))
-        case .missing:
-            guard let name = String(validatingUTF8: view.body) else { throw InvalidDocument(.invalidUTF8, offset: 0) }
-            result = .missing(name)
-        }
-        transaction = [UInt8](copying: view.transaction)
-        readTime = view.readTime
-    }
-
-    package func encode(into writer: inout WireWriter) {
-        switch result {
-        case .none: break
-        case .found(let document): writer.withLengthPrefix(field: 1) { document.encode(into: &$0) }
-        case .missing(let name): writer.appendField(2, string: name)
-        }
-        if !transaction.isEmpty { writer.writeIfSet(3, bytes: transaction) }
-        if let readTime { writer.appendField(4, timestamp: readTime) }
     }
 }

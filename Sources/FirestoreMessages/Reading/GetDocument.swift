@@ -5,7 +5,10 @@ package import DocumentModel
 
 /// A request for one document, with its own storage.
 package struct GetDocumentRequest: FirestoreMessage, Equatable, Sendable {
-    static let consistencyFields = ReadConsistency.Fields(transaction: 3, newTransaction: 0, readTime: 5)
+    private typealias Field = FieldNumber.GetDocumentRequest
+
+    static let consistencyFields = ReadConsistency.Fields(
+        transaction: Field.transaction, newTransaction: nil, readTime: Field.readTime)
 
     /// The document's full resource name.
     package var name: String
@@ -26,14 +29,16 @@ package struct GetDocumentRequest: FirestoreMessage, Equatable, Sendable {
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: name)
-        if let mask { writer.withLengthPrefix(field: 2) { mask.encode(into: &$0) } }
+        writer.writeIfSet(Field.name, string: name)
+        if let mask { writer.withLengthPrefix(field: Field.mask) { mask.encode(into: &$0) } }
         consistency.encode(into: &writer, Self.consistencyFields)
     }
 }
 
 /// A request for one document, lent; allocates nothing unless it has a mask or a transaction.
 package struct GetDocumentRequestView: ~Escapable {
+    private typealias Field = FieldNumber.GetDocumentRequest
+
     /// The document's full resource name; not checked.
     package private(set) var name: RawSpan
     package private(set) var mask: DocumentMask?
@@ -45,10 +50,12 @@ package struct GetDocumentRequestView: ~Escapable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: name = try reader.span(tag)
-            case 2: mask = try DocumentMask(wire: try reader.span(tag))
+            case Field.name: name = try reader.span(tag)
+            case Field.mask: mask = try DocumentMask(wire: try reader.span(tag))
             default:
-                if try !consistency.read(tag, from: &reader, GetDocumentRequest.consistencyFields) { try reader.skip(tag) }
+                if try !consistency.read(tag, from: &reader, GetDocumentRequest.consistencyFields) {
+                    try reader.skip(tag)
+                }
             }
         }
     }

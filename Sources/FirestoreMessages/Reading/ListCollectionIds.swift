@@ -6,7 +6,10 @@ package import DocumentModel
 
 /// A request for the ids of the collections below a parent.
 package struct ListCollectionIdsRequest: FirestoreMessage, Equatable, Sendable {
-    static let consistencyFields = ReadConsistency.Fields(transaction: 0, newTransaction: 0, readTime: 4)
+    private typealias Field = FieldNumber.ListCollectionIdsRequest
+
+    static let consistencyFields = ReadConsistency.Fields(
+        transaction: nil, newTransaction: nil, readTime: Field.readTime)
 
     /// The documents root of a database, or a document.
     package var parent: String
@@ -29,24 +32,26 @@ package struct ListCollectionIdsRequest: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: parent = try reader.string(tag)
-            case 2: pageSize = try reader.int32(tag)
-            case 3: pageToken = try reader.string(tag)
+            case Field.parent: parent = try reader.string(tag)
+            case Field.pageSize: pageSize = try reader.int32(tag)
+            case Field.pageToken: pageToken = try reader.string(tag)
             default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: parent)
-        writer.writeIfSet(2, int64: Int64(pageSize))
-        writer.writeIfSet(3, string: pageToken)
+        writer.writeIfSet(Field.parent, string: parent)
+        writer.writeIfSet(Field.pageSize, int64: Int64(pageSize))
+        writer.writeIfSet(Field.pageToken, string: pageToken)
         consistency.encode(into: &writer, Self.consistencyFields)
     }
 }
 
 /// A page of collection ids, ordered by their UTF-8 bytes.
 package struct ListCollectionIdsResponse: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.ListCollectionIdsResponse
+
     package var collectionIDs: [String]
     /// Asks for the next page; empty after the last one.
     package var nextPageToken: String
@@ -61,15 +66,15 @@ package struct ListCollectionIdsResponse: FirestoreMessage, Equatable, Sendable 
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: collectionIDs.append(try reader.string(tag))
-            case 2: nextPageToken = try reader.string(tag)
+            case Field.collectionIds: collectionIDs.append(try reader.string(tag))
+            case Field.nextPageToken: nextPageToken = try reader.string(tag)
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        for id in collectionIDs { writer.appendField(1, string: id) }
-        writer.writeIfSet(2, string: nextPageToken)
+        for id in collectionIDs { writer.appendField(Field.collectionIds, string: id) }
+        writer.writeIfSet(Field.nextPageToken, string: nextPageToken)
     }
 }

@@ -6,7 +6,10 @@ package import DocumentModel
 
 /// A request for a page of a collection.
 package struct ListDocumentsRequest: FirestoreMessage, Equatable, Sendable {
-    static let consistencyFields = ReadConsistency.Fields(transaction: 8, newTransaction: 0, readTime: 10)
+    private typealias Field = FieldNumber.ListDocumentsRequest
+
+    static let consistencyFields = ReadConsistency.Fields(
+        transaction: Field.transaction, newTransaction: nil, readTime: Field.readTime)
 
     /// The documents root of a database, or a document.
     package var parent: String
@@ -43,32 +46,34 @@ package struct ListDocumentsRequest: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: parent = try reader.string(tag)
-            case 2: collectionID = try reader.string(tag)
-            case 3: pageSize = try reader.int32(tag)
-            case 4: pageToken = try reader.string(tag)
-            case 6: orderBy = try reader.string(tag)
-            case 7: mask = try DocumentMask(wire: try reader.span(tag))
-            case 12: showMissing = try reader.boolean(tag)
+            case Field.parent: parent = try reader.string(tag)
+            case Field.collectionId: collectionID = try reader.string(tag)
+            case Field.pageSize: pageSize = try reader.int32(tag)
+            case Field.pageToken: pageToken = try reader.string(tag)
+            case Field.orderBy: orderBy = try reader.string(tag)
+            case Field.mask: mask = try DocumentMask(wire: try reader.span(tag))
+            case Field.showMissing: showMissing = try reader.boolean(tag)
             default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: parent)
-        writer.writeIfSet(2, string: collectionID)
-        writer.writeIfSet(3, int64: Int64(pageSize))
-        writer.writeIfSet(4, string: pageToken)
-        writer.writeIfSet(6, string: orderBy)
-        if let mask { writer.withLengthPrefix(field: 7) { mask.encode(into: &$0) } }
+        writer.writeIfSet(Field.parent, string: parent)
+        writer.writeIfSet(Field.collectionId, string: collectionID)
+        writer.writeIfSet(Field.pageSize, int64: Int64(pageSize))
+        writer.writeIfSet(Field.pageToken, string: pageToken)
+        writer.writeIfSet(Field.orderBy, string: orderBy)
+        if let mask { writer.withLengthPrefix(field: Field.mask) { mask.encode(into: &$0) } }
         consistency.encode(into: &writer, Self.consistencyFields)
-        writer.writeIfSet(12, boolean: showMissing)
+        writer.writeIfSet(Field.showMissing, boolean: showMissing)
     }
 }
 
 /// A page of a collection. Servers write it piece by piece while they scan; this form is for readers.
 package struct ListDocumentsResponse: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.ListDocumentsResponse
+
     /// In the order asked for; a missing document has no times.
     package var documents: [DocumentMessage]
     /// Asks for the next page; empty after the last one.
@@ -84,15 +89,15 @@ package struct ListDocumentsResponse: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: documents.append(try DocumentMessage(wire: try reader.span(tag)))
-            case 2: nextPageToken = try reader.string(tag)
+            case Field.documents: documents.append(try DocumentMessage(wire: try reader.span(tag)))
+            case Field.nextPageToken: nextPageToken = try reader.string(tag)
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        for document in documents { writer.withLengthPrefix(field: 1) { document.encode(into: &$0) } }
-        writer.writeIfSet(2, string: nextPageToken)
+        for document in documents { writer.withLengthPrefix(field: Field.documents) { document.encode(into: &$0) } }
+        writer.writeIfSet(Field.nextPageToken, string: nextPageToken)
     }
 }

@@ -4,6 +4,8 @@ package import DocumentModel
 
 /// A document as a message lends it: a name, the bytes of its `fields` entries, and its times.
 package struct DocumentMessageView: ~Escapable {
+    private typealias Field = FieldNumber.Document
+
     /// The full resource name in UTF-8; not checked.
     package private(set) var name: RawSpan
     /// The `fields` entries with their tags, one after the other: the form in which documents are stored. Where the
@@ -28,16 +30,16 @@ package struct DocumentMessageView: ~Escapable {
         var fieldStart = 0
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: name = try reader.span(tag)
-            case 2:
+            case Field.name: name = try reader.span(tag)
+            case Field.fields:
                 _ = try reader.span(tag)
                 if runEnd != fieldStart {
                     isFragmented = isFragmented || runEnd != 0
                     runStart = fieldStart
                 }
                 runEnd = reader.position
-            case 3: createTime = try reader.timestamp(tag)
-            case 4: updateTime = try reader.timestamp(tag)
+            case Field.createTime: createTime = try reader.timestamp(tag)
+            case Field.updateTime: updateTime = try reader.timestamp(tag)
             default: try reader.skip(tag)
             }
             fieldStart = reader.position
@@ -54,7 +56,9 @@ package struct DocumentMessageView: ~Escapable {
         // Every byte was read once by `init`, so nothing throws here.
         while let tag = try? reader.nextTag() {
             guard (try? reader.skip(tag)) != nil else { break }
-            if tag.fieldNumber == 2 { joined += [UInt8](copying: wire.extracting(fieldStart..<reader.position)) }
+            if tag.fieldNumber == Field.fields {
+                joined += [UInt8](copying: wire.extracting(fieldStart..<reader.position))
+            }
             fieldStart = reader.position
         }
         return joined
@@ -63,6 +67,8 @@ package struct DocumentMessageView: ~Escapable {
 
 /// A document with its own storage.
 package struct DocumentMessage: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.Document
+
     /// The full resource name.
     package var name: String
     /// The `fields` entries with their tags, one after the other.
@@ -86,9 +92,9 @@ package struct DocumentMessage: FirestoreMessage, Equatable, Sendable {
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: name)
+        writer.writeIfSet(Field.name, string: name)
         writer.append(fields)
-        if let createTime { writer.appendField(3, timestamp: createTime) }
-        if let updateTime { writer.appendField(4, timestamp: updateTime) }
+        if let createTime { writer.appendField(Field.createTime, timestamp: createTime) }
+        if let updateTime { writer.appendField(Field.updateTime, timestamp: updateTime) }
     }
 }

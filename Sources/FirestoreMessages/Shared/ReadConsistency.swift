@@ -13,11 +13,17 @@ package enum ReadConsistency: Equatable, Sendable {
     /// The state as of a past time.
     case readTime(TimestampValue)
 
-    /// The field numbers of the oneof, which differ from request to request; 0 where a request lacks the member.
+    /// The field numbers of the oneof, which differ from request to request; -1 where a request lacks the member.
     struct Fields {
         let transaction: Int
         let newTransaction: Int
         let readTime: Int
+
+        init(transaction: Int?, newTransaction: Int?, readTime: Int) {
+            self.transaction = transaction ?? -1
+            self.newTransaction = newTransaction ?? -1
+            self.readTime = readTime
+        }
     }
 
     /// Takes the field if it belongs to the oneof; the last one sent wins.

@@ -5,6 +5,8 @@ package import DocumentModel
 
 /// The outcome of one part of a call.
 package struct StatusMessage: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.Rpc.Status
+
     /// `.unknown` for a code that is none of gRPC's.
     package var code: StatusCode
     /// Empty for OK.
@@ -20,15 +22,16 @@ package struct StatusMessage: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: code = UInt8(exactly: try reader.int32(tag)).flatMap(StatusCode.init(rawValue:)) ?? .unknown
-            case 2: message = try reader.string(tag)
+            case Field.code:
+                code = UInt8(exactly: try reader.int32(tag)).flatMap(StatusCode.init(rawValue:)) ?? .unknown
+            case Field.message: message = try reader.string(tag)
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, int64: Int64(code.rawValue))
-        writer.writeIfSet(2, string: message)
+        writer.writeIfSet(Field.code, int64: Int64(code.rawValue))
+        writer.writeIfSet(Field.message, string: message)
     }
 }

@@ -5,6 +5,8 @@ package import DocumentModel
 
 /// A request for a new transaction.
 package struct BeginTransactionRequest: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.BeginTransactionRequest
+
     /// `projects/{project}/databases/{database}`.
     package var database: String
     /// Nil asks for a read-write transaction.
@@ -20,21 +22,23 @@ package struct BeginTransactionRequest: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: database = try reader.string(tag)
-            case 2: options = try TransactionOptions(wire: try reader.span(tag))
+            case Field.database: database = try reader.string(tag)
+            case Field.options: options = try TransactionOptions(wire: try reader.span(tag))
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: database)
-        if let options { writer.withLengthPrefix(field: 2) { options.encode(into: &$0) } }
+        writer.writeIfSet(Field.database, string: database)
+        if let options { writer.withLengthPrefix(field: Field.options) { options.encode(into: &$0) } }
     }
 }
 
 /// The id of a new transaction.
 package struct BeginTransactionResponse: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.BeginTransactionResponse
+
     /// Opaque, never empty.
     package var transaction: [UInt8]
 
@@ -47,19 +51,21 @@ package struct BeginTransactionResponse: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: transaction = try reader.byteArray(tag)
+            case Field.transaction: transaction = try reader.byteArray(tag)
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, bytes: transaction)
+        writer.writeIfSet(Field.transaction, bytes: transaction)
     }
 }
 
 /// A request to end a transaction without writing.
 package struct RollbackRequest: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.RollbackRequest
+
     /// `projects/{project}/databases/{database}`.
     package var database: String
     package var transaction: [UInt8]
@@ -74,15 +80,15 @@ package struct RollbackRequest: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: database = try reader.string(tag)
-            case 2: transaction = try reader.byteArray(tag)
+            case Field.database: database = try reader.string(tag)
+            case Field.transaction: transaction = try reader.byteArray(tag)
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: database)
-        writer.writeIfSet(2, bytes: transaction)
+        writer.writeIfSet(Field.database, string: database)
+        writer.writeIfSet(Field.transaction, bytes: transaction)
     }
 }

@@ -3,23 +3,10 @@
 
 package import DocumentModel
 
-/// A batch of independent writes to be sent.
-package struct BatchWriteRequestMessage: Sendable {
-    /// The writes and the database they belong to; no document may stand in it twice.
-    package var writes: WriteList
-
-    package init(writes: WriteList) {
-        self.writes = writes
-    }
-
-    package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: writes.database.description)
-        writes.encode(field: 2, into: &writer)
-    }
-}
-
 /// A batch of independent writes as received, lent.
 package struct BatchWriteRequestView: ~Escapable {
+    private typealias Field = FieldNumber.BatchWriteRequest
+
     /// The database's name; not checked.
     package private(set) var database: RawSpan
     /// How many writes the batch has.
@@ -34,8 +21,8 @@ package struct BatchWriteRequestView: ~Escapable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: database = try reader.span(tag)
-            case 2:
+            case Field.database: database = try reader.span(tag)
+            case Field.writes:
                 _ = try reader.span(tag)
                 writeCount += 1
             default: try reader.skip(tag)
@@ -45,12 +32,14 @@ package struct BatchWriteRequestView: ~Escapable {
 
     /// Lends the bytes of every `Write`, in order.
     package func forEachWrite(_ body: (RawSpan) throws -> Void) rethrows {
-        try wire.forEachSubmessage(field: 2, body)
+        try wire.forEachSubmessage(field: Field.writes, body)
     }
 }
 
 /// The answer to a batch of independent writes.
 package struct BatchWriteResponse: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.BatchWriteResponse
+
     /// One for each write, in order; empty where the write failed.
     package var writeResults: [WriteResult]
     /// One for each write, in order.
@@ -66,15 +55,15 @@ package struct BatchWriteResponse: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: writeResults.append(try WriteResult(wire: try reader.span(tag)))
-            case 2: statuses.append(try StatusMessage(wire: try reader.span(tag)))
+            case Field.writeResults: writeResults.append(try WriteResult(wire: try reader.span(tag)))
+            case Field.status: statuses.append(try StatusMessage(wire: try reader.span(tag)))
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        for result in writeResults { writer.withLengthPrefix(field: 1) { result.encode(into: &$0) } }
-        for status in statuses { writer.withLengthPrefix(field: 2) { status.encode(into: &$0) } }
+        for result in writeResults { writer.withLengthPrefix(field: Field.writeResults) { result.encode(into: &$0) } }
+        for status in statuses { writer.withLengthPrefix(field: Field.status) { status.encode(into: &$0) } }
     }
 }

@@ -3,27 +3,10 @@
 
 package import DocumentModel
 
-/// A commit to be sent.
-package struct CommitRequestMessage: Sendable {
-    /// The writes, in the order in which they apply, and the database they belong to.
-    package var writes: WriteList
-    /// The transaction that the commit ends; empty for none.
-    package var transaction: [UInt8]
-
-    package init(writes: WriteList, transaction: [UInt8] = []) {
-        self.writes = writes
-        self.transaction = transaction
-    }
-
-    package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: writes.database.description)
-        writes.encode(field: 2, into: &writer)
-        writer.writeIfSet(3, bytes: transaction)
-    }
-}
-
 /// A commit as received, lent.
 package struct CommitRequestView: ~Escapable {
+    private typealias Field = FieldNumber.CommitRequest
+
     /// The database's name; not checked.
     package private(set) var database: RawSpan
     /// Empty where the commit ends no transaction.
@@ -41,11 +24,11 @@ package struct CommitRequestView: ~Escapable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: database = try reader.span(tag)
-            case 2:
+            case Field.database: database = try reader.span(tag)
+            case Field.writes:
                 _ = try reader.span(tag)
                 writeCount += 1
-            case 3: transaction = try reader.span(tag)
+            case Field.transaction: transaction = try reader.span(tag)
             default: try reader.skip(tag)
             }
         }
@@ -53,12 +36,14 @@ package struct CommitRequestView: ~Escapable {
 
     /// Lends the bytes of every `Write`, in order.
     package func forEachWrite(_ body: (RawSpan) throws -> Void) rethrows {
-        try wire.forEachSubmessage(field: 2, body)
+        try wire.forEachSubmessage(field: Field.writes, body)
     }
 }
 
 /// The answer to a commit.
 package struct CommitResponse: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.CommitResponse
+
     /// One for each write, in order.
     package var writeResults: [WriteResult]
     package var commitTime: TimestampValue
@@ -73,15 +58,15 @@ package struct CommitResponse: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: writeResults.append(try WriteResult(wire: try reader.span(tag)))
-            case 2: commitTime = try reader.timestamp(tag)
+            case Field.writeResults: writeResults.append(try WriteResult(wire: try reader.span(tag)))
+            case Field.commitTime: commitTime = try reader.timestamp(tag)
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        for result in writeResults { writer.withLengthPrefix(field: 1) { result.encode(into: &$0) } }
-        writer.appendField(2, timestamp: commitTime)
+        for result in writeResults { writer.withLengthPrefix(field: Field.writeResults) { result.encode(into: &$0) } }
+        writer.appendField(Field.commitTime, timestamp: commitTime)
     }
 }

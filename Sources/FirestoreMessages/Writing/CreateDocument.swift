@@ -5,6 +5,8 @@ package import DocumentModel
 
 /// A request for a new document.
 package struct CreateDocumentRequest: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.CreateDocumentRequest
+
     /// The documents root of a database, or a document.
     package var parent: String
     /// The collection below the parent.
@@ -32,21 +34,21 @@ package struct CreateDocumentRequest: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: parent = try reader.string(tag)
-            case 2: collectionID = try reader.string(tag)
-            case 3: documentID = try reader.string(tag)
-            case 4: document = try DocumentMessage(wire: try reader.span(tag))
-            case 5: mask = try DocumentMask(wire: try reader.span(tag))
+            case Field.parent: parent = try reader.string(tag)
+            case Field.collectionId: collectionID = try reader.string(tag)
+            case Field.documentId: documentID = try reader.string(tag)
+            case Field.document: document = try DocumentMessage(wire: try reader.span(tag))
+            case Field.mask: mask = try DocumentMask(wire: try reader.span(tag))
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: parent)
-        writer.writeIfSet(2, string: collectionID)
-        writer.writeIfSet(3, string: documentID)
-        writer.withLengthPrefix(field: 4) { document.encode(into: &$0) }
-        if let mask { writer.withLengthPrefix(field: 5) { mask.encode(into: &$0) } }
+        writer.writeIfSet(Field.parent, string: parent)
+        writer.writeIfSet(Field.collectionId, string: collectionID)
+        writer.writeIfSet(Field.documentId, string: documentID)
+        writer.withLengthPrefix(field: Field.document) { document.encode(into: &$0) }
+        if let mask { writer.withLengthPrefix(field: Field.mask) { mask.encode(into: &$0) } }
     }
 }

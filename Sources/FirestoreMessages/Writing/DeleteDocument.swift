@@ -4,6 +4,8 @@ package import DocumentModel
 
 /// A request to remove a document; an absent one is fine without a precondition.
 package struct DeleteDocumentRequest: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.DeleteDocumentRequest
+
     /// The document's full resource name.
     package var name: String
     /// What must hold of the stored document.
@@ -19,15 +21,15 @@ package struct DeleteDocumentRequest: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: name = try reader.string(tag)
-            case 2: precondition = try Precondition(wire: try reader.span(tag))
+            case Field.name: name = try reader.string(tag)
+            case Field.currentDocument: precondition = try Precondition(wire: try reader.span(tag))
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: name)
-        if let precondition { writer.withLengthPrefix(field: 2) { precondition.encode(into: &$0) } }
+        writer.writeIfSet(Field.name, string: name)
+        if let precondition { writer.withLengthPrefix(field: Field.currentDocument) { precondition.encode(into: &$0) } }
     }
 }

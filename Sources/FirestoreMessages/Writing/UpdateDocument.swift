@@ -5,6 +5,8 @@ package import DocumentModel
 
 /// A request to set a document.
 package struct UpdateDocumentRequest: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.UpdateDocumentRequest
+
     /// The document by its full name.
     package var document: DocumentMessage
     /// The fields to change; nil replaces the document. Present and empty differs from absent.
@@ -29,19 +31,19 @@ package struct UpdateDocumentRequest: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: document = try DocumentMessage(wire: try reader.span(tag))
-            case 2: updateMask = try DocumentMask(wire: try reader.span(tag))
-            case 3: mask = try DocumentMask(wire: try reader.span(tag))
-            case 4: precondition = try Precondition(wire: try reader.span(tag))
+            case Field.document: document = try DocumentMessage(wire: try reader.span(tag))
+            case Field.updateMask: updateMask = try DocumentMask(wire: try reader.span(tag))
+            case Field.mask: mask = try DocumentMask(wire: try reader.span(tag))
+            case Field.currentDocument: precondition = try Precondition(wire: try reader.span(tag))
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.withLengthPrefix(field: 1) { document.encode(into: &$0) }
-        if let updateMask { writer.withLengthPrefix(field: 2) { updateMask.encode(into: &$0) } }
-        if let mask { writer.withLengthPrefix(field: 3) { mask.encode(into: &$0) } }
-        if let precondition { writer.withLengthPrefix(field: 4) { precondition.encode(into: &$0) } }
+        writer.withLengthPrefix(field: Field.document) { document.encode(into: &$0) }
+        if let updateMask { writer.withLengthPrefix(field: Field.updateMask) { updateMask.encode(into: &$0) } }
+        if let mask { writer.withLengthPrefix(field: Field.mask) { mask.encode(into: &$0) } }
+        if let precondition { writer.withLengthPrefix(field: Field.currentDocument) { precondition.encode(into: &$0) } }
     }
 }

@@ -4,34 +4,10 @@
 
 package import DocumentModel
 
-/// A message of the client's side, to be sent.
-package struct WriteRequestMessage: Sendable {
-    /// Wanted in the first message.
-    package var database: String
-    /// In the first message: the stream to take up again; empty for a new one.
-    package var streamID: String
-    /// None in the first message.
-    package var writes: WriteList?
-    /// The last token that was received; empty in the first message of a new stream.
-    package var streamToken: [UInt8]
-
-    package init(database: String = "", streamID: String = "", writes: WriteList? = nil, streamToken: [UInt8] = []) {
-        self.database = database
-        self.streamID = streamID
-        self.writes = writes
-        self.streamToken = streamToken
-    }
-
-    package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: database)
-        writer.writeIfSet(2, string: streamID)
-        writes?.encode(field: 3, into: &writer)
-        writer.writeIfSet(4, bytes: streamToken)
-    }
-}
-
 /// A message of the client's side as received, lent.
 package struct WriteRequestView: ~Escapable {
+    private typealias Field = FieldNumber.WriteRequest
+
     /// The database's name; not checked.
     package private(set) var database: RawSpan
     /// The stream to take up again; empty for a new one.
@@ -52,12 +28,12 @@ package struct WriteRequestView: ~Escapable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: database = try reader.span(tag)
-            case 2: streamID = try reader.span(tag)
-            case 3:
+            case Field.database: database = try reader.span(tag)
+            case Field.streamId: streamID = try reader.span(tag)
+            case Field.writes:
                 _ = try reader.span(tag)
                 writeCount += 1
-            case 4: streamToken = try reader.span(tag)
+            case Field.streamToken: streamToken = try reader.span(tag)
             default: try reader.skip(tag)
             }
         }
@@ -65,12 +41,14 @@ package struct WriteRequestView: ~Escapable {
 
     /// Lends the bytes of every `Write`, in order.
     package func forEachWrite(_ body: (RawSpan) throws -> Void) rethrows {
-        try wire.forEachSubmessage(field: 3, body)
+        try wire.forEachSubmessage(field: Field.writes, body)
     }
 }
 
 /// A message of the server's side.
 package struct WriteResponse: FirestoreMessage, Equatable, Sendable {
+    private typealias Field = FieldNumber.WriteResponse
+
     /// In the first message of a new stream: its name.
     package var streamID: String
     /// Stands for everything answered so far.
@@ -94,19 +72,19 @@ package struct WriteResponse: FirestoreMessage, Equatable, Sendable {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case 1: streamID = try reader.string(tag)
-            case 2: streamToken = try reader.byteArray(tag)
-            case 3: writeResults.append(try WriteResult(wire: try reader.span(tag)))
-            case 4: commitTime = try reader.timestamp(tag)
+            case Field.streamId: streamID = try reader.string(tag)
+            case Field.streamToken: streamToken = try reader.byteArray(tag)
+            case Field.writeResults: writeResults.append(try WriteResult(wire: try reader.span(tag)))
+            case Field.commitTime: commitTime = try reader.timestamp(tag)
             default: try reader.skip(tag)
             }
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(1, string: streamID)
-        writer.writeIfSet(2, bytes: streamToken)
-        for result in writeResults { writer.withLengthPrefix(field: 3) { result.encode(into: &$0) } }
-        if let commitTime { writer.appendField(4, timestamp: commitTime) }
+        writer.writeIfSet(Field.streamId, string: streamID)
+        writer.writeIfSet(Field.streamToken, bytes: streamToken)
+        for result in writeResults { writer.withLengthPrefix(field: Field.writeResults) { result.encode(into: &$0) } }
+        if let commitTime { writer.appendField(Field.commitTime, timestamp: commitTime) }
     }
 }

@@ -1,21 +1,23 @@
-// The descriptors of files, messages, enumerations and services. Field numbers: google/protobuf/descriptor.proto.
+// The descriptors of files, messages, enumerations and services, as values. They are copied once from the descriptors that
+// protobuf-c generates, which are constants of the program: every pointer here is valid as long as the program runs,
+// and nothing is written.
 
-internal import DocumentModel
+internal import CFirestoreProto
 
 /// One `.proto` file.
 package struct FileDescriptor: Sendable {
     /// The path by which other files import it, for example `google/firestore/v1/firestore.proto`.
-    package private(set) var name = ""
+    package let name: String
     /// The package that its names are in, for example `google.firestore.v1`.
-    package private(set) var package = ""
+    package let package: String
     /// The names of the files it imports.
-    package private(set) var dependencies: [String] = []
-    /// The whole `FileDescriptorProto`, as server reflection sends it.
-    package let bytes: [UInt8]
-    /// Nested ones too, each after the one it stands in.
-    package private(set) var messages: [MessageDescriptor] = []
-    package private(set) var enumerations: [EnumDescriptor] = []
-    package private(set) var services: [ServiceDescriptor] = []
+    package let dependencies: [String]
+    /// A `google.protobuf.FileDescriptorSet` with this file alone, as server reflection sends it.
+    package let set: [UInt8]
+    /// Nested ones too.
+    package let messages: [MessageDescriptor]
+    package let enumerations: [EnumDescriptor]
+    package let services: [ServiceDescriptor]
 
     /// The full name of everything declared here that can be asked for: messages, enumerations, services, methods.
     package var symbols: [String] {
@@ -23,142 +25,136 @@ package struct FileDescriptor: Sendable {
             + services.flatMap { service in [service.fullName] + service.methods.map { "\(service.fullName).\($0.name)" } }
     }
 
-    /// Reads a `FileDescriptorSet`: 1 file*.
-    static func all(in set: RawSpan) throws(InvalidDocument) -> [FileDescriptor] {
+    /// Every file that the generated code knows, each after those that it imports.
+    static func all() -> [FileDescriptor] {
+        let oneofs = OneofNames()
         var files: [FileDescriptor] = []
-        var reader = WireReader(set)
-        while let tag = try reader.nextTag() {
-            if tag.fieldNumber == 1 {
-                files.append(try FileDescriptor(wire: try reader.span(tag)))
-            } else {
-                try reader.skip(tag)
-            }
+        while let file = unsafe firestore_proto_file(files.count) {
+            files.append(unsafe FileDescriptor(file.pointee, oneofs))
         }
         return files
     }
 
-    /// `FileDescriptorProto`: 1 name, 2 package, 3 dependency*, 4 message_type*, 5 enum_type*, 6 service*.
-    private init(wire: RawSpan) throws(InvalidDocument) {
-        bytes = [UInt8](copying: wire)
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case 1: name = try reader.string(tag)
-            case 2: package = try reader.string(tag)
-            case 3: dependencies.append(try reader.string(tag))
-            case 4: try addMessage(try reader.span(tag), in: package)
-            case 5: enumerations.append(try EnumDescriptor(wire: try reader.span(tag), in: package))
-            case 6: services.append(try ServiceDescriptor(wire: try reader.span(tag), in: package))
-            default: try reader.skip(tag)
-            }
-        }
-    }
-
-    /// `DescriptorProto`: 3 nested_type*, 4 enum_type*; what the message itself is, its descriptor reads.
-    private mutating func addMessage(_ wire: RawSpan, in scope: String) throws(InvalidDocument) {
-        let message = try MessageDescriptor(wire: wire, in: scope)
-        messages.append(message)
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case 3: try addMessage(try reader.span(tag), in: message.fullName)
-            case 4: enumerations.append(try EnumDescriptor(wire: try reader.span(tag), in: message.fullName))
-            default: try reader.skip(tag)
-            }
-        }
+    private init(_ file: FirestoreProtoFile, _ oneofs: OneofNames) {
+        name = unsafe String(cString: file.name)
+        dependencies = unsafe elements(file.imports).map { unsafe String(cString: $0) }
+        set = unsafe Array(UnsafeBufferPointer(start: file.set, count: file.set_size))
+        let messages = unsafe elements(file.messages)
+        let services = unsafe elements(file.services)
+        package = unsafe messages.first.map { unsafe String(cString: $0.pointee.package_name) }
+            ?? services.first.map { unsafe String(cString: $0.pointee.package) } ?? ""
+        self.messages = unsafe messages.map { unsafe MessageDescriptor($0.pointee, oneofs) }
+        self.services = unsafe services.map { unsafe ServiceDescriptor($0.pointee) }
+        enumerations = unsafe elements(file.enumerations).map { unsafe EnumDescriptor($0.pointee) }
     }
 }
 
 /// One message type.
 package struct MessageDescriptor: Sendable {
     /// With package and enclosing messages, for example `google.firestore.v1.StructuredQuery.Order`.
-    package private(set) var fullName = ""
-    package private(set) var fields: [FieldDescriptor] = []
+    package let fullName: String
+    /// By increasing number.
+    package let fields: [FieldDescriptor]
     /// Its oneofs, in the order that ``FieldDescriptor/oneofIndex`` counts.
-    package private(set) var oneofs: [String] = []
-    /// Whether it stands for the entries {1 key, 2 value} of a map field.
-    package private(set) var isMapEntry = false
+    package let oneofs: [String]
 
-    /// `DescriptorProto`: 1 name, 2 field*, 7 options {7 map_entry}, 8 oneof_decl* {1 name}.
-    init(wire: RawSpan, in scope: String) throws(InvalidDocument) {
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case 1: fullName = "\(scope).\(try reader.string(tag))"
-            case 2: fields.append(try FieldDescriptor(wire: try reader.span(tag)))
-            case 7: isMapEntry = try lastInteger(7, in: try reader.span(tag)) == 1
-            case 8: oneofs.append(try lastString(1, in: try reader.span(tag)))
-            default: try reader.skip(tag)
+    fileprivate init(_ message: ProtobufCMessageDescriptor, _ names: OneofNames) {
+        let fullName = unsafe String(cString: message.name)
+        var oneofs: [String] = []
+        var fields: [FieldDescriptor] = []
+        for index in 0..<Int(unsafe message.n_fields) {
+            var field = unsafe FieldDescriptor(message.fields[index], of: fullName)
+            if let oneof = names[fullName, field.number] {
+                if !oneofs.contains(oneof) { oneofs.append(oneof) }
+                field.oneofIndex = oneofs.firstIndex(of: oneof)
             }
+            fields.append(field)
         }
+        self.fullName = fullName
+        self.fields = fields
+        self.oneofs = oneofs
     }
 }
 
 /// One field of a message.
 package struct FieldDescriptor: Sendable {
-    package private(set) var name = ""
-    /// The name in lowerCamelCase.
-    package private(set) var jsonName = ""
+    package let name: String
+    /// The name in lowerCamelCase, as `protoc` makes it.
+    package let jsonName: String
     /// 1 ... 536,870,911.
-    package private(set) var number = 0
-    package private(set) var kind = FieldKind.message
-    package private(set) var isRepeated = false
-    /// The full name of the message or enumeration, without the leading dot that descriptors write; else empty.
-    package private(set) var typeName = ""
+    package let number: Int
+    package let kind: FieldKind
+    package let isRepeated: Bool
+    /// Whether it is a map: repeated entries {1 key, 2 value} of a message that `protoc` made for it.
+    package let isMap: Bool
+    /// The full name of the message or enumeration; else empty.
+    package let typeName: String
     /// Which of the message's oneofs it is a member of; nil for none.
-    package private(set) var oneofIndex: Int?
+    package fileprivate(set) var oneofIndex: Int?
 
-    /// `FieldDescriptorProto`: 1 name, 3 number, 4 label, 5 type, 6 type_name, 9 oneof_index, 10 json_name.
-    init(wire: RawSpan) throws(InvalidDocument) {
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case 1: name = try reader.string(tag)
-            case 3: number = Int(try reader.int32(tag))
-            case 4: isRepeated = try reader.int32(tag) == 3
-            case 5:
-                guard let known = FieldKind(rawValue: try reader.int32(tag)) else {
-                    throw InvalidDocument(.wrongWireType, offset: reader.position)
-                }
-                kind = known
-            case 6: typeName = String(try reader.string(tag).drop(while: { $0 == "." }))
-            case 9: oneofIndex = Int(try reader.int32(tag))
-            case 10: jsonName = try reader.string(tag)
-            default: try reader.skip(tag)
-            }
+    fileprivate init(_ field: ProtobufCFieldDescriptor, of message: String) {
+        let name = unsafe String(cString: field.name)
+        self.name = name
+        jsonName = Self.camelCase(name, isType: false)
+        number = Int(unsafe field.id)
+        kind = FieldKind(unsafe field.type)
+        isRepeated = unsafe field.label == PROTOBUF_C_LABEL_REPEATED
+        typeName = unsafe kind.typeName(field.descriptor)
+        // The name is reserved: protoc refuses a message that would be called so beside a map.
+        isMap = isRepeated && typeName == "\(message).\(Self.camelCase(name, isType: true))Entry"
+    }
+
+    private static func camelCase(_ name: String, isType: Bool) -> String {
+        let words = name.split(separator: "_").enumerated().map { index, word in
+            index == 0 && !isType ? String(word) : word.prefix(1).uppercased() + word.dropFirst()
         }
+        return words.joined()
     }
 }
 
-/// The types that fields of `proto/` have; the numbers are those of `FieldDescriptorProto.Type`.
-package enum FieldKind: Int32, Sendable {
-    case double = 1
-    case int64 = 3
-    case int32 = 5
-    case bool = 8
-    case string = 9
-    case message = 11
-    case bytes = 12
-    case enumeration = 14
+/// The types that fields of `proto/` have.
+package enum FieldKind: Sendable {
+    case double, int64, int32, bool, string, message, bytes, enumeration
+
+    fileprivate init(_ type: ProtobufCType) {
+        switch type {
+        case PROTOBUF_C_TYPE_DOUBLE: self = .double
+        case PROTOBUF_C_TYPE_INT64: self = .int64
+        case PROTOBUF_C_TYPE_INT32: self = .int32
+        case PROTOBUF_C_TYPE_BOOL: self = .bool
+        case PROTOBUF_C_TYPE_STRING: self = .string
+        case PROTOBUF_C_TYPE_MESSAGE: self = .message
+        case PROTOBUF_C_TYPE_BYTES: self = .bytes
+        case PROTOBUF_C_TYPE_ENUM: self = .enumeration
+        default: preconditionFailure("proto/ has a field of a type that the schema does not know: \(type)")
+        }
+    }
+
+    /// The full name of what a field's descriptor points to.
+    fileprivate func typeName(_ descriptor: UnsafeRawPointer?) -> String {
+        guard let descriptor = unsafe descriptor else { return "" }
+        switch self {
+        case .message:
+            return unsafe String(cString: descriptor.assumingMemoryBound(to: ProtobufCMessageDescriptor.self).pointee.name)
+        case .enumeration:
+            return unsafe String(cString: descriptor.assumingMemoryBound(to: ProtobufCEnumDescriptor.self).pointee.name)
+        default: return ""
+        }
+    }
 }
 
 /// One enumeration.
 package struct EnumDescriptor: Sendable {
     /// With package and enclosing messages.
-    package private(set) var fullName = ""
-    package private(set) var values: [(name: String, number: Int32)] = []
+    package let fullName: String
+    /// By increasing number.
+    package let values: [(name: String, number: Int32)]
 
-    /// `EnumDescriptorProto`: 1 name, 2 value* {1 name, 2 number}.
-    init(wire: RawSpan, in scope: String) throws(InvalidDocument) {
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case 1: fullName = "\(scope).\(try reader.string(tag))"
-            case 2:
-                let value = try reader.span(tag)
-                values.append((try lastString(1, in: value), Int32(truncatingIfNeeded: try lastInteger(2, in: value))))
-            default: try reader.skip(tag)
-            }
+    fileprivate init(_ enumeration: ProtobufCEnumDescriptor) {
+        fullName = unsafe String(cString: enumeration.name)
+        values = (0..<Int(unsafe enumeration.n_values)).map { index in
+            let value = unsafe enumeration.values[index]
+            return unsafe (String(cString: value.name), value.value)
         }
     }
 }
@@ -166,59 +162,46 @@ package struct EnumDescriptor: Sendable {
 /// One service.
 package struct ServiceDescriptor: Sendable {
     /// With its package, for example `google.firestore.v1.Firestore`.
-    package private(set) var fullName = ""
-    package private(set) var methods: [MethodDescriptor] = []
+    package let fullName: String
+    package let methods: [MethodDescriptor]
 
-    /// `ServiceDescriptorProto`: 1 name, 2 method*.
-    init(wire: RawSpan, in scope: String) throws(InvalidDocument) {
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case 1: fullName = "\(scope).\(try reader.string(tag))"
-            case 2: methods.append(try MethodDescriptor(wire: try reader.span(tag)))
-            default: try reader.skip(tag)
-            }
+    fileprivate init(_ service: ProtobufCServiceDescriptor) {
+        fullName = unsafe String(cString: service.name)
+        methods = (0..<Int(unsafe service.n_methods)).map { index in
+            let method = unsafe service.methods[index]
+            return unsafe MethodDescriptor(
+                name: String(cString: method.name), inputType: String(cString: method.input.pointee.name),
+                outputType: String(cString: method.output.pointee.name))
         }
     }
 }
 
 /// One RPC of a service.
 package struct MethodDescriptor: Sendable {
-    package private(set) var name = ""
+    package let name: String
     /// Full names of the messages it takes and gives.
-    package private(set) var inputType = ""
-    package private(set) var outputType = ""
+    package let inputType: String
+    package let outputType: String
+}
 
-    /// `MethodDescriptorProto`: 1 name, 2 input_type, 3 output_type.
-    init(wire: RawSpan) throws(InvalidDocument) {
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case 1: name = try reader.string(tag)
-            case 2: inputType = String(try reader.string(tag).drop(while: { $0 == "." }))
-            case 3: outputType = String(try reader.string(tag).drop(while: { $0 == "." }))
-            default: try reader.skip(tag)
-            }
+/// The names of oneofs by message and member.
+private struct OneofNames {
+    private var names: [String: String] = [:]
+
+    init() {
+        var index = 0
+        while let member = unsafe firestore_proto_oneof_member(index)?.pointee {
+            unsafe names["\(String(cString: member.message)) \(member.field)"] = String(cString: member.oneof)
+            index += 1
         }
     }
+
+    subscript(message: String, field: Int) -> String? { names["\(message) \(field)"] }
 }
 
-/// The last value of an integer field, 0 when it is absent.
-private func lastInteger(_ field: Int, in wire: RawSpan) throws(InvalidDocument) -> UInt64 {
-    var value: UInt64 = 0
-    var reader = WireReader(wire)
-    while let tag = try reader.nextTag() {
-        if tag.fieldNumber == field { value = try reader.uint64(tag) } else { try reader.skip(tag) }
-    }
-    return value
-}
-
-/// The last value of a string field, empty when it is absent.
-private func lastString(_ field: Int, in wire: RawSpan) throws(InvalidDocument) -> String {
-    var value = ""
-    var reader = WireReader(wire)
-    while let tag = try reader.nextTag() {
-        if tag.fieldNumber == field { value = try reader.string(tag) } else { try reader.skip(tag) }
-    }
-    return value
+/// The elements of a C array that ends in a null pointer.
+private func elements<Element>(_ list: UnsafePointer<UnsafePointer<Element>?>) -> [UnsafePointer<Element>] {
+    var found: [UnsafePointer<Element>] = unsafe []
+    while let element = unsafe list[found.count] { unsafe found.append(element) }
+    return unsafe found
 }

@@ -122,6 +122,6 @@ extension RawSpan {
 extension Span<UInt8> {
     /// The same bytes as a raw span.
     var rawBytes: RawSpan {
-        @_lifetime(copy self) get { bytes }
+        @_lifetime(copy self) get { unsafe bytes }
     }
 }

@@ -64,8 +64,8 @@ package struct JSONMessageReader {
             guard let time = RFC3339.timestamp(text.span) else {
                 throw .value(String(decoding: text, as: UTF8.self), "an RFC 3339 timestamp")
             }
-            output.writeIfSet(1, int64: time.seconds)
-            output.writeIfSet(2, int64: Int64(time.nanoseconds))
+            output.writeIfSet(FieldNumber.Protobuf.Timestamp.seconds, int64: time.seconds)
+            output.writeIfSet(FieldNumber.Protobuf.Timestamp.nanos, int64: Int64(time.nanoseconds))
         case .wrapper: try single(schema.messages[number].fields[0], &scanner, depth, &output)
         // These stand in replies alone; no request has one.
         case .duration, .structure, .value, .list: throw .cannotBeSet(schema.messages[number].name)
@@ -147,7 +147,7 @@ package struct JSONMessageReader {
             path.append(.key(key.start, key.end))
             output.appendTag(field: field.number, .lengthDelimited)
             let place = output.beginLength()
-            output.appendTag(field: 1, .lengthDelimited)
+            output.appendTag(field: FieldNumber.MapEntry.key, .lengthDelimited)
             try appendText(key, scanner, &output)
             try single(valueField, &scanner, depth + 1, &output)
             output.endLength(at: place)

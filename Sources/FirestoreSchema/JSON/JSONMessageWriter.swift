@@ -122,10 +122,10 @@ package struct JSONMessageWriter: Sendable {
         var valueTag: WireTag?
         var reader = WireReader(entry)
         while let tag = try reader.nextTag() {
-            if tag.fieldNumber == 1 {
+            if tag.fieldNumber == FieldNumber.MapEntry.key {
                 key = try reader.span(tag)
             } else {
-                if tag.fieldNumber == 2 { (valueTag, value) = (tag, reader.position) }
+                if tag.fieldNumber == FieldNumber.MapEntry.value { (valueTag, value) = (tag, reader.position) }
                 try reader.skip(tag)
             }
         }
@@ -183,7 +183,7 @@ package struct JSONMessageWriter: Sendable {
         let field = schema.messages[number].fields[0]
         var reader = WireReader(bytes)
         while let tag = try reader.nextTag() {
-            if tag.fieldNumber == 1 { return try appendSingle(field, tag, &reader, 0, &output) }
+            if tag.fieldNumber == field.number { return try appendSingle(field, tag, &reader, 0, &output) }
             try reader.skip(tag)
         }
         output.append(utf8: field.kind == .int64 ? "\"0\"" : "0")

@@ -27,7 +27,7 @@ package struct Schema: Sendable {
                     return FieldTable(
                         number: field.number, name: Array(field.name.utf8), jsonName: Array(field.jsonName.utf8),
                         kind: field.kind, isRepeated: field.isRepeated,
-                        isMap: field.kind == .message && descriptors[type].isMapEntry, oneof: field.oneofIndex, type: type)
+                        isMap: field.isMap, oneof: field.oneofIndex, type: type)
                 },
                 oneofs: message.oneofs)
         }

@@ -71,7 +71,7 @@ final class RESTFront {
             message.appendTag(field: field, .lengthDelimited)
             let place = message.beginLength()
             try reader.append(body, Self.document, to: &message)
-            if let name = route.documentName { message.appendField(1, string: name) }
+            if let name = route.documentName { message.appendField(FieldNumber.Document.name, string: name) }
             message.endLength(at: place)
         }
         for binding in route.bindings { message.appendField(binding.field, string: binding.value) }

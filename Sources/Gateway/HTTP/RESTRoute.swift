@@ -76,33 +76,39 @@ struct RESTRoute: Equatable {
         let resource = (verb.isOfDatabase ? names.prefix(4) : names[...]).joined(separator: "/")
         method = verb.method
         body = .message
-        bindings = [Binding(field: 1, value: resource)]
+        bindings = [Binding(field: verb.resourceField, value: resource)]
     }
 
     private init?(document httpMethod: HTTPMethod, _ name: String) {
         switch httpMethod {
-        case .get: method = .getDocument
-        case .delete: method = .deleteDocument
+        case .get:
+            method = .getDocument
+            bindings = [Binding(field: FieldNumber.GetDocumentRequest.name, value: name)]
+        case .delete:
+            method = .deleteDocument
+            bindings = [Binding(field: FieldNumber.DeleteDocumentRequest.name, value: name)]
         case .patch:
             method = .updateDocument
-            body = .document(field: 1)
+            body = .document(field: FieldNumber.UpdateDocumentRequest.document)
             bindings = []
             documentName = name
-            return
         default: return nil
         }
-        bindings = [Binding(field: 1, value: name)]
     }
 
     private init?(collection httpMethod: HTTPMethod, parent: String, _ id: String) {
         switch httpMethod {
-        case .get: method = .listDocuments
+        case .get:
+            typealias Field = FieldNumber.ListDocumentsRequest
+            method = .listDocuments
+            bindings = [Binding(field: Field.parent, value: parent), Binding(field: Field.collectionId, value: id)]
         case .post:
+            typealias Field = FieldNumber.CreateDocumentRequest
             method = .createDocument
-            body = .document(field: 4)
+            body = .document(field: Field.document)
+            bindings = [Binding(field: Field.parent, value: parent), Binding(field: Field.collectionId, value: id)]
         default: return nil
         }
-        bindings = [Binding(field: 1, value: parent), Binding(field: 2, value: id)]
     }
 }
 
@@ -116,6 +122,21 @@ enum RESTVerb: String {
         switch self {
         case .batchGet, .batchWrite, .beginTransaction, .commit, .rollback: true
         case .runQuery, .runAggregationQuery, .partitionQuery, .listCollectionIds: false
+        }
+    }
+
+    /// The field of the RPC's message that takes the database or the parent.
+    var resourceField: Int {
+        switch self {
+        case .batchGet: FieldNumber.BatchGetDocumentsRequest.database
+        case .batchWrite: FieldNumber.BatchWriteRequest.database
+        case .beginTransaction: FieldNumber.BeginTransactionRequest.database
+        case .commit: FieldNumber.CommitRequest.database
+        case .rollback: FieldNumber.RollbackRequest.database
+        case .runQuery: FieldNumber.RunQueryRequest.parent
+        case .runAggregationQuery: FieldNumber.RunAggregationQueryRequest.parent
+        case .partitionQuery: FieldNumber.PartitionQueryRequest.parent
+        case .listCollectionIds: FieldNumber.ListCollectionIdsRequest.parent
         }
     }
 

@@ -1,18 +1,13 @@
 // grpc.health.v1.Health: tells load balancers and supervisors whether requests may be sent here.
-// HealthCheckRequest: 1 service. HealthCheckResponse: 1 status.
 
 internal import Basics
 internal import DocumentModel
+internal import FirestoreMessages
 internal import Transport
 
 /// The health of the server as one loop tells it: serving from its first call until the server drains. Confined to the loop.
 final class HealthService {
-    /// The numbers of `HealthCheckResponse.ServingStatus`.
-    private enum Status: UInt64 {
-        case serving = 1
-        case notServing = 2
-        case serviceUnknown = 3
-    }
+    private typealias Status = HealthCheckResponse.ServingStatus
 
     private static let known: Set<String> = [
         "", "google.firestore.v1.Firestore", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
@@ -32,14 +27,12 @@ final class HealthService {
     func check(_ request: RawSpan) throws(RequestError) -> [UInt8] {
         let status = try status(request)
         if status == .serviceUnknown { throw RequestError(.notFound, "unknown service") }
-        var answer = WireWriter(capacity: 8)
-        Self.append(status, to: &answer)
-        return answer.copyBytes()
+        return HealthCheckResponse(status: status).encodedBytes()
     }
 
     func watch(_ call: Call, _ request: RawSpan) throws(RequestError) {
         let status = try status(request)
-        call.send { Self.append(status, to: &$0) }
+        call.send { HealthCheckResponse(status: status).encode(into: &$0) }
         if status == .serving { watchers.insert(call) }
         if status == .notServing { end(call) }
     }
@@ -61,26 +54,16 @@ final class HealthService {
         let told = watchers
         watchers = []
         for call in told {
-            call.send { Self.append(.notServing, to: &$0) }
+            call.send { HealthCheckResponse(status: .notServing).encode(into: &$0) }
             end(call)
         }
     }
 
     private func status(_ request: RawSpan) throws(RequestError) -> Status {
-        var service = ""
-        do {
-            var reader = WireReader(request)
-            while let tag = try reader.nextTag() {
-                if tag.fieldNumber == 1 { service = try reader.string(tag) } else { try reader.skip(tag) }
-            }
-        } catch {
+        guard let message = try? HealthCheckRequest(wire: request) else {
             throw .invalidArgument("the request is malformed")
         }
-        guard Self.known.contains(service) else { return .serviceUnknown }
+        guard Self.known.contains(message.service) else { return .serviceUnknown }
         return isServing ? .serving : .notServing
-    }
-
-    private static func append(_ status: Status, to writer: inout WireWriter) {
-        writer.appendField(1, varint: status.rawValue)
     }
 }

@@ -1,11 +1,8 @@
 // grpc.reflection.v1.ServerReflection, and v1alpha, which has the same messages: what this server offers, for grpcurl and its like.
-// ServerReflectionRequest: 1 host, 3 file_by_filename | 4 file_containing_symbol | 5 file_containing_extension |
-// 6 all_extension_numbers_of_type | 7 list_services. ServerReflectionResponse: 1 valid_host, 2 original_request,
-// 4 file_descriptor_response {1 file*} | 5 all_extension_numbers_response {1 base_type_name} | 6 list_services_response
-// {1 service* {1 name}} | 7 error_response {1 error_code, 2 error_message}.
 
 internal import Basics
 internal import DocumentModel
+internal import FirestoreMessages
 internal import FirestoreSchema
 internal import Transport
 
@@ -113,84 +110,36 @@ final class ReflectionStream: ResponseSource {
 
     // MARK: Answers
 
-    private enum Question {
-        case none
-        case file(name: String)
-        case symbol(String)
-        case anExtension
-        case extensions(of: String)
-        case services
-    }
-
     private func answer(_ request: [UInt8], into output: inout WireWriter) throws {
-        let (host, question) = try Self.read(request.byteSpan)
-        output.writeIfSet(1, string: host)
-        output.appendField(2, bytes: request)
-        switch question {
-        case .services: Self.appendServices(to: &output)
+        let message = try ServerReflectionRequest(wire: request.byteSpan)
+        ServerReflectionResponseWriter.append(host: message.host, original: request, to: &output)
+        switch message.question {
+        case .services: ServerReflectionResponseWriter.append(services: Catalogue.shared.services, to: &output)
         case .file(let name):
             guard let file = Catalogue.shared.filesByName[name] else {
-                return Self.appendError(.notFound, "unknown file \(name)", to: &output)
+                return ServerReflectionResponseWriter.append(.notFound, "unknown file \(name)", to: &output)
             }
             Self.append(file, to: &output)
         case .symbol(let name):
             guard let file = Catalogue.shared.filesBySymbol[name] else {
-                return Self.appendError(.notFound, "unknown symbol \(name)", to: &output)
+                return ServerReflectionResponseWriter.append(.notFound, "unknown symbol \(name)", to: &output)
             }
             Self.append(file, to: &output)
         // proto3 has no extensions.
-        case .anExtension: Self.appendError(.notFound, "there are no extensions", to: &output)
+        case .anExtension: ServerReflectionResponseWriter.append(.notFound, "there are no extensions", to: &output)
         case .extensions(let type):
             guard Catalogue.shared.filesBySymbol[type] != nil else {
-                return Self.appendError(.notFound, "unknown type \(type)", to: &output)
+                return ServerReflectionResponseWriter.append(.notFound, "unknown type \(type)", to: &output)
             }
-            output.withLengthPrefix(field: 5) { $0.appendField(1, string: type) }
-        case .none: Self.appendError(.unimplemented, "this question is not answered here", to: &output)
-        }
-    }
-
-    private static func read(_ request: RawSpan) throws -> (host: String, Question) {
-        var host = ""
-        var question = Question.none
-        var reader = WireReader(request)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case 1: host = try reader.string(tag)
-            case 3: question = .file(name: try reader.string(tag))
-            case 4: question = .symbol(try reader.string(tag))
-            case 5:
-                try reader.skip(tag)
-                question = .anExtension
-            case 6: question = .extensions(of: try reader.string(tag))
-            case 7:
-                try reader.skip(tag)
-                question = .services
-            default: try reader.skip(tag)
-            }
-        }
-        return (host, question)
-    }
-
-    private static func appendServices(to output: inout WireWriter) {
-        output.withLengthPrefix(field: 6) { list in
-            for name in Catalogue.shared.services {
-                list.withLengthPrefix(field: 1) { $0.appendField(1, string: name) }
-            }
+            ServerReflectionResponseWriter.append(noExtensionsOf: type, to: &output)
+        case .none:
+            ServerReflectionResponseWriter.append(.unimplemented, "this question is not answered here", to: &output)
         }
     }
 
     /// The file and all that it imports, so that one answer is enough.
     private static func append(_ file: FileDescriptor, to output: inout WireWriter) {
-        output.withLengthPrefix(field: 4) { list in
-            for file in Catalogue.shared.closure(of: file) { list.appendField(1, bytes: file.bytes) }
-        }
-    }
-
-    private static func appendError(_ code: StatusCode, _ text: String, to output: inout WireWriter) {
-        output.withLengthPrefix(field: 7) { error in
-            error.appendField(1, varint: UInt64(code.rawValue))
-            error.appendField(2, string: text)
-        }
+        ServerReflectionResponseWriter.append(fileSets: Catalogue.shared.closure(of: file).map(\.set), to: &output)
     }
 }
 

@@ -155,9 +155,9 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
         try service.reader.withDocument(name, at: point) { (document) throws(RequestError) in
             guard let document else { return }
             try service.withSelectedFields(document.fields, selection) { fields in
-                writer.appendDocumentField(
-                    tag: 0x0A, name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
-                    updateMicroseconds: document.updateMicroseconds)
+                BatchGetDocumentsResponseWriter.appendFound(
+                    name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
+                    updateMicroseconds: document.updateMicroseconds, to: &writer)
                 appendTail(at: point, to: &writer)
             }
             service.counters.documentsRead.add()
@@ -167,15 +167,15 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
     }
 
     private func append(missing name: Range<Int>, at point: ReadPoint, to writer: inout WireWriter) {
-        writer.appendField(2, bytes: nameBytes.span.bytes.extracting(name))
+        BatchGetDocumentsResponseWriter.append(missing: nameBytes.span.bytes.extracting(name), to: &writer)
         appendTail(at: point, to: &writer)
         service.counters.documentsMissing.add()
     }
 
     /// The transaction, on the first message alone, and the read time.
     private func appendTail(at point: ReadPoint, to writer: inout WireWriter) {
-        writer.writeIfSet(3, bytes: newTransaction)
-        writer.appendTimestamp(tag: 0x22, WireTimestamp(point.readMicroseconds))
+        BatchGetDocumentsResponseWriter.append(transaction: newTransaction, to: &writer)
+        BatchGetDocumentsResponseWriter.appendReadTime(point.readMicroseconds, to: &writer)
     }
 
     /// The stream is over: the source is free for another call.

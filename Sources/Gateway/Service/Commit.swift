@@ -18,10 +18,10 @@ extension FirestoreService {
         let transaction =
             view.transaction.isEmpty ? nil : try TransactionIdentifier(bytes: view.transaction)
         commit(call, .commit, writes, transaction) { service, result in
-            service.succeed(call) { writer in
-                for write in result.writeResults { writer.withLengthPrefix(field: 1) { write.encode(into: &$0) } }
-                writer.appendTimestamp(tag: 0x12, WireTimestamp(result.commitMicroseconds))
-            }
+            let response = CommitResponse(
+                writeResults: result.writeResults,
+                commitTime: TimestampValue(microseconds: Int64(clamping: result.commitMicroseconds)))
+            service.succeed(call) { response.encode(into: &$0) }
         }
     }
 
@@ -53,21 +53,24 @@ extension FirestoreService {
         store.batchWrite(
             request,
             completion: continuation(call, .batchWrite) { service, result in
-                service.succeed(call) { Self.encode(result, into: &$0) }
+                let response = BatchWriteResponse(result)
+                service.succeed(call) { response.encode(into: &$0) }
             })
     }
+}
 
-    private static func encode(_ result: BatchWriteResult, into writer: inout WireWriter) {
+extension BatchWriteResponse {
+    /// The answer to writes that succeeded or failed each on its own.
+    init(_ result: BatchWriteResult) {
+        self.init()
         for outcome in result.outcomes {
-            writer.withLengthPrefix(field: 1) { writer in
-                if case .success(let write) = outcome { write.encode(into: &writer) }
-            }
-        }
-        for outcome in result.outcomes {
-            writer.withLengthPrefix(field: 2) { writer in
-                if case .failure(let error) = outcome {
-                    StatusMessage(code: error.code, message: error.message).encode(into: &writer)
-                }
+            switch outcome {
+            case .success(let write):
+                writeResults.append(write)
+                statuses.append(StatusMessage(code: .ok))
+            case .failure(let error):
+                writeResults.append(WriteResult(updateMicroseconds: nil))
+                statuses.append(StatusMessage(code: error.code, message: error.message))
             }
         }
     }

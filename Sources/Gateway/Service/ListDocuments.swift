@@ -38,7 +38,9 @@ extension FirestoreService {
             } else {
                 try listInOrder(message, after: token, at: point, &page, &writer)
             }
-            if let next = page.nextToken { writer.appendField(2, string: next.text) }
+            if let next = page.nextToken {
+                ListDocumentsResponseWriter.append(nextPageToken: next.text, to: &writer)
+            }
         }
     }
 
@@ -91,13 +93,13 @@ extension FirestoreService {
             page.lastCollectionID = collectionIDBytes
             page.lastDocumentID = [UInt8](copying: documentID)
             guard let document else {
-                writer.withLengthPrefix(field: 1) { $0.appendField(1, bytes: namePrefix + page.lastDocumentID) }
+                ListDocumentsResponseWriter.append(missing: namePrefix + page.lastDocumentID, to: &writer)
                 return .more
             }
             try withSelectedFields(document.fields, selection) { fields in
-                writer.appendDocumentField(
-                    tag: 0x0A, name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
-                    updateMicroseconds: document.updateMicroseconds)
+                ListDocumentsResponseWriter.appendDocument(
+                    name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
+                    updateMicroseconds: document.updateMicroseconds, to: &writer)
             }
             counters.documentsRead.add()
             return .more

@@ -39,9 +39,9 @@ extension FirestoreService {
                 let name = Array(namePrefix.utf8) + [UInt8](copying: result.path)
                 lastValues = OrderText.values(of: orders, name: name, fields: result.fields)
                 try withSelectedFields(result.fields, selection) { fields in
-                    writer.appendDocumentField(
-                        tag: 0x0A, name: name.span.bytes, fields: fields, createMicroseconds: result.createMicroseconds,
-                        updateMicroseconds: result.updateMicroseconds)
+                    ListDocumentsResponseWriter.appendDocument(
+                        name: name.span.bytes, fields: fields, createMicroseconds: result.createMicroseconds,
+                        updateMicroseconds: result.updateMicroseconds, to: &writer)
                 }
                 counters.documentsRead.add()
                 return .more

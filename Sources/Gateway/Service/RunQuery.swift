@@ -124,7 +124,7 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
         guard let point else { preconditionFailure("a query is streamed after its read point is set") }
         if !newTransaction.isEmpty {
             // By the schema the id comes in a message of its own, before any result.
-            writer.appendField(2, bytes: newTransaction)
+            RunQueryResponseWriter.append(transaction: newTransaction, to: &writer)
             newTransaction = []
             return .message
         }
@@ -156,12 +156,12 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
         service.ended(call)
         service.counters.streamsOpen.subtract()
         if explain == nil, hasSent, skipsTold == run.skippedResults { return .finished }
-        writer.appendTimestamp(tag: 0x1A, WireTimestamp(point.readMicroseconds))
+        RunQueryResponseWriter.appendReadTime(point.readMicroseconds, to: &writer)
         tellSkips(&writer)
         if explain != nil {
             let metrics = ExplainMetrics(
                 of: run, resultsReturned: run.returnedResults, nanoseconds: stopwatch.nanoseconds)
-            writer.withLengthPrefix(field: 11) { metrics.encode(into: &$0) }
+            RunQueryResponseWriter.append(metrics, to: &writer)
         }
         return .lastMessage
     }
@@ -178,7 +178,7 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
         }
         service.ended(call)
         let metrics = ExplainMetrics(of: run)
-        writer.withLengthPrefix(field: 11) { metrics.encode(into: &$0) }
+        RunQueryResponseWriter.append(metrics, to: &writer)
         return .lastMessage
     }
 
@@ -207,28 +207,18 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
     }
 
     private func append(_ result: borrowing QueryResult, at point: ReadPoint) {
-        let nameBytes = namePrefix.count + result.path.byteCount
-        let sizes = DocumentSizes(
-            nameBytes: nameBytes, fieldBytes: result.fields.byteCount, createMicroseconds: result.createMicroseconds,
-            updateMicroseconds: result.updateMicroseconds)
-        page.reserve(sizes.document + 64)
-        page.append(byte: 0x0A)
-        page.appendVarint(UInt64(sizes.document))
-        page.append(byte: DocumentTag.name)
-        page.appendVarint(UInt64(nameBytes))
-        page.append(namePrefix)
-        page.append(result.path)
-        page.append(result.fields)
-        page.appendTimestamp(tag: DocumentTag.createTime, WireTimestamp(result.createMicroseconds))
-        page.appendTimestamp(tag: DocumentTag.updateTime, WireTimestamp(result.updateMicroseconds))
-        page.appendTimestamp(tag: 0x1A, WireTimestamp(point.readMicroseconds))
+        let prefix = namePrefix
+        RunQueryResponseWriter.appendResult(
+            namePrefix: prefix.span.bytes, path: result.path, fields: result.fields,
+            createMicroseconds: result.createMicroseconds, updateMicroseconds: result.updateMicroseconds,
+            readMicroseconds: point.readMicroseconds, to: &page)
         messageEnds.append(page.count)
         service.counters.documentsRead.add()
     }
 
     /// Appends the number of results skipped since it was told last.
     private func tellSkips(_ writer: inout WireWriter) {
-        writer.writeIfSet(4, int64: Int64(run.skippedResults - skipsTold))
+        RunQueryResponseWriter.append(skippedResults: run.skippedResults - skipsTold, to: &writer)
         skipsTold = run.skippedResults
     }
 }

@@ -4,6 +4,7 @@ import Basics
 import DocumentModel
 import FirestoreMessages
 import Synchronization
+import TestSupport
 import Testing
 import Transport
 

@@ -6,6 +6,7 @@ import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages
 import Synchronization
+import TestSupport
 import Transport
 
 /// The state behind a `FakeServer`, and what was written to it.

@@ -38,14 +38,14 @@ struct SwiftCompiler {
         let path = directory.path(of: "program")
         let modules = [
             "FirebaseFirestore", "FirebaseCore", "DocumentCoding", "DocumentModel", "FirestoreMessages", "Transport",
-            "Basics",
+            "Basics", "CFirestoreProto",
         ]
         let objects = try modules.flatMap { module in
             let folder = "\(build)/\(module).build"
-            return try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".o") }
+            return try FileManager.default.subpathsOfDirectory(atPath: folder).filter { $0.hasSuffix(".o") }
                 .map { "\(folder)/\($0)" }
         }
-        return (try compile(source, .v6, isScript: false, objects + ["-o", path]), path)
+        return (try compile(source, .v6, isScript: false, objects + ["-lprotobuf-c", "-o", path]), path)
     }
 
     private func compile(
@@ -55,6 +55,7 @@ struct SwiftCompiler {
         try source.write(toFile: file, atomically: true, encoding: .utf8)
         var all = ["swiftc", file, "-swift-version", mode.rawValue, "-warnings-as-errors", "-I", "\(build)/Modules"]
         for library in ["CUV", "CNGHTTP2", "CZlib"] { all += ["-I", "\(repository)/Sources/System/\(library)"] }
+        all += ["-I", "\(repository)/Sources/CFirestoreProto/include"]
         if !isScript { all.append("-parse-as-library") }
         let process = HearthProcess(all + arguments, executable: "/usr/bin/env")
         try process.start()

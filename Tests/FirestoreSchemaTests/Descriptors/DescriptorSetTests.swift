@@ -2,6 +2,7 @@
 // --check proves.
 
 import FirestoreSchema
+import Foundation
 import Testing
 
 @Suite struct DescriptorSetTests {
@@ -41,8 +42,9 @@ import Testing
         let query = try #require(message("google.firestore.v1.StructuredQuery"))
         let order = try #require(query.fields.first { $0.name == "order_by" })
         #expect(order.isRepeated && order.typeName == "google.firestore.v1.StructuredQuery.Order" && order.oneofIndex == nil)
-        #expect(try #require(message("google.firestore.v1.MapValue.FieldsEntry")).isMapEntry)
-        #expect(!query.isMapEntry)
+        let map = try #require(message("google.firestore.v1.MapValue")?.fields.first { $0.name == "fields" })
+        #expect(map.isMap && map.typeName == "google.firestore.v1.MapValue.FieldsEntry")
+        #expect(!order.isMap)
     }
 
     @Test func `Enumerations keep their values`() throws {
@@ -53,10 +55,23 @@ import Testing
     }
 
     @Test func `The service has all seventeen methods, and each is a symbol`() throws {
-        let file = try #require(DescriptorSet.files.first { !$0.services.isEmpty })
+        let file = try #require(DescriptorSet.files.first { $0.name == "google/firestore/v1/service.proto" })
         #expect(file.services.map(\.fullName) == ["google.firestore.v1.Firestore"])
         #expect(file.services[0].methods.count == 17)
         #expect(file.symbols.contains("google.firestore.v1.Firestore.RunQuery"))
+    }
+
+    @Test func `Fields come by increasing number, and every oneof has a name`() throws {
+        for message in DescriptorSet.files.flatMap(\.messages) {
+            let numbers = message.fields.map(\.number)
+            #expect(numbers == numbers.sorted())
+            #expect(Set(message.oneofs).count == message.oneofs.count && !message.oneofs.contains(""))
+        }
+        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../proto")
+        let declared = try DescriptorSet.files.map { file in
+            try String(contentsOf: root.appending(path: file.name), encoding: .utf8).matches(of: /\boneof \w+ \{/).count
+        }
+        #expect(DescriptorSet.files.map { file in file.messages.map(\.oneofs.count).reduce(0, +) } == declared)
     }
 
     private func message(_ name: String) -> MessageDescriptor? {

@@ -1,5 +1,6 @@
 // sources: Sources/DocumentModel Sources/DocumentJSON Sources/FirestoreSchema Tests/FirestoreSchemaTests/JSON/JSONMessageCheck.swift
 // modules: DocumentJSON
+// c: Sources/CFirestoreProto
 //
 // Fuzzes messages from JSON and to JSON.
 

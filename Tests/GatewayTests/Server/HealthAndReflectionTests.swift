@@ -94,8 +94,10 @@ struct HealthAndReflectionTests {
             case 4:
                 var list = WireReader(payload)
                 while let entry = try list.nextTag() {
-                    let bytes = [UInt8](copying: try list.span(entry))
-                    answer.files += DescriptorSet.files.filter { $0.bytes == bytes }.map(\.name)
+                    // A set of one file is that file as field 1.
+                    let file = [UInt8](copying: try list.span(entry))
+                    let set = message { $0.appendField(1, bytes: file) }
+                    answer.files += DescriptorSet.files.filter { $0.set == set }.map(\.name)
                 }
             case 6:
                 var list = WireReader(payload)

@@ -76,7 +76,7 @@ final class LiveGateway {
         var writes = WriteList(database: try DatabaseName(Harness.database))
         try Harness.name(path).withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
         var writer = WireWriter()
-        CommitRequestMessage(writes: writes).encode(into: &writer)
+        writer.append(CommitWrites(writes).request())
         return writer.copyBytes()
     }
 

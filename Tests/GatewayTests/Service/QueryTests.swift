@@ -4,6 +4,7 @@ import DocumentModel
 import FirestoreMessages
 import Gateway
 import Glibc
+import TestSupport
 import Testing
 import Transport
 

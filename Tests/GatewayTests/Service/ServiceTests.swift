@@ -4,6 +4,7 @@ import Basics
 import DocumentModel
 import FirestoreMessages
 import Gateway
+import TestSupport
 import Testing
 import Transport
 
@@ -76,7 +77,7 @@ struct ServiceTests {
         case .batchGetDocuments:
             BatchGetDocumentsRequest(database: Harness.database, documents: []).encode(into: &writer)
         case .beginTransaction: BeginTransactionRequest(database: Harness.database).encode(into: &writer)
-        case .commit: CommitRequestMessage(writes: writes).encode(into: &writer)
+        case .commit: writer.append(CommitWrites(writes).request())
         case .rollback: RollbackRequest(database: Harness.database, transaction: [1]).encode(into: &writer)
         case .runQuery: RunQueryRequest(parent: Harness.root, query: query).encode(into: &writer)
         case .runAggregationQuery:
@@ -86,7 +87,7 @@ struct ServiceTests {
                     query: query, aggregations: [Aggregation(.count(upTo: nil), alias: "n")])
             ).encode(into: &writer)
         case .listCollectionIds: ListCollectionIdsRequest(parent: Harness.root).encode(into: &writer)
-        case .batchWrite: BatchWriteRequestMessage(writes: writes).encode(into: &writer)
+        case .batchWrite: writer.append(CommitWrites(writes).request())
         case .partitionQuery:
             let group = StructuredQuery(from: [CollectionSelector(collectionID: "c", allDescendants: true)])
             PartitionQueryRequest(parent: Harness.root, query: group, partitionCount: 2).encode(into: &writer)

@@ -3,6 +3,7 @@
 import DocumentModel
 import FirestoreMessages
 import Gateway
+import TestSupport
 import Testing
 import Transport
 
@@ -164,7 +165,7 @@ struct TransactionTests {
             }
         #expect(harness.call(method, request.encodedBytes()).isOK)
         var commit = WireWriter()
-        CommitRequestMessage(writes: try writes(harness, "c/x", two)).encode(into: &commit)
+        commit.append(CommitWrites(try writes(harness, "c/x", two)).request())
         let waiting = TestCall(loop: harness.loop, method: .commit)
         let bytes = commit.copyBytes()
         harness.service.begin(waiting, .commit, bytes.span.bytes)

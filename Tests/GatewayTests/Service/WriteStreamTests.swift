@@ -2,6 +2,7 @@
 
 import DocumentModel
 import FirestoreMessages
+import TestSupport
 import Testing
 import Transport
 

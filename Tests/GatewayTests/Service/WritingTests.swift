@@ -4,6 +4,7 @@ import DocumentModel
 import DocumentStore
 import FirestoreMessages
 import Gateway
+import TestSupport
 import Testing
 import Transport
 
@@ -95,7 +96,7 @@ struct WritingTests {
             try writes.update($0, fields: one.span.bytes, precondition: .exists(true))
         }
         var writer = WireWriter()
-        BatchWriteRequestMessage(writes: writes).encode(into: &writer)
+        writer.append(CommitWrites(writes).request())
         let answer = harness.call(.batchWrite, writer.copyBytes())
         #expect(answer.isOK)
         let response = try BatchWriteResponse(wireBytes: answer.messages.first)
@@ -116,7 +117,7 @@ struct WritingTests {
             var writes = try harness.emptyWrites()
             for path in paths { try Harness.name(path).withUTF8Span { try writes.update($0, fields: one.span.bytes) } }
             var writer = WireWriter()
-            BatchWriteRequestMessage(writes: writes).encode(into: &writer)
+            writer.append(CommitWrites(writes).request())
             return harness.call(.batchWrite, writer.copyBytes())
         }
         #expect(try batch(["c/x", "c/x"]).status == .invalidArgument)

@@ -117,7 +117,7 @@ final class Harness {
         _ writes: WriteList, transaction: [UInt8] = [], identifier: RequestIdentifier? = nil
     ) -> TestAnswer {
         var writer = WireWriter()
-        CommitRequestMessage(writes: writes, transaction: transaction).encode(into: &writer)
+        writer.append(CommitWrites(writes).request(transaction: transaction))
         return call(.commit, writer.copyBytes(), identifier: identifier)
     }
 

@@ -4,6 +4,7 @@
 // the next instead of from the top.
 
 import DocumentModel
+import FirestoreMessages
 import FirebaseFirestore
 
 /// Documents of consecutive lines, each name once, in the order of their names.

@@ -3,6 +3,7 @@
 import Basics
 import DocumentJSON
 import DocumentModel
+import FirestoreMessages
 import Glibc
 
 /// What lines become, and what they may leave out.
@@ -95,15 +96,8 @@ struct ParsedPiece: Sendable {
             let size = DocumentSize.document(nameSize: nameSize, fieldsSize: try DocumentValidator.validate(fields: fields).size)
             if size > Limits.documentBytes { throw InvalidDocument(.documentTooLarge, offset: 0) }
             let start = writer.count
-            let documentBytes = 1 + WireWriter.varintSize(UInt64(name.count)) + name.count + fields.byteCount
-            // writes 2 { update 1 { name 1, fields } }
-            writer.appendTag(field: 2, .lengthDelimited)
-            writer.appendVarint(UInt64(1 + WireWriter.varintSize(UInt64(documentBytes)) + documentBytes))
-            writer.appendTag(field: 1, .lengthDelimited)
-            writer.appendVarint(UInt64(documentBytes))
-            writer.appendField(1, bytes: name.bytes)
-            let path = Int32(writer.count - name.count + pathOffset)..<Int32(writer.count)
-            writer.append(fields)
+            let place = CommitWrites.appendSet(name: name.bytes, fields: fields, to: &writer)
+            let path = Int32(place.lowerBound + pathOffset)..<Int32(place.upperBound)
             documents.append(Document(write: Int32(start)..<Int32(writer.count), path: path, line: number))
         }
     }

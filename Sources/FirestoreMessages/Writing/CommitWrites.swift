@@ -1,9 +1,5 @@
 // The writes of one commit, encoded as they are added: the finished bytes are the request. Document fields are copied
 // once, from where the encoder left them, and never rebuilt.
-//
-//   CommitRequest: 1 database, 2 writes*, 3 transaction (added at sending)
-//   Write:         1 update{1 name, 2 fields*} | 2 delete | 5 verify, 3 update_mask, 4 current_document,
-//                  7 update_transforms*
 
 package import DocumentModel
 
@@ -20,8 +16,13 @@ package struct EncodedTransform: Sendable, Equatable {
     }
 }
 
-/// Writes in the order in which they apply, to documents of one database. A value; cheap to make, grows as needed.
+/// Writes a `CommitRequest` or a `BatchWriteRequest`, whose fields for database and writes are the same.
+///
+/// The writes apply in the order in which they are added, to documents of one database. A value; cheap to make, grows as
+/// needed.
 package struct CommitWrites: Sendable {
+    private typealias Field = FieldNumber.CommitRequest
+
     /// `CommitRequest` without the transaction.
     package private(set) var bytes: [UInt8]
     /// How many writes there are.
@@ -30,7 +31,7 @@ package struct CommitWrites: Sendable {
 
     package init(database: DatabaseName) {
         var writer = WireWriter(capacity: database.utf8.count + 16)
-        writer.appendField(1, bytes: database.utf8)
+        writer.appendField(Field.database, bytes: database.utf8)
         bytes = writer.copyBytes()
         databaseByteCount = bytes.count
     }
@@ -47,7 +48,7 @@ package struct CommitWrites: Sendable {
     ///
     /// - Parameters:
     ///   - name: the full resource name.
-    ///   - fields: `fields` entries of a Document, tag 0x12 each; canonical ones spare the server work.
+    ///   - fields: `fields` entries of a Document, with their tags; canonical ones spare the server work.
     ///   - mask: the paths to change, in the server's notation; `nil` replaces the document. A path that is not in
     ///     `fields` is deleted. Empty and `nil` differ.
     package mutating func set(
@@ -55,20 +56,20 @@ package struct CommitWrites: Sendable {
         transforms: [EncodedTransform] = []
     ) {
         var writer = WireWriter(capacity: fields.byteCount + name.utf8.count + 64)
-        writer.withLengthPrefix(field: 2) { writer in
-            writer.withLengthPrefix(field: 1) { writer in
-                writer.appendField(1, string: name)
+        writer.withLengthPrefix(field: Field.writes) { writer in
+            writer.withLengthPrefix(field: FieldNumber.Write.update) { writer in
+                writer.appendField(FieldNumber.Document.name, string: name)
                 writer.append(fields)
             }
             if let mask {
-                writer.withLengthPrefix(field: 3) { writer in
-                    for path in mask { writer.appendField(1, string: path) }
+                writer.withLengthPrefix(field: FieldNumber.Write.updateMask) { writer in
+                    for path in mask { writer.appendField(FieldNumber.DocumentMask.fieldPaths, string: path) }
                 }
             }
             if let precondition { Self.append(precondition, to: &writer) }
             for transform in transforms {
-                writer.withLengthPrefix(field: 7) { writer in
-                    writer.appendField(1, string: transform.path)
+                writer.withLengthPrefix(field: FieldNumber.Write.updateTransforms) { writer in
+                    writer.appendField(FieldNumber.DocumentTransform.FieldTransform.fieldPath, string: transform.path)
                     writer.append(transform.operation)
                 }
             }
@@ -90,19 +91,35 @@ package struct CommitWrites: Sendable {
         count += 1
     }
 
+    /// Writes a set into a buffer of the caller's, for ``append(encoded:)``: one `writes` field.
+    ///
+    /// - Returns: where the name stands in the buffer.
+    package static func appendSet(name: RawSpan, fields: RawSpan, to writer: inout WireWriter) -> Range<Int> {
+        let documentBytes =
+            1 + WireWriter.varintSize(UInt64(name.byteCount)) + name.byteCount + fields.byteCount
+        writer.appendTag(field: Field.writes, .lengthDelimited)
+        writer.appendVarint(UInt64(1 + WireWriter.varintSize(UInt64(documentBytes)) + documentBytes))
+        writer.appendTag(field: FieldNumber.Write.update, .lengthDelimited)
+        writer.appendVarint(UInt64(documentBytes))
+        writer.appendField(FieldNumber.Document.name, bytes: name)
+        let nameEnd = writer.count
+        writer.append(fields)
+        return nameEnd - name.byteCount..<nameEnd
+    }
+
     /// Deletes a document; one that does not exist is fine without a precondition.
     package mutating func delete(_ name: String, precondition: Precondition? = nil) {
-        appendNamed(2, name, precondition)
+        appendNamed(FieldNumber.Write.delete, name, precondition)
     }
 
     /// Changes nothing, but lets the commit fail unless the precondition holds.
     package mutating func verify(_ name: String, precondition: Precondition) {
-        appendNamed(5, name, precondition)
+        appendNamed(FieldNumber.Write.verify, name, precondition)
     }
 
     private mutating func appendNamed(_ field: Int, _ name: String, _ precondition: Precondition?) {
         var writer = WireWriter(capacity: name.utf8.count + 64)
-        writer.withLengthPrefix(field: 2) { writer in
+        writer.withLengthPrefix(field: Field.writes) { writer in
             writer.appendField(field, string: name)
             if let precondition { Self.append(precondition, to: &writer) }
         }
@@ -110,12 +127,7 @@ package struct CommitWrites: Sendable {
     }
 
     private static func append(_ precondition: Precondition, to writer: inout WireWriter) {
-        writer.withLengthPrefix(field: 4) { writer in
-            switch precondition {
-            case .exists(let exists): writer.appendField(1, boolean: exists)
-            case .updateTime(let time): writer.appendField(2, timestamp: time)
-            }
-        }
+        writer.withLengthPrefix(field: FieldNumber.Write.currentDocument) { precondition.encode(into: &$0) }
     }
 
     private mutating func add(_ writer: borrowing WireWriter) {
@@ -127,7 +139,7 @@ package struct CommitWrites: Sendable {
     package func request(transaction: [UInt8] = []) -> [UInt8] {
         guard !transaction.isEmpty else { return bytes }
         var writer = WireWriter(capacity: transaction.count + 16)
-        writer.appendField(3, bytes: transaction)
+        writer.appendField(Field.transaction, bytes: transaction)
         return bytes + writer.copyBytes()
     }
 }

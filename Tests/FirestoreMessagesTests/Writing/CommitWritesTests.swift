@@ -1,10 +1,8 @@
-// The commit builder against the decoder of the service's messages.
+// The writer of commits against the reader of the service.
 
 import DocumentModel
 import FirestoreMessages
 import Testing
-
-@testable import FirebaseFirestore
 
 @Suite struct CommitWritesTests {
     private let database: DatabaseName
