@@ -54,7 +54,9 @@ let package = Package(
         .target(name: "DocumentModel", dependencies: ["Basics"], swiftSettings: strictAndUnsafe),
         .target(name: "DocumentCoding", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(name: "DocumentJSON", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
-        .target(name: "FirestoreMessages", dependencies: ["Basics", "DocumentModel"], swiftSettings: strict),
+        .target(
+            name: "FirestoreMessages", dependencies: ["CFirestoreProto", "Basics", "DocumentModel"],
+            swiftSettings: strictAndUnsafe),
         .target(
             name: "FirestoreSchema", dependencies: ["CFirestoreProto", "Basics", "DocumentModel", "DocumentJSON"],
             swiftSettings: strictAndUnsafe),

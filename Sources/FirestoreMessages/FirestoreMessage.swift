@@ -1,14 +1,14 @@
 // The requests and responses of `google.firestore.v1.Firestore`, as both ends of a connection see them.
 //
 // Each RPC's file declares its messages as plain structs that read themselves from wire bytes and write themselves as
-// such; field numbers stand beside the code that uses them and are those of the public API. What a document holds is
-// never unpacked here: documents pass through as the bytes of their `fields` entries.
+// such. Documents pass through as the bytes of their `fields` entries.
 //
-// The messages that carry most of the traffic have a second form, a `...View`: it lends spans of the received bytes
-// instead of copying, so that a server answers a point read without allocating. Views live as long as the bytes.
+//   hot messages      our own code, with the numbers of `FieldNumber`. A `...View` lends spans of the received bytes instead of
+//                     copying, and lives as long as they do; a `...Writer` appends a response field by field.
+//   other messages    protobuf-c's generated code behind a walk that bounds it: `Held/`
 //
-// Decoding skips unknown fields, takes the last of a field that is sent twice, and never trusts a length: every error
-// is an `InvalidDocument` with the byte's offset.
+// Reading skips unknown fields, takes the last of a field that is sent twice, and checks every length: every error is an
+// `InvalidDocument` with the byte's offset. docs/decisions/0002 says which messages are hot, and why.
 
 package import DocumentModel
 

@@ -18,8 +18,8 @@ enum ValueWireTag {
     @inline(__always) static var string: UInt8 { WireTag.firstByte(Field.stringValue, .lengthDelimited) }
     /// First byte of a tag of two; the second is `longTagEnd`.
     @inline(__always) static var bytes: UInt8 { WireTag.firstByte(Field.bytesValue, .lengthDelimited) }
-    /// First byte of the tag of a value that only exists inside this module (`TreeObjects`). It takes the field number of a
-    /// kind of value that no document holds.
+    /// First byte of the tag of a value that only exists inside this module (`TreeObjects`). It takes the field number
+    /// of a kind of value that no document holds.
     @inline(__always) static var treeObject: UInt8 { WireTag.firstByte(Field.variableReferenceValue, .varint) }
     /// Second byte of the tags above.
     @inline(__always) static var longTagEnd: UInt8 { WireTag.secondByte(Field.stringValue) }

@@ -29,6 +29,8 @@ package struct InvalidDocument: Error, Sendable, Equatable {
         case wrongWireType
         case invalidUTF8
         case nestedTooDeeply
+        case messageTooDeep
+        case tooManyFields
         // The rules of documents.
         case valueTypeMissing
         case pipelineValue
@@ -72,6 +74,8 @@ extension InvalidDocument.Reason {
         case .wrongWireType: "A field has the wrong wire type."
         case .invalidUTF8: "A string is not valid UTF-8."
         case .nestedTooDeeply: "Maps and arrays may be nested at most \(Limits.nestingDepth) levels deep."
+        case .messageTooDeep: "Messages are nested too deeply."
+        case .tooManyFields: "A message has too many fields."
         case .valueTypeMissing: "A value has no type set."
         case .pipelineValue: "Field references, functions, pipelines and variables cannot be stored."
         case .fieldNameEmpty: "A field name is empty."

@@ -19,8 +19,8 @@ extension WriteResult {
     /// Appends the message's fields.
     package func encode(into writer: inout WireWriter) {
         if let updateMicroseconds {
-            writer.appendField(
-                FieldNumber.WriteResult.updateTime, timestamp: TimestampValue(microseconds: Int64(clamping: updateMicroseconds)))
+            let time = TimestampValue(microseconds: Int64(clamping: updateMicroseconds))
+            writer.appendField(FieldNumber.WriteResult.updateTime, timestamp: time)
         }
         for result in transformResults {
             writer.appendField(FieldNumber.WriteResult.transformResults, bytes: result.bytes)

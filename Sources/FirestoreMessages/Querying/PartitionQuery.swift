@@ -1,15 +1,12 @@
 // PartitionQuery: names at which a query can be cut into parts of about the same size.
-// PartitionQueryRequest: 1 parent, 2 structured_query, 3 partition_count, 4 page_token, 5 page_size, 6 read_time.
-// PartitionQueryResponse: 1 partitions*, 2 next_page_token.
 
+internal import CFirestoreProto
 package import DocumentModel
 
 /// A request for the cursors that cut a collection group into partitions.
 package struct PartitionQueryRequest: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.PartitionQueryRequest
-
-    static let consistencyFields = ReadConsistency.Fields(
-        transaction: nil, newTransaction: nil, readTime: Field.readTime)
+    private static let layout = unsafe MessageLayout(
+        held__partition_query_request__init, google__firestore__v1__partition_query_request__init)
 
     /// The documents root of a database.
     package var parent: String
@@ -37,33 +34,42 @@ package struct PartitionQueryRequest: FirestoreMessage, Equatable, Sendable {
     }
 
     package init(wire: RawSpan) throws {
-        self.init(parent: "", query: nil)
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case Field.parent: parent = try reader.string(tag)
-            case Field.structuredQuery: query = try StructuredQuery(wire: try reader.span(tag))
-            case Field.partitionCount: partitionCount = try reader.int64(tag)
-            case Field.pageToken: pageToken = try reader.string(tag)
-            case Field.pageSize: pageSize = try reader.int32(tag)
-            default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
-            }
+        self = try unsafe Self.layout.read(wire) { message in
+            let hasQuery =
+                unsafe message.query_type_case == HELD__PARTITION_QUERY_REQUEST__QUERY_TYPE_STRUCTURED_QUERY
+            let hasTime =
+                unsafe message.consistency_selector_case
+                == HELD__PARTITION_QUERY_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
+            return unsafe PartitionQueryRequest(
+                parent: message.parent.text,
+                query: hasQuery ? try message.structured_query.lend { try StructuredQuery(wire: $0) } : nil,
+                partitionCount: message.partition_count, pageToken: message.page_token.text, pageSize: message.page_size,
+                consistency: hasTime ? .readTime(TimestampValue(message.read_time)) : .latest)
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(Field.parent, string: parent)
-        if let query { writer.withLengthPrefix(field: Field.structuredQuery) { query.encode(into: &$0) } }
-        writer.writeIfSet(Field.partitionCount, int64: partitionCount)
-        writer.writeIfSet(Field.pageToken, string: pageToken)
-        writer.writeIfSet(Field.pageSize, int64: Int64(pageSize))
-        consistency.encode(into: &writer, Self.consistencyFields)
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe message.parent = arena.bytes(parent)
+            if let query {
+                unsafe message.query_type_case = HELD__PARTITION_QUERY_REQUEST__QUERY_TYPE_STRUCTURED_QUERY
+                unsafe message.structured_query = arena.bytes { query.encode(into: &$0) }
+            }
+            unsafe message.partition_count = partitionCount
+            unsafe message.page_token = arena.bytes(pageToken)
+            unsafe message.page_size = pageSize
+            if case .readTime(let time) = consistency {
+                unsafe message.consistency_selector_case = HELD__PARTITION_QUERY_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
+                unsafe message.read_time = arena.timestamp(time)
+            }
+        }
     }
 }
 
 /// A page of cursors, each a reference with `before` set, increasing.
 package struct PartitionQueryResponse: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.PartitionQueryResponse
+    private static let layout = unsafe MessageLayout(
+        held__partition_query_response__init, google__firestore__v1__partition_query_response__init)
 
     package var partitions: [Cursor]
     /// Asks for the next page; empty after the last one.
@@ -75,19 +81,20 @@ package struct PartitionQueryResponse: FirestoreMessage, Equatable, Sendable {
     }
 
     package init(wire: RawSpan) throws {
-        self.init()
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case Field.partitions: partitions.append(try Cursor(wire: try reader.span(tag)))
-            case Field.nextPageToken: nextPageToken = try reader.string(tag)
-            default: try reader.skip(tag)
-            }
+        self = try unsafe Self.layout.read(wire) { message in
+            unsafe PartitionQueryResponse(
+                partitions: try elements(message.partitions, message.n_partitions) { cursor in
+                    try unsafe cursor.lend { try Cursor(wire: $0) }
+                }, nextPageToken: message.next_page_token.text)
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        for cursor in partitions { writer.withLengthPrefix(field: Field.partitions) { cursor.encode(into: &$0) } }
-        writer.writeIfSet(Field.nextPageToken, string: nextPageToken)
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe (message.n_partitions, message.partitions) = arena.list(partitions) { cursor in
+                unsafe arena.bytes { cursor.encode(into: &$0) }
+            }
+            unsafe message.next_page_token = arena.bytes(nextPageToken)
+        }
     }
 }

@@ -2,7 +2,7 @@ package import DocumentModel
 
 /// Writes `RunQueryResponse` messages field by field into the buffer of a stream.
 ///
-/// A message is what stands between two calls of the caller's choosing: nothing marks its end. Fields may come in any order.
+/// Nothing marks the end of a message: the caller notes where one ends. Fields may come in any order.
 package enum RunQueryResponseWriter {
     private typealias Field = FieldNumber.RunQueryResponse
 

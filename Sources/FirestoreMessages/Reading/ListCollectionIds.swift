@@ -1,15 +1,12 @@
 // ListCollectionIds: the collections below a document or the root.
-// ListCollectionIdsRequest: 1 parent, 2 page_size, 3 page_token, 4 read_time.
-// ListCollectionIdsResponse: 1 collection_ids*, 2 next_page_token.
 
+internal import CFirestoreProto
 package import DocumentModel
 
 /// A request for the ids of the collections below a parent.
 package struct ListCollectionIdsRequest: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.ListCollectionIdsRequest
-
-    static let consistencyFields = ReadConsistency.Fields(
-        transaction: nil, newTransaction: nil, readTime: Field.readTime)
+    private static let layout = unsafe MessageLayout(
+        held__list_collection_ids_request__init, google__firestore__v1__list_collection_ids_request__init)
 
     /// The documents root of a database, or a document.
     package var parent: String
@@ -28,29 +25,33 @@ package struct ListCollectionIdsRequest: FirestoreMessage, Equatable, Sendable {
     }
 
     package init(wire: RawSpan) throws {
-        self.init(parent: "")
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case Field.parent: parent = try reader.string(tag)
-            case Field.pageSize: pageSize = try reader.int32(tag)
-            case Field.pageToken: pageToken = try reader.string(tag)
-            default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
-            }
+        self = try unsafe Self.layout.read(wire) { message in
+            unsafe ListCollectionIdsRequest(
+                parent: message.parent.text, pageSize: message.page_size, pageToken: message.page_token.text,
+                consistency: message.consistency_selector_case
+                    == HELD__LIST_COLLECTION_IDS_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
+                    ? .readTime(TimestampValue(message.read_time)) : .latest)
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(Field.parent, string: parent)
-        writer.writeIfSet(Field.pageSize, int64: Int64(pageSize))
-        writer.writeIfSet(Field.pageToken, string: pageToken)
-        consistency.encode(into: &writer, Self.consistencyFields)
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe message.parent = arena.bytes(parent)
+            unsafe message.page_size = pageSize
+            unsafe message.page_token = arena.bytes(pageToken)
+            if case .readTime(let time) = consistency {
+                unsafe message.consistency_selector_case =
+                    HELD__LIST_COLLECTION_IDS_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
+                unsafe message.read_time = arena.timestamp(time)
+            }
+        }
     }
 }
 
 /// A page of collection ids, ordered by their UTF-8 bytes.
 package struct ListCollectionIdsResponse: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.ListCollectionIdsResponse
+    private static let layout = unsafe MessageLayout(
+        held__list_collection_ids_response__init, google__firestore__v1__list_collection_ids_response__init)
 
     package var collectionIDs: [String]
     /// Asks for the next page; empty after the last one.
@@ -62,19 +63,19 @@ package struct ListCollectionIdsResponse: FirestoreMessage, Equatable, Sendable 
     }
 
     package init(wire: RawSpan) throws {
-        self.init()
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case Field.collectionIds: collectionIDs.append(try reader.string(tag))
-            case Field.nextPageToken: nextPageToken = try reader.string(tag)
-            default: try reader.skip(tag)
-            }
+        self = try unsafe Self.layout.read(wire) { message in
+            unsafe ListCollectionIdsResponse(
+                collectionIDs: elements(message.collection_ids, message.n_collection_ids) { unsafe $0.text },
+                nextPageToken: message.next_page_token.text)
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        for id in collectionIDs { writer.appendField(Field.collectionIds, string: id) }
-        writer.writeIfSet(Field.nextPageToken, string: nextPageToken)
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe (message.n_collection_ids, message.collection_ids) = arena.list(collectionIDs) {
+                unsafe arena.bytes($0)
+            }
+            unsafe message.next_page_token = arena.bytes(nextPageToken)
+        }
     }
 }

@@ -1,15 +1,12 @@
 // ListDocuments: the documents of a collection, page by page.
-// ListDocumentsRequest: 1 parent, 2 collection_id, 3 page_size, 4 page_token, 6 order_by, 7 mask,
-// 8 transaction | 10 read_time, 12 show_missing. ListDocumentsResponse: 1 documents*, 2 next_page_token.
 
+internal import CFirestoreProto
 package import DocumentModel
 
 /// A request for a page of a collection.
 package struct ListDocumentsRequest: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.ListDocumentsRequest
-
-    static let consistencyFields = ReadConsistency.Fields(
-        transaction: Field.transaction, newTransaction: nil, readTime: Field.readTime)
+    private static let layout = unsafe MessageLayout(
+        held__list_documents_request__init, google__firestore__v1__list_documents_request__init)
 
     /// The documents root of a database, or a document.
     package var parent: String
@@ -42,31 +39,49 @@ package struct ListDocumentsRequest: FirestoreMessage, Equatable, Sendable {
     }
 
     package init(wire: RawSpan) throws {
-        self.init(parent: "", collectionID: "")
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case Field.parent: parent = try reader.string(tag)
-            case Field.collectionId: collectionID = try reader.string(tag)
-            case Field.pageSize: pageSize = try reader.int32(tag)
-            case Field.pageToken: pageToken = try reader.string(tag)
-            case Field.orderBy: orderBy = try reader.string(tag)
-            case Field.mask: mask = try DocumentMask(wire: try reader.span(tag))
-            case Field.showMissing: showMissing = try reader.boolean(tag)
-            default: if try !consistency.read(tag, from: &reader, Self.consistencyFields) { try reader.skip(tag) }
-            }
+        self = try unsafe Self.layout.read(wire) { message in
+            unsafe ListDocumentsRequest(
+                parent: message.parent.text, collectionID: message.collection_id.text, pageSize: message.page_size,
+                pageToken: message.page_token.text, orderBy: message.order_by.text,
+                mask: try lendLast(message.mask, message.n_mask) { try DocumentMask(wire: $0) },
+                consistency: Self.consistency(of: message), showMissing: message.show_missing != 0)
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(Field.parent, string: parent)
-        writer.writeIfSet(Field.collectionId, string: collectionID)
-        writer.writeIfSet(Field.pageSize, int64: Int64(pageSize))
-        writer.writeIfSet(Field.pageToken, string: pageToken)
-        writer.writeIfSet(Field.orderBy, string: orderBy)
-        if let mask { writer.withLengthPrefix(field: Field.mask) { mask.encode(into: &$0) } }
-        consistency.encode(into: &writer, Self.consistencyFields)
-        writer.writeIfSet(Field.showMissing, boolean: showMissing)
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe message.parent = arena.bytes(parent)
+            unsafe message.collection_id = arena.bytes(collectionID)
+            unsafe message.page_size = pageSize
+            unsafe message.page_token = arena.bytes(pageToken)
+            unsafe message.order_by = arena.bytes(orderBy)
+            unsafe (message.n_mask, message.mask) = arena.optional(mask) { $0.encode(into: &$1) }
+            unsafe message.show_missing = showMissing ? 1 : 0
+            switch consistency {
+            case .transaction(let id):
+                unsafe message.consistency_selector_case =
+                    HELD__LIST_DOCUMENTS_REQUEST__CONSISTENCY_SELECTOR_TRANSACTION
+                unsafe message.transaction = arena.bytes(id)
+            case .readTime(let time):
+                unsafe message.consistency_selector_case = HELD__LIST_DOCUMENTS_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
+                unsafe message.read_time = arena.timestamp(time)
+            case .latest: break
+            case .newTransaction: preconditionFailure("a listing cannot begin a transaction")
+            }
+        }
+    }
+}
+
+extension ListDocumentsRequest {
+    private static func consistency(of message: Held__ListDocumentsRequest) -> ReadConsistency {
+        switch unsafe message.consistency_selector_case {
+        case HELD__LIST_DOCUMENTS_REQUEST__CONSISTENCY_SELECTOR_TRANSACTION:
+            // An empty id is what proto3 calls unset.
+            unsafe message.transaction.len == 0 ? .latest : .transaction(message.transaction.array)
+        case HELD__LIST_DOCUMENTS_REQUEST__CONSISTENCY_SELECTOR_READ_TIME:
+            unsafe .readTime(TimestampValue(message.read_time))
+        default: .latest
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 // The messages of `grpc.health.v1.Health`.
 
+internal import CFirestoreProto
 package import DocumentModel
 
 /// A question for the health of a service.
 package struct HealthCheckRequest: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.Health.HealthCheckRequest
+    private static let layout = unsafe MessageLayout(
+        held__health__health_check_request__init, grpc__health__v1__health_check_request__init)
 
     /// The full name of a service; empty asks for the server as a whole.
     package var service: String
@@ -12,21 +14,18 @@ package struct HealthCheckRequest: FirestoreMessage, Equatable, Sendable {
     package init(service: String) { self.service = service }
 
     package init(wire: RawSpan) throws {
-        self.init(service: "")
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            if tag.fieldNumber == Field.service { service = try reader.string(tag) } else { try reader.skip(tag) }
-        }
+        service = try unsafe Self.layout.read(wire) { unsafe $0.service.text }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(Field.service, string: service)
+        unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.service = arena.bytes(service) }
     }
 }
 
 /// The health of a service.
 package struct HealthCheckResponse: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.Health.HealthCheckResponse
+    private static let layout = unsafe MessageLayout(
+        held__health__health_check_response__init, grpc__health__v1__health_check_response__init)
 
     /// The numbers of `HealthCheckResponse.ServingStatus`.
     package enum ServingStatus: UInt8, Sendable {
@@ -43,18 +42,14 @@ package struct HealthCheckResponse: FirestoreMessage, Equatable, Sendable {
 
     /// A number that is no status reads as `.unknown`.
     package init(wire: RawSpan) throws {
-        self.init(status: .unknown)
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            guard tag.fieldNumber == Field.status else {
-                try reader.skip(tag)
-                continue
-            }
-            status = UInt8(exactly: try reader.int32(tag)).flatMap(ServingStatus.init(rawValue:)) ?? .unknown
+        status = try unsafe Self.layout.read(wire) { message in
+            UInt8(exactly: unsafe message.status.rawValue).flatMap(ServingStatus.init(rawValue:)) ?? .unknown
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(Field.status, int64: Int64(status.rawValue))
+        unsafe Self.layout.write(into: &writer) { message, _ in
+            unsafe message.status = Held__Health__HealthCheckResponse__ServingStatus(rawValue: UInt32(status.rawValue))
+        }
     }
 }

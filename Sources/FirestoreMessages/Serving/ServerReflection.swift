@@ -1,6 +1,7 @@
 // The messages of `grpc.reflection.v1.ServerReflection`; those of v1alpha are the same.
 
 package import Basics
+internal import CFirestoreProto
 package import DocumentModel
 
 /// One question about what the server offers.
@@ -16,26 +17,29 @@ package struct ServerReflectionRequest: Sendable {
         case services
     }
 
-    package private(set) var host = ""
-    package private(set) var question = Question.none
+    private static let layout = unsafe MessageLayout(
+        held__reflection__server_reflection_request__init, grpc__reflection__v1__server_reflection_request__init)
+
+    package let host: String
+    package let question: Question
 
     package init(wire: RawSpan) throws {
-        typealias Field = FieldNumber.Reflection.ServerReflectionRequest
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case Field.host: host = try reader.string(tag)
-            case Field.fileByFilename: question = .file(name: try reader.string(tag))
-            case Field.fileContainingSymbol: question = .symbol(try reader.string(tag))
-            case Field.fileContainingExtension:
-                try reader.skip(tag)
-                question = .anExtension
-            case Field.allExtensionNumbersOfType: question = .extensions(of: try reader.string(tag))
-            case Field.listServices:
-                try reader.skip(tag)
-                question = .services
-            default: try reader.skip(tag)
-            }
+        (host, question) = try unsafe Self.layout.read(wire) { message in
+            unsafe (message.host.text, Self.question(of: message))
+        }
+    }
+
+    private static func question(of message: Held__Reflection__ServerReflectionRequest) -> Question {
+        switch unsafe message.message_request_case {
+        case HELD__REFLECTION__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_BY_FILENAME:
+            unsafe .file(name: message.file_by_filename.text)
+        case HELD__REFLECTION__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_SYMBOL:
+            unsafe .symbol(message.file_containing_symbol.text)
+        case HELD__REFLECTION__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_EXTENSION: .anExtension
+        case HELD__REFLECTION__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_ALL_EXTENSION_NUMBERS_OF_TYPE:
+            unsafe .extensions(of: message.all_extension_numbers_of_type.text)
+        case HELD__REFLECTION__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_LIST_SERVICES: .services
+        default: .none
         }
     }
 }
@@ -54,8 +58,8 @@ package enum ServerReflectionResponseWriter {
 
     /// Appends files, each as the bytes of a `FileDescriptorSet`.
     ///
-    /// The set's one field has the number of `FileDescriptorResponse.file_descriptor_proto`, so that sets in a row are that
-    /// message.
+    /// The set's one field has the number of `FileDescriptorResponse.file_descriptor_proto`, so that sets in a row are
+    /// that message.
     package static func append(fileSets sets: [[UInt8]], to writer: inout WireWriter) {
         writer.withLengthPrefix(field: Field.fileDescriptorResponse) { list in
             for set in sets { list.append(set) }

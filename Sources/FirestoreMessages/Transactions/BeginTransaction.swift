@@ -1,11 +1,12 @@
-// BeginTransaction and Rollback. BeginTransactionRequest: 1 database, 2 options. BeginTransactionResponse: 1 transaction.
-// RollbackRequest: 1 database, 2 transaction; its answer is empty.
+// BeginTransaction, and Rollback, whose answer is empty.
 
+internal import CFirestoreProto
 package import DocumentModel
 
 /// A request for a new transaction.
 package struct BeginTransactionRequest: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.BeginTransactionRequest
+    private static let layout = unsafe MessageLayout(
+        held__begin_transaction_request__init, google__firestore__v1__begin_transaction_request__init)
 
     /// `projects/{project}/databases/{database}`.
     package var database: String
@@ -18,26 +19,25 @@ package struct BeginTransactionRequest: FirestoreMessage, Equatable, Sendable {
     }
 
     package init(wire: RawSpan) throws {
-        self.init(database: "")
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case Field.database: database = try reader.string(tag)
-            case Field.options: options = try TransactionOptions(wire: try reader.span(tag))
-            default: try reader.skip(tag)
-            }
+        self = try unsafe Self.layout.read(wire) { message in
+            unsafe BeginTransactionRequest(
+                database: message.database.text,
+                options: try lendLast(message.options, message.n_options) { try TransactionOptions(wire: $0) })
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(Field.database, string: database)
-        if let options { writer.withLengthPrefix(field: Field.options) { options.encode(into: &$0) } }
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe message.database = arena.bytes(database)
+            unsafe (message.n_options, message.options) = arena.optional(options) { $0.encode(into: &$1) }
+        }
     }
 }
 
 /// The id of a new transaction.
 package struct BeginTransactionResponse: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.BeginTransactionResponse
+    private static let layout = unsafe MessageLayout(
+        held__begin_transaction_response__init, google__firestore__v1__begin_transaction_response__init)
 
     /// Opaque, never empty.
     package var transaction: [UInt8]
@@ -47,24 +47,20 @@ package struct BeginTransactionResponse: FirestoreMessage, Equatable, Sendable {
     }
 
     package init(wire: RawSpan) throws {
-        self.init(transaction: [])
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case Field.transaction: transaction = try reader.byteArray(tag)
-            default: try reader.skip(tag)
-            }
-        }
+        transaction = try unsafe Self.layout.read(wire) { unsafe $0.transaction.array }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(Field.transaction, bytes: transaction)
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe message.transaction = arena.bytes(transaction)
+        }
     }
 }
 
 /// A request to end a transaction without writing.
 package struct RollbackRequest: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.RollbackRequest
+    private static let layout = unsafe MessageLayout(
+        held__rollback_request__init, google__firestore__v1__rollback_request__init)
 
     /// `projects/{project}/databases/{database}`.
     package var database: String
@@ -76,19 +72,15 @@ package struct RollbackRequest: FirestoreMessage, Equatable, Sendable {
     }
 
     package init(wire: RawSpan) throws {
-        self.init(database: "", transaction: [])
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case Field.database: database = try reader.string(tag)
-            case Field.transaction: transaction = try reader.byteArray(tag)
-            default: try reader.skip(tag)
-            }
+        self = try unsafe Self.layout.read(wire) { message in
+            unsafe RollbackRequest(database: message.database.text, transaction: message.transaction.array)
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(Field.database, string: database)
-        writer.writeIfSet(Field.transaction, bytes: transaction)
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe message.database = arena.bytes(database)
+            unsafe message.transaction = arena.bytes(transaction)
+        }
     }
 }

@@ -82,12 +82,12 @@ package struct CommitWrites: Sendable {
         _ name: String, fields: [UInt8], mask: [String]? = nil, precondition: Precondition? = nil,
         transforms: [EncodedTransform] = []
     ) {
-        set(name, fields: fields.span.bytes, mask: mask, precondition: precondition, transforms: transforms)
+        unsafe set(name, fields: fields.span.bytes, mask: mask, precondition: precondition, transforms: transforms)
     }
 
     /// Adds a write that is encoded already: one `writes` field of a CommitRequest, tag and length included.
     package mutating func append(encoded write: RawSpan) {
-        write.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        unsafe write.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
         count += 1
     }
 
@@ -131,7 +131,7 @@ package struct CommitWrites: Sendable {
     }
 
     private mutating func add(_ writer: borrowing WireWriter) {
-        writer.bytes.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        unsafe writer.bytes.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
         count += 1
     }
 

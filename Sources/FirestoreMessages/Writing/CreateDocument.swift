@@ -1,11 +1,12 @@
 // CreateDocument: a new document under a chosen or a generated id; the answer is the Document.
-// CreateDocumentRequest: 1 parent, 2 collection_id, 3 document_id, 4 document, 5 mask.
 
+internal import CFirestoreProto
 package import DocumentModel
 
 /// A request for a new document.
 package struct CreateDocumentRequest: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.CreateDocumentRequest
+    private static let layout = unsafe MessageLayout(
+        held__create_document_request__init, google__firestore__v1__create_document_request__init)
 
     /// The documents root of a database, or a document.
     package var parent: String
@@ -30,25 +31,23 @@ package struct CreateDocumentRequest: FirestoreMessage, Equatable, Sendable {
     }
 
     package init(wire: RawSpan) throws {
-        self.init(parent: "", collectionID: "", document: DocumentMessage(name: "", fields: []))
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case Field.parent: parent = try reader.string(tag)
-            case Field.collectionId: collectionID = try reader.string(tag)
-            case Field.documentId: documentID = try reader.string(tag)
-            case Field.document: document = try DocumentMessage(wire: try reader.span(tag))
-            case Field.mask: mask = try DocumentMask(wire: try reader.span(tag))
-            default: try reader.skip(tag)
-            }
+        self = try unsafe Self.layout.read(wire) { message in
+            unsafe CreateDocumentRequest(
+                parent: message.parent.text, collectionID: message.collection_id.text,
+                documentID: message.document_id.text,
+                document: try lendLast(message.document, message.n_document) { try DocumentMessage(wire: $0) }
+                    ?? DocumentMessage(name: "", fields: []),
+                mask: try lendLast(message.mask, message.n_mask) { try DocumentMask(wire: $0) })
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(Field.parent, string: parent)
-        writer.writeIfSet(Field.collectionId, string: collectionID)
-        writer.writeIfSet(Field.documentId, string: documentID)
-        writer.withLengthPrefix(field: Field.document) { document.encode(into: &$0) }
-        if let mask { writer.withLengthPrefix(field: Field.mask) { mask.encode(into: &$0) } }
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe message.parent = arena.bytes(parent)
+            unsafe message.collection_id = arena.bytes(collectionID)
+            unsafe message.document_id = arena.bytes(documentID)
+            unsafe (message.n_document, message.document) = arena.optional(document) { $0.encode(into: &$1) }
+            unsafe (message.n_mask, message.mask) = arena.optional(mask) { $0.encode(into: &$1) }
+        }
     }
 }

@@ -1,10 +1,12 @@
-// DeleteDocument: removes a document; the answer is empty. DeleteDocumentRequest: 1 name, 2 current_document.
+// DeleteDocument: removes a document; the answer is empty.
 
+internal import CFirestoreProto
 package import DocumentModel
 
 /// A request to remove a document; an absent one is fine without a precondition.
 package struct DeleteDocumentRequest: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.DeleteDocumentRequest
+    private static let layout = unsafe MessageLayout(
+        held__delete_document_request__init, google__firestore__v1__delete_document_request__init)
 
     /// The document's full resource name.
     package var name: String
@@ -17,19 +19,21 @@ package struct DeleteDocumentRequest: FirestoreMessage, Equatable, Sendable {
     }
 
     package init(wire: RawSpan) throws {
-        self.init(name: "")
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case Field.name: name = try reader.string(tag)
-            case Field.currentDocument: precondition = try Precondition(wire: try reader.span(tag))
-            default: try reader.skip(tag)
-            }
+        self = try unsafe Self.layout.read(wire) { message in
+            unsafe DeleteDocumentRequest(
+                name: message.name.text,
+                precondition: try lendLast(message.current_document, message.n_current_document) {
+                    try Precondition(wire: $0)
+                } ?? nil)
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.writeIfSet(Field.name, string: name)
-        if let precondition { writer.withLengthPrefix(field: Field.currentDocument) { precondition.encode(into: &$0) } }
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe message.name = arena.bytes(name)
+            unsafe (message.n_current_document, message.current_document) = arena.optional(precondition) {
+                $0.encode(into: &$1)
+            }
+        }
     }
 }

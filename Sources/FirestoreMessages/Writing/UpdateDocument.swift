@@ -1,11 +1,12 @@
 // UpdateDocument: sets a document or some of its fields, creating it if need be; the answer is the Document.
-// UpdateDocumentRequest: 1 document, 2 update_mask, 3 mask, 4 current_document.
 
+internal import CFirestoreProto
 package import DocumentModel
 
 /// A request to set a document.
 package struct UpdateDocumentRequest: FirestoreMessage, Equatable, Sendable {
-    private typealias Field = FieldNumber.UpdateDocumentRequest
+    private static let layout = unsafe MessageLayout(
+        held__update_document_request__init, google__firestore__v1__update_document_request__init)
 
     /// The document by its full name.
     package var document: DocumentMessage
@@ -27,23 +28,26 @@ package struct UpdateDocumentRequest: FirestoreMessage, Equatable, Sendable {
     }
 
     package init(wire: RawSpan) throws {
-        self.init(document: DocumentMessage(name: "", fields: []))
-        var reader = WireReader(wire)
-        while let tag = try reader.nextTag() {
-            switch tag.fieldNumber {
-            case Field.document: document = try DocumentMessage(wire: try reader.span(tag))
-            case Field.updateMask: updateMask = try DocumentMask(wire: try reader.span(tag))
-            case Field.mask: mask = try DocumentMask(wire: try reader.span(tag))
-            case Field.currentDocument: precondition = try Precondition(wire: try reader.span(tag))
-            default: try reader.skip(tag)
-            }
+        self = try unsafe Self.layout.read(wire) { message in
+            unsafe UpdateDocumentRequest(
+                document: try lendLast(message.document, message.n_document) { try DocumentMessage(wire: $0) }
+                    ?? DocumentMessage(name: "", fields: []),
+                updateMask: try lendLast(message.update_mask, message.n_update_mask) { try DocumentMask(wire: $0) },
+                mask: try lendLast(message.mask, message.n_mask) { try DocumentMask(wire: $0) },
+                precondition: try lendLast(message.current_document, message.n_current_document) {
+                    try Precondition(wire: $0)
+                } ?? nil)
         }
     }
 
     package func encode(into writer: inout WireWriter) {
-        writer.withLengthPrefix(field: Field.document) { document.encode(into: &$0) }
-        if let updateMask { writer.withLengthPrefix(field: Field.updateMask) { updateMask.encode(into: &$0) } }
-        if let mask { writer.withLengthPrefix(field: Field.mask) { mask.encode(into: &$0) } }
-        if let precondition { writer.withLengthPrefix(field: Field.currentDocument) { precondition.encode(into: &$0) } }
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe (message.n_document, message.document) = arena.optional(document) { $0.encode(into: &$1) }
+            unsafe (message.n_update_mask, message.update_mask) = arena.optional(updateMask) { $0.encode(into: &$1) }
+            unsafe (message.n_mask, message.mask) = arena.optional(mask) { $0.encode(into: &$1) }
+            unsafe (message.n_current_document, message.current_document) = arena.optional(precondition) {
+                $0.encode(into: &$1)
+            }
+        }
     }
 }

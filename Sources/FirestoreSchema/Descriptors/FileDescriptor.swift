@@ -1,6 +1,6 @@
-// The descriptors of files, messages, enumerations and services, as values. They are copied once from the descriptors that
-// protobuf-c generates, which are constants of the program: every pointer here is valid as long as the program runs,
-// and nothing is written.
+// The descriptors of files, messages, enumerations and services, as values. They are copied once from the descriptors
+// that protobuf-c generates, which are constants of the program: every pointer here is valid as long as it runs, and
+// nothing is written.
 
 internal import CFirestoreProto
 
@@ -135,9 +135,11 @@ package enum FieldKind: Sendable {
         guard let descriptor = unsafe descriptor else { return "" }
         switch self {
         case .message:
-            return unsafe String(cString: descriptor.assumingMemoryBound(to: ProtobufCMessageDescriptor.self).pointee.name)
+            let message = unsafe descriptor.assumingMemoryBound(to: ProtobufCMessageDescriptor.self)
+            return unsafe String(cString: message.pointee.name)
         case .enumeration:
-            return unsafe String(cString: descriptor.assumingMemoryBound(to: ProtobufCEnumDescriptor.self).pointee.name)
+            let enumeration = unsafe descriptor.assumingMemoryBound(to: ProtobufCEnumDescriptor.self)
+            return unsafe String(cString: enumeration.pointee.name)
         default: return ""
         }
     }

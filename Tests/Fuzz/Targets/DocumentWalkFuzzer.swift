@@ -1,4 +1,5 @@
-// sources: Sources/DocumentModel Tests/TestSupport/DocumentWalkCheck.swift
+// sources: Sources/DocumentModel Sources/Basics Tests/TestSupport/DocumentWalkCheck.swift
+// modules: Basics
 //
 // Fuzzes everything that walks document bytes: validation, canonical form, lookup, order, keys, names.
 

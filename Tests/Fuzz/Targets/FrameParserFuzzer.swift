@@ -1,4 +1,5 @@
-// sources: Sources/DocumentModel Sources/Transport/Frames Sources/Transport/Sessions Tests/TransportTests/Frames/FrameParserCheck.swift
+// sources: Sources/DocumentModel Sources/Basics Sources/Transport/Frames Sources/Transport/Sessions Tests/TransportTests/Frames/FrameParserCheck.swift
+// modules: Basics
 //
 // Fuzzes the frame decoder and the sessions of both sides.
 

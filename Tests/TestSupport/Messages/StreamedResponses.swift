@@ -1,4 +1,4 @@
-// The messages of streams as values for tests to compare: read with the shipped views, written with the shipped writers.
+// The messages of streams as values that tests compare: read with the shipped views, written with the shipped writers.
 
 package import DocumentModel
 package import FirestoreMessages

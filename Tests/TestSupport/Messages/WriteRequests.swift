@@ -29,14 +29,11 @@ extension EncodedTransform {
         transform.encode(into: &whole)
         // The message begins with its path; what follows is the operation.
         var reader = WireReader(whole.bytes)
-        while let tag = try? reader.nextTag(), tag.fieldNumber == FieldNumber.DocumentTransform.FieldTransform.fieldPath {
-            guard (try? reader.skip(tag)) != nil else { break }
-            let end = reader.position
-            self.init(
-                path: transform.path.description, operation: [UInt8](copying: whole.bytes.extracting(droppingFirst: end)))
-            return
-        }
-        preconditionFailure("a field transform is written path first")
+        guard let tag = try? reader.nextTag(),
+            tag.fieldNumber == FieldNumber.DocumentTransform.FieldTransform.fieldPath, (try? reader.skip(tag)) != nil
+        else { preconditionFailure("a field transform is written path first") }
+        let operation = whole.bytes.extracting(droppingFirst: reader.position)
+        self.init(path: transform.path.description, operation: [UInt8](copying: operation))
     }
 }
 
