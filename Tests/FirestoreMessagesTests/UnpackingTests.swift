@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import FirestoreMessages
+import Foundation
 import Testing
 
 @Suite("Unpacking")
@@ -141,6 +142,18 @@ struct UnpackingTests {
                 }
                 #expect(MessageReadingCheck.violation(bytes.span.bytes) == nil, "\(Hex.encode(bytes))")
             }
+        }
+    }
+
+    @Test("Every saved input of the fuzzer keeps every property")
+    func corpus() throws {
+        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let folder = tests.appending(path: "Fuzz/Corpus/MessageReading")
+        let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+        #expect(files.count >= 18)
+        for file in files {
+            let bytes = [UInt8](try Data(contentsOf: file))
+            #expect(MessageReadingCheck.violation(bytes.span.bytes) == nil, "\(file.lastPathComponent)")
         }
     }
 }

@@ -1,7 +1,6 @@
 // sources: Sources/DocumentModel Sources/Basics Sources/FirestoreMessages Tests/FirestoreMessagesTests/MessageReadingCheck.swift
 // modules: Basics
 // c: Sources/CFirestoreProto
-// flags: -sanitize=address
 //
 // Fuzzes the messages that protobuf-c unpacks: the walk before it, the arena, and the way back.
 
