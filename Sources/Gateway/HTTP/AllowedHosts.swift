@@ -37,7 +37,7 @@ package enum AllowedHosts: Equatable, Sendable {
     /// Refuses a request that was meant for another name. One without Host, as HTTP/1.0 permits, comes from no browser.
     ///
     /// - Returns: whether the request is to be served; if not, it has been answered.
-    func admit(_ exchange: HTTPExchange, _ head: HTTP1Head) -> Bool {
+    func admit(_ exchange: HTTPExchange, _ head: HTTPHead) -> Bool {
         guard let host = head.value(of: "host"), !contains(host) else { return true }
         exchange.fail(
             RequestError(.permissionDenied, "This server is not known as \"\(host)\"; --allow-host says by which names it is."))

@@ -48,26 +48,34 @@ package enum AllowedOrigins: Equatable, Sendable {
 }
 
 extension AllowedOrigins {
-    /// Deals with what browsers add to a request.
+    /// The fields of every reply to a request of a page, refusals included, so that its script can read them.
+    ///
+    /// A page that may not call sees a refusal and its reason, and its credentials do not count.
+    func fields(for head: HTTPHead) -> [HTTPField] {
+        guard let origin = head.value(of: "origin") else { return [] }
+        let named = [HTTPField("Access-Control-Allow-Origin", origin), HTTPField("Vary", "Origin")]
+        return contains(origin) ? named + [HTTPField("Access-Control-Allow-Credentials", "true")] : named
+    }
+
+    /// Refuses foreign pages and answers preflights.
     ///
     /// - Returns: whether the request is to be served; if not, it has been answered.
-    func admit(_ exchange: HTTPExchange, _ head: HTTP1Head) -> Bool {
+    func admit(_ exchange: HTTPExchange, _ head: HTTPHead) -> Bool {
         guard let origin = head.value(of: "origin") else { return true }
         guard contains(origin) else {
             exchange.fail(
                 RequestError(.permissionDenied, "Pages of \(origin) may not call this server; --allow-origin says which may."))
             return false
         }
-        exchange.addHeaders("Access-Control-Allow-Origin: \(origin)\r\nVary: Origin\r\n")
         guard head.method == .options, head.value(of: "access-control-request-method") != nil else { return true }
-        var lines = "Access-Control-Allow-Methods: GET, POST, PATCH, PUT, DELETE\r\nAccess-Control-Max-Age: 3600\r\n"
+        exchange.addField("Access-Control-Allow-Methods", "GET, POST, PATCH, PUT, DELETE")
+        exchange.addField("Access-Control-Max-Age", "3600")
         if let names = head.value(of: "access-control-request-headers") {
-            lines += "Access-Control-Allow-Headers: \(names)\r\n"
+            exchange.addField("Access-Control-Allow-Headers", names)
         }
         if head.value(of: "access-control-request-private-network") == "true" {
-            lines += "Access-Control-Allow-Private-Network: true\r\n"
+            exchange.addField("Access-Control-Allow-Private-Network", "true")
         }
-        exchange.addHeaders(lines)
         exchange.reply(.noContent, "")
         return false
     }

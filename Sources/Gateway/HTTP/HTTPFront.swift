@@ -1,9 +1,9 @@
-// What the port answers over HTTP/1.1: pages for operators and load balancers, REST, and what the emulator's tools ask for.
+// What the port answers over HTTP/1.1, and over HTTP/2 beside gRPC: pages for operators and load balancers, REST, and what the emulator's tools ask for.
 //
 //     GET  /                    Ok
 //     GET  /livez  /readyz      whether the process runs; whether it takes work
 //     GET  /metrics             docs/metrics.md
-//     *    /v1/projects/...     docs/rest.md
+//     *    /v1/projects/...     docs/rest.md; also as /v1beta1
 //     DELETE /emulator/v1/...   EmulatorReset
 
 internal import Basics
@@ -25,29 +25,39 @@ package final class HTTPFront: HTTPHandler {
         rest = RESTFront(service)
     }
 
-    package func handle(_ exchange: HTTPExchange, _ head: HTTP1Head, body: RawSpan) {
+    package func handle(_ exchange: HTTPExchange, _ head: HTTPHead, body: RawSpan) {
+        for field in fields(ofRefusal: head) { exchange.addField(field.name, field.value) }
         guard options.allowedHosts.admit(exchange, head), options.allowedOrigins.admit(exchange, head) else { return }
+        var head = head
+        do throws(RequestError) {
+            try HeadersInQuery.add(to: &head)
+        } catch {
+            return exchange.fail(error)
+        }
+        if let authorization = head.value(of: "authorization") { exchange.supplyAuthorization(authorization) }
         let segments = URLText.segments(head.pathBytes)
         switch segments.first {
-        case "v1": rest.handle(exchange, head, Array(segments.dropFirst()), body: body)
+        case "v1", "v1beta1": rest.handle(exchange, head, Array(segments.dropFirst()), body: body)
         case "emulator": emulator(exchange, head, Array(segments.dropFirst()))
         default: page(exchange, head, segments)
         }
     }
 
-    private func page(_ exchange: HTTPExchange, _ head: HTTP1Head, _ segments: [String]) {
+    package func fields(ofRefusal head: HTTPHead) -> [HTTPField] { options.allowedOrigins.fields(for: head) }
+
+    private func page(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String]) {
         guard segments.count == 1, let page = ServerPages.Page(rawValue: segments[0]) else {
             return exchange.fail(RequestError(.notFound, "There is nothing at this path."))
         }
         guard head.method == .get || head.method == .head else {
-            exchange.addHeaders("Allow: GET, HEAD\r\n")
+            exchange.addField("Allow", "GET, HEAD")
             return exchange.reply(.methodNotAllowed, "This page is only to be read.\n")
         }
         pages.answer(page, exchange)
     }
 
     /// `DELETE /emulator/v1/projects/P/databases/D/documents`
-    private func emulator(_ exchange: HTTPExchange, _ head: HTTP1Head, _ segments: [String]) {
+    private func emulator(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String]) {
         let names = segments.map { PercentEncoding.decoded($0) ?? "" }
         guard head.method == .delete, names.count == 6, names[0] == "v1", names[1] == "projects", names[3] == "databases",
             names[5] == "documents"
@@ -63,7 +73,7 @@ package final class HTTPFront: HTTPHandler {
             try service.authorizeReset(of: database, by: Principal(authorization: head.value(of: "authorization")))
             EmulatorReset(service, database) { result in
                 switch result {
-                case .success: exchange.reply(.ok, contentType: RESTReply.json) { $0.append(utf8: "{}\n") }
+                case .success: exchange.reply(.ok, contentType: HTTPError.contentType) { $0.append(utf8: "{}\n") }
                 case .failure(let error): exchange.fail(error)
                 }
             }.start(on: exchange.loop)
@@ -73,7 +83,7 @@ package final class HTTPFront: HTTPHandler {
     }
 }
 
-/// What can be chosen about HTTP/1.1.
+/// What can be chosen about HTTP.
 package struct HTTPOptions: Sendable {
     /// The names that clients may know this server by.
     package var allowedHosts = AllowedHosts.any

@@ -30,7 +30,7 @@ final class RESTFront {
     private static let document = Schema.shared.message("google.firestore.v1.Document")
 
     /// - Parameter segments: of the path after `/v1`, still encoded.
-    func handle(_ exchange: HTTPExchange, _ head: HTTP1Head, _ segments: [String], body: RawSpan) {
+    func handle(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String], body: RawSpan) {
         let route: RESTRoute
         let options: RESTOptions
         do throws(RequestError) {
@@ -43,7 +43,9 @@ final class RESTFront {
             return exchange.fail(error)
         }
         guard let rpc = Self.rpcs[route.method] else { preconditionFailure("proto/ declares no \(route.method.name)") }
-        let form = RESTReply(rpc.output, isStreaming: route.method.shape == .serverStreaming, isPretty: options.isPretty)
+        let form = RESTReply(
+            rpc.output, isStreaming: route.method.shape == .serverStreaming, isPretty: options.isPretty,
+            asEvents: options.wantsEvents)
         let call = CarriedCall(
             exchange.beginCall(form, deadlineMilliseconds: options.deadlineMilliseconds), RequestHead(method: route.method))
         var message = WireWriter(capacity: body.byteCount + 256)
@@ -84,16 +86,18 @@ struct RESTOptions {
     private(set) var parameters: [Parameter] = []
     /// Whether JSON is indented; `prettyPrint`, true unless said otherwise, as it is in the cloud.
     private(set) var isPretty = true
+    /// `alt=sse`: the reply is a stream of events.
+    private(set) var wantsEvents = false
     /// From `X-Server-Timeout`, which is in seconds.
     private(set) var deadlineMilliseconds: UInt32?
 
     /// Parameters that Google's front ends take with every method. Those without an effect here are accepted and ignored.
     private static let systemParameters: Set<String> = [
-        "access_token", "alt", "callback", "fields", "key", "oauth_token", "prettyPrint", "quotaUser", "uploadType",
+        "access_token", "alt", "callback", "fields", "httpHeaders", "key", "oauth_token", "prettyPrint", "quotaUser", "uploadType",
         "upload_protocol", "xgafv",
     ]
 
-    init(_ head: HTTP1Head) throws(RequestError) {
+    init(_ head: HTTPHead) throws(RequestError) {
         if let coding = head.value(of: "content-encoding"), coding.lowercased() != "identity" {
             throw .invalidArgument("Only bodies without Content-Encoding are taken, not \(coding).")
         }
@@ -108,16 +112,22 @@ struct RESTOptions {
                 continue
             }
             if name == "prettyPrint" { isPretty = parameter.value != "false" && parameter.value != "0" }
-            // Also `json;enum-encoding=int`, which Google's own REST clients say.
-            if name == "alt", parameter.value.prefix(while: { $0 != ";" }) != "json" {
-                throw .invalidArgument("The only alt served here is json, not \"\(parameter.value)\".")
-            }
+            if name == "alt" { try takeAlt(parameter.value) }
         }
         if let text = head.value(of: "x-server-timeout") {
             guard let seconds = Double(text), seconds > 0 else {
                 throw .invalidArgument("X-Server-Timeout must be a positive number of seconds.")
             }
             deadlineMilliseconds = UInt32(min(seconds * 1_000, Double(UInt32.max)).rounded(.up))
+        }
+    }
+
+    private mutating func takeAlt(_ value: String) throws(RequestError) {
+        // Also `json;enum-encoding=int`, which Google's own REST clients say.
+        switch value.prefix(while: { $0 != ";" }) {
+        case "json": wantsEvents = false
+        case "sse": wantsEvents = true
+        default: throw .invalidArgument("An alt served here is json or sse, not \"\(value)\".")
         }
     }
 }

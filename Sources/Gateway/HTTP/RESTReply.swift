@@ -1,4 +1,5 @@
-// The replies of REST calls: messages as JSON, streams as an array that is written as it comes, errors as Google's APIs have them.
+// The replies of REST calls: messages as JSON, streams as an array that is written as it comes or as events, errors as Google's APIs have
+// them.
 
 internal import Basics
 internal import DocumentModel
@@ -6,55 +7,78 @@ internal import FirestoreSchema
 internal import Transport
 
 final class RESTReply: ReplyForm {
-    static let json = "application/json; charset=utf-8"
-
-    var contentType: String { Self.json }
     let isStreaming: Bool
     private let type: MessageType
     private let writer: JSONMessageWriter
+    /// Server-sent events (the HTML standard's `text/event-stream`), one for each message, as Google's APIs write them for `alt=sse`.
+    private let isEvents: Bool
 
-    /// - Parameter type: the messages'.
-    init(_ type: MessageType, isStreaming: Bool, isPretty: Bool) {
+    var contentType: String { isEvents ? "text/event-stream" : HTTPError.contentType }
+    var errorContentType: String { HTTPError.contentType }
+
+    /// - Parameters:
+    ///   - type: the messages'.
+    ///   - asEvents: whether each message, or the only one, is an event.
+    init(_ type: MessageType, isStreaming: Bool, isPretty: Bool, asEvents: Bool = false) {
         self.type = type
         self.isStreaming = isStreaming
-        writer = JSONMessageWriter(isPretty: isPretty)
+        isEvents = asEvents
+        // An event's data is one line.
+        writer = JSONMessageWriter(isPretty: isPretty && !asEvents)
     }
 
     func append(_ message: RawSpan, isFirst: Bool, to body: inout WireWriter) throws(RequestError) {
-        if isStreaming { body.append(utf8: isFirst ? "[" : "\n,") }
+        appendStart(isFirst: isFirst, to: &body)
         do throws(InvalidDocument) {
             try writer.append(message, type, to: &body)
         } catch {
             throw RequestError(.internal, "The reply cannot be written as JSON: \(error.message)")
         }
-        if !isStreaming { body.append(utf8: "\n") }
+        appendMessageEnd(to: &body)
+    }
+
+    private func appendStart(isFirst: Bool, to body: inout WireWriter) {
+        if isEvents {
+            body.append(utf8: "data: ")
+        } else if isStreaming {
+            body.append(utf8: isFirst ? "[" : "\n,")
+        }
+    }
+
+    private func appendMessageEnd(to body: inout WireWriter) {
+        if isEvents {
+            body.append(utf8: "\r\n\r\n")
+        } else if !isStreaming {
+            body.append(utf8: "\n")
+        }
     }
 
     func appendEnd(isFirst: Bool, to body: inout WireWriter) {
+        if isEvents { return }
         // A call that succeeds without a message has nothing to say.
         // No byte follows an array's end: the official clients take one as the beginning of another array.
         body.append(utf8: isStreaming ? (isFirst ? "[]" : "\n]") : "{}\n")
     }
 
     func appendError(_ error: RequestError, isFirst: Bool, to body: inout WireWriter) {
-        if isStreaming { body.append(utf8: isFirst ? "[" : "\n,") }
-        Self.append(error, to: &body)
-        body.append(utf8: isStreaming ? "]" : "\n")
-    }
-
-    /// Appends `{"error": {...}}`.
-    static func append(_ error: RequestError, to body: inout WireWriter) {
-        body.append(utf8: "{\n  \"error\": {\n    \"code\": \(HTTPStatus(error.code).code),\n    \"message\": ")
-        error.message.withUTF8Span { body.appendJSONString($0) }
-        body.append(utf8: ",\n    \"status\": \"\(error.code)\"\n  }\n}")
+        if isEvents, !isFirst {
+            appendStart(isFirst: false, to: &body)
+            HTTPError.append(HTTPStatus(error.code), "\(error.code)", error.message, isPretty: false, to: &body)
+            return appendMessageEnd(to: &body)
+        }
+        // An error from the start is no event: its status says that none will come.
+        let isElement = isStreaming && !isEvents
+        if isElement { appendStart(isFirst: isFirst, to: &body) }
+        HTTPError.append(HTTPStatus(error.code), "\(error.code)", error.message, to: &body)
+        body.append(utf8: isElement ? "]" : "\n")
     }
 }
 
 extension HTTPExchange {
     /// Replies with an error that comes before any call.
     func fail(_ error: RequestError) {
-        reply(HTTPStatus(error.code), contentType: RESTReply.json) { body in
-            RESTReply.append(error, to: &body)
+        reply(HTTPStatus(error.code), contentType: HTTPError.contentType) { body in
+            HTTPError.append(HTTPStatus(error.code), "\(error.code)", error.message, to: &body)
             body.append(utf8: "\n")
         }
     }

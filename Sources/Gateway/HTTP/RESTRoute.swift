@@ -63,12 +63,27 @@ struct RESTRoute: Equatable {
     }
 
     /// Takes a known verb off the last segment. Anything else after a colon belongs to an id.
+    ///
+    /// Some clients encode the colon. Where it could only stand before a verb, since nothing else is posted to a document or to the root,
+    /// that is understood; a collection's id may end in `%3Acommit`.
     private static func cutVerb(_ segments: inout [String]) -> RESTVerb? {
-        guard let last = segments.last, let colon = last.lastIndex(of: ":"),
-            let verb = RESTVerb(rawValue: String(last[last.index(after: colon)...]))
-        else { return nil }
-        segments[segments.count - 1] = String(last[..<colon])
+        guard let last = segments.last else { return nil }
+        if let (verb, rest) = verb(of: last, after: ":") {
+            segments[segments.count - 1] = rest
+            return verb
+        }
+        guard segments.count % 2 == 1, let (verb, rest) = verb(of: last, after: "%3A") ?? verb(of: last, after: "%3a") else {
+            return nil
+        }
+        segments[segments.count - 1] = rest
         return verb
+    }
+
+    /// The verb after the last `colon` of a segment, and what stands before it.
+    private static func verb(of segment: String, after colon: String) -> (verb: RESTVerb, rest: String)? {
+        let start = segment.indices.last { segment[$0...].hasPrefix(colon) }
+        guard let start, let verb = RESTVerb(rawValue: String(segment[start...].dropFirst(colon.count))) else { return nil }
+        return (verb, String(segment[..<start]))
     }
 
     private init?(verb: RESTVerb, _ names: [String]) {

@@ -9,7 +9,7 @@
 import Basics
 import DocumentModel
 
-final class HTTP1Connection: CallConnection, @unchecked Sendable {
+final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sendable {
     // Sendable: as CallCarrier says, confined to the loop.
 
     private let http: any HTTPHandler
@@ -25,17 +25,11 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
 
     /// A request that waits for its reply.
     private struct Exchange {
-        let number: UInt32
-        let isHead: Bool
+        let reply: HTTPReply
         let keepsAlive: Bool
         let isChunkable: Bool
-        let authorization: String?
-        var headers = ""
-        var form: (any ReplyForm)?
         /// Nobody may answer any more but the connection itself, which is about to.
         var isOpen = true
-        /// The head of a streaming reply is written.
-        var hasBegun = false
     }
 
     init(
@@ -100,9 +94,8 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
         exchangeCount &+= 1
         // Zero is the token of the housekeeping timer.
         if exchangeCount == 0 { exchangeCount = 1 }
-        exchange = Exchange(
-            number: exchangeCount, isHead: head.method == .head, keepsAlive: head.keepsAlive, isChunkable: head.minorVersion > 0,
-            authorization: configuration.keepsAuthorization ? head.value(of: "authorization") : nil)
+        let reply = HTTPReply(number: exchangeCount, head: head, keepsAuthorization: configuration.keepsAuthorization)
+        exchange = Exchange(reply: reply, keepsAlive: head.keepsAlive, isChunkable: head.minorVersion > 0)
         let gathered = body
         body = []
         countAssembly()
@@ -111,54 +104,47 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
 
     private func refuse(_ violation: HTTP1Violation) {
         server.statistics.protocolErrors &+= 1
-        sayLast(violation.status, violation.text)
+        sayLast(violation.status, violation.status.errorName, violation.text)
         close(.malformedRequest(violation.text))
     }
 
     /// A reply outside of any exchange, after which the connection ends.
-    private func sayLast(_ status: HTTPStatus, _ text: String) {
-        exchange = Exchange(number: 0, isHead: false, keepsAlive: false, isChunkable: true, authorization: nil)
-        write(status, contentType: "text/plain; charset=utf-8", text + "\n")
+    private func sayLast(_ status: HTTPStatus, _ name: String, _ text: String) {
+        let head = parser.headSoFar
+        let reply = HTTPReply(number: 0, head: head, keepsAuthorization: false)
+        reply.fields = http.fields(ofRefusal: head)
+        exchange = Exchange(reply: reply, keepsAlive: false, isChunkable: true, isOpen: false)
+        var content = loop.takeWriter()
+        HTTPError.append(status, name, text, to: &content)
+        content.append(utf8: "\n")
+        write(reply, status, contentType: HTTPError.contentType, content.bytes)
+        loop.giveBack(content)
         exchange = nil
     }
 
-    // MARK: Replies
+    // MARK: HTTPCarrier
 
-    func addHeaders(_ number: UInt32, _ lines: String) {
-        guard isOpen(number) else { return }
-        exchange?.headers += lines
-    }
+    func openReply(_ number: UInt32) -> HTTPReply? { isOpen(number) ? exchange?.reply : nil }
 
-    func reply(_ number: UInt32, _ status: HTTPStatus, contentType: String, _ write: (inout WireWriter) -> Void) {
-        guard isOpen(number) else { return }
-        _ = forget(number)
-        var content = loop.takeWriter()
-        write(&content)
-        self.write(status, contentType: contentType, content.bytes)
-        loop.giveBack(content)
+    func writeWhole(_ reply: HTTPReply, _ status: HTTPStatus, contentType: String, _ content: RawSpan) {
+        write(reply, status, contentType: contentType, content)
         exchangeEnded()
     }
 
-    private func write(_ status: HTTPStatus, contentType: String, _ text: String) {
-        text.withUTF8Span { write(status, contentType: contentType, $0) }
-    }
-
-    /// Writes a reply whose body is known.
-    private func write(_ status: HTTPStatus, contentType: String, _ content: RawSpan) {
-        let sendsBody = exchange?.isHead == false && !status.isWithoutBody
+    private func write(_ reply: HTTPReply, _ status: HTTPStatus, contentType: String, _ content: RawSpan) {
         channel.write { output in
             let length = status.isWithoutBody ? "" : "Content-Type: \(contentType)\r\nContent-Length: \(content.byteCount)\r\n"
-            appendHead(status, length, to: &output)
-            if sendsBody { output.append(content) }
+            appendHead(reply, status, length, to: &output)
+            if !reply.isHead, !status.isWithoutBody { output.append(content) }
         }
     }
 
-    private func appendHead(_ status: HTTPStatus, _ about: String, to output: inout WireWriter) {
+    private func appendHead(_ reply: HTTPReply, _ status: HTTPStatus, _ about: String, to output: inout WireWriter) {
         output.append(utf8: "HTTP/1.1 \(status.code) \(status.phrase)\r\n")
         output.append(utf8: about)
-        output.append(utf8: server.date.headerLine())
+        output.append(utf8: "Date: \(server.date.text())\r\n")
+        for field in reply.fields { output.append(utf8: "\(field.name): \(field.value)\r\n") }
         if let exchange {
-            output.append(utf8: exchange.headers)
             if !staysOpen(after: exchange) {
                 output.append(utf8: "Connection: close\r\n")
             } else if !exchange.isChunkable {
@@ -168,9 +154,30 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
         output.append(utf8: "\r\n")
     }
 
+    func writePart(_ reply: HTTPReply, contentType: String, _ content: RawSpan, isLast: Bool) {
+        guard let isChunkable = exchange?.isChunkable else { return }
+        channel.write { output in
+            if !reply.hasBegun {
+                let framing = isChunkable ? "Transfer-Encoding: chunked\r\n" : ""
+                appendHead(reply, .ok, "Content-Type: \(contentType)\r\n\(framing)", to: &output)
+            }
+            guard !reply.isHead else { return }
+            guard isChunkable else { return output.append(content) }
+            if !content.isEmpty {
+                output.append(utf8: String(content.byteCount, radix: 16))
+                output.append(utf8: "\r\n")
+                output.append(content)
+                output.append(utf8: "\r\n")
+            }
+            if isLast { output.append(utf8: "0\r\n\r\n") }
+        }
+        reply.hasBegun = true
+        if isLast { exchangeEnded() }
+    }
+
     private func staysOpen(after exchange: Exchange) -> Bool {
         // A body that HTTP/1.0 streams has no other end than the connection's.
-        exchange.keepsAlive && !isDraining && (exchange.isChunkable || exchange.form?.isStreaming != true)
+        exchange.keepsAlive && !isDraining && (exchange.isChunkable || exchange.reply.form?.isStreaming != true)
     }
 
     private func exchangeEnded() {
@@ -185,22 +192,15 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
 
     // MARK: Calls
 
-    func beginCall(_ number: UInt32, _ form: any ReplyForm, _ deadlineMilliseconds: UInt32?) {
-        guard isOpen(number) else { return }
-        countBegun()
-        exchange?.form = form
-        armDeadline(number, deadlineMilliseconds)
-    }
-
     override var carriesCredentials: Bool { true }
 
     override func authorization(_ stream: UInt32) -> String? {
-        exchange.flatMap { $0.number == stream ? $0.authorization : nil }
+        exchange.flatMap { $0.reply.number == stream ? $0.reply.authorization : nil }
     }
 
     override func isOpen(_ stream: UInt32) -> Bool {
         guard !isOver, let exchange else { return false }
-        return exchange.number == stream && exchange.isOpen
+        return exchange.reply.number == stream && exchange.isOpen
     }
 
     override func beginMessage(_ stream: UInt32) -> WireWriter? {
@@ -210,75 +210,13 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
     override func abandonMessage(_ output: consuming WireWriter) { loop.giveBack(output) }
 
     override func endMessage(_ stream: UInt32, _ output: consuming WireWriter, isLast: Bool) {
-        guard isOpen(stream), let form = exchange?.form, let hasBegun = exchange?.hasBegun else { return loop.giveBack(output) }
-        var content = loop.takeWriter()
-        var failure: RequestError?
-        do throws(RequestError) {
-            try form.append(output.bytes, isFirst: !hasBegun, to: &content)
-        } catch {
-            failure = error
-        }
-        loop.giveBack(output)
-        if let failure {
-            loop.giveBack(content)
-            return finish(stream, failure.code, failure.message)
-        }
-        if isLast || !form.isStreaming {
-            _ = forget(stream)
-            _ = detach(stream)
-            if form.isStreaming {
-                form.appendEnd(isFirst: false, to: &content)
-                writePart(content.bytes, isLast: true)
-            } else {
-                write(.ok, contentType: form.contentType, content.bytes)
-            }
-            exchangeEnded()
-        } else {
-            writePart(content.bytes, isLast: false)
-        }
-        loop.giveBack(content)
-    }
-
-    /// Writes a part of a streaming reply, after its head if that has not been written.
-    private func writePart(_ content: RawSpan, isLast: Bool) {
-        guard let current = exchange, let form = current.form else { return }
-        exchange?.hasBegun = true
-        channel.write { output in
-            if !current.hasBegun {
-                let framing = current.isChunkable ? "Transfer-Encoding: chunked\r\n" : ""
-                appendHead(.ok, "Content-Type: \(form.contentType)\r\n\(framing)", to: &output)
-            }
-            guard !current.isHead else { return }
-            guard current.isChunkable else { return output.append(content) }
-            if !content.isEmpty {
-                output.append(utf8: String(content.byteCount, radix: 16))
-                output.append(utf8: "\r\n")
-                output.append(content)
-                output.append(utf8: "\r\n")
-            }
-            if isLast { output.append(utf8: "0\r\n\r\n") }
-        }
+        guard let reply = openReply(stream), let form = reply.form else { return loop.giveBack(output) }
+        endMessage(reply, form, output, isLast: isLast)
     }
 
     override func sendStatus(_ stream: UInt32, _ code: StatusCode, _ text: String) {
-        guard let current = exchange, current.number == stream else { return }
-        guard let form = current.form else {
-            write(HTTPStatus(code), contentType: "text/plain; charset=utf-8", text + "\n")
-            return exchangeEnded()
-        }
-        var content = loop.takeWriter()
-        if code == .ok {
-            form.appendEnd(isFirst: !current.hasBegun, to: &content)
-        } else {
-            form.appendError(RequestError(code, text), isFirst: !current.hasBegun, to: &content)
-        }
-        if current.hasBegun {
-            writePart(content.bytes, isLast: true)
-        } else {
-            write(HTTPStatus(code), contentType: form.contentType, content.bytes)
-        }
-        loop.giveBack(content)
-        exchangeEnded()
+        guard let current = exchange, current.reply.number == stream else { return }
+        writeStatus(current.reply, code, text)
     }
 
     /// One message at a time is all that HTTP/1.1 takes in.
@@ -288,16 +226,16 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
 
     override var assemblyBytes: Int { body.count }
     override var openCalls: Int { exchange == nil ? 0 : 1 }
-    override var openStreams: [UInt32] { exchange.map { $0.isOpen ? [$0.number] : [] } ?? [] }
+    override var openStreams: [UInt32] { exchange.map { $0.isOpen ? [$0.reply.number] : [] } ?? [] }
     override var lastHeardAt: UInt64 { heardAt }
 
     override func park(_ stream: UInt32) -> Bool { isOpen(stream) }
     override func hasWindow(_ stream: UInt32) -> Bool { true }
 
     override func forget(_ stream: UInt32) -> Bool? {
-        guard let current = exchange, current.number == stream, current.isOpen else { return nil }
+        guard let current = exchange, current.reply.number == stream, current.isOpen else { return nil }
         exchange?.isOpen = false
-        return current.form != nil
+        return current.reply.form != nil
     }
 
     override func slowness(now: UInt64, limit: UInt64) -> String? {
@@ -311,7 +249,7 @@ final class HTTP1Connection: CallConnection, @unchecked Sendable {
 
     override func end(_ reason: CloseReason, _ code: StatusCode, _ text: String) {
         if exchange == nil, code != .ok {
-            sayLast(reason == .tooSlowToSpeak ? .requestTimeout : HTTPStatus(code), text)
+            sayLast(reason == .tooSlowToSpeak ? .requestTimeout : HTTPStatus(code), "\(code)", text)
         }
         close(reason)
     }

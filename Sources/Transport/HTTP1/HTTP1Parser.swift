@@ -43,7 +43,7 @@ package struct HTTP1Parser: Sendable {
     /// Empty lines before a request, which some clients send after a body (RFC 9112, section 2.2).
     private static let emptyLinesMax = 1
 
-    package private(set) var head = HTTP1Head()
+    package private(set) var head = HTTPHead()
     private let limits: HTTP1Limits
     private var state = State.requestLine
     /// Bytes after the offset in which no line end was found when they were shown last.
@@ -73,6 +73,9 @@ package struct HTTP1Parser: Sendable {
         default: true
         }
     }
+
+    /// What has been read of the head of the request that is arriving.
+    package var headSoFar: HTTPHead { state == .requestLine ? HTTPHead() : head }
 
     /// Whether no byte of the body is missing.
     package var bodyIsWhole: Bool { state == .body(left: 0) }

@@ -1,5 +1,5 @@
-// One gRPC connection on the server: carries bytes between the channel and the HTTP/2 session, and calls between the session
-// and the handler.
+// One HTTP/2 connection on the server: carries bytes between the channel and the session, and calls between the session and the
+// handler. What is no gRPC call goes to the HTTP handler (HTTP2Connection+HTTP.swift).
 //
 // Answers gather in the session while a turn lasts; at its end, or when there is enough for a write, `transfer` has them framed
 // into the channel's output.
@@ -16,7 +16,9 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     /// How long a client may take to show that it knows of a drain, by answering a PING.
     private static let drainNoticeMilliseconds: UInt64 = 1_000
 
-    private var session: HTTP2Session!
+    private(set) var session: HTTP2Session!
+    /// Serves requests that are no gRPC calls; nil where these are refused.
+    let http: (any HTTPHandler)?
     private let hot: Confined<Hot>
 
     private struct Hot {
@@ -28,6 +30,8 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
         /// The connection is to end as soon as nghttp2 has returned.
         var ending: (CloseReason, StatusCode, String)?
         var drain = Drain.not
+        /// The message being written belongs to an HTTP exchange.
+        var isExchangeMessage = false
     }
 
     private enum Drain {
@@ -38,10 +42,16 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
         case begun
     }
 
-    override init(channel: Channel, handler: any ServiceHandler, server: ServerLoop, peerAddress: String, openedAt: UInt64) {
+    init(
+        channel: Channel, handler: any ServiceHandler, http: (any HTTPHandler)?, server: ServerLoop, peerAddress: String,
+        openedAt: UInt64
+    ) {
+        self.http = http
         hot = Confined(Hot(stallsSoughtAt: openedAt))
         super.init(channel: channel, handler: handler, server: server, peerAddress: peerAddress, openedAt: openedAt)
-        session = HTTP2Session(limits: configuration.http2, delegate: self, now: loop.nowMilliseconds)
+        var limits = configuration.http2
+        limits.servesHTTP = http != nil
+        session = HTTP2Session(limits: limits, delegate: self, now: loop.nowMilliseconds)
         channel.needsSettling()
         keepHouse()
     }
@@ -158,13 +168,17 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     override func forget(_ stream: UInt32) -> Bool? { session.endCall(stream) }
 
     override func sendStatus(_ stream: UInt32, _ code: StatusCode, _ text: String) {
+        if let exchange = session.exchange(stream) { return sendStatus(exchange.reply, code, text) }
         session.submitStatus(stream, code, text)
         channel.needsSettling()
     }
 
     override func hasWindow(_ stream: UInt32) -> Bool { session.hasWindow(stream) }
 
-    override func replyWaits(_ stream: UInt32) { session.submitHead(stream) }
+    override func replyWaits(_ stream: UInt32) {
+        // The head of an HTTP reply has the status, which a waiting call does not know.
+        if session.exchange(stream) == nil { session.submitHead(stream) }
+    }
 
     // MARK: CallCarrier
 
@@ -172,16 +186,24 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
 
     override func beginMessage(_ stream: UInt32) -> WireWriter? {
         guard isOpen(stream) else { return nil }
-        return session.openMessage()
+        hot.state.isExchangeMessage = session.exchange(stream) != nil
+        return hot.state.isExchangeMessage ? loop.takeWriter() : session.openMessage()
     }
 
     override func endMessage(_ stream: UInt32, _ output: consuming WireWriter, isLast: Bool) {
+        if hot.state.isExchangeMessage {
+            guard let reply = openReply(stream), let form = reply.form else { return loop.giveBack(output) }
+            return endMessage(reply, form, output, isLast: isLast)
+        }
         session.endMessage(stream, output, isLast: isLast)
         if isLast { _ = detach(stream) }
         channel.needsSettling()
     }
 
-    override func abandonMessage(_ output: consuming WireWriter) { session.abandonMessage(output) }
+    override func abandonMessage(_ output: consuming WireWriter) {
+        if hot.state.isExchangeMessage { return loop.giveBack(output) }
+        session.abandonMessage(output)
+    }
 
     override func setHeld(_ stream: UInt32, _ isHeld: Bool) {
         guard !isOver else { return }
@@ -192,6 +214,7 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     override var carriesCredentials: Bool { true }
 
     override func authorization(_ stream: UInt32) -> String? {
+        if let exchange = session.exchange(stream) { return exchange.reply.authorization }
         guard let bytes = session.find(stream)?.state.authorization, !bytes.isEmpty else { return nil }
         return String(decoding: bytes, as: UTF8.self)
     }
@@ -200,6 +223,8 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
 
     override func slowness(now: UInt64, limit: UInt64) -> String? {
         if !session.hasSettings, now - openedAt >= limit { return "no SETTINGS within \(limit) ms" }
+        session.resetLingering(now: now, limit: limit)
+        channel.needsSettling()
         return session.isLate(now: now, limit: limit) ? "a request did not arrive in time" : nil
     }
 

@@ -26,6 +26,10 @@ struct HTTP2Limits: Sendable {
     var pauseBytes: Int
     /// Whether the `authorization` of requests is kept.
     var keepsAuthorization = false
+    /// Whether requests that are no gRPC calls are served.
+    var servesHTTP = false
+    /// Header fields of such a request.
+    var httpFieldsMax = 100
 
     /// Fields beyond this many times the limit end the connection: they are no mistake.
     static let metadataExcess = 64

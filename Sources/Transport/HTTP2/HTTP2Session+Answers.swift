@@ -13,17 +13,21 @@ extension HTTP2Session {
 
     /// Lends the staged output, prepared for a message. Must be followed by one of the next two.
     func openMessage() -> WireWriter {
-        var staged: WireWriter
-        switch hot.state.staged.take() {
-        case .some(let writer): staged = writer
-        case .none: staged = unsafe delegate.takeBuffer()
-        }
+        var staged = takeStaged()
         hot.state.messageStart = staged.count
         staged.reserve(MessageReader.prefixBytes)
         // The length is filled in when it is known.
         staged.append(byte: 0)
         staged.append(littleEndian: UInt32(0))
         return staged
+    }
+
+    /// What was staged in this turn, to append to.
+    func takeStaged() -> WireWriter {
+        switch hot.state.staged.take() {
+        case .some(let writer): writer
+        case .none: unsafe delegate.takeBuffer()
+        }
     }
 
     /// Takes a message of an open call, which is complete.
@@ -50,7 +54,7 @@ extension HTTP2Session {
     }
 
     /// Notes bytes of `staged` as the stream's next ones.
-    private func enqueue(_ stream: StreamPlace, _ range: Range<Int>, _ staged: RawSpan) {
+    func enqueue(_ stream: StreamPlace, _ range: Range<Int>, _ staged: RawSpan) {
         hot.state.unsentBytes += range.count
         if stream.state.stagedStart == stream.state.stagedEnd {
             stream.state.stagedStart = range.lowerBound
@@ -78,14 +82,17 @@ extension HTTP2Session {
 
     /// Queues the answer's head if it is not yet, else says that there is more to send.
     func submitHead(_ stream: StreamPlace) {
+        guard !stream.state.hasHead else { return resume(stream) }
+        stream.state.hasHead = true
         let identifier = Int32(bitPattern: stream.state.identifier)
-        if !stream.state.hasHead {
-            stream.state.hasHead = true
-            unsafe hearth_submit_grpc_head(session, identifier, HTTP2Callbacks.read, stream.pointer)
-        } else if stream.state.isDeferred {
-            stream.state.isDeferred = false
-            unsafe nghttp2_session_resume_data(session, identifier)
-        }
+        unsafe hearth_submit_grpc_head(session, identifier, HTTP2Callbacks.read, stream.pointer)
+    }
+
+    /// Says that there is more to send of an answer whose head is queued.
+    func resume(_ stream: StreamPlace) {
+        guard stream.state.isDeferred else { return }
+        stream.state.isDeferred = false
+        unsafe nghttp2_session_resume_data(session, Int32(bitPattern: stream.state.identifier))
     }
 
     /// Queues the head of an answer whose messages will come later.
@@ -117,7 +124,7 @@ extension HTTP2Session {
         submitTrailers(stream)
     }
 
-    private func dropUnsent(_ stream: StreamPlace) {
+    func dropUnsent(_ stream: StreamPlace) {
         hot.state.unsentBytes -= stream.state.unsentBytes
         stream.state.backlog = []
         stream.state.backlogStart = 0
@@ -149,18 +156,40 @@ extension HTTP2Session {
     }
 
     /// A refusal to speak gRPC at all.
-    func submitHTTPStatus(_ stream: StreamPlace, _ status: RequestFields.HTTPStatus) {
+    func submitHTTPStatus(_ stream: StreamPlace, _ status: HTTPStatus) {
         stream.state.isEnding = true
         stream.state.hasHead = true
-        submitAlone(stream, [(":status", Array(status.rawValue.utf8))])
+        submitAlone(stream, [(":status", Array(String(status.code).utf8))])
     }
 
-    private func submitAlone(_ stream: StreamPlace, _ fields: [(String, [UInt8])]) {
+    /// An answer that is one HEADERS frame.
+    func submitAlone(_ stream: StreamPlace, _ fields: [(String, [UInt8])]) {
         let identifier = stream.state.identifier
         unsafe Self.withFields(fields) { fields, count in
             unsafe nghttp2_submit_response(session, Int32(bitPattern: identifier), fields, count, nil)
         }
-        if !stream.state.clientEnded { hot.state.halfOpen.append(identifier) }
+        answerEnds(stream)
+    }
+
+    /// The answer's last frame is queued. A client that has not ended its side is to stop.
+    ///
+    /// One of plain HTTP may not have read the answer yet: some (curl 7.88) drop it when their stream is reset while they send. What it goes
+    /// on sending is dropped, until it ends or ``resetLingering(now:limit:)`` ends it.
+    private func answerEnds(_ stream: StreamPlace) {
+        guard !stream.state.clientEnded else { return }
+        guard stream.state.http != nil, !hot.state.isLeaving else { return hot.state.halfOpen.append(stream.state.identifier) }
+        stream.state.arrivingSince = hot.state.now
+    }
+
+    /// Has streams reset whose exchanges were answered longer ago than the limit, while their clients went on sending.
+    func resetLingering(now: UInt64, limit: UInt64) {
+        pool.forEachOver { stream in
+            guard stream.state.http != nil, stream.state.isEnding, !stream.state.clientEnded, stream.state.unsentBytes == 0,
+                let since = stream.state.arrivingSince, now - since >= limit
+            else { return }
+            stream.state.arrivingSince = nil
+            hot.state.halfOpen.append(stream.state.identifier)
+        }
     }
 
     private func submitTrailers(_ stream: StreamPlace) {
@@ -172,7 +201,7 @@ extension HTTP2Session {
                 unsafe nghttp2_submit_trailer(session, Int32(bitPattern: identifier), fields, count)
             }
         }
-        if !stream.state.clientEnded { hot.state.halfOpen.append(identifier) }
+        answerEnds(stream)
     }
 
     private func statusFields(_ stream: StreamPlace) -> [(String, [UInt8])] {
@@ -182,7 +211,7 @@ extension HTTP2Session {
     }
 
     /// Lends header fields in nghttp2's form, which copies them.
-    private static func withFields(_ fields: [(name: String, value: [UInt8])], _ body: (UnsafePointer<nghttp2_nv>, Int) -> Int32) {
+    static func withFields(_ fields: [(name: String, value: [UInt8])], _ body: (UnsafePointer<nghttp2_nv>, Int) -> Int32) {
         var bytes = fields.flatMap { Array($0.name.utf8) + $0.value }
         unsafe bytes.withUnsafeMutableBufferPointer { bytes in
             var place = bytes.baseAddress!
@@ -268,8 +297,13 @@ extension HTTP2Session {
         let unsent = stream.state.unsentBytes
         let count = min(length, unsent)
         if count == unsent && stream.state.isEnding {
-            flags |= NGHTTP2_DATA_FLAG_EOF.rawValue | NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
-            submitTrailers(stream)
+            flags |= NGHTTP2_DATA_FLAG_EOF.rawValue
+            if stream.state.http != nil {
+                answerEnds(stream)
+            } else {
+                flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
+                submitTrailers(stream)
+            }
         } else if count == 0 {
             stream.state.isDeferred = true
             return Int(NGHTTP2_ERR_DEFERRED.rawValue)

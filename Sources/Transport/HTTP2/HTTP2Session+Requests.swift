@@ -16,7 +16,7 @@ extension HTTP2Session {
     // MARK: Fields
 
     func fieldsBegin() -> Int32 {
-        hot.state.fields = RequestFields()
+        hot.state.fields.reset()
         hot.state.fieldsSince = hot.state.now
         return 0
     }
@@ -37,7 +37,7 @@ extension HTTP2Session {
         unsafe nghttp2_session_set_stream_user_data(session, Int32(bitPattern: identifier), stream.pointer)
         hot.state.known = stream
         hot.state.openCalls += 1
-        switch hot.state.fields.verdict(bytesMax: limits.metadataBytesMax) {
+        switch hot.state.fields.verdict(bytesMax: limits.metadataBytesMax, httpFieldsMax: limits.httpFieldsMax) {
         case .call(let head, let encoding):
             stream.state.head = head
             stream.state.encoding = encoding
@@ -53,6 +53,7 @@ extension HTTP2Session {
         case .status(let status):
             _ = endCall(identifier)
             submitHTTPStatus(stream, status)
+        case .http(let refusal): exchangeBegins(stream, hot.state.fields.head, refusal)
         }
     }
 
@@ -116,7 +117,7 @@ extension HTTP2Session {
         stream.state.isOver = true
         hot.state.openCalls -= 1
         _ = takeAssembly(stream)
-        return stream.state.hasBegun
+        return stream.state.http.map { $0.reply.form != nil } ?? stream.state.hasBegun
     }
 
     // MARK: Data
@@ -128,6 +129,10 @@ extension HTTP2Session {
         stream.state.uncredited += bytes.byteCount
         // To a call that is over, bytes may still be under way.
         guard !stream.state.isOver else { return 0 }
+        if let exchange = stream.state.http {
+            takeBody(stream, exchange, bytes)
+            return 0
+        }
         if hot.state.held != nil { deliverHeld(isLast: false) }
         var offset = 0
         while offset < bytes.byteCount, !stream.state.isOver {
@@ -179,7 +184,7 @@ extension HTTP2Session {
     private func wholeArrived(_ stream: StreamPlace) { stream.state.isWhole = true }
 
     /// Adds bytes to the stream's assembly, if there may be so many; else the call is refused.
-    private func keep(_ stream: StreamPlace, _ bytes: RawSpan) -> Bool {
+    func keep(_ stream: StreamPlace, _ bytes: RawSpan) -> Bool {
         guard hot.state.assemblyBytes + bytes.byteCount <= limits.assemblyBytesMax else {
             unsafe delegate.refused(stream.state.identifier, .incompleteMessagesTooLarge(max: limits.assemblyBytesMax))
             return false
@@ -214,6 +219,7 @@ extension HTTP2Session {
         stream.state.clientEnded = true
         stream.state.arrivingSince = nil
         guard !stream.state.isOver else { return }
+        if stream.state.http != nil { return serve(stream) }
         if hot.state.held != nil { return deliverHeld(isLast: true) }
         if stream.state.isWhole {
             _ = deliverWhole(stream, isLast: true)
@@ -326,6 +332,10 @@ extension HTTP2Session {
             let identifier = hot.state.waiting[begun]
             begun += 1
             guard let stream = find(identifier), !stream.state.isOver else { continue }
+            if stream.state.http != nil {
+                handOnRequest(stream)
+                continue
+            }
             let message = takeAssembly(stream)
             unsafe handOn(stream, message.span.bytes, isLast: true)
         }

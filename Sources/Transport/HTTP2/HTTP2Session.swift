@@ -1,10 +1,11 @@
-// An HTTP/2 connection that carries gRPC calls, without I/O: bytes go in and calls come out, answers go in and bytes come out.
+// An HTTP/2 connection that carries gRPC calls and HTTP exchanges, without I/O: bytes go in and calls come out, answers go in and bytes come out.
 //
 //     received bytes ──▶ nghttp2 ──▶ request fields, message reader ──▶ delegate.begin / message / halfClosed / cancelled
 //     answers ──▶ `staged` ──▶ nghttp2, as windows permit ──▶ `send`
 //
 // nghttp2 does frames, HPACK, both flow controls and the rules of RFC 9113. Here requests become messages
-// (HTTP2Session+Requests.swift) and answers become HEADERS, DATA and trailers (HTTP2Session+Answers.swift).
+// (HTTP2Session+Requests.swift) and answers become HEADERS, DATA and trailers (HTTP2Session+Answers.swift). Requests that are no gRPC calls become exchanges
+// (HTTP2Session+HTTP.swift).
 //
 // A message that comes whole is lent to the handler where it was received. Answers are written into one buffer, `staged`, and copied
 // once, into the connection's output, when nghttp2 has a frame for them. What the client's windows keep back outlives the
@@ -32,6 +33,10 @@ protocol HTTP2SessionDelegate: AnyObject {
     func endedEmpty(_ stream: UInt32)
     /// The call cannot be served.
     func refused(_ stream: UInt32, _ refusal: Refusal)
+    /// A request that is no gRPC call has come whole; its body is lent.
+    func request(_ exchange: HTTP2Exchange, _ body: RawSpan)
+    /// Such a request cannot be served.
+    func refused(_ exchange: HTTP2Exchange, _ refusal: HTTPRefusal)
     /// The client permits more bytes on a stream, or on all of them.
     func windowOpened(_ stream: UInt32?)
     /// The client has answered our PING.
@@ -62,7 +67,7 @@ enum HTTP2Progress: Equatable {
     /// What every call touches.
     struct Hot: ~Copyable {
         /// Fields of the request whose HEADERS are arriving.
-        var fields = RequestFields()
+        var fields: RequestFields
         /// When the header list began whose end has not come; nil between header lists.
         var fieldsSince: UInt64?
         /// When the bytes that are shown now arrived, in monotonic milliseconds.
@@ -91,8 +96,10 @@ enum HTTP2Progress: Equatable {
         var stagedStreams: [UInt32] = []
         /// Bytes of all answers that nghttp2 has not framed.
         var unsentBytes = 0
-        /// Answered streams whose clients have not ended their side.
+        /// Answered streams whose clients have not ended their side; to be reset.
         var halfOpen: [UInt32] = []
+        /// No stream is left to a client that goes on sending after the answer.
+        var isLeaving = false
         /// Where `send` puts frames; nil outside of it.
         var output: WireWriter?
         var outputBytes: Int {
@@ -115,7 +122,7 @@ enum HTTP2Progress: Equatable {
         unsafe self.delegate = delegate
         hot = Confined(
             Hot(
-                now: now, lastFrameAt: now,
+                fields: RequestFields(servesHTTP: limits.servesHTTP), now: now, lastFrameAt: now,
                 idleFrames: TokenBucket(max: limits.idleFramesMax, perSecond: limits.idleFramesPerSecond, now: now),
                 resets: TokenBucket(max: limits.resetsMax, perSecond: limits.resetsPerSecond, now: now)))
         unsafe session = unsafe Self.make()
@@ -173,7 +180,7 @@ enum HTTP2Progress: Equatable {
     var clientLeaves: Bool { hot.state.clientLeaves }
     var lastFrameAt: UInt64 { hot.state.lastFrameAt }
     var hasWaiting: Bool { !hot.state.waiting.isEmpty }
-    var wantsToSend: Bool { unsafe nghttp2_session_want_write(session) != 0 }
+    var wantsToSend: Bool { unsafe nghttp2_session_want_write(session) != 0 || !hot.state.halfOpen.isEmpty }
     /// Nothing more is to be read or sent: the session has ended.
     var isFinished: Bool { unsafe nghttp2_session_want_read(session) == 0 && !wantsToSend }
     var failure: String? { hot.state.failure }
@@ -257,6 +264,8 @@ enum HTTP2Progress: Equatable {
 
     /// Says that no stream beyond those received will be served, and why.
     func submitGoAway(_ code: nghttp2_error_code, _ text: String) {
+        hot.state.isLeaving = true
+        resetLingering(now: .max, limit: 0)
         let text = Array(text.utf8.prefix(200))
         unsafe nghttp2_submit_goaway(
             session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(session), code.rawValue, text,

@@ -1,4 +1,4 @@
-// One HTTP/2 stream, which is one gRPC call, and the memory of all streams of a connection.
+// One HTTP/2 stream, which is one gRPC call or one HTTP exchange, and the memory of all streams of a connection.
 
 import Basics
 import DocumentModel
@@ -12,6 +12,9 @@ struct HTTP2Stream {
     var encoding = MessageEncoding.identity
     /// What came as `authorization`, if that is kept.
     var authorization: [UInt8] = []
+
+    /// The exchange of a request that is no gRPC call; its body is in `assembly`.
+    var http: HTTP2Exchange?
 
     // MARK: The request
 

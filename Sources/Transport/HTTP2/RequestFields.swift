@@ -1,10 +1,18 @@
-// The header fields of a gRPC request: which of them matter, and what they may say.
+// The header fields of a request: of a gRPC call those that matter are kept, of any other request all of them.
 
 import DocumentModel
 
-/// What a request's header fields say, gathered one by one. Fields that mean nothing to us cost their length and no more:
-/// `google-cloud-resource-prefix`, `x-goog-request-params` and all others are let pass.
+/// What a request's header fields say, gathered one by one.
+///
+/// The path, which comes before all ordinary fields, tells a gRPC call of ours. Of it, fields that mean nothing to us cost their length and no
+/// more: `google-cloud-resource-prefix`, `x-goog-request-params` and all others are let pass.
 struct RequestFields {
+    private let servesHTTP: Bool
+    /// The head of a request that is no call of ours, as far as it has come.
+    private(set) var head = HTTPHead()
+    /// `:authority`, until the path tells whether it is needed.
+    private var authority: [UInt8] = []
+    private var isPlain = false
     private(set) var isPost = false
     private(set) var contentType = ContentType.missing
     private(set) var target = Target.missing
@@ -32,6 +40,20 @@ struct RequestFields {
         case malformed
     }
 
+    /// - Parameter servesHTTP: whether all fields of a request that is no call of ours are kept.
+    init(servesHTTP: Bool = false) {
+        self.servesHTTP = servesHTTP
+    }
+
+    /// Starts anew.
+    mutating func reset() {
+        var authority = authority
+        authority.removeAll(keepingCapacity: true)
+        self = RequestFields(servesHTTP: servesHTTP)
+        self.authority = authority
+    }
+
+    private static let host = Array("host".utf8)
     /// Longest part of an unknown path that is repeated to the client.
     private static let pathBytesShown = 200
     /// What RFC 9113 adds to a field's name and value.
@@ -42,8 +64,40 @@ struct RequestFields {
         byteCount += name.byteCount + value.byteCount + Self.fieldOverheadBytes
         guard byteCount <= bytesMax else { return }
         switch name.byteCount {
-        case 5 where name.spells(":path"): target = Self.target(value)
-        case 7 where name.spells(":method"): isPost = value.spells("POST")
+        case 5 where name.spells(":path"): takePath(value)
+        case 7 where name.spells(":method"):
+            isPost = value.spells("POST")
+            head.method = isPost ? .post : HTTPMethod(value)
+        case 10 where name.spells(":authority"): takeAuthority(value)
+        case 7 where name.spells(":scheme"): break
+        case _ where isPlain: takeField(name, value, keepsAuthorization: keepsAuthorization)
+        default: takeGRPCField(name, value, keepsAuthorization: keepsAuthorization)
+        }
+    }
+
+    private mutating func takePath(_ value: RawSpan) {
+        target = Self.target(value)
+        guard servesHTTP, case .unknown = target else { return }
+        isPlain = true
+        head.setTarget(value)
+        let authority = authority
+        if !authority.isEmpty { head.append(name: Self.host.byteSpan, value: authority.byteSpan) }
+    }
+
+    private mutating func takeAuthority(_ value: RawSpan) {
+        guard servesHTTP else { return }
+        if isPlain { return head.append(name: Self.host.byteSpan, value: value) }
+        unsafe value.withUnsafeBytes { unsafe authority.append(contentsOf: $0) }
+    }
+
+    /// A field of a request that may be no gRPC call; its content type comes when it comes.
+    private mutating func takeField(_ name: RawSpan, _ value: RawSpan, keepsAuthorization: Bool) {
+        head.append(name: name, value: value)
+        takeGRPCField(name, value, keepsAuthorization: keepsAuthorization)
+    }
+
+    private mutating func takeGRPCField(_ name: RawSpan, _ value: RawSpan, keepsAuthorization: Bool) {
+        switch name.byteCount {
         case 12 where name.spells("content-type"): contentType = Self.contentType(value)
         case 12 where name.spells("grpc-timeout"): timeout = Self.timeout(value)
         case 13 where name.spells("grpc-encoding"): encoding = MessageEncoding(value)
@@ -95,15 +149,14 @@ struct RequestFields {
         case refuse(Refusal)
         /// No gRPC request at all: this HTTP status.
         case status(HTTPStatus)
-    }
-
-    enum HTTPStatus: String {
-        case methodNotAllowed = "405"
-        case unsupportedMediaType = "415"
+        /// A request for the HTTP handler, or the reason for which it never gets there; its head is ``RequestFields/head``.
+        case http(HTTPRefusal?)
     }
 
     /// What is to be done about the request.
-    func verdict(bytesMax: Int) -> Verdict {
+    func verdict(bytesMax: Int, httpFieldsMax: Int = 0) -> Verdict {
+        if isPlain, contentType != .grpc { return .http(refusal(bytesMax: bytesMax, fieldsMax: httpFieldsMax)) }
+        if servesHTTP, target == .missing { return .http(byteCount > bytesMax ? .headTooLarge(bytesMax) : .target) }
         guard byteCount <= bytesMax else { return .refuse(.metadataTooLarge(max: bytesMax)) }
         guard isPost else { return .status(.methodNotAllowed) }
         guard contentType == .grpc else { return .status(.unsupportedMediaType) }
@@ -121,6 +174,18 @@ struct RequestFields {
         }
         return .call(head, encoding)
     }
+
+    /// Why a request that is no gRPC call is not to be served; the same rules as over HTTP/1.1.
+    private func refusal(bytesMax: Int, fieldsMax: Int) -> HTTPRefusal? {
+        if byteCount > bytesMax { return .headTooLarge(bytesMax) }
+        if head.fieldCount > fieldsMax { return .tooManyFields(fieldsMax) }
+        let path = head.pathBytes
+        guard !path.isEmpty, path.allBytes(Self.isTargetText), head.queryBytes.allBytes(Self.isTargetText) else { return .target }
+        if path[byteAt: 0] == UInt8(ascii: "/") { return nil }
+        return head.method == .options && path.spells("*") ? nil : .target
+    }
+
+    private static func isTargetText(_ byte: UInt8) -> Bool { 0x21...0x7E ~= byte && byte != UInt8(ascii: "#") }
 }
 
 /// The path of every method, to be found by its bytes.

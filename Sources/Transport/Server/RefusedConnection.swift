@@ -2,13 +2,15 @@
 
 import DocumentModel
 
-/// Waits for the first bytes of a connection, at most `refusalMilliseconds`, and answers them with a refusal. Confined to its loop's thread.
+/// Waits for the first bytes of a connection, over HTTP/2 for the first request, at most `refusalMilliseconds`, and answers them with a
+/// refusal. Confined to its loop's thread.
 ///
-/// It holds no more than the opening bytes of a protocol. `ServerShared` counts it until its socket is closed.
+/// It holds no more than the opening bytes of a protocol, or a frame's header. `ServerShared` counts it until its socket is closed.
 final class RefusedConnection: ChannelDriver, TimerTarget {
     private let channel: Channel
     private let shared: ServerShared
     private let text: String
+    private var http2: RefusedHTTP2?
     private var timer: EventLoop.Timer?
 
     init(channel: Channel, configuration: ServerConfiguration, shared: ServerShared) {
@@ -19,23 +21,44 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
     }
 
     func received(_ bytes: RawSpan) -> ReceiveProgress {
+        if http2 != nil { return receivedHTTP2(bytes) }
         guard let tongue = Tongue.of(bytes) else { return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1) }
-        stopTimer()
         switch tongue {
         case .hearth: channel.write { $0.appendGoAway(.resourceExhausted, text, lastStream: 0) }
         case .http1: channel.write { $0.append(utf8: http1Refusal) }
-        case .http2: channel.write { $0.append(http2Refusal) }
+        case .http2:
+            http2 = RefusedHTTP2()
+            channel.write { $0.append(RefusedHTTP2.settings) }
+            return receivedHTTP2(bytes)
         case .unknown: break
         }
-        channel.closeAfterFlush(.tooManyConnections)
+        end()
         return ReceiveProgress(consumed: bytes.byteCount)
+    }
+
+    private func receivedHTTP2(_ bytes: RawSpan) -> ReceiveProgress {
+        var consumed = 0
+        guard let stream = http2?.firstRequest(bytes, consumed: &consumed) else { return ReceiveProgress(consumed: consumed) }
+        channel.write {
+            $0.append(RefusedHTTP2.answer(stream, text))
+            $0.append(RefusedHTTP2.goAway(lastStream: stream, text))
+        }
+        end()
+        return ReceiveProgress(consumed: bytes.byteCount)
+    }
+
+    private func end() {
+        stopTimer()
+        channel.closeAfterFlush(.tooManyConnections)
     }
 
     func produce() {}
 
     func timerFired(_ token: UInt64) {
         timer = nil
-        channel.close(.tooSlowToSpeak)
+        guard http2 != nil else { return channel.close(.tooSlowToSpeak) }
+        channel.write { $0.append(RefusedHTTP2.goAway(lastStream: 0, text)) }
+        channel.closeAfterFlush(.tooManyConnections)
     }
 
     func channelClosed(_ reason: CloseReason) {
@@ -56,13 +79,5 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
             """
         return "HTTP/1.1 \(status.code) \(status.phrase)\r\nContent-Type: application/json; charset=utf-8\r\n"
             + "Content-Length: \(body.utf8.count)\r\nRetry-After: 1\r\nConnection: close\r\n\r\n\(body)"
-    }
-
-    /// SETTINGS, which must come first, and GOAWAY: no stream was processed, so clients may try each call again elsewhere.
-    private var http2Refusal: [UInt8] {
-        let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0]
-        let enhanceYourCalm: [UInt8] = [0, 0, 0, 11]
-        let goAway: [UInt8] = [0, 0, UInt8(8 + text.utf8.count), 7, 0, 0, 0, 0, 0]
-        return settings + goAway + [0, 0, 0, 0] + enhanceYourCalm + text.utf8
     }
 }

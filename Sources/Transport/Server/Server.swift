@@ -2,7 +2,7 @@
 
 import Synchronization
 
-/// Serves a ``ServiceHandler`` over the native protocol and gRPC, and an ``HTTPHandler`` over HTTP/1.1. Thread-safe.
+/// Serves a ``ServiceHandler`` over the native protocol and gRPC, and an ``HTTPHandler`` over HTTP/1.1 and HTTP/2. Thread-safe.
 package final class Server: Sendable {
     /// The port that is listened on; the one that the system picked when the configuration said 0.
     package let port: UInt16
@@ -21,8 +21,8 @@ package final class Server: Sendable {
     ///   - group: the loops to serve on; they must be started, and outlive the server.
     ///   - makeHandler: makes the handler of one loop; called here, once for each loop. The handler is used on that loop's thread
     ///     only.
-    ///   - makeHTTPHandler: makes what answers the HTTP/1.1 requests of one loop, called likewise, after `makeHandler`; nil where
-    ///     such requests are to be refused.
+    ///   - makeHTTPHandler: makes what answers the HTTP requests of one loop that are no gRPC calls, called likewise, after
+    ///     `makeHandler`; nil where such requests are to be refused.
     /// - Throws: when the host is unknown or the port cannot be had.
     package static func start(
         _ configuration: ServerConfiguration, on group: EventLoopGroup, makeHandler: (EventLoop) -> any ServiceHandler,

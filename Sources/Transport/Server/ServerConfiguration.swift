@@ -101,7 +101,7 @@ package struct ServerConfiguration: Sendable {
             connectionWindowBytes: min(max(http2ConnectionWindowBytes, 65_535), FlowWindow.max),
             metadataBytesMax: metadataBytesMax, resetsMax: resetsMax, resetsPerSecond: resetsPerSecond,
             idleFramesMax: idleFramesMax, idleFramesPerSecond: idleFramesPerSecond, pauseBytes: outputPauseBytes,
-            keepsAuthorization: keepsAuthorization)
+            keepsAuthorization: keepsAuthorization, httpFieldsMax: http1FieldsMax)
     }
 
     var channel: ChannelLimits {

@@ -125,7 +125,7 @@ final class ServerLoop: @unchecked Sendable {
                 channel: channel, handler: handler, server: self, peerAddress: peerAddress, openedAt: openedAt)
         case (.http2, _):
             connection = HTTP2Connection(
-                channel: channel, handler: handler, server: self, peerAddress: peerAddress, openedAt: openedAt)
+                channel: channel, handler: handler, http: http, server: self, peerAddress: peerAddress, openedAt: openedAt)
         case (.http1, let http?):
             connection = HTTP1Connection(
                 channel: channel, handler: handler, http: http, server: self, peerAddress: peerAddress, openedAt: openedAt)

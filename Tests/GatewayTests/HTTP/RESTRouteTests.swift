@@ -26,6 +26,8 @@ import Transport
         (.post, "\(root):beginTransaction", .beginTransaction, [database]), (.post, "\(root):rollback", .rollback, [database]),
         (.post, "\(root):batchWrite", .batchWrite, [database]), (.post, "\(root):runQuery", .runQuery, [root]),
         (.post, "\(root)/c/d:runQuery", .runQuery, ["\(root)/c/d"]), (.post, "\(root)/c/d:runAggregationQuery", .runAggregationQuery, ["\(root)/c/d"]),
+        (.post, "\(root)%3Acommit", .commit, [database]), (.post, "\(root)/c/d%3arunQuery", .runQuery, ["\(root)/c/d"]),
+        (.post, "\(root)/a%3Acommit", .createDocument, [root, "a:commit"]), (.get, "\(root)/c/d%3Acommit", .getDocument, ["\(root)/c/d:commit"]),
         (.post, "\(root):partitionQuery", .partitionQuery, [root]), (.post, "\(root)/c/d:listCollectionIds", .listCollectionIds, ["\(root)/c/d"]),
     ])
     func `A path and a method mean an RPC`(method: HTTPMethod, path: String, rpc: Transport.Method, values: [String]) throws {

@@ -45,8 +45,14 @@ struct AccessTests {
             #expect(http.request("GET", target, headers: [header])?.status == 404)
         }
         #expect(http.request("GET", target)?.status == 404)
+        // Where a page puts it so as to need no preflight; the header itself counts before it.
+        let inQuery = target + "?$httpHeaders=Authorization:Bearer%20page%0D%0A"
+        #expect(http.request("GET", inQuery)?.status == 404)
+        #expect(http.request("GET", inQuery, headers: ["Authorization: Bearer owner"])?.status == 404)
         #expect(
-            witness.seen.withLock { $0 } == [.trusted, .bearer("owner"), .bearer("a.b.c"), .anonymous, .anonymous])
+            witness.seen.withLock { $0 } == [
+                .trusted, .bearer("owner"), .bearer("a.b.c"), .anonymous, .anonymous, .bearer("page"), .bearer("owner"),
+            ])
     }
 
     @Test("A reset asks the policy, which permits none unless it says so")

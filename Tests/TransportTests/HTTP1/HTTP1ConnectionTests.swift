@@ -9,102 +9,9 @@ import Testing
 
 @testable import Transport
 
-/// Answers by path; what is not answered at once is left in the record.
-private final class TestHTTPHandler: HTTPHandler {
-    final class Record: Sendable {
-        let waiting = Mutex<[HTTPExchange]>([])
-        let changed = Signal()
-    }
-
-    private let record: Record
-    private let service: EchoService
-
-    init(_ record: Record, _ service: EchoService) {
-        self.record = record
-        self.service = service
-    }
-
-    func handle(_ exchange: HTTPExchange, _ head: HTTP1Head, body: RawSpan) {
-        switch String(repairingUTF8: head.pathBytes) {
-        case "/echo": exchange.reply(.ok) { $0.append(body) }
-        case "/later":
-            record.waiting.withLock { $0.append(exchange) }
-            record.changed.notify()
-        case "/call": service.begin(exchange.beginCall(TextForm(isStreaming: false)), RequestHead(method: .getDocument), payload: body)
-        case "/stream": exchange.beginCall(TextForm(isStreaming: true)).stream(NumberSource(Int(String(repairingUTF8: body)) ?? 0))
-        case "/fail": exchange.beginCall(TextForm(isStreaming: true)).fail(.notFound, "not here")
-        case "/silent": _ = exchange.beginCall(TextForm(isStreaming: false), deadlineMilliseconds: 20)
-        default: exchange.reply(.notFound, "nothing")
-        }
-    }
-}
-
-/// Messages as they are, between angle brackets.
-private final class TextForm: ReplyForm {
-    let contentType = "text/x-test"
-    let isStreaming: Bool
-
-    init(isStreaming: Bool) { self.isStreaming = isStreaming }
-
-    func append(_ message: RawSpan, isFirst: Bool, to body: inout WireWriter) {
-        body.append(utf8: isFirst ? "<" : ">")
-        body.append(message)
-        if !isStreaming { body.append(utf8: ">") }
-    }
-
-    func appendEnd(isFirst: Bool, to body: inout WireWriter) { body.append(utf8: isFirst ? "<>" : ">.") }
-
-    func appendError(_ error: RequestError, isFirst: Bool, to body: inout WireWriter) {
-        body.append(utf8: "!\(error.code) \(error.message)")
-    }
-}
-
-/// Counts up to a number, a message each, or fails at a negative one.
-private final class NumberSource: ResponseSource {
-    private let end: Int
-    private var next = 0
-
-    init(_ end: Int) { self.end = end }
-
-    func next(into output: inout WireWriter) -> SourceStep {
-        if next == abs(end) { return end < 0 ? .failed(.aborted, "enough") : .finished }
-        output.append(utf8: String(next))
-        next += 1
-        return .message
-    }
-
-    func cancelled() {}
-}
-
 @Suite struct HTTP1ConnectionTests {
-    private final class Fixture {
-        let group = EventLoopGroup(count: 1, name: "test-http")
-        let server: Server
-        fileprivate let record = TestHTTPHandler.Record()
-
-        init(_ configure: (inout ServerConfiguration) -> Void = { _ in }) throws {
-            var configuration = ServerConfiguration()
-            configure(&configuration)
-            let record = record
-            let service = EchoService(record: EchoService.Record())
-            server = try Server.start(
-                configuration, on: group, makeHandler: { _ in service },
-                makeHTTPHandler: { _ in TestHTTPHandler(record, service) })
-        }
-
-        deinit { group.stop() }
-
-        func connect() -> HTTPTestClient { HTTPTestClient(port: Int(server.port)) }
-
-        /// The exchange that waits for a reply.
-        func waitForExchange() -> HTTPExchange? {
-            record.changed.wait { record.waiting.withLock { !$0.isEmpty } }
-            return record.waiting.withLock { $0.popLast() }
-        }
-    }
-
     @Test func `A connection serves one request after the other, plain and chunked`() throws {
-        let fixture = try Fixture()
+        let fixture = try HTTPFixture()
         let client = fixture.connect()
         let reply = client.request("POST", "/echo", body: "hello")
         #expect(reply?.status == 200 && reply?.body == "hello" && reply?.headers["date"]?.hasSuffix(" GMT") == true)
@@ -115,7 +22,7 @@ private final class NumberSource: ResponseSource {
     }
 
     @Test func `Requests sent ahead are answered in their order, also when one takes its time`() throws {
-        let fixture = try Fixture()
+        let fixture = try HTTPFixture()
         let client = fixture.connect()
         var text = "GET /later HTTP/1.1\r\nHost: h\r\n\r\n"
         for number in 0..<50 { text += "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n\(10 + number)" }
@@ -127,7 +34,7 @@ private final class NumberSource: ResponseSource {
     }
 
     @Test func `A large body in many pieces arrives whole, and 100 Continue asks for it`() throws {
-        let fixture = try Fixture()
+        let fixture = try HTTPFixture()
         let client = fixture.connect()
         let body = String(repeating: "0123456789", count: 100_000)
         client.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.utf8.count)\r\nExpect: 100-continue\r\n\r\n")
@@ -137,7 +44,7 @@ private final class NumberSource: ResponseSource {
     }
 
     @Test func `A call's message and error become the body, and a deadline is told`() throws {
-        let fixture = try Fixture()
+        let fixture = try HTTPFixture()
         let client = fixture.connect()
         let reply = client.request("POST", "/call", body: "xyz")
         #expect(reply?.status == 200 && reply?.body == "<xyz>" && reply?.headers["content-type"] == "text/x-test")
@@ -148,7 +55,7 @@ private final class NumberSource: ResponseSource {
     }
 
     @Test func `A streaming reply comes in chunks, ends, and the connection goes on`() throws {
-        let fixture = try Fixture()
+        let fixture = try HTTPFixture()
         let client = fixture.connect()
         let reply = client.request("POST", "/stream", body: "3")
         #expect(reply?.chunks == ["<0", ">1", ">2", ">."])
@@ -159,7 +66,7 @@ private final class NumberSource: ResponseSource {
     }
 
     @Test func `HTTP 1.0 gets no chunks, and its connection ends with the stream`() throws {
-        let fixture = try Fixture()
+        let fixture = try HTTPFixture()
         let client = fixture.connect()
         client.send("POST /stream HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\n2")
         let reply = client.reply()
@@ -179,7 +86,7 @@ private final class NumberSource: ResponseSource {
         ("GET / HTTP/1.1\r\nHost: h\r\nX: \(String(repeating: "x", count: 5_000))\r\n\r\n", 431),
     ])
     func `A request that is refused ends its connection with the reason`(text: String, status: Int) throws {
-        let fixture = try Fixture { configuration in
+        let fixture = try HTTPFixture { configuration in
             configuration.http1HeadBytesMax = 4_096
             configuration.messageBytesMax = 65_536
         }
@@ -191,7 +98,7 @@ private final class NumberSource: ResponseSource {
     }
 
     @Test func `Whoever does not finish a head or a body is told so; whoever says nothing more is let go`() throws {
-        let fixture = try Fixture { configuration in
+        let fixture = try HTTPFixture { configuration in
             configuration.headerMilliseconds = 50
             configuration.idleMilliseconds = 200
         }
@@ -209,7 +116,7 @@ private final class NumberSource: ResponseSource {
 
     @Test(arguments: ["GET /echo HTTP/1.1\r\nHost: ", "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n"])
     func `A head or a body that trickles is not waited for`(start: String) throws {
-        let fixture = try Fixture { $0.headerMilliseconds = 100 }
+        let fixture = try HTTPFixture { $0.headerMilliseconds = 100 }
         let raw = RawClient(port: fixture.server.port)
         raw.send(Array(start.utf8))
         var sent = 0
@@ -223,7 +130,7 @@ private final class NumberSource: ResponseSource {
     }
 
     @Test func `A drain finishes the exchange under way and closes idle connections`() throws {
-        let fixture = try Fixture()
+        let fixture = try HTTPFixture()
         let idle = fixture.connect()
         #expect(idle.request("POST", "/echo", body: "x")?.body == "x")
         let busy = fixture.connect()
@@ -239,7 +146,7 @@ private final class NumberSource: ResponseSource {
     }
 
     @Test func `A drain's grace ends with 503 for what is still open`() throws {
-        let fixture = try Fixture()
+        let fixture = try HTTPFixture()
         let client = fixture.connect()
         client.send("GET /later HTTP/1.1\r\nHost: h\r\n\r\n")
         _ = try #require(fixture.waitForExchange())

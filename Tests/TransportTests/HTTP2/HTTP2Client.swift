@@ -8,8 +8,10 @@ final class HTTP2Client {
     private var nextStream: UInt32 = 1
 
     /// Connects and exchanges settings, so that the server's limits are in force.
-    init(_ live: LiveServer, settings: (UInt16, UInt32)...) {
-        raw = RawClient(port: live.server.port)
+    convenience init(_ live: LiveServer, settings: (UInt16, UInt32)...) { self.init(port: live.server.port, settings: settings) }
+
+    init(port: UInt16, settings: [(UInt16, UInt32)] = []) {
+        raw = RawClient(port: port)
         var hello = HTTP2Frame.settings()
         hello.payload = settings.flatMap { [UInt8($0.0 >> 8), UInt8($0.0 & 255)] + bigEndian($0.1) }
         raw.send(Preface.http2 + hello.bytes)

@@ -1,4 +1,4 @@
-// Random conversations of gRPC, and damage to them.
+// Random conversations of gRPC and HTTP, and damage to them.
 
 import DocumentModel
 
@@ -11,7 +11,7 @@ enum HTTP2Conversation {
         for number in 0..<8 as Range<UInt32> {
             let stream = number * 2 + 1
             let payload = grpcMessage((0..<Int(random.next() % 40)).map { _ in UInt8(truncatingIfNeeded: random.next()) })
-            switch random.next() % 8 {
+            switch random.next() % 11 {
             case 0: frames += [.request(path(.getDocument), stream: stream), .data(payload, stream: stream)]
             case 1:
                 frames += [.request(path(.commit), stream: stream, fields: [("grpc-timeout", "30m")]), .data(payload, stream: stream)]
@@ -35,11 +35,24 @@ enum HTTP2Conversation {
                     HTTP2Frame(.ping, [UInt8](repeating: 1, count: 8)),
                 ]
             case 6: frames += [.request("/no.such.Service/Method", stream: stream), .data(payload, stream: stream)]
+            case 7: frames.append(.headers(http("GET", "/v1/a?b=c"), stream: stream, endStream: true))
+            case 8:
+                frames += [
+                    .headers(http("POST", "/v1/a"), stream: stream), .data(payload, stream: stream, endStream: false),
+                    .window(500, stream: stream), .data(payload, stream: stream),
+                ]
+            case 9:
+                let fields = http("HEAD", "/") + [("content-length", "\(payload.count)")]
+                frames += [.headers(fields, stream: stream), .data(payload, stream: stream), .reset(8, stream: stream)]
             default:
                 frames += [.request(path(.rollback), stream: stream, fields: [("grpc-encoding", "gzip")]), .data(payload, stream: stream)]
             }
         }
         return frames.flatMap(\.bytes)
+    }
+
+    private static func http(_ method: String, _ path: String) -> [(String, String)] {
+        [(":method", method), (":scheme", "http"), (":authority", "localhost"), (":path", path), ("origin", "http://o")]
     }
 
     /// Changes, drops and repeats a few bytes.

@@ -11,7 +11,7 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
     private static let limits = HTTP2Limits(
         streamsMax: 8, messageBytesMax: 500, assemblyBytesMax: 900, frameBytesMax: 16_384, streamWindowBytes: 2_000,
         connectionWindowBytes: 70_000, metadataBytesMax: 600, resetsMax: 20, resetsPerSecond: 0, idleFramesMax: 50,
-        idleFramesPerSecond: 0, pauseBytes: 1_000)
+        idleFramesPerSecond: 0, pauseBytes: 1_000, servesHTTP: true, httpFieldsMax: 12)
 
     private var session: HTTP2Session!
     private var open: Set<UInt32> = []
@@ -38,10 +38,16 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
             turnEnds()
         }
         // What was left open is answered, or runs out of time behind windows that may be shut: all calls must come to an end.
-        for stream in later where session.isOpen(stream) && stream & 8 == 0 { answer(stream) }
+        for stream in later where session.isOpen(stream) && stream & 8 == 0 {
+            if let exchange = session.exchange(stream) { reply(exchange) } else { answer(stream) }
+        }
         turnEnds()
         for stream in session.openStreams {
             _ = session.endCall(stream)
+            if let exchange = session.exchange(stream) {
+                exchange.reply.hasBegun ? session.abandonBody(stream) : session.submitHead(stream, .unavailable, [], hasBody: false)
+                continue
+            }
             session.submitStatus(stream, stream & 8 == 0 ? .unavailable : .deadlineExceeded, "the end")
         }
         turnEnds()
@@ -84,7 +90,55 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
         session.endMessage(stream, message, isLast: true)
     }
 
+    /// A reply of several parts, which may stand behind a shut window.
+    private func reply(_ exchange: HTTP2Exchange) {
+        let stream = exchange.reply.number
+        _ = session.endCall(stream)
+        let hasBody = !exchange.reply.isHead
+        if !exchange.reply.hasBegun { session.submitHead(stream, .ok, [HTTPField("X-Test", "\(stream)")], hasBody: hasBody) }
+        exchange.reply.hasBegun = true
+        let part = [UInt8](repeating: 3, count: Int(stream % 300))
+        if hasBody {
+            session.appendBody(stream, part.span.bytes)
+            session.appendBody(stream, part.span.bytes)
+            session.endBody(stream)
+        }
+    }
+
     // MARK: HTTP2SessionDelegate
+
+    func request(_ exchange: HTTP2Exchange, _ body: RawSpan) {
+        let stream = exchange.reply.number
+        if !session.isOpen(stream) { note("a request on stream \(stream), which is not open") }
+        if !open.insert(stream).inserted { note("stream \(stream) began twice") }
+        if body.byteCount > Self.limits.messageBytesMax { note("a body above the limit") }
+        let head = exchange.head
+        if head.fieldCount > Self.limits.httpFieldsMax { note("too many headers") }
+        if head.pathBytes.byteCount == 0 { note("a request without a path") }
+        switch stream >> 1 & 3 {
+        case 0: reply(exchange)
+        case 1: later.append(stream)
+        case 2:
+            exchange.reply.hasBegun = true
+            session.submitHead(stream, .ok, [], hasBody: !exchange.reply.isHead)
+            let part = [UInt8](repeating: 4, count: 50)
+            if !exchange.reply.isHead { session.appendBody(stream, part.span.bytes) }
+            later.append(stream)
+        default:
+            _ = session.endCall(stream)
+            session.submitHead(stream, .noContent, [], hasBody: false)
+        }
+    }
+
+    func refused(_ exchange: HTTP2Exchange, _ refusal: HTTPRefusal) {
+        let stream = exchange.reply.number
+        if open.contains(stream) { note("stream \(stream) was refused after its beginning") }
+        if session.endCall(stream) == nil { note("stream \(stream) was refused after its end") }
+        session.submitHead(stream, refusal.status, [], hasBody: true)
+        let text = Array(refusal.text.utf8)
+        session.appendBody(stream, text.span.bytes)
+        session.endBody(stream)
+    }
 
     func begin(_ stream: UInt32, _ head: RequestHead, _ payload: RawSpan) {
         if !session.isOpen(stream) { note("a call began on stream \(stream), which is not open") }
@@ -131,6 +185,7 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
 
     func refused(_ stream: UInt32, _ refusal: Refusal) {
         if session.endCall(stream) == nil { note("stream \(stream) was refused after its end") }
+        if session.exchange(stream) != nil { return session.submitHead(stream, .contentTooLarge, [], hasBody: false) }
         session.submitStatus(stream, refusal.code, refusal.description)
     }
 

@@ -1,6 +1,7 @@
 // Connections beyond the limit: a refusal in the protocol that the client speaks, within bounds.
 
 import Basics
+import Basics
 import DocumentModel
 import Testing
 
@@ -34,17 +35,34 @@ import Testing
         withExtendedLifetime(first) {}
     }
 
-    @Test func `A client of HTTP 2 gets SETTINGS and a GOAWAY that lets it try again`() throws {
+    @Test(arguments: [1, 7, 1_000])
+    func `A client of HTTP 2 gets an answer to its first request, and a GOAWAY`(piece: Int) throws {
         let (live, first) = try fullServer()
         defer { live.stop() }
         let raw = RawClient(port: live.server.port)
-        raw.send(Preface.http2 + HTTP2Frame.settings().bytes + HTTP2Frame.request(path(.getDocument), stream: 1).bytes)
+        let request = HTTP2Frame.request(path(.getDocument), stream: 3).bytes
+        let bytes = Preface.http2 + HTTP2Frame.settings((4, 100)).bytes + HTTP2Frame.window(9, stream: 0).bytes + request
+        for start in stride(from: 0, to: bytes.count, by: piece) { raw.send(Array(bytes[start...].prefix(piece))) }
         var transcript = HTTP2Transcript()
         transcript.add(raw.receiveAll())
-        #expect(transcript.frames.count == 2)
+        #expect(transcript.frames.count == 3)
         #expect(transcript.frames.first?.isKind(.settings) == true)
+        let answer = transcript.answers[3]
+        #expect(answer?.head[":status"] == "503" && answer?.isEnded == true)
+        #expect(answer?.status == 14 && answer?.text == "more than 1 connections")
         let goAway = transcript.goAways.first
-        #expect(goAway?.code == 11 && goAway?.lastStream == 0 && goAway?.text == "more than 1 connections")
+        #expect(goAway?.code == 11 && goAway?.lastStream == 3 && goAway?.text == "more than 1 connections")
+        withExtendedLifetime(first) {}
+    }
+
+    @Test func `A client of HTTP 2 that asks nothing gets a GOAWAY in the end`() throws {
+        let (live, first) = try fullServer { $0.refusalMilliseconds = 50 }
+        defer { live.stop() }
+        let raw = RawClient(port: live.server.port)
+        raw.send(Preface.http2 + HTTP2Frame.settings().bytes)
+        var transcript = HTTP2Transcript()
+        transcript.add(raw.receiveAll())
+        #expect(transcript.frames.map(\.kind) == [4, 7] && transcript.goAways.first?.lastStream == 0)
         withExtendedLifetime(first) {}
     }
 

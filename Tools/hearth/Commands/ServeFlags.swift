@@ -45,7 +45,7 @@ enum ServeFlags {
         help: "Bytes that a client may send over all calls of one gRPC connection before they are taken.")
     static let metadataBytes = Flag(
         "max-metadata", "SIZE", default: .kibibytes(16), in: .kibibytes(1)...ByteCount(bytes: 1 << 20),
-        help: "Header fields of one gRPC request; a call beyond is answered RESOURCE_EXHAUSTED.")
+        help: "Header fields of one request over HTTP/2; a call beyond is answered RESOURCE_EXHAUSTED, any other request 431.")
     static let resets = Flag(
         "max-resets", "N", default: 2_000, in: 1...1_000_000,
         help: "gRPC calls that a client may reset at once; beyond, its connection ends. A tenth of it comes back each second.")
@@ -74,7 +74,7 @@ enum ServeFlags {
         "stalled-reply-time", "TIME", default: TimeSpan.seconds(300),
         help: "A streaming reply of which its client takes nothing for this long, while the connection is alive, ends with DEADLINE_EXCEEDED; 0s never ends one.")
 
-    // MARK: HTTP/1.1
+    // MARK: HTTP
 
     static let httpHeadBytes = Flag(
         "max-http-head", "SIZE", default: .kibibytes(16), in: .kibibytes(1)...ByteCount.kibibytes(32),
@@ -84,7 +84,7 @@ enum ServeFlags {
         help: "Header lines of an HTTP/1.1 request; one with more is answered 431.")
     static let allowHost = Flag(
         "allow-host", "HOSTS", default: "auto",
-        help: "The names that HTTP/1.1 clients may know this server by, against DNS rebinding: any, local (localhost and loopback addresses), names with commas between, which are permitted beside those, or auto, which is local when --host is a loopback address and any otherwise."
+        help: "The names that HTTP clients may know this server by, against DNS rebinding: any, local (localhost and loopback addresses), names with commas between, which are permitted beside those, or auto, which is local when --host is a loopback address and any otherwise."
     ) { $0 == "auto" || AllowedHosts($0) != nil ? nil : "auto, any, local, or names without ports, with commas between" }
     static let allowOrigin = Flag(
         "allow-origin", "ORIGINS", default: "local",

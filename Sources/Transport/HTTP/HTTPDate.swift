@@ -6,19 +6,19 @@ import Glibc
 /// The present in the form of HTTP (RFC 9110, section 5.6.7), for example `Sun, 06 Nov 1994 08:49:37 GMT`. Confined to one thread.
 struct HTTPDate {
     private var second: time_t = -1
-    private var line = ""
+    private var formatted = ""
 
     private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-    /// The whole header line with its end.
-    mutating func headerLine() -> String {
+    /// The value of the header.
+    mutating func text() -> String {
         let now = time(nil)
         if now != second {
             second = now
-            line = "Date: \(Self.text(of: now))\r\n"
+            formatted = Self.text(of: now)
         }
-        return line
+        return formatted
     }
 
     static func text(of seconds: time_t) -> String {

@@ -75,6 +75,9 @@ package struct HTTPStatus: Equatable, Sendable {
         }
     }
 
+    /// The name of a status code of the service for an error that the transport itself found in a request.
+    var errorName: String { code == 501 ? "UNIMPLEMENTED" : "INVALID_ARGUMENT" }
+
     /// Whether a reply with this status never has a body or its length (RFC 9110, section 8.6).
     var isWithoutBody: Bool { code < 200 || code == 204 || code == 304 }
 }

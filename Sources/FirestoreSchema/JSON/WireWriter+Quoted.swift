@@ -1,7 +1,7 @@
-// Strings in JSON text.
+// Quoted text of which the schema's JSON consists.
 
 import Basics
-package import DocumentModel
+internal import DocumentModel
 
 extension WireWriter {
     /// Appends text that needs no escapes, in quotes.
@@ -16,9 +16,4 @@ extension WireWriter {
         guard UTF8Validation.isValid(text) else { throw InvalidDocument(.invalidUTF8, offset: 0) }
         appendJSONString(text)
     }
-
-    /// Appends valid UTF-8 as a JSON string, with escapes.
-    package mutating func appendJSONString(_ text: RawSpan) { JSONText.appendQuoted(text, to: &self) }
 }
-
-extension WireWriter: JSONText.Output {}

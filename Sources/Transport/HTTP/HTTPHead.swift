@@ -1,4 +1,4 @@
-// The first line and the headers of one HTTP/1.1 request, checked.
+// The method, the target and the headers of one HTTP request, checked.
 
 internal import DocumentModel
 
@@ -22,10 +22,11 @@ package enum HTTPMethod: Sendable {
     }
 }
 
-/// The head of a request; the parser fills it in and hands it out when it is whole.
-package struct HTTP1Head: Sendable {
+/// The head of a request: of one over HTTP/1.1, whose parser fills it in and hands it out when it is whole, or over HTTP/2, whose
+/// `:authority` stands in it as `host`.
+package struct HTTPHead: Sendable {
     package internal(set) var method = HTTPMethod.other
-    /// The minor version: 0, or 1 also for what comes after it.
+    /// The minor version of HTTP/1: 0, or 1 also for what comes after it.
     package internal(set) var minorVersion = 1
     /// Whether the connection is to stay open after the reply.
     package internal(set) var keepsAlive = true
@@ -71,6 +72,12 @@ package struct HTTP1Head: Sendable {
         return nil
     }
 
+    /// Adds a header that the request carries in another place; one of the same name that is there already counts before it.
+    package mutating func add(_ name: String, _ value: String) {
+        let (name, value) = (Array(name.utf8), Array(value.utf8))
+        append(name: name.byteSpan, value: value.byteSpan)
+    }
+
     // MARK: Building
 
     mutating func reset() {
@@ -103,7 +110,7 @@ package struct HTTP1Head: Sendable {
 }
 
 /// Classes of characters (RFC 9110, section 5.6).
-enum ASCII {
+package enum ASCII {
     static let space = UInt8(ascii: " ")
     static let tab = UInt8(ascii: "\t")
     static let carriageReturn = UInt8(ascii: "\r")
@@ -114,7 +121,7 @@ enum ASCII {
     }
 
     /// Whether the byte may stand in a method or a header's name.
-    static func isToken(_ byte: UInt8) -> Bool {
+    package static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
             true
@@ -125,7 +132,7 @@ enum ASCII {
     private static let tokenMarks = Array("!#$%&'*+-.^_`|~".utf8)
 
     /// Whether the byte may stand in a header's value: visible, space, tab, or not ASCII.
-    static func isFieldText(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == tab }
+    package static func isFieldText(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == tab }
 }
 
 extension RawSpan {

@@ -1,0 +1,28 @@
+// How the messages of a call become the body of an HTTP reply.
+
+package import Basics
+package import DocumentModel
+
+/// Makes the messages of a call into the body of an HTTP reply. One object for one reply.
+package protocol ReplyForm: AnyObject {
+    var contentType: String { get }
+    /// That of a reply which is an error from the start.
+    var errorContentType: String { get }
+    /// Whether messages are sent as they come or the one message is the whole body.
+    var isStreaming: Bool { get }
+
+    /// Appends the text of a message.
+    ///
+    /// - Parameter isFirst: whether nothing of the body has been written before.
+    func append(_ message: RawSpan, isFirst: Bool, to body: inout WireWriter) throws(RequestError)
+
+    /// Appends what ends the body of a streaming reply.
+    func appendEnd(isFirst: Bool, to body: inout WireWriter)
+
+    /// Appends an error and what ends the body.
+    func appendError(_ error: RequestError, isFirst: Bool, to body: inout WireWriter)
+}
+
+extension ReplyForm {
+    package var errorContentType: String { contentType }
+}
