@@ -113,7 +113,7 @@ let package = Package(
         tests("DocumentJSONTests", ["Basics", "DocumentJSON", "DocumentModel"]),
         tests("FirestoreMessagesTests", ["Basics", "FirestoreMessages", "DocumentModel"]),
         tests("FirestoreSchemaTests", ["Basics", "FirestoreSchema", "DocumentModel"]),
-        tests("KeyValueStoreTests", ["Basics", "KeyValueStore"]),
+        tests("KeyValueStoreTests", ["Basics", "KeyValueStore"], resources: [.copy("Fixtures")]),
         tests(
             "DocumentStoreTests", ["Basics", "DocumentStore", "KeyValueStore", "DocumentModel"],
             resources: [.copy("Query/QueryScripts"), .copy("Indexes/IndexScripts"), .copy("Writes/WriteScripts")]),

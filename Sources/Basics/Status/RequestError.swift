@@ -9,6 +9,8 @@ package struct RequestError: Error, Sendable, Equatable {
     package var documentName: String?
     /// The path of the field concerned, in the quoted form of ``FieldPath``, if one is.
     package var fieldPath: String?
+    /// What the server's log says beside the message, and no client is told: files and bytes.
+    package var details: String?
 
     package init(_ code: StatusCode, _ message: String, documentName: String? = nil, fieldPath: String? = nil) {
         self.code = code

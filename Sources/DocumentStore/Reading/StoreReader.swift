@@ -139,11 +139,16 @@ package final class StoreReader {
         _ name: borrowing ResourceNameView, from snapshot: borrowing EngineSnapshot, notedBy transaction: Transaction?,
         _ body: (FoundDocument?) throws(RequestError) -> Void
     ) throws(RequestError) {
-        let stored = try Self.value(forKey: hot.state.key, in: snapshot, notedBy: transaction)
+        let stored: StoredValue?
+        do throws(RequestError) {
+            stored = try Self.value(forKey: hot.state.key, in: snapshot, notedBy: transaction)
+        } catch {
+            throw error.at(document: name.bytes)
+        }
         // The key is free again: `body` may read other documents.
         guard let stored else { return try body(nil) }
         guard let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds) else {
-            throw RequestError(.dataLoss, "A stored document is damaged.")
+            throw RequestError(.dataLoss, "A stored document is damaged.").at(document: name.bytes)
         }
         try body(
             FoundDocument(

@@ -17,15 +17,26 @@ extension RequestError {
         case .closed: self = .shuttingDown
         case .failed:
             self.init(.unavailable, "The storage has failed and the outcome is unknown: \(error.message)")
-        case .corrupt: self.init(.dataLoss, "Stored data is damaged: \(error)")
-        default: self.init(.internal, "The storage failed: \(error)")
+        case .corrupt: self.init(.dataLoss, "Stored data is damaged.")
+        default: self.init(.internal, "The storage failed.")
         }
+        // Names of files are for the operator.
+        if error.code == .corrupt || code == .internal { details = error.description }
     }
 
     /// The state asked for lies before the retention.
     static let snapshotTooOld = RequestError(.failedPrecondition, "The requested snapshot version is too old.")
 
     static let shuttingDown = RequestError(.unavailable, "The server is shutting down.")
+
+    /// The same failure, where it was met on the way to a document of this full resource name.
+    func at(document name: RawSpan) -> RequestError {
+        guard code == .dataLoss else { return self }
+        var error = self
+        error.documentName = String(repairingUTF8: name)
+        error.message = "The stored document \(error.documentName!) is damaged."
+        return error
+    }
 
     /// A document's stored bytes are not a record.
     static func damagedRecord(_ path: RawSpan) -> RequestError {

@@ -143,7 +143,8 @@ package final class FirestoreService<Call: ServiceCall> {
         switch status.code {
         case .internal, .dataLoss, .unknown:
             counters.callsBroken.add()
-            log(.error, "call_broken", ["method": method.name, "code": "\(status.code)", "message": status.message])
+            let message = [status.message, status.details].compactMap(\.self).joined(separator: " ")
+            log(.error, "call_broken", ["method": method.name, "code": "\(status.code)", "message": message])
         default:
             counters.callsFailed.add()
             log(.debug, "call_failed", ["method": method.name, "code": "\(status.code)", "message": status.message])

@@ -221,11 +221,13 @@ extension Background {
         }
     }
 
-    /// A full disk is waited out; anything else is final.
+    /// A full disk is waited out; anything else is final. Damage stays damage: the code tells what to do about it.
     private func handle(_ error: StorageError) {
         if error.code == .full {
             retryNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
             core.progress.update { $0.full = error }
+        } else if error.code == .corrupt {
+            core.fail(error)
         } else {
             core.fail(StorageError(.failed, "the tree cannot be written: \(error.message)", file: error.file))
         }

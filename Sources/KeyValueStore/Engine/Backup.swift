@@ -1,6 +1,5 @@
 // A consistent copy of a directory while it is being served.
 
-internal import CLMDB
 internal import Glibc
 internal import Synchronization
 
@@ -20,15 +19,16 @@ extension EmbeddedEngine {
         try checkpointNow()
         // A read transaction may begin in the middle of another checkpoint; wait for one that does not.
         var transaction = try TreeTransaction(core.tree)
-        var state = try core.tree.state(transaction)
+        var state = try transaction.state()
         while state.newest != state.checkpoint {
             try checkpointNow()
             transaction = try TreeTransaction(core.tree)
-            state = try core.tree.state(transaction)
+            state = try transaction.state()
         }
         let copy = try Tree(path: directory + "/tree", .new, mapBytesMax: options.mapBytesMax, readersMax: 16)
-        try core.tree.copyEntries(of: core.tree.main, transaction, to: copy, copy.main)
-        try core.tree.copyEntries(of: core.tree.history, transaction, to: copy, copy.history)
+        let source = transaction.snapshot
+        unsafe try copy.append(PageCursor<ByteOrder>(source, source.main), to: copy.main)
+        unsafe try copy.append(PageCursor<HistoryOrder>(source, source.history), to: copy.history)
         state.firstSegment = 0
         try TreeUpdate.begin(copy, horizon: state.horizon).commit(state, fault: FaultInjection(fault: nil))
         copy.close()
@@ -36,36 +36,5 @@ extension EmbeddedEngine {
         try Directory.sync(directory + "/tree")
         try DirectoryFormat.create(directory)
         lock.unlock()
-    }
-}
-
-extension Tree {
-    /// Appends all entries of a database, as of a transaction, to an empty one of the same order in another tree.
-    fileprivate func copyEntries(
-        of source: MDB_dbi, _ transaction: TreeTransaction, to copy: Tree, _ target: MDB_dbi
-    ) throws(StorageError) {
-        var opened: OpaquePointer?
-        unsafe try Tree.check(mdb_cursor_open(transaction.handle, source, &opened), "cannot open a cursor", path)
-        let cursor = unsafe opened!
-        defer { unsafe mdb_cursor_close(cursor) }
-        var key = unsafe MDB_val()
-        var data = unsafe MDB_val()
-        var status = unsafe mdb_cursor_get(cursor, &key, &data, MDB_FIRST)
-        while status == MDB_SUCCESS {
-            var writing: OpaquePointer?
-            unsafe try Tree.check(mdb_txn_begin(copy.environment, nil, 0, &writing), "cannot begin", copy.path)
-            var bytes = 0
-            while status == MDB_SUCCESS && bytes < 16 << 20 {
-                let put = unsafe mdb_put(writing, target, &key, &data, UInt32(MDB_APPEND))
-                if put != MDB_SUCCESS {
-                    unsafe mdb_txn_abort(writing)
-                    throw Tree.error(put, "cannot write the copy", copy.path)
-                }
-                unsafe bytes += key.mv_size + data.mv_size
-                status = unsafe mdb_cursor_get(cursor, &key, &data, MDB_NEXT)
-            }
-            unsafe try copy.commit(writing!, dirtyBytes: 2 * bytes)
-        }
-        if status != MDB_NOTFOUND { throw Tree.error(status, "cannot read", path) }
     }
 }

@@ -12,8 +12,14 @@
 internal import Glibc
 
 enum DirectoryFormat {
-    /// Never change; a directory of another format gets another line.
-    static let line = "hearth key-value store, format 1\n"
+    /// What FORMAT says. Never change; a directory of another format gets another line.
+    enum Version: String {
+        /// Entries of the tree have no sums.
+        case one = "hearth key-value store, format 1\n"
+        case two = "hearth key-value store, format 2\n"
+
+        static let current = two
+    }
 
     /// Takes the directory's lock, making the directory if there is none.
     /// - Throws: `locked`.
@@ -26,13 +32,13 @@ enum DirectoryFormat {
         return file
     }
 
-    /// Checks the format; makes a new directory whole, with an empty tree.
-    /// - Throws: `unsupportedFormat`.
+    /// Checks the format; makes a new directory whole, with an empty tree; gives one of an older format the current one.
+    /// - Throws: `unsupportedFormat`; `full` or `corrupt` when an older directory cannot be upgraded, which it survives.
     static func openOrCreate(_ directory: String, mapBytesMax: Int) throws(StorageError) {
         let path = directory + "/FORMAT"
         let marker = directory + "/NEW"
         if Directory.exists(path) {
-            try check(path)
+            if try read(path) == .one { try upgrade(directory, mapBytesMax: mapBytesMax) }
             return try Directory.removeFile(marker)
         }
         if !Directory.exists(marker) {
@@ -61,20 +67,22 @@ enum DirectoryFormat {
         let path = directory + "/FORMAT"
         let workPath = path + ".new"
         let file = try File(workPath, flags: O_RDWR | O_CREAT | O_TRUNC)
-        try file.write(string: line)
+        try file.write(string: Version.current.rawValue)
         try file.sync()
         try Directory.rename(workPath, to: path)
         try Directory.sync(directory)
     }
 
-    /// Checks the format of an existing directory.
-    static func check(_ path: String) throws(StorageError) {
+    /// The format of an existing directory, by its format file.
+    /// - Throws: `unsupportedFormat`.
+    static func read(_ path: String) throws(StorageError) -> Version {
         let file = try File(path, flags: O_RDONLY)
         let buffer = ByteBuffer(capacity: 256)
         let count = unsafe try file.read(into: buffer.all, at: 0)
         let found = unsafe String(decoding: UnsafeRawBufferPointer(rebasing: buffer.all[..<count]), as: UTF8.self)
-        guard found == line else {
+        guard let version = Version(rawValue: found) else {
             throw StorageError(.unsupportedFormat, "this build does not know the format of the data directory", file: path)
         }
+        return version
     }
 }

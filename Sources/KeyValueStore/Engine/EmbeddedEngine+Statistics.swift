@@ -1,6 +1,5 @@
 // Reading the engine's counters.
 
-internal import CLMDB
 internal import Synchronization
 
 extension EmbeddedEngine {
@@ -38,9 +37,9 @@ extension EmbeddedEngine {
         defer { reader.close(view) }
         statistics.overlayEntries = view.active.entryCount + (view.frozen?.entryCount ?? 0)
         statistics.overlayBytes = view.active.byteCount + (view.frozen?.byteCount ?? 0)
-        if let main = unsafe try? core.tree.statistics(view.transaction, core.tree.main) { statistics.treeEntries = Int(main.ms_entries) }
-        if let history = unsafe try? core.tree.statistics(view.transaction, core.tree.history) {
-            statistics.historyEntries = Int(history.ms_entries)
+        if let contents = unsafe try? TreeTransaction.contents(core.tree, view.transaction) {
+            statistics.treeEntries = Int(contents.main.entries)
+            statistics.historyEntries = Int(contents.history.entries)
         }
         statistics.treeFileBytes = (try? File(core.tree.path + "/data.mdb", flags: 0).byteCount()) ?? 0
     }

@@ -36,9 +36,8 @@ package struct EngineCursor: ~Copyable, ~Escapable, KeyValueCursor {
     static func open(
         _ view: ReadView, lower: RawSpan?, upper: RawSpan?, direction: ScanDirection
     ) throws(StorageError) -> EngineCursor {
-        let tree = unsafe try TreeCursor.open(
-            view.databases, transaction: view.transaction, version: view.version,
-            needsHistory: view.needsHistory, latestOnly: view.latestOnly)
+        let tree = TreeCursor(
+            view.tree, version: view.version, needsHistory: view.needsHistory, latestOnly: view.latestOnly)
         return EngineCursor(
             view: view, tree: tree, lower: try copyBound(lower), upper: try copyBound(upper), direction: direction)
     }

@@ -30,6 +30,8 @@ package final class EngineReader: KeyValueReader {
         var idle: (OpaquePointer?, OpaquePointer?, OpaquePointer?, OpaquePointer?) = (nil, nil, nil, nil)
         var idleCount = 0
         let cache: EntryCache
+        /// The state of the tree that was looked at last.
+        var known: TreeSnapshot?
         var keepsView = false
         /// The view of the snapshot closed last, for the next one; the slot is entered while there is one.
         var kept: ReadView?
@@ -81,14 +83,14 @@ package final class EngineReader: KeyValueReader {
             if core.isClosed.load(ordering: .sequentiallyConsistent) {
                 throw StorageError(.closed, "the engine is closed")
             }
-            let transaction = unsafe try takeTransaction()
+            let (transaction, tree) = unsafe try takeTransaction()
             unsafe state.pointee.openSnapshots += 1
             let needsHistory = version < core.treeNewest.load(ordering: .acquiring)
             let cache = unsafe state.pointee.cache
             return unsafe ReadView(
                 active: overlays.active, frozen: overlays.frozen, generation: overlays.generation, transaction: transaction,
-                databases: core.tree.databases, version: version, needsHistory: needsHistory, latestOnly: core.latestOnly,
-                cache: cache.admits(tree: mdb_txn_id(transaction)) ? cache : nil)
+                tree: tree, version: version, needsHistory: needsHistory, latestOnly: core.latestOnly,
+                cache: cache.admits(tree: Int(tree.transaction)) ? cache : nil)
         } catch {
             if unsafe state.pointee.openSnapshots == 0 { core.registry.leave(slot) }
             throw error
@@ -146,14 +148,30 @@ package final class EngineReader: KeyValueReader {
 
 extension EngineReader {
     /// A read transaction on the tree as it is now.
-    private func takeTransaction() throws(StorageError) -> OpaquePointer {
-        guard let transaction = unsafe popIdle() else { return unsafe try TreeTransaction.begin(core.tree) }
-        let status = unsafe mdb_txn_renew(transaction)
-        if status != MDB_SUCCESS {
+    private func takeTransaction() throws(StorageError) -> (OpaquePointer, TreeSnapshot) {
+        let transaction = if let idle = unsafe try renewIdle() { unsafe idle } else { unsafe try TreeTransaction.begin(core.tree) }
+        do throws(StorageError) {
+            return unsafe (transaction, try snapshot(transaction))
+        } catch {
             unsafe mdb_txn_abort(transaction)
-            throw Tree.error(status, "cannot renew a read transaction", core.tree.path)
+            throw error
         }
-        return unsafe transaction
+    }
+
+    /// The state that a transaction shows; that of the last one is remembered.
+    private func snapshot(_ transaction: OpaquePointer) throws(StorageError) -> TreeSnapshot {
+        if let known = unsafe state.pointee.known, unsafe known.transaction == mdb_txn_id(transaction) { return known }
+        let snapshot = unsafe try TreeTransaction.contents(core.tree, transaction).snapshot
+        unsafe state.pointee.known = snapshot
+        return snapshot
+    }
+
+    private func renewIdle() throws(StorageError) -> OpaquePointer? {
+        guard let transaction = unsafe popIdle() else { return nil }
+        let status = unsafe mdb_txn_renew(transaction)
+        if status == MDB_SUCCESS { return unsafe transaction }
+        unsafe mdb_txn_abort(transaction)
+        throw Tree.error(status, "cannot renew a read transaction", core.tree.path)
     }
 
     /// Keeps a reset transaction, and with it its reader slot, for the next snapshot.

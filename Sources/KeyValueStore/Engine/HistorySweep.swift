@@ -29,24 +29,23 @@ struct HistorySweep {
     /// Walks on for one step.
     /// - Throws: `full`, `inputOutput`, `corrupt`; nothing is removed then.
     mutating func step(_ state: inout TreeState) throws(StorageError) {
-        var transaction: OpaquePointer?
         let tree = core.tree
-        unsafe try Tree.check(mdb_txn_begin(tree.environment, nil, 0, &transaction), "cannot begin a sweep", tree.path)
+        var swept = state
+        swept.horizon = max(state.horizon, horizon)
+        let (begun, base) = unsafe try tree.beginWriting()
+        var transaction: OpaquePointer? = unsafe begun
         do throws(StorageError) {
-            var swept = state
-            swept.horizon = max(state.horizon, horizon)
-            let removed = unsafe try removeOld(transaction!)
+            let removed = unsafe try removeOld(begun, base)
             guard removed > 0 else {
                 unsafe mdb_txn_abort(transaction)
                 return
             }
-            unsafe try tree.put(swept, transaction!)
+            unsafe try tree.put(swept, begun)
             try core.fault.check(.commitTree, file: tree.path)
             // Before the removal can be seen.
             core.horizon.store(swept.horizon.microseconds, ordering: .sequentiallyConsistent)
-            let committing = unsafe transaction!
             unsafe transaction = nil
-            unsafe try tree.commit(committing, dirtyBytes: removed * 2 * tree.pageBytes)
+            unsafe try tree.commit(begun, dirtyBytes: removed * 2 * tree.pageBytes)
             state = swept
             core.counters.historyEntriesSwept.add(UInt64(removed), ordering: .relaxed)
         } catch {
@@ -55,47 +54,32 @@ struct HistorySweep {
         }
     }
 
-    private mutating func removeOld(_ transaction: OpaquePointer) throws(StorageError) -> Int {
-        var opened: OpaquePointer?
-        unsafe try Tree.check(
-            mdb_cursor_open(transaction, core.tree.history, &opened), "cannot open a cursor", core.tree.path)
-        let cursor = unsafe opened!
-        defer { unsafe mdb_cursor_close(cursor) }
-        var key = unsafe MDB_val()
-        var data = unsafe MDB_val()
-        var status = unsafe position(cursor, &key, &data)
+    /// Removes what is old, as it is found in the state before; answers how many entries.
+    private mutating func removeOld(_ transaction: OpaquePointer, _ base: TreeSnapshot) throws(StorageError) -> Int {
+        var cursor = PageCursor<HistoryOrder>(base, base.history)
+        if let lastKey {
+            let buffer = ByteBuffer(capacity: lastKey.count)
+            unsafe buffer.all.copyBytes(from: lastKey)
+            _ = unsafe try cursor.seek(UnsafeRawBufferPointer(rebasing: buffer.all[..<lastKey.count]))
+        } else {
+            try cursor.moveToEnd(.forward)
+        }
         var removed = 0
-        for _ in 0..<Self.lookedAtMax {
-            if status == MDB_NOTFOUND {
-                isFinished = true
-                return removed
-            }
-            try Tree.check(status, "cannot read history", core.tree.path)
-            let entry = unsafe UnsafeRawBufferPointer(data)
-            guard entry.count >= HistoryEntry.headerBytes else { throw Tree.shortEntry() }
-            if unsafe HistoryEntry.superseded(entry) <= horizon.microseconds {
+        var checkedLeaf: UInt64 = 0
+        for _ in 0..<Self.lookedAtMax where cursor.isAtEntry {
+            if unsafe HistoryEntry.superseded(try cursor.data()) <= horizon.microseconds {
                 if removed == removedMax { break }
                 removed += 1
-                // LMDB's next MDB_NEXT gives the entry that follows the removed one.
-                unsafe try Tree.check(mdb_cursor_del(cursor, 0), "cannot remove history", core.tree.path)
+                if checkedLeaf != cursor.leafNumber { try cursor.checkSurroundings() }
+                checkedLeaf = cursor.leafNumber
+                var key = unsafe MDB_val(cursor.key)
+                unsafe try Tree.check(
+                    mdb_del(transaction, core.tree.history, &key, nil), "cannot remove history", core.tree.path)
             }
-            status = unsafe mdb_cursor_get(cursor, &key, &data, MDB_NEXT)
+            try cursor.step(.forward)
         }
-        if status == MDB_NOTFOUND {
-            isFinished = true
-            return removed
-        }
-        try Tree.check(status, "cannot read history", core.tree.path)
-        lastKey = unsafe Array(UnsafeRawBufferPointer(key))
+        isFinished = !cursor.isAtEntry
+        if cursor.isAtEntry { lastKey = unsafe Array(cursor.key) }
         return removed
-    }
-
-    /// Goes to where the step before stopped.
-    private func position(_ cursor: OpaquePointer, _ key: inout MDB_val, _ data: inout MDB_val) -> Int32 {
-        guard let lastKey else { return unsafe mdb_cursor_get(cursor, &key, &data, MDB_FIRST) }
-        return unsafe lastKey.withUnsafeBytes { bytes in
-            unsafe key = MDB_val(bytes)
-            return unsafe mdb_cursor_get(cursor, &key, &data, MDB_SET_RANGE)
-        }
     }
 }

@@ -9,7 +9,7 @@ struct ReadView {
     /// The generation of the overlays.
     let generation: UInt64
     let transaction: OpaquePointer
-    let databases: TreeDatabases
+    let tree: TreeSnapshot
     private(set) var version: UInt64
     /// The tree may hold commits after the version.
     private(set) var needsHistory: Bool
@@ -31,8 +31,8 @@ struct ReadView {
         let hash = unsafe Overlay.hash(key)
         if let found = unsafe Self.find(key, hash, in: active, atMost: version) { return unsafe found }
         if let frozen, let found = unsafe Self.find(key, hash, in: frozen, atMost: version) { return unsafe found }
-        let found = unsafe try databases.find(
-            key, hash: hash, version: version, needsHistory: needsHistory, latestOnly: latestOnly, transaction, cache)
+        let found = unsafe try tree.find(
+            key, hash: hash, version: version, needsHistory: needsHistory, latestOnly: latestOnly, cache)
         return unsafe FoundEntry(bytes: found?.bytes, version: found?.version ?? 0)
     }
 

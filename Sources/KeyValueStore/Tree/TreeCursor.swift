@@ -1,15 +1,13 @@
 // Walking the tree at a version, history included where the version needs it.
 
-internal import CLMDB
-
 /// A place in the tree. Bytes it lends stay valid until the read transaction ends, also after the cursor has moved on.
 ///
-/// Without history this is one LMDB cursor over `main`. With it, `main` and `history` are merged by key, and each key is judged as
-/// `Tree.find` does.
+/// Without history this is one walk over `main`. With it, `main` and `history` are merged by key, and each key is judged as
+/// `TreeSnapshot.find` does.
 @safe
 struct TreeCursor: ~Copyable {
-    private let main: OpaquePointer
-    private let history: OpaquePointer?
+    private var main: PageCursor<ByteOrder>
+    private var history: PageCursor<HistoryOrder>?
     private let version: UInt64
     private let latestOnly: LatestOnlySpaces
 
@@ -24,87 +22,58 @@ struct TreeCursor: ~Copyable {
     private var mainEntry = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     private var historyKey: UnsafeRawBufferPointer?
 
-    private init(
-        main: OpaquePointer, history: OpaquePointer?, version: UInt64, latestOnly: LatestOnlySpaces
-    ) {
-        unsafe self.main = main
-        unsafe self.history = history
+    /// A cursor that stands nowhere yet.
+    init(_ tree: TreeSnapshot, version: UInt64, needsHistory: Bool, latestOnly: LatestOnlySpaces) {
+        main = PageCursor(tree, tree.main)
+        history = needsHistory ? PageCursor(tree, tree.history) : nil
         self.version = version
         self.latestOnly = latestOnly
-    }
-
-    /// A cursor that stands nowhere yet.
-    static func open(
-        _ databases: TreeDatabases, transaction: OpaquePointer, version: UInt64, needsHistory: Bool, latestOnly: LatestOnlySpaces
-    ) throws(StorageError) -> TreeCursor {
-        let main = unsafe try open(transaction, databases.main)
-        var history: OpaquePointer?
-        if needsHistory {
-            do throws(StorageError) {
-                unsafe history = try open(transaction, databases.history)
-            } catch {
-                unsafe mdb_cursor_close(main)
-                throw error
-            }
-        }
-        return unsafe TreeCursor(main: main, history: history, version: version, latestOnly: latestOnly)
-    }
-
-    deinit {
-        unsafe mdb_cursor_close(main)
-        if let history = unsafe history { unsafe mdb_cursor_close(history) }
-    }
-
-    private static func open(
-        _ transaction: OpaquePointer, _ database: MDB_dbi
-    ) throws(StorageError) -> OpaquePointer {
-        var cursor: OpaquePointer?
-        unsafe try Tree.check(mdb_cursor_open(transaction, database, &cursor), "cannot open a cursor", nil)
-        return unsafe cursor!
     }
 
     /// Goes to the first entry at or after `bound`, or to the first of all.
     mutating func seekForward(_ bound: UnsafeRawBufferPointer?) throws(StorageError) {
         if let bound = unsafe bound {
-            unsafe try moveMain(MDB_SET_RANGE, from: bound)
-            if let history = unsafe history { unsafe try moveHistory(history, to: bound, .max) }
+            _ = unsafe try main.seek(bound)
+            if history != nil { unsafe try seekHistory(bound, .max) }
         } else {
-            unsafe try moveMain(MDB_FIRST)
-            if let history = unsafe history { unsafe try moveHistory(history, MDB_FIRST) }
+            try main.moveToEnd(.forward)
+            try history?.moveToEnd(.forward)
         }
+        try takePlaces()
         try settle(.forward)
     }
 
     /// Goes to the last entry before `bound` (or at it, if `inclusive`), or to the last of all.
     mutating func seekBackward(_ bound: UnsafeRawBufferPointer?, inclusive: Bool) throws(StorageError) {
-        guard let bound = unsafe bound else {
-            unsafe try moveMain(MDB_LAST)
-            if let history = unsafe history { unsafe try moveHistory(history, MDB_LAST) }
-            return try settle(.backward)
-        }
-        unsafe try moveMain(MDB_SET_RANGE, from: bound)
-        if unsafe !(inclusive && Self.equal(mainKey, bound)) {
-            unsafe try moveMain(unsafe mainKey == nil ? MDB_LAST : MDB_PREV)
-        }
-        if let history = unsafe history {
-            unsafe try moveHistory(history, to: bound, .max)
-            if unsafe !(inclusive && Self.equal(historyKey, bound)) {
-                unsafe try moveHistory(history, historyKey == nil ? MDB_LAST : MDB_PREV)
+        if let bound = unsafe bound {
+            _ = unsafe try main.seek(bound)
+            if unsafe !(inclusive && main.isAtEntry && compareBytes(main.key, bound) == 0) { try main.stepBack() }
+            if history != nil {
+                unsafe try seekHistory(bound, .max)
+                if unsafe !(inclusive && Self.equal(userKey, bound)) { try history?.stepBack() }
             }
+        } else {
+            try main.moveToEnd(.backward)
+            try history?.moveToEnd(.backward)
         }
+        try takePlaces()
         try settle(.backward)
     }
 
     /// Goes to the next entry.
+    @inline(__always)
     mutating func step(_ direction: ScanDirection) throws(StorageError) {
-        if unsafe history == nil { unsafe try moveMain(direction == .forward ? MDB_NEXT : MDB_PREV) }
+        if history == nil {
+            try main.step(direction)
+            try takeMain()
+        }
         try settle(direction)
     }
 
-    /// Takes the next entry that the version sees from what the LMDB cursors stand at.
+    /// Takes the next entry that the version sees from where the cursors below stand.
     @inline(__always)
     private mutating func settle(_ direction: ScanDirection) throws(StorageError) {
-        if let history = unsafe history { return unsafe try settleWithHistory(history, direction) }
+        if history != nil { return try settleWithHistory(direction) }
         guard let found = unsafe mainKey else {
             isAtEntry = false
             return
@@ -119,9 +88,7 @@ struct TreeCursor: ~Copyable {
         unsafe value = MainEntry.value(mainEntry)
     }
 
-    private mutating func settleWithHistory(
-        _ history: OpaquePointer, _ direction: ScanDirection
-    ) throws(StorageError) {
+    private mutating func settleWithHistory(_ direction: ScanDirection) throws(StorageError) {
         while true {
             guard let candidate = unsafe nearer(mainKey, historyKey, direction) else {
                 isAtEntry = false
@@ -134,29 +101,39 @@ struct TreeCursor: ~Copyable {
             if isInMain, unsafe MainEntry.version(mainEntry) <= version || latestOnly.contains(candidate) {
                 isAtEntry = true
                 takeMainEntry()
-            } else if isInHistory,
-                let found = unsafe try Tree.findInHistory(candidate, version: version, cursor: history)
-            {
+            } else if isInHistory, unsafe try takeHistoryEntry(candidate) {
                 isAtEntry = true
-                entryVersion = unsafe found.version
-                unsafe value = found.bytes
             }
-            if isInMain { unsafe try moveMain(direction == .forward ? MDB_NEXT : MDB_PREV) }
-            if isInHistory { unsafe try leaveHistoryKey(candidate, history, direction) }
+            if isInMain {
+                try main.step(direction)
+                try takeMain()
+            }
+            if isInHistory { unsafe try leaveHistoryKey(candidate, direction) }
             if isAtEntry { return }
         }
     }
 
+    /// Takes what the version sees of a key in history, if anything.
+    private mutating func takeHistoryEntry(_ key: UnsafeRawBufferPointer) throws(StorageError) -> Bool {
+        guard var cursor = history, let found = unsafe try TreeSnapshot.findInHistory(key, version: version, &cursor) else {
+            return false
+        }
+        entryVersion = unsafe found.version
+        unsafe value = found.bytes
+        return true
+    }
+
     /// Moves the history cursor beyond all entries of a key.
     private mutating func leaveHistoryKey(
-        _ key: UnsafeRawBufferPointer, _ history: OpaquePointer, _ direction: ScanDirection
+        _ key: UnsafeRawBufferPointer, _ direction: ScanDirection
     ) throws(StorageError) {
         if direction == .forward {
-            unsafe try moveHistory(history, to: key, 0)
+            unsafe try seekHistory(key, 0)
         } else {
-            unsafe try moveHistory(history, to: key, .max)
-            unsafe try moveHistory(history, historyKey == nil ? MDB_LAST : MDB_PREV)
+            unsafe try seekHistory(key, .max)
+            try history?.stepBack()
         }
+        unsafe historyKey = userKey
     }
 
     private func nearer(
@@ -174,53 +151,38 @@ struct TreeCursor: ~Copyable {
     }
 }
 
-// MARK: - The LMDB cursors
+// MARK: - The cursors below
 
 extension TreeCursor {
+    private mutating func takePlaces() throws(StorageError) {
+        try takeMain()
+        if history != nil { unsafe historyKey = userKey }
+    }
+
     @inline(__always)
-    private mutating func moveMain(
-        _ operation: MDB_cursor_op, from bound: UnsafeRawBufferPointer? = nil
-    ) throws(StorageError) {
-        var treeKey = unsafe bound.map { unsafe MDB_val($0) } ?? MDB_val()
-        var data = unsafe MDB_val()
-        let status = unsafe mdb_cursor_get(main, &treeKey, &data, operation)
-        if status == MDB_SUCCESS {
-            unsafe mainKey = UnsafeRawBufferPointer(treeKey)
-            unsafe mainEntry = UnsafeRawBufferPointer(data)
-            guard unsafe mainEntry.count >= MainEntry.headerBytes else { throw Tree.shortEntry() }
-        } else if status == MDB_NOTFOUND {
-            unsafe mainKey = nil
-        } else {
-            throw Tree.error(status, "cannot read", nil)
-        }
+    private mutating func takeMain() throws(StorageError) {
+        guard main.isAtEntry else { return unsafe mainKey = nil }
+        unsafe mainKey = main.key
+        unsafe mainEntry = try main.data()
+    }
+
+    /// The user key at which the history cursor stands.
+    private var userKey: UnsafeRawBufferPointer? {
+        guard let history, history.isAtEntry else { return nil }
+        return unsafe HistoryEntry.userKey(history.key)
     }
 
     /// Moves the history cursor to the first entry of `bound` not newer than `version`, or behind.
-    private mutating func moveHistory(
-        _ cursor: OpaquePointer, to bound: UnsafeRawBufferPointer, _ version: UInt64
-    ) throws(StorageError) {
-        let found = unsafe try withUnsafeTemporaryAllocationOfHistoryKey { buffer throws(StorageError) in
-            let bytes = unsafe HistoryEntry.makeKey(bound, version: version, in: buffer)
-            return unsafe try Self.get(cursor, MDB_SET_RANGE, bytes)
+    private mutating func seekHistory(_ bound: UnsafeRawBufferPointer, _ version: UInt64) throws(StorageError) {
+        unsafe try withUnsafeTemporaryAllocationOfHistoryKey { buffer throws(StorageError) in
+            _ = unsafe try history?.seek(HistoryEntry.makeKey(bound, version: version, in: buffer))
         }
-        unsafe historyKey = found
     }
+}
 
-    private mutating func moveHistory(_ cursor: OpaquePointer, _ operation: MDB_cursor_op) throws(StorageError) {
-        unsafe historyKey = try Self.get(cursor, operation, nil)
-    }
-
-    /// The user key that the operation leads to, or nil at an end.
-    private static func get(
-        _ cursor: OpaquePointer, _ operation: MDB_cursor_op, _ bound: UnsafeRawBufferPointer?
-    ) throws(StorageError) -> UnsafeRawBufferPointer? {
-        var treeKey = unsafe bound.map { unsafe MDB_val($0) } ?? MDB_val()
-        var data = unsafe MDB_val()
-        let status = unsafe mdb_cursor_get(cursor, &treeKey, &data, operation)
-        if status == MDB_NOTFOUND { return nil }
-        try Tree.check(status, "cannot read history", nil)
-        let found = unsafe UnsafeRawBufferPointer(treeKey)
-        guard found.count > HistoryEntry.keySuffixBytes else { throw Tree.shortEntry() }
-        return unsafe HistoryEntry.userKey(found)
+extension PageCursor {
+    /// Goes to the entry before, from behind the last one as well.
+    fileprivate mutating func stepBack() throws(StorageError) {
+        if isAtEntry { try step(.backward) } else { try moveToEnd(.backward) }
     }
 }

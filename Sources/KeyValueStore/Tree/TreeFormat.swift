@@ -1,8 +1,10 @@
 // How keys and values lie in the tree. On-disk constants: never change one without a new format number.
 //
-// `main`      key                    → version (8 bytes, little-endian), value
-// `history`   key, ~version (8, big) → superseded (8, little), version (8, little), value
+// `main`      key                    → sum (4 bytes), version (8), sum of a large value (4), value
+// `history`   key, ~version (8, big) → sum (4), superseded (8), version (8), sum of a large value (4), value
 // `meta`      "state"                → `TreeState`
+//
+// All little-endian, unless said otherwise. Only values of more than `EntrySum.valueBytesMax` bytes have a sum of their own.
 //
 // A history entry says: the key had this value from `version` on, and until just before `superseded`, when it was overwritten
 // or deleted. So a read at v takes the value in `main` if its version is at most v, and else the entry of `history` with the highest
@@ -16,32 +18,73 @@ internal import CLMDB
 
 /// An entry of `main`: the value behind its version.
 enum MainEntry {
-    static let headerBytes = 8
+    /// Sum and version.
+    static let fixedBytes = 12
 
-    static func version(_ entry: UnsafeRawBufferPointer) -> UInt64 {
-        unsafe UInt64(littleEndian: entry.loadUnaligned(as: UInt64.self))
+    /// Bytes of the entry of a value.
+    static func byteCount(valueBytes: Int) -> Int {
+        EntrySum.entryBytes(valueBytes: valueBytes, headerBytes: fixedBytes)
     }
 
+    @inline(__always)
+    static func version(_ entry: UnsafeRawBufferPointer) -> UInt64 {
+        unsafe entry.word(at: 4)
+    }
+
+    @inline(__always)
     static func value(_ entry: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-        unsafe UnsafeRawBufferPointer(rebasing: entry[headerBytes...])
+        let start = EntrySum.valueStart(entry.count, headerBytes: fixedBytes)
+        return unsafe UnsafeRawBufferPointer(start: entry.baseAddress! + start, count: entry.count - start)
+    }
+
+    /// Writes an entry into memory of `byteCount(valueBytes:)` bytes.
+    static func write(
+        _ entry: UnsafeMutableRawPointer, keyHash: UInt64, version: UInt64, _ value: UnsafeRawBufferPointer
+    ) {
+        unsafe entry.storeBytes(of: version.littleEndian, toByteOffset: 4, as: UInt64.self)
+        let count = byteCount(valueBytes: value.count)
+        unsafe EntrySum.seal(entry, count, headerBytes: fixedBytes, value: value, keyHash: keyHash)
     }
 }
 
 /// An entry of `history`.
 enum HistoryEntry {
-    static let headerBytes = 16
+    /// Sum, superseded and version.
+    static let fixedBytes = 20
     static let keySuffixBytes = 8
 
+    /// Bytes of the entry of a value.
+    static func byteCount(valueBytes: Int) -> Int {
+        EntrySum.entryBytes(valueBytes: valueBytes, headerBytes: fixedBytes)
+    }
+
     static func superseded(_ entry: UnsafeRawBufferPointer) -> UInt64 {
-        unsafe UInt64(littleEndian: entry.loadUnaligned(as: UInt64.self))
+        unsafe entry.word(at: 4)
     }
 
     static func version(_ entry: UnsafeRawBufferPointer) -> UInt64 {
-        unsafe UInt64(littleEndian: entry.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        unsafe entry.word(at: 12)
     }
 
     static func value(_ entry: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-        unsafe UnsafeRawBufferPointer(rebasing: entry[headerBytes...])
+        let start = EntrySum.valueStart(entry.count, headerBytes: fixedBytes)
+        return unsafe UnsafeRawBufferPointer(start: entry.baseAddress! + start, count: entry.count - start)
+    }
+
+    /// Writes an entry into memory of `byteCount(valueBytes:)` bytes. The hash is that of the history key.
+    static func write(
+        _ entry: UnsafeMutableRawPointer, keyHash: UInt64, version: UInt64, superseded: UInt64,
+        _ value: UnsafeRawBufferPointer
+    ) {
+        unsafe entry.storeBytes(of: superseded.littleEndian, toByteOffset: 4, as: UInt64.self)
+        unsafe entry.storeBytes(of: version.littleEndian, toByteOffset: 12, as: UInt64.self)
+        let count = byteCount(valueBytes: value.count)
+        unsafe EntrySum.seal(entry, count, headerBytes: fixedBytes, value: value, keyHash: ~keyHash)
+    }
+
+    /// The inverted version that a history key ends with.
+    static func invertedVersion(_ key: UnsafeRawBufferPointer) -> UInt64 {
+        unsafe UInt64(bigEndian: key.loadUnaligned(fromByteOffset: key.count - keySuffixBytes, as: UInt64.self))
     }
 
     /// The user's key in a history key, which is at least `keySuffixBytes` long.
@@ -98,13 +141,16 @@ struct TreeState: Equatable {
     /// History superseded up to here may be gone.
     var horizon = CommitVersion.zero
 
-    static let byteCount = 32
+    /// The four fields, and the XXH3-64 of their bytes.
+    static let byteCount = 40
 
     func encoded() -> [UInt8] {
         var bytes: [UInt8] = []
-        for field in [checkpoint.microseconds, newest.microseconds, firstSegment, horizon.microseconds] {
+        func append(_ field: UInt64) {
             for shift in stride(from: UInt64(0), to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: field >> shift)) }
         }
+        for field in [checkpoint.microseconds, newest.microseconds, firstSegment, horizon.microseconds] { append(field) }
+        append(unsafe bytes.withUnsafeBytes { unsafe EntrySum.hash(key: $0) })
         return bytes
     }
 
@@ -113,12 +159,19 @@ struct TreeState: Equatable {
     /// Nil if the bytes are not a state.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == Self.byteCount else { return nil }
-        func field(_ index: Int) -> UInt64 {
-            unsafe UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index * 8, as: UInt64.self))
-        }
-        checkpoint = CommitVersion(microseconds: field(0))
-        newest = CommitVersion(microseconds: field(1))
-        firstSegment = field(2)
-        horizon = CommitVersion(microseconds: field(3))
+        let fields = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<Self.unsummedByteCount])
+        guard unsafe bytes.word(at: Self.unsummedByteCount) == EntrySum.hash(key: fields) else { return nil }
+        unsafe self.init(unsummed: fields)
+    }
+
+    static let unsummedByteCount = 32
+
+    /// The state in a tree before format 2, which has no sum.
+    init?(unsummed bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == Self.unsummedByteCount else { return nil }
+        checkpoint = CommitVersion(microseconds: unsafe bytes.word(at: 0))
+        newest = CommitVersion(microseconds: unsafe bytes.word(at: 8))
+        firstSegment = unsafe bytes.word(at: 16)
+        horizon = CommitVersion(microseconds: unsafe bytes.word(at: 24))
     }
 }

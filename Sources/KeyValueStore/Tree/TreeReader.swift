@@ -7,10 +7,31 @@ internal import CLMDB
 final class TreeTransaction {
     let tree: Tree
     let handle: OpaquePointer
+    let contents: TreeContents
+
+    var snapshot: TreeSnapshot { contents.snapshot }
 
     init(_ tree: Tree) throws(StorageError) {
         self.tree = tree
         unsafe handle = try Self.begin(tree)
+        do throws(StorageError) {
+            contents = unsafe try Self.contents(tree, handle)
+        } catch {
+            unsafe mdb_txn_abort(handle)
+            throw error
+        }
+    }
+
+    /// What the tree says about itself in this state.
+    func state() throws(StorageError) -> TreeState { try tree.file.state(contents) }
+
+    /// The state that a read transaction shows, which is begun anew if it is too old to tell.
+    static func contents(_ tree: Tree, _ transaction: OpaquePointer) throws(StorageError) -> TreeContents {
+        while true {
+            if let contents = unsafe try tree.contents(transaction) { return contents }
+            unsafe mdb_txn_reset(transaction)
+            unsafe try Tree.check(mdb_txn_renew(transaction), "cannot renew a read transaction", tree.path)
+        }
     }
 
     /// Begins a read transaction, which the caller ends.
@@ -38,80 +59,46 @@ struct TreeValue {
     let version: UInt64
 }
 
-/// The databases of a tree by number: all that reading needs, without a reference to count.
-struct TreeDatabases {
-    let main: MDB_dbi
-    let history: MDB_dbi
-
+extension TreeSnapshot {
     /// The value that `version` sees of a key, or nil. History is looked at only if `needsHistory`, that is, if the tree may
     /// hold commits after `version`.
     func find(
         _ key: UnsafeRawBufferPointer, hash: UInt64, version: UInt64, needsHistory: Bool, latestOnly: LatestOnlySpaces,
-        _ transaction: OpaquePointer, _ cache: EntryCache?
+        _ cache: EntryCache?
     ) throws(StorageError) -> TreeValue? {
-        if let entry = unsafe try findInMain(key, hash, transaction, cache) {
-            guard entry.count >= MainEntry.headerBytes else { throw Tree.shortEntry() }
+        if let entry = unsafe try findInMain(key, hash, cache) {
             let entryVersion = unsafe MainEntry.version(entry)
             if unsafe !needsHistory || entryVersion <= version || latestOnly.contains(key) {
                 return unsafe TreeValue(bytes: MainEntry.value(entry), version: entryVersion)
             }
         }
         guard needsHistory else { return nil }
-        return unsafe try findInHistory(key, version: version, transaction)
+        var cursor = PageCursor<HistoryOrder>(self, history)
+        return unsafe try Self.findInHistory(key, version: version, &cursor)
     }
 
     /// The entry of a key in `main`, or nil.
     private func findInMain(
-        _ key: UnsafeRawBufferPointer, _ hash: UInt64, _ transaction: OpaquePointer, _ cache: EntryCache?
+        _ key: UnsafeRawBufferPointer, _ hash: UInt64, _ cache: EntryCache?
     ) throws(StorageError) -> UnsafeRawBufferPointer? {
         if let entry = unsafe cache?.find(key, hash: hash) { return unsafe entry }
-        var treeKey = unsafe MDB_val(key)
-        var data = unsafe MDB_val()
-        let status = unsafe mdb_get(transaction, main, &treeKey, &data)
-        if status == MDB_NOTFOUND { return nil }
-        try Tree.check(status, "cannot read", nil)
-        let entry = unsafe UnsafeRawBufferPointer(data)
+        guard let entry = unsafe try find(key, in: main, ByteOrder.self) else { return nil }
         unsafe cache?.keep(entry, of: key, hash: hash)
         return unsafe entry
     }
 
-    private func findInHistory(
-        _ key: UnsafeRawBufferPointer, version: UInt64, _ transaction: OpaquePointer
-    ) throws(StorageError) -> TreeValue? {
-        var opened: OpaquePointer?
-        unsafe try Tree.check(mdb_cursor_open(transaction, history, &opened), "cannot open a cursor", nil)
-        defer { unsafe mdb_cursor_close(opened) }
-        return unsafe try Tree.findInHistory(key, version: version, cursor: opened!)
-    }
-}
-
-extension Tree {
-    var databases: TreeDatabases { TreeDatabases(main: main, history: history) }
-
     /// The value that `version` sees of a key according to history alone, where `main` has nothing or something newer.
     /// Leaves the cursor at the first entry of the key that is not newer than `version`, or behind.
     static func findInHistory(
-        _ key: UnsafeRawBufferPointer, version: UInt64, cursor: OpaquePointer
+        _ key: UnsafeRawBufferPointer, version: UInt64, _ cursor: inout PageCursor<HistoryOrder>
     ) throws(StorageError) -> TreeValue? {
         unsafe try withUnsafeTemporaryAllocationOfHistoryKey { buffer throws(StorageError) in
-            var historyKey = unsafe MDB_val(HistoryEntry.makeKey(key, version: version, in: buffer))
-            var data = unsafe MDB_val()
-            let status = unsafe mdb_cursor_get(cursor, &historyKey, &data, MDB_SET_RANGE)
-            if status == MDB_NOTFOUND { return nil }
-            try check(status, "cannot read history", nil)
-            let found = unsafe UnsafeRawBufferPointer(historyKey)
-            let entry = unsafe UnsafeRawBufferPointer(data)
-            guard found.count > HistoryEntry.keySuffixBytes, entry.count >= HistoryEntry.headerBytes else {
-                throw shortEntry()
-            }
-            guard unsafe compareBytes(HistoryEntry.userKey(found), key) == 0, unsafe HistoryEntry.superseded(entry) > version
-            else { return nil }
-            return unsafe TreeValue(bytes: HistoryEntry.value(entry), version: HistoryEntry.version(entry))
+            _ = unsafe try cursor.seek(HistoryEntry.makeKey(key, version: version, in: buffer))
         }
-    }
-
-    static func shortEntry() -> StorageError {
-        StorageError(.corrupt, "an entry of the tree is shorter than its header")
+        guard cursor.isAtEntry, unsafe compareBytes(HistoryEntry.userKey(cursor.key), key) == 0 else { return nil }
+        let entry = unsafe try cursor.data()
+        guard unsafe HistoryEntry.superseded(entry) > version else { return nil }
+        return unsafe TreeValue(bytes: HistoryEntry.value(entry), version: HistoryEntry.version(entry))
     }
 }
 

@@ -3,6 +3,9 @@
 internal import CLMDB
 
 /// One write transaction with its cursors. Ends with `commit`, or is aborted when it goes. Begun and ended on one thread.
+///
+/// What is there already is read from the state before, which stays as it is until the transaction ends: each key is written
+/// once. Reading it checks all pages that LMDB will touch.
 @safe
 struct TreeUpdate: ~Copyable {
     private let tree: Tree
@@ -13,15 +16,16 @@ struct TreeUpdate: ~Copyable {
     /// History superseded up to here is not needed.
     private let horizon: UInt64
 
-    /// The highest key of `main` when the transaction began; keys above it are appended.
-    private let lastKey: [UInt8]?
+    /// Places in the state before.
+    private var mainBefore: PageCursor<ByteOrder>
+    private var historyBefore: PageCursor<HistoryOrder>
+    /// The highest key of `main` before; keys above it are appended.
+    private let lastKey: UnsafeRawBufferPointer?
     private var isAppending = false
     /// Keys still come in order.
     private var mayAppend = true
-
-    /// A copy of the value that is being superseded: LMDB's bytes do not survive the next change.
-    private let scratch = ByteBuffer(capacity: 4096)
-    private var scratchBytes = 0
+    /// The leaf whose surroundings were checked last.
+    private var checkedLeaf: UInt64 = 0
 
     /// Roughly the memory that changed pages take.
     private(set) var dirtyBytes = 0
@@ -29,28 +33,30 @@ struct TreeUpdate: ~Copyable {
     private var lastHistoryPage: UInt = 0
 
     private init(
-        tree: Tree, transaction: OpaquePointer, main: OpaquePointer, history: OpaquePointer, horizon: UInt64, lastKey: [UInt8]?
-    ) {
+        tree: Tree, transaction: OpaquePointer, base: TreeSnapshot, main: OpaquePointer, history: OpaquePointer, horizon: UInt64
+    ) throws(StorageError) {
         self.tree = tree
         unsafe self.transaction = transaction
         unsafe self.main = main
         unsafe self.history = history
         self.horizon = horizon
-        self.lastKey = lastKey
+        mainBefore = PageCursor(base, base.main)
+        historyBefore = PageCursor(base, base.history)
+        var last = mainBefore
+        try last.moveToEnd(.backward)
+        unsafe lastKey = last.isAtEntry ? last.key : nil
     }
 
     /// Begins a write transaction.
     static func begin(_ tree: Tree, horizon: CommitVersion) throws(StorageError) -> TreeUpdate {
-        var begun: OpaquePointer?
-        unsafe try Tree.check(mdb_txn_begin(tree.environment, nil, 0, &begun), "cannot begin a write transaction", tree.path)
+        let (transaction, base) = unsafe try tree.beginWriting()
         do throws(StorageError) {
-            let main = unsafe try open(begun!, tree.main, tree.path)
-            let history = unsafe try open(begun!, tree.history, tree.path)
-            return unsafe TreeUpdate(
-                tree: tree, transaction: begun!, main: main, history: history, horizon: horizon.microseconds,
-                lastKey: try lastKey(main, tree.path))
+            let main = unsafe try open(transaction, tree.main, tree.path)
+            let history = unsafe try open(transaction, tree.history, tree.path)
+            return unsafe try TreeUpdate(
+                tree: tree, transaction: transaction, base: base, main: main, history: history, horizon: horizon.microseconds)
         } catch {
-            unsafe mdb_txn_abort(begun)
+            unsafe mdb_txn_abort(transaction)
             throw error
         }
     }
@@ -66,15 +72,6 @@ struct TreeUpdate: ~Copyable {
         var cursor: OpaquePointer?
         unsafe try Tree.check(mdb_cursor_open(transaction, database, &cursor), "cannot open a cursor", path)
         return unsafe cursor!
-    }
-
-    private static func lastKey(_ cursor: OpaquePointer, _ path: String) throws(StorageError) -> [UInt8]? {
-        var key = unsafe MDB_val()
-        var data = unsafe MDB_val()
-        let status = unsafe mdb_cursor_get(cursor, &key, &data, MDB_LAST)
-        if status == MDB_NOTFOUND { return nil }
-        try Tree.check(status, "cannot read", path)
-        return unsafe Array(UnsafeRawBufferPointer(key))
     }
 
     /// Makes everything done in the transaction durable, with `state`.
@@ -96,22 +93,12 @@ extension TreeUpdate {
     mutating func apply(_ entries: [UInt32], of overlay: Overlay, keepsHistory: Bool) throws(StorageError) {
         let key = unsafe overlay.key(entries[0])
         let newest = overlay.version(entries[0])
-        let value = unsafe overlay.value(entries[0])
-        var existing: UInt64?
-        if let value = unsafe value {
-            if unsafe try insert(key, newest, value) {
-                existing = nil
-            } else {
-                existing = unsafe MainEntry.version(UnsafeRawBufferPointer(scratch.all))
-            }
-        } else {
-            existing = unsafe try lookUp(key)
-        }
-        if let existing, existing >= newest { return }
+        let existing = unsafe try entryBefore(key)
+        if let existing = unsafe existing, unsafe MainEntry.version(existing) >= newest { return }
         if keepsHistory { unsafe try supersede(key, entries, of: overlay, existing: existing) }
-        if let value = unsafe value {
-            if existing != nil { unsafe try put(key, newest, value, flags: 0) }
-        } else if existing != nil {
+        if let value = unsafe overlay.value(entries[0]) {
+            unsafe try put(key, newest, value, isNew: existing == nil)
+        } else if unsafe existing != nil {
             unsafe try delete(key)
         }
     }
@@ -122,22 +109,22 @@ extension TreeUpdate {
         isAppending = false
     }
 
-    /// Writes to history all values of a key but the newest: those in the overlay, and the one in `main` (in `scratch`).
+    /// Writes to history all values of a key but the newest: those in the overlay, and the one in `main`.
     private mutating func supersede(
-        _ key: UnsafeRawBufferPointer, _ entries: [UInt32], of overlay: Overlay, existing: UInt64?
+        _ key: UnsafeRawBufferPointer, _ entries: [UInt32], of overlay: Overlay, existing: UnsafeRawBufferPointer?
     ) throws(StorageError) {
         var superseded = overlay.version(entries[0])
+        let existingVersion = unsafe existing.map { unsafe MainEntry.version($0) }
         for entry in entries.dropFirst() {
             let version = overlay.version(entry)
-            if let existing, version <= existing { break }
+            if let existingVersion, version <= existingVersion { break }
             if let value = unsafe overlay.value(entry) {
                 unsafe try putHistory(key, version, superseded: superseded, value)
             }
             superseded = version
         }
-        if let existing {
-            let entry = unsafe UnsafeRawBufferPointer(rebasing: scratch.all[..<scratchBytes])
-            unsafe try putHistory(key, existing, superseded: superseded, MainEntry.value(entry))
+        if let existing = unsafe existing, let existingVersion {
+            unsafe try putHistory(key, existingVersion, superseded: superseded, MainEntry.value(existing))
         }
     }
 }
@@ -145,99 +132,64 @@ extension TreeUpdate {
 // MARK: - Single steps
 
 extension TreeUpdate {
-    /// Adds a key that is not there; if it is, copies its entry to `scratch` and answers false.
-    private mutating func insert(
-        _ key: UnsafeRawBufferPointer, _ version: UInt64, _ value: UnsafeRawBufferPointer
-    ) throws(StorageError) -> Bool {
+    /// The entry of a key in `main` before the transaction. Checks the pages on which the key is or will be.
+    private mutating func entryBefore(_ key: UnsafeRawBufferPointer) throws(StorageError) -> UnsafeRawBufferPointer? {
         if mayAppend && !isAppending {
-            isAppending = lastKey.map { last in unsafe last.withUnsafeBytes { unsafe compareBytes(key, $0) > 0 } } ?? true
+            isAppending = unsafe lastKey.map { unsafe compareBytes(key, $0) > 0 } ?? true
         }
-        if isAppending {
-            unsafe try put(key, version, value, flags: UInt32(MDB_APPEND))
-            return true
-        }
-        var treeKey = unsafe MDB_val(key)
-        var data = unsafe MDB_val(mv_size: MainEntry.headerBytes + value.count, mv_data: nil)
-        let status = unsafe mdb_cursor_put(main, &treeKey, &data, UInt32(MDB_NOOVERWRITE | MDB_RESERVE))
-        if status == MDB_KEYEXIST {
-            unsafe try keep(data)
-            return false
-        }
-        try Tree.check(status, "cannot write", tree.path)
-        unsafe fill(data, version, value)
-        return true
+        if isAppending { return nil }
+        return unsafe try mainBefore.seekOnward(key) ? mainBefore.data() : nil
     }
 
     private mutating func put(
-        _ key: UnsafeRawBufferPointer, _ version: UInt64, _ value: UnsafeRawBufferPointer, flags: UInt32
+        _ key: UnsafeRawBufferPointer, _ version: UInt64, _ value: UnsafeRawBufferPointer, isNew: Bool
     ) throws(StorageError) {
+        let flags = isAppending ? MDB_APPEND : isNew ? MDB_NOOVERWRITE : 0
         var treeKey = unsafe MDB_val(key)
-        var data = unsafe MDB_val(mv_size: MainEntry.headerBytes + value.count, mv_data: nil)
-        unsafe try Tree.check(
-            mdb_cursor_put(main, &treeKey, &data, flags | UInt32(MDB_RESERVE)), "cannot write", tree.path)
-        unsafe fill(data, version, value)
-    }
-
-    /// Fills the place that LMDB reserved for an entry of `main`.
-    private mutating func fill(_ data: MDB_val, _ version: UInt64, _ value: UnsafeRawBufferPointer) {
-        let place = unsafe data.mv_data!
-        unsafe place.storeBytes(of: version.littleEndian, as: UInt64.self)
-        if let bytes = value.baseAddress {
-            unsafe (place + MainEntry.headerBytes).copyMemory(from: bytes, byteCount: value.count)
+        var data = unsafe MDB_val(mv_size: MainEntry.byteCount(valueBytes: value.count), mv_data: nil)
+        let status = unsafe mdb_cursor_put(main, &treeKey, &data, UInt32(flags | MDB_RESERVE))
+        if status == MDB_KEYEXIST {
+            throw StorageError(.corrupt, "a key is in the tree and cannot be found there", file: tree.path)
         }
-        unsafe lastMainPage = count(place, data.mv_size, after: lastMainPage)
+        try Tree.check(status, "cannot write", tree.path)
+        let place = unsafe data.mv_data!
+        unsafe MainEntry.write(place, keyHash: EntrySum.hash(key: key), version: version, value)
+        unsafe lastMainPage = count(UInt(bitPattern: place) >> 12, data.mv_size, after: lastMainPage)
     }
 
-    /// The version of a key's entry in `main`, which is copied to `scratch`.
-    private mutating func lookUp(_ key: UnsafeRawBufferPointer) throws(StorageError) -> UInt64? {
-        var treeKey = unsafe MDB_val(key)
-        var data = unsafe MDB_val()
-        let status = unsafe mdb_cursor_get(main, &treeKey, &data, MDB_SET)
-        if status == MDB_NOTFOUND { return nil }
-        try Tree.check(status, "cannot read", tree.path)
-        unsafe try keep(data)
-        return unsafe MainEntry.version(UnsafeRawBufferPointer(scratch.all))
-    }
-
-    private mutating func keep(_ data: MDB_val) throws(StorageError) {
-        let entry = unsafe UnsafeRawBufferPointer(data)
-        guard entry.count >= MainEntry.headerBytes else { throw Tree.shortEntry() }
-        scratch.reserve(entry.count, keeping: 0)
-        unsafe scratch.all.copyMemory(from: entry)
-        scratchBytes = entry.count
-    }
-
+    /// Deletes the key that was looked up last.
     private mutating func delete(_ key: UnsafeRawBufferPointer) throws(StorageError) {
+        if checkedLeaf != mainBefore.leafNumber {
+            try mainBefore.checkSurroundings()
+            checkedLeaf = mainBefore.leafNumber
+        }
         var treeKey = unsafe MDB_val(key)
-        var data = unsafe MDB_val()
-        unsafe try Tree.check(mdb_cursor_get(main, &treeKey, &data, MDB_SET), "cannot read", tree.path)
-        unsafe lastMainPage = count(data.mv_data!, 0, after: lastMainPage)
-        unsafe try Tree.check(mdb_cursor_del(main, 0), "cannot delete", tree.path)
+        unsafe try Tree.check(mdb_del(transaction, tree.main, &treeKey, nil), "cannot delete", tree.path)
+        lastMainPage = count(UInt(mainBefore.leafNumber), 0, after: lastMainPage)
     }
 
     private mutating func putHistory(
         _ key: UnsafeRawBufferPointer, _ version: UInt64, superseded: UInt64, _ value: UnsafeRawBufferPointer
     ) throws(StorageError) {
         if superseded <= horizon { return }
-        var data = unsafe MDB_val(mv_size: HistoryEntry.headerBytes + value.count, mv_data: nil)
-        let status = unsafe withUnsafeTemporaryAllocation(byteCount: 512, alignment: 8) { buffer in
-            var historyKey = unsafe MDB_val(HistoryEntry.makeKey(key, version: version, in: buffer.baseAddress!))
-            return unsafe mdb_cursor_put(history, &historyKey, &data, UInt32(MDB_RESERVE))
+        var data = unsafe MDB_val(mv_size: HistoryEntry.byteCount(valueBytes: value.count), mv_data: nil)
+        let hash = unsafe try withUnsafeTemporaryAllocationOfHistoryKey { buffer throws(StorageError) in
+            let bytes = unsafe HistoryEntry.makeKey(key, version: version, in: buffer)
+            // Reads the large entry as well that may be replaced after a crash.
+            if unsafe try historyBefore.seekOnward(bytes) { unsafe _ = try historyBefore.data() }
+            var historyKey = unsafe MDB_val(bytes)
+            unsafe try Tree.check(
+                mdb_cursor_put(history, &historyKey, &data, UInt32(MDB_RESERVE)), "cannot write history", tree.path)
+            return unsafe EntrySum.hash(key: bytes)
         }
-        try Tree.check(status, "cannot write history", tree.path)
         let place = unsafe data.mv_data!
-        unsafe place.storeBytes(of: superseded.littleEndian, as: UInt64.self)
-        unsafe place.storeBytes(of: version.littleEndian, toByteOffset: 8, as: UInt64.self)
-        if let bytes = value.baseAddress {
-            unsafe (place + HistoryEntry.headerBytes).copyMemory(from: bytes, byteCount: value.count)
-        }
-        unsafe lastHistoryPage = count(place, data.mv_size, after: lastHistoryPage)
+        unsafe HistoryEntry.write(place, keyHash: hash, version: version, superseded: superseded, value)
+        unsafe lastHistoryPage = count(UInt(bitPattern: place) >> 12, data.mv_size, after: lastHistoryPage)
     }
 
     /// Estimates what a change dirties: the pages of a large value, or the leaf page if it is not the one of the change before.
     /// Answers the page.
-    private mutating func count(_ place: UnsafeMutableRawPointer, _ bytes: Int, after lastPage: UInt) -> UInt {
-        let page = UInt(bitPattern: place) >> 12
+    private mutating func count(_ page: UInt, _ bytes: Int, after lastPage: UInt) -> UInt {
         // A page, and something for the branches above.
         if page != lastPage { dirtyBytes += 4096 + 256 }
         if bytes > 2000 { dirtyBytes += (bytes + 4095) & ~4095 }

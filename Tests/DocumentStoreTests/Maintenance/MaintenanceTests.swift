@@ -1,6 +1,8 @@
 // Backup, and a check that finds what is wrong.
 
+import Basics
 import DocumentModel
+import Foundation
 import KeyValueStore
 import TestSupport
 import Testing
@@ -32,6 +34,40 @@ struct MaintenanceTests {
         try await copy.commit([.set("c/new", fields(1))])
         try copy.finish()
         try harness.finish()
+    }
+
+    @Test("A damaged document ends in DATA_LOSS with its name and no file's; others are served, and the check finds it")
+    func damagedDocument() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("m/x", fields(0x0123_4567_89AB_CDEF))])
+        // A damaged entry takes its page with it: others lie before and behind, on pages of their own.
+        for round in 0..<10 {
+            try await harness.commit((0..<100).map { .set("a/\(round)-\($0)", fields(1)) })
+            try await harness.commit((0..<100).map { .set("z/\(round)-\($0)", fields(1)) })
+        }
+        try harness.finish()
+        let path = harness.configuration.directory + "/tree/data.mdb"
+        var tree = try Data(contentsOf: URL(filePath: path))
+        // The number as a varint; every place where it is stored.
+        let number = Data([0xEF, 0x9B, 0xAF, 0xCD, 0xF8, 0xAC, 0xD1, 0x91, 0x01])
+        var places = 0
+        var searched = tree.startIndex
+        while let found = tree.range(of: number, in: searched..<tree.endIndex) {
+            tree[found.lowerBound + 3] ^= 4
+            places += 1
+            searched = found.upperBound
+        }
+        #expect(places > 0)
+        try tree.write(to: URL(filePath: path))
+
+        let again = try StoreHarness(in: harness.directory)
+        let error = #expect(throws: RequestError.self) { try again.integer("m/x") }
+        #expect(error?.code == .dataLoss)
+        #expect(error?.message == "The stored document \(again.database)/documents/m/x is damaged.")
+        #expect(error?.details?.contains(path) == true)
+        #expect(try again.integer("z/7-7") == 1)
+        _ = again.store.close()
+        #expect(try !StoreCheck.run(again.configuration).problems.isEmpty)
     }
 
     @Test("The check names what is wrong")

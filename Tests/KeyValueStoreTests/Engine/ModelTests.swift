@@ -13,6 +13,9 @@ struct Model {
 
     var last: UInt64 { versions.last ?? 0 }
 
+    /// Every key that was ever changed, in order.
+    var keys: [Bytes] { history.keys.sorted { $0.lexicographicallyPrecedes($1) } }
+
     mutating func commit(_ version: UInt64, _ changes: [Change]) {
         versions.append(version)
         for change in changes {

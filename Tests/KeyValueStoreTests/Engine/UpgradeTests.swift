@@ -1,0 +1,87 @@
+// Directories of format 1, whose entries have no sums, become directories of the current format when they are opened.
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import KeyValueStore
+
+@Suite("Upgrade")
+struct UpgradeTests {
+    let directory = TemporaryDirectory()
+
+    /// A copy of a directory that the last build of format 1 left behind when it was killed: six commits, the tree
+    /// holds four.
+    private func makeOld(_ name: String) -> String {
+        let path = directory.path(of: name)
+        Files.copyTree(Bundle.module.resourcePath! + "/Fixtures/format-1", to: path)
+        return path
+    }
+
+    /// The entries as of a version, as the fixture was made.
+    private func expected(_ version: UInt64) -> [Entry] {
+        var entries: [Entry] = []
+        for number in 0..<40 {
+            let key = Bytes("key \(number)".utf8)
+            // From the third commit on only these are changed, and the fourth removes one.
+            let isChanged = number < 10 || number % 10 % 3 == 0
+            let written = isChanged ? version : min(version, 2)
+            if number == 7 && version == 4 { continue }
+            entries.append(Entry(key: key, value: Bytes("value \(number) of \(written)".utf8), version: written))
+        }
+        entries.append(
+            Entry(key: Bytes("large".utf8), value: Bytes(repeating: UInt8(version), count: 3000 + Int(version)), version: version))
+        return entries.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+    }
+
+    private func expectUpgraded(_ path: String) throws {
+        var options = EngineOptions.small
+        options.latestOnlySpaces = [0xF0]
+        let store = try Store(path, options)
+        #expect(store.engine.publishedVersion.microseconds == 6)
+        for version in 1...6 as ClosedRange<UInt64> {
+            #expect(try store.scan(at: version, to: [0xF0]) == expected(version), "version \(version)")
+        }
+        try store.commit(7, [.put("after", "7")])
+        try store.engine.close()
+        #expect(Files.read(path + "/FORMAT") == Bytes(DirectoryFormat.Version.two.rawValue.utf8))
+        #expect(!Files.names(in: path).contains("upgrade"))
+        try expectClean(path)
+        #expect(try Store(path, options).get("after") == "7")
+    }
+
+    @Test("A directory of format 1 is checked as it is, and upgraded when it is opened")
+    func upgrade() throws {
+        let path = makeOld("old")
+        try expectClean(path)
+        #expect(Files.read(path + "/FORMAT") == Bytes(DirectoryFormat.Version.one.rawValue.utf8))
+        try expectUpgraded(path)
+    }
+
+    @Test("An upgrade that ended in the middle is done again, or finished")
+    func interrupted() throws {
+        let begun = makeOld("begun")
+        mkdir(begun + "/upgrade", 0o700)
+        Files.write([1, 2, 3], to: begun + "/upgrade/data.mdb")
+        try expectUpgraded(begun)
+
+        let replaced = makeOld("replaced")
+        _ = try DirectoryFormat.lock(replaced)
+        try DirectoryFormat.openOrCreate(replaced, mapBytesMax: 1 << 30)
+        Files.write(Bytes(DirectoryFormat.Version.one.rawValue.utf8), to: replaced + "/FORMAT")
+        mkdir(replaced + "/upgrade", 0o700)
+        try expectUpgraded(replaced)
+    }
+
+    @Test("A damaged tree of format 1 is refused and left alone")
+    func damaged() throws {
+        let path = makeOld("old")
+        var tree = Files.read(path + "/tree/data.mdb")
+        for offset in stride(from: 2 * 4096, to: tree.count, by: 4096) { tree[offset + 10] ^= 0xFF }
+        Files.write(tree, to: path + "/tree/data.mdb")
+        let error = #expect(throws: StorageError.self) { try Store(path) }
+        #expect(error?.code == .corrupt)
+        #expect(Files.read(path + "/tree/data.mdb") == tree)
+        #expect(try !EngineCheck.run(directory: path).isClean)
+    }
+}
