@@ -55,6 +55,7 @@ struct CrashTests {
             // Large documents in some rounds bring checkpoints about; small ones many commits a group.
             let padding = Value.string(String(repeating: "x", count: round % 2 == 0 ? 10 : 20_000))
             let running = writers.map { writer in Task { await writer.run(client, padding: padding) } }
+            // The kill comes at a random moment of the work.
             try await Task.sleep(for: .milliseconds(150 + random.below(500)))
             server.kill()
             await client.close()
@@ -141,6 +142,7 @@ struct CrashTests {
             }
         }
         for _ in 0..<5 * Arena.scale {
+            // The kill comes at a random moment of the work.
             try await Task.sleep(for: .milliseconds(100 + random.below(300)))
             server.kill()
             server = try arena.start(port: port, Self.frequentCheckpoints)

@@ -75,6 +75,7 @@ struct IndexCrashTests {
             let outcome = try? Arena.indexes(["apply", paths[next % paths.count]], data: data)
             if outcome?.status != 0 { return }
             next += 1
+            // Time for the index to be made in part before the next declaration takes it away.
             try? await Task.sleep(for: .milliseconds(60))
         }
     }
@@ -103,6 +104,7 @@ struct IndexCrashTests {
             let isEnding = Flag()
             let writers = (0..<Int64(4)).map { index in Task { await Self.write(index, client, Int64(round)) } }
             let applier = Task.detached { await Self.apply(paths, arena.data, from: round, until: isEnding) }
+            // The kill comes at a random moment of the work.
             try await Task.sleep(for: .milliseconds(100 + random.below(600)))
             isEnding.raise()
             // Half the kills come while a declaration is being applied, half while what it asked for is being made.
@@ -118,10 +120,10 @@ struct IndexCrashTests {
         let last = try arena.start(Self.flags)
         #expect(try Arena.indexes(["apply", paths[0]], data: arena.data).status == 0)
         var listed = ""
-        repeat {
-            try await Task.sleep(for: .milliseconds(50))
+        try await eventually("no index is being built or dropped") {
             listed = try Arena.indexes(["list"], data: arena.data).output
-        } while listed.contains("BUILDING") || listed.contains("DROPPING")
+            return !listed.contains("BUILDING") && !listed.contains("DROPPING")
+        }
         #expect(listed.split(separator: "\n").count == 4, "\(listed)")
         let reader = try Arena.client(of: last)
         let all = StructuredQuery(from: [CollectionSelector(collectionID: "items", allDescendants: true)])
@@ -134,9 +136,8 @@ struct IndexCrashTests {
         let expired = StructuredQuery(
             from: [CollectionSelector(collectionID: "expiring")],
             filter: .field(try FieldPath("until"), .lessThan, EncodedValue(.timestamp(TimestampValue(microseconds: 2)))))
-        while try await !reader.runQuery(RunQueryRequest(parent: Arena.database.documentsRoot, query: expired)).isEmpty {
-            try await Task.sleep(for: .milliseconds(50))
-        }
+        let expiredRequest = RunQueryRequest(parent: Arena.database.documentsRoot, query: expired)
+        try await eventually("what has expired is deleted") { try await reader.runQuery(expiredRequest).isEmpty }
         await reader.close()
         #expect(last.stop() == 0)
         try arena.expectSound("at the end, seed \(random.seed)")

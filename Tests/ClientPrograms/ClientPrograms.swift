@@ -51,15 +51,18 @@ enum Program: String {
                 Task { try? await collection.document("d\(number)").setData(["n": number]) }
             }
             Task { exit(0) }
+            // The other thread ends the program before.
             try await Task.sleep(for: .seconds(600))
         case .exitsOnThreads:
             Self.beginReads(collection, count)
             for _ in 0..<4 { Thread.detachNewThread { exit(0) } }
+            // The other thread ends the program before.
             try await Task.sleep(for: .seconds(600))
         case .writes: Self.beginWrites(collection, count)
         case .writesAndExits:
             Self.beginWrites(collection, count)
             Thread.detachNewThread { exit(0) }
+            // The other thread ends the program before.
             try await Task.sleep(for: .seconds(600))
         case .awaits: try await collection.document("d").setData(["n": 1])
         case .logs:

@@ -33,6 +33,7 @@ struct DescriptorTests {
         var seconds = 0.0
         for _ in 0..<20 {
             #expect(client.request("GET", "/livez")?.status == 200)
+            // The processor time is measured over a second in which the server has nothing to do.
             usleep(50_000)
             seconds += 0.05
         }

@@ -67,9 +67,11 @@ struct FullDiskTests {
         }
         // Once history and the retention let go of what was deleted.
         for number in 0..<(stored.count / 4) {
-            while client.request("POST", "\(Self.root)/c?documentId=more\(number)", body: Self.body)?.status != 200 { usleep(50_000) }
+            try waitUntil("a write is accepted again") {
+                client.request("POST", "\(Self.root)/c?documentId=more\(number)", body: Self.body)?.status == 200
+            }
         }
-        while try get(server, "/readyz").status != 200 { usleep(50_000) }
+        try waitUntil("the server is ready again") { try get(server, "/readyz").status == 200 }
         expectStored(server, stored.prefix(stored.count / 2), 404)
         expectStored(server, stored.dropFirst(stored.count / 2))
         expectStored(server, (0..<(stored.count / 4)).map { "more\($0)" })
@@ -88,7 +90,9 @@ struct FullDiskTests {
         expectStored(server, stored)
         try limitFiles(of: server, to: "unlimited")
         let client = HTTPTestClient(port: server.port)
-        while client.request("POST", "\(Self.root)/c?documentId=late", body: Self.body)?.status != 200 { usleep(50_000) }
+        try waitUntil("a write is accepted again") {
+            client.request("POST", "\(Self.root)/c?documentId=late", body: Self.body)?.status == 200
+        }
         #expect(server.stop() == 0)
         #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
     }
@@ -120,8 +124,10 @@ struct FullDiskTests {
         expectStored(third, stored.prefix(1), 404)
         try disk.remove()
         let client = HTTPTestClient(port: third.port)
-        while client.request("POST", "\(Self.root)/c?documentId=late", body: Self.body)?.status != 200 { usleep(50_000) }
-        while try get(third, "/readyz").status != 200 { usleep(50_000) }
+        try waitUntil("a write is accepted again") {
+            client.request("POST", "\(Self.root)/c?documentId=late", body: Self.body)?.status == 200
+        }
+        try waitUntil("the server is ready again") { try get(third, "/readyz").status == 200 }
         #expect(third.stop() == 0)
         #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
     }

@@ -41,6 +41,7 @@ struct MemoryTests {
         // Looked at once a second. A minute without an effect is a failure.
         var after = most
         for _ in 0..<600 where after > before + (most - before) / 4 {
+            // Memory is given back once a second.
             usleep(100_000)
             after = try residentKilobytes(server)
         }

@@ -102,7 +102,9 @@ package final class HearthProcess: @unchecked Sendable {
 
     package func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
+    /// Waits until the process has ended; kills one that takes longer than ten minutes, so that its status says so.
     package func waitForEnd() {
+        if streamsOpen.wait(timeout: .now() + .seconds(600)) == .timedOut { signal(SIGKILL) }
         process.waitUntilExit()
         streamsOpen.wait()
     }

@@ -32,7 +32,7 @@ struct ExpiryTests {
     private static func round(_ harness: StoreHarness, until count: UInt64) async throws {
         harness.clock.advance(milliseconds: intervalMilliseconds)
         harness.store.noticeTime()
-        while harness.store.statistics.documentsExpired < count { try await Task.sleep(for: .milliseconds(2)) }
+        try await eventually("\(count) documents are deleted") { harness.store.statistics.documentsExpired >= count }
     }
 
     @Test("A document goes when its time has come, and no other does")

@@ -73,12 +73,12 @@ struct DeclaredIndexTests {
         let shape = IndexShape(collectionID: "c", isGroup: false, parts: parts)
         try await model.declare([shape])
         // The state at opening, that of a new store, the declaration, four steps.
-        while model.harness.store.indexState.changes < 7 { try await Task.sleep(for: .milliseconds(5)) }
+        try await eventually("four steps are done") { model.harness.store.indexState.changes >= 7 }
         #expect(model.harness.store.declaredIndexes(in: model.harness.database).map(\.state) == [.building])
         try await model.harness.commit([.set("c/d2900", ["a": 3, "b": 9_999]), .delete("c/d3")])
         let crashed = try model.harness.crashed { $0.indexStepsMaximum = .max }
-        while crashed.store.declaredIndexes(in: crashed.database).contains(where: { $0.state != .ready }) {
-            try await Task.sleep(for: .milliseconds(5))
+        try await eventually("the index is ready after the crash") {
+            crashed.store.declaredIndexes(in: crashed.database).allSatisfy { $0.state == .ready }
         }
         #expect(crashed.store.declaredIndexes(in: crashed.database).map(\.shape) == [shape])
         model.harness.store.close()
@@ -91,8 +91,8 @@ struct DeclaredIndexTests {
         #expect(found.map(\.path) == ["c/d2900", "c/d2999", "c/d2992", "c/d2985", "c/d2978"])
         #expect(scanned == 5, "\(tree)")
         try await model.declare([])
-        while !model.harness.store.declaredIndexes(in: model.harness.database).isEmpty {
-            try await Task.sleep(for: .milliseconds(5))
+        try await eventually("the index is removed") {
+            model.harness.store.declaredIndexes(in: model.harness.database).isEmpty
         }
         try model.harness.finish()
     }
@@ -118,7 +118,7 @@ struct DeclaredIndexTests {
             FieldOverride(collectionID: "c", field: try FieldPath("m.x"), indexes: [.descending]),
         ])
         try await model.declare(wanted)
-        while model.harness.store.indexState.changes < 5 { try await Task.sleep(for: .milliseconds(5)) }
+        try await eventually("two steps are done") { model.harness.store.indexState.changes >= 5 }
         #expect(model.listing == ["BUILDING", "BUILDING"])
         // What the walk has passed and what it has not: changed, removed, added.
         try await model.harness.commit([
@@ -209,8 +209,8 @@ extension IndexedModel {
     }
 
     func waitForIndexes() async throws {
-        while harness.store.indexListing(in: harness.database).contains(where: { $0.state != .ready }) {
-            try await Task.sleep(for: .milliseconds(2))
+        try await eventually("every index is ready") {
+            harness.store.indexListing(in: harness.database).allSatisfy { $0.state == .ready }
         }
     }
 }

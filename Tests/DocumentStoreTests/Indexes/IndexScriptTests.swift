@@ -98,9 +98,9 @@ private struct IndexSession {
         }
         let done = DispatchSemaphore(value: 0)
         harness.store.declareIndexes(wanted, in: harness.database) { _ in done.signal() }
-        done.wait()
-        while harness.store.indexListing(in: harness.database).contains(where: { $0.state != .ready }) {
-            usleep(1_000)
+        try done.wait(until: "the declaration is answered")
+        try waitUntil("every index is ready") {
+            harness.store.indexListing(in: harness.database).allSatisfy { $0.state == .ready }
         }
         return harness.store.indexListing(in: harness.database).map { "\($0.state.rawValue) \($0.json)" }
     }
@@ -128,7 +128,7 @@ private struct IndexSession {
     private func commit(_ writes: [StepWrite]) throws {
         let done = DispatchSemaphore(value: 0)
         harness.store.commit(CommitRequest(writes: try harness.list(writes))) { _ in done.signal() }
-        done.wait()
+        try done.wait(until: "the commit is answered")
     }
 
     private func query(_ commands: [String]) throws -> [String] {

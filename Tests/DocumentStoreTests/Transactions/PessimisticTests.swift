@@ -25,12 +25,11 @@ struct PessimisticTests {
 
         /// The failure, or nil when it succeeded; waits for the answer.
         func failure() async -> StatusCode? {
-            while true {
-                if let outcome = result.withLock({ $0 }) {
-                    if case .failure(let error) = outcome { return error.code }
-                    return nil
-                }
-                await Task.yield()
+            do { try await eventually("a commit is answered") { isAnswered } } catch { Issue.record(error) }
+            switch result.withLock({ $0 }) {
+            case .success: return nil
+            case .failure(let error): return error.code
+            case nil: return .unknown
             }
         }
     }
@@ -237,14 +236,14 @@ struct PessimisticTests {
         try await settle(harness)
         #expect(!plain.isAnswered)
         var advanced: UInt64 = 0
-        while !plain.isAnswered {
+        try await eventually("the plain commit goes on") {
             // Beyond the locks' time, and not near the transaction's own.
             if advanced < 11_000 {
                 harness.clock.advance(milliseconds: 500)
                 advanced += 500
             }
             harness.store.noticeTime()
-            await Task.yield()
+            return plain.isAnswered
         }
         #expect(await plain.failure() == nil)
         #expect(try await harness.failure([.set("c/b", fields(1))], transaction: transaction)?.code == .aborted)
@@ -262,14 +261,14 @@ struct PessimisticTests {
         try await settle(harness)
         #expect(!commit.isAnswered && !plain.isAnswered)
         var advanced: UInt64 = 0
-        while !plain.isAnswered || !commit.isAnswered {
+        try await eventually("both commits are answered") {
             if advanced < 20_000 {
                 harness.clock.advance(milliseconds: 500)
                 advanced += 500
             }
             _ = try harness.get("c/z", .transaction(reader))
             harness.store.noticeTime()
-            await Task.yield()
+            return plain.isAnswered && commit.isAnswered
         }
         #expect(await commit.failure() == .aborted)
         #expect(await plain.failure() == nil)

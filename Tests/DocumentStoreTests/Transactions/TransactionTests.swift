@@ -300,10 +300,10 @@ struct TransactionTests {
             defer { done.set() }
             return try await harness.commit([.increment("c/a", field: "n", by: 10)])
         }()
-        while !done.isSet {
+        try await eventually("the parked commit goes on") {
             harness.clock.advance(milliseconds: 200)
             harness.store.noticeTime()
-            await Task.yield()
+            return done.isSet
         }
         _ = try await plain
         #expect(try harness.integer("c/a") == 11)

@@ -3,6 +3,8 @@
 import Basics
 import DocumentModel
 import Synchronization
+import TestSupport
+import Testing
 import Transport
 
 /// What the script does with a call.
@@ -41,32 +43,16 @@ final class FakeServer: Sendable {
             var calls: [ScriptedCall] = []
             var cancelled = 0
             var produced = 0
-            var watchers: [(condition: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
         }
         private let state = Mutex(State())
 
         func read<Result: Sendable>(_ body: (State) -> Result) -> Result { state.withLock { body($0) } }
 
-        func change(_ body: (inout State) -> Void) {
-            let met = state.withLock { state in
-                body(&state)
-                let met = state.watchers.filter { $0.condition(state) }.map(\.continuation)
-                let now = state
-                state.watchers.removeAll { $0.condition(now) }
-                return met
-            }
-            for continuation in met { continuation.resume() }
-        }
+        func change(_ body: (inout State) -> Void) { state.withLock { body(&$0) } }
 
-        func wait(_ condition: @escaping @Sendable (State) -> Bool) async {
-            await withCheckedContinuation { continuation in
-                let isMet = state.withLock { state in
-                    if condition(state) { return true }
-                    state.watchers.append((condition, continuation))
-                    return false
-                }
-                if isMet { continuation.resume() }
-            }
+        /// Waits until the state is as `condition` says; the test fails when it never is.
+        func wait(until what: String, _ condition: (State) -> Bool) async {
+            do { try await eventually(what) { read(condition) } } catch { Issue.record(error) }
         }
     }
 
@@ -95,10 +81,14 @@ final class FakeServer: Sendable {
     var producedCount: Int { record.read { $0.produced } }
 
     /// Waits until so many calls have arrived.
-    func waitForCalls(_ count: Int) async { await record.wait { $0.calls.count >= count } }
+    func waitForCalls(_ count: Int) async {
+        await record.wait(until: "\(count) calls have arrived") { $0.calls.count >= count }
+    }
 
     /// Waits until the client has given up so many calls.
-    func waitForCancellations(_ count: Int) async { await record.wait { $0.cancelled >= count } }
+    func waitForCancellations(_ count: Int) async {
+        await record.wait(until: "\(count) calls are cancelled") { $0.cancelled >= count }
+    }
 
     /// Cuts every connection at once and stops listening; open calls are never answered.
     func cut() {

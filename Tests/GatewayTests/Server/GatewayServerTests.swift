@@ -66,9 +66,9 @@ struct GatewayServerTests {
         var request = WireWriter()
         WriteRequestMessage(database: Harness.database).encode(into: &request)
         live.connection.stream(.write, request.copyBytes(), isComplete: false, handler: listener)
-        listener.came.wait()
+        try listener.came.wait(until: "a message has come")
         live.stop()
-        listener.ended.wait()
+        try listener.ended.wait(until: "the stream has ended")
         let (outcome, messages) = listener.state.withLock { $0 }
         #expect(outcome.code == .unavailable && outcome.message == "the server is draining")
         #expect(messages.count == 1)

@@ -35,9 +35,9 @@ struct HealthAndReflectionTests {
         let live = try LiveGateway()
         let watcher = MessageListener()
         live.connection.stream(.healthWatch, [], handler: watcher)
-        watcher.came.wait()
+        try watcher.came.wait(until: "a message has come")
         live.stop()
-        watcher.ended.wait()
+        try watcher.ended.wait(until: "the stream has ended")
         #expect(watcher.state.withLock { $0.outcome }.code == .unavailable)
         #expect(watcher.state.withLock { $0.messages } == [[8, 1], [8, 2]])
     }
@@ -48,9 +48,9 @@ struct HealthAndReflectionTests {
         let listener = MessageListener()
         let question = message { $0.appendField(7, string: "") }
         live.connection.stream(.serverReflectionInfo, question, isComplete: false, handler: listener)
-        listener.came.wait()
+        try listener.came.wait(until: "a message has come")
         live.stop()
-        listener.ended.wait()
+        try listener.ended.wait(until: "the stream has ended")
         let (outcome, messages) = listener.state.withLock { $0 }
         #expect(outcome.code == .unavailable && outcome.message == "the server is draining")
         #expect(messages.count == 1)
@@ -151,7 +151,7 @@ struct HealthAndReflectionTests {
         let call = live.connection.stream(.serverReflectionInfo, question, isComplete: false, handler: listener)
         for _ in 1..<500 { call.send(question) }
         call.finishSending()
-        listener.ended.wait()
+        try listener.ended.wait(until: "the stream has ended")
         let (outcome, messages) = listener.state.withLock { $0 }
         #expect(outcome.code == .ok)
         #expect(messages.count == 500)

@@ -7,6 +7,7 @@ import FirestoreMessages
 import Gateway
 import Synchronization
 import TestSupport
+import Testing
 import Transport
 
 /// Starts on a system-picked port with a directory of its own; gone with the test.
@@ -53,7 +54,7 @@ final class LiveGateway {
             answer.withLock { $0 = (outcome, copy) }
             done.signal()
         }
-        done.wait()
+        do { try done.wait(until: "a call is answered") } catch { Issue.record(error) }
         return answer.withLock { $0 } ?? (CallOutcome(.unknown, "no answer"), [])
     }
 
@@ -63,7 +64,7 @@ final class LiveGateway {
     ) -> (outcome: CallOutcome, messages: [[UInt8]]) {
         let collector = Collector(messagesMax: messagesMax)
         connection.stream(method, request, handler: collector)
-        collector.done.wait()
+        do { try collector.done.wait(until: "a stream has ended") } catch { Issue.record(error) }
         return collector.state.withLock { ($0.outcome, $0.messages) }
     }
 

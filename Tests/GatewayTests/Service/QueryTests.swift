@@ -215,7 +215,9 @@ struct QueryTests {
             try harness.store.checkpoint()
         }
         // The three states of 200 documents that the last one superseded.
-        while retentionMicroseconds == 0, harness.store.statistics.engine.historyEntriesSwept < 600 { usleep(1_000) }
+        try waitUntil("the history is swept") {
+            retentionMicroseconds != 0 || harness.store.statistics.engine.historyEntriesSwept >= 600
+        }
         call.goOn()
         #expect(harness.loop.run { call.answer.status != nil })
         let answer = call.answer

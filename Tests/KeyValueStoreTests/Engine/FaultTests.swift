@@ -45,7 +45,7 @@ struct FaultTests {
 
     /// Commits again and again until it is accepted.
     private func commitWhenPossible(_ store: Store, _ version: UInt64) throws {
-        while try !isAccepted(store, version) { sched_yield() }
+        try waitUntil("a commit is accepted") { try isAccepted(store, version) }
     }
 
     private func isAccepted(_ store: Store, _ version: UInt64) throws -> Bool {
@@ -214,10 +214,10 @@ struct FaultTests {
             for next in (version + 1)...last { try? writing.commit(next, [.put("k\(next)", value)]) }
             finished.signal()
         }
-        while store.engine.statistics.writerStalls == 0 { usleep(1000) }
+        try waitUntil("a commit waits for room") { store.engine.statistics.writerStalls > 0 }
         #expect(store.engine.statistics.overlayBytes < bound * 7 / 2)
         gate.open()
-        finished.wait()
+        try finished.wait(until: "the writer has finished")
         #expect(store.engine.publishedVersion.microseconds == last)
         #expect(try store.scan().count == Int(last))
         try store.engine.close()

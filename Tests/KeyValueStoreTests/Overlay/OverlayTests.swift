@@ -176,7 +176,7 @@ struct OverlayTests {
             insert(Item(key: key, version: UInt64(number + 1), value: [1]), into: overlay)
             progress.published.store(number + 1, ordering: .releasing)
         }
-        for _ in 0..<readers { progress.finished.wait() }
+        for _ in 0..<readers { try progress.finished.wait(until: "a reader has finished") }
         #expect(progress.wrong.load(ordering: .relaxed) == 0)
     }
 

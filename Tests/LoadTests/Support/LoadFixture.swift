@@ -33,6 +33,15 @@ final class LoadFixture: Sendable {
         return kilobytes / 1024
     }
 
+    /// The value of a figure without labels on the page of metrics.
+    func metric(_ name: String) throws -> Int {
+        let page = HTTPTestClient(port: server.port).request("GET", "/metrics")?.body ?? ""
+        guard let line = page.split(separator: "\n").first(where: { $0.hasPrefix(name + " ") }),
+            let value = Double(line.dropFirst(name.count + 1))
+        else { throw LoadFailure("no \(name) in /metrics") }
+        return Int(value)
+    }
+
     /// Stops the server in order and verifies what it left.
     func expectSoundEnd() throws {
         #expect(server.stop() == 0, "\(server.process.errors.suffix(2000))")

@@ -109,7 +109,7 @@ final class HTTPFixture {
 
     /// The exchange that waits for a reply.
     func waitForExchange() -> HTTPExchange? {
-        record.changed.wait { record.waiting.withLock { !$0.isEmpty } }
+        guard record.changed.wait(until: { record.waiting.withLock { !$0.isEmpty } }) else { return nil }
         return record.waiting.withLock { $0.popLast() }
     }
 }

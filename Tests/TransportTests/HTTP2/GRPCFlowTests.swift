@@ -1,6 +1,7 @@
 // Flow control both ways, slow readers, and the orderly end of gRPC connections.
 
 import DocumentModel
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -14,12 +15,12 @@ import Testing
         client.ping()
         #expect(client.transcript.answers[stream]?.data ?? [] == [])
         client.send(.window(1_000, stream: stream))
-        client.read { $0.answers[stream]?.data.count == 1_000 }
+        #expect(client.read { $0.answers[stream]?.data.count == 1_000 })
         client.ping()
         #expect(client.transcript.answers[stream]?.data.count == 1_000)
         client.send(.window(1 << 20, stream: stream))
         // The connection's own window is 65,535 bytes.
-        client.read { $0.answers[stream]?.data.count == 65_535 }
+        #expect(client.read { $0.answers[stream]?.data.count == 65_535 })
         client.send(.window(1 << 20, stream: 0))
         #expect(client.answer(stream).messages == [[UInt8](repeating: 7, count: 100_000)])
     }
@@ -29,7 +30,7 @@ import Testing
         defer { live.stop() }
         let client = HTTP2Client(live, settings: (4, 10))
         let stream = client.request(.deleteDocument, littleEndianBytes(5_000))
-        client.read { $0.answers[stream]?.data.count == 10 }
+        #expect(client.read { $0.answers[stream]?.data.count == 10 })
         client.send(.settings((4, 60_000)))
         #expect(client.answer(stream).messages?.first?.count == 5_000)
     }
@@ -40,7 +41,7 @@ import Testing
         let client = HTTP2Client(live, settings: (4, 50_000))
         client.send(.window(1 << 30, stream: 0))
         let slow = client.request(.runQuery, littleEndianBytes(1_000, 10_000))
-        client.read { $0.answers[slow]?.data.count == 50_000 }
+        #expect(client.read { $0.answers[slow]?.data.count == 50_000 })
         for number in 0..<20 as Range<UInt8> { #expect(client.callAndWait(.getDocument, [number]).messages == [[number]]) }
         // Five messages fill the window, one more may have been asked for.
         #expect(live.record.state.withLock { $0.messagesProduced } <= 6)
@@ -102,7 +103,8 @@ import Testing
         client.raw.shrinkReceiveBuffer()
         client.send(.window(0x7FFF_0000, stream: 0))
         client.request(.runQuery, littleEndianBytes(1_000_000, 10_000))
-        live.record.changed.wait { live.record.state.withLock { $0.sourcesCancelled == 1 } }
+        #expect(live.record.reaches { $0.sourcesCancelled == 1 })
+        try waitUntil("the connection is closed") { live.statistics().connectionsOpen == 0 }
         #expect(live.record.state.withLock { $0.messagesProduced } < 10_000)
     }
 
@@ -121,7 +123,7 @@ import Testing
             client.send(.settings((4, 1 << 20)))
             #expect(client.callAndWait(.getDocument, [1]).messages == [[1]])
         }
-        live.record.changed.wait { live.record.state.withLock { $0.sourcesCancelled == 3 } }
+        #expect(live.record.reaches { $0.sourcesCancelled == 3 })
         #expect(live.record.state.withLock { $0.cancelled } == [.stalled, .stalled, .stalled])
         #expect(live.record.state.withLock { $0.messagesProduced } <= 7)
     }
@@ -193,17 +195,17 @@ import Testing
         defer { live.stop() }
         let client = HTTP2Client(live)
         let early = client.request(.commit, [1])
-        live.record.changed.wait { live.record.state.withLock { $0.pending.count == 1 } }
+        #expect(live.record.reaches { $0.pending.count == 1 })
         let drained = Promise<Bool>()
         live.server.drain(graceMilliseconds: 60_000) { drained.fulfil(true) }
-        client.read { !$0.goAways.isEmpty && $0.frames.contains { $0.isKind(.ping) } }
+        #expect(client.read { !$0.goAways.isEmpty && $0.frames.contains { $0.isKind(.ping) } })
         #expect(client.transcript.goAways.map(\.lastStream) == [0x7FFF_FFFF])
         #expect(client.transcript.goAways.map(\.code) == [0])
         // Sent before the client could know: served.
         let onItsWay = client.request(.getDocument, [2])
         #expect(client.answer(onItsWay).messages == [[2]])
         client.send(HTTP2Frame(.ping, HTTP2Frame.ack, client.transcript.frames.last { $0.isKind(.ping) }?.payload ?? []))
-        client.read { $0.goAways.count == 2 }
+        #expect(client.read { $0.goAways.count == 2 })
         #expect(client.transcript.goAways[1].lastStream == onItsWay)
         // Too late: neither served nor answered.
         let late = client.request(.getDocument, [3])
@@ -220,7 +222,7 @@ import Testing
         defer { live.stop() }
         let client = HTTP2Client(live)
         let stream = client.request(.commit, [1])
-        live.record.changed.wait { live.record.state.withLock { $0.pending.count == 1 } }
+        #expect(live.record.reaches { $0.pending.count == 1 })
         let drained = Promise<Bool>()
         live.server.drain(graceMilliseconds: 20) { drained.fulfil(true) }
         let answer = client.answer(stream)

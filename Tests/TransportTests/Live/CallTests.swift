@@ -31,7 +31,7 @@ import Testing
         let connection = live.connect()
         let promise = Promise<Reply>()
         connection.unary(.commit, [1]) { promise.fulfil(Reply(outcome: $0, bytes: [UInt8](copying: $1))) }
-        live.record.changed.wait { live.record.state.withLock { $0.pending.count == 1 } }
+        #expect(live.record.reaches { $0.pending.count == 1 })
         let call = live.record.state.withLock { $0.pending[0] }
         call.loop.execute { call.respond { $0.append([4, 2]) } }
         #expect(promise.wait() == Reply(outcome: .ok, bytes: [4, 2]))

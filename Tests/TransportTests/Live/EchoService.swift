@@ -30,6 +30,11 @@ final class EchoService: ServiceHandler {
         }
         let state = Mutex(State())
         let changed = Signal()
+
+        /// Waits until the state is as `condition` says; false when it is not after a minute.
+        func reaches(_ condition: (State) -> Bool) -> Bool {
+            changed.wait { state.withLock { condition($0) } }
+        }
     }
 
     init(record: Record = Record()) { self.record = record }

@@ -12,11 +12,11 @@ import Testing
         let connection = live.connect()
         let promise = Promise<Reply>()
         let call = connection.unary(.commit, []) { outcome, _ in promise.fulfil(Reply(outcome: outcome)) }
-        live.record.changed.wait { live.record.state.withLock { $0.pending.count == 1 } }
+        #expect(live.record.reaches { $0.pending.count == 1 })
         let pending = live.record.state.withLock { $0.pending[0] }
         call.cancel()
         #expect(promise.wait()?.outcome.code == .cancelled)
-        live.record.changed.wait { live.record.state.withLock { $0.cancelled == [.client] } }
+        #expect(live.record.reaches { $0.cancelled == [.client] })
         pending.loop.execute { pending.respond { $0.append([1]) } }
         #expect(connection.callAndWait(.getDocument, [5])?.bytes == [5])
     }
@@ -29,7 +29,7 @@ import Testing
         #expect(collector.waitForMessages(3))
         call.cancel()
         #expect(collector.waitForEnd()?.code == .cancelled)
-        live.record.changed.wait { live.record.state.withLock { $0.sourcesCancelled == 1 } }
+        #expect(live.record.reaches { $0.sourcesCancelled == 1 })
         #expect(live.record.state.withLock { $0.messagesProduced } < 1_000_000)
     }
 
@@ -61,7 +61,7 @@ import Testing
         let connection = live.connect()
         let promise = Promise<Reply>()
         connection.unary(.commit, []) { outcome, _ in promise.fulfil(Reply(outcome: outcome)) }
-        live.record.changed.wait { live.record.state.withLock { $0.pending.count == 1 } }
+        #expect(live.record.reaches { $0.pending.count == 1 })
         live.group.stop()
         #expect(promise.wait()?.outcome.code == .unavailable)
         #expect(promise.wait()?.outcome.isUnprocessed == false)
@@ -97,7 +97,7 @@ import Testing
         }
         let promise = Promise<Reply>()
         connection.unary(.commit, []) { promise.fulfil(Reply(outcome: $0, bytes: [UInt8](copying: $1))) }
-        live.record.changed.wait { live.record.state.withLock { $0.pending.count == 1 } }
+        #expect(live.record.reaches { $0.pending.count == 1 })
         let drained = Promise<Bool>()
         live.server.drain(graceMilliseconds: 60_000) { drained.fulfil(true) }
         #expect(goingAway.wait() == true)
@@ -115,7 +115,7 @@ import Testing
         defer { live.stop() }
         let promise = Promise<Reply>()
         live.connect().unary(.commit, []) { outcome, _ in promise.fulfil(Reply(outcome: outcome)) }
-        live.record.changed.wait { live.record.state.withLock { $0.pending.count == 1 } }
+        #expect(live.record.reaches { $0.pending.count == 1 })
         live.drain(graceMilliseconds: 20)
         #expect(promise.wait()?.outcome == CallOutcome(.unavailable, "the server is shutting down"))
         #expect(live.record.state.withLock { $0.cancelled } == [.connectionClosed])
@@ -170,7 +170,7 @@ import Testing
                 if left.messages.count == count { replies.fulfil(count) }
             }
         }
-        live.record.changed.wait { live.record.state.withLock { $0.pending.count == count } }
+        #expect(live.record.reaches { $0.pending.count == count })
         for (number, call) in live.record.state.withLock({ $0.pending }).enumerated() {
             call.loop.execute { call.respond { $0.append(littleEndianBytes(UInt32(number))) } }
         }

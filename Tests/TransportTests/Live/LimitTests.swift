@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -26,7 +27,7 @@ import Testing
         let raw = RawClient(port: live.server.port)
         raw.send(Preface.hearth)
         raw.send(.hello, .request(.commit, stream: 1), .request(.commit, stream: 2), .request(.commit, stream: 3), TestFrame(.goAway))
-        live.record.changed.wait { live.record.state.withLock { $0.pending.count == 2 } }
+        #expect(live.record.reaches { $0.pending.count == 2 })
         for call in live.record.state.withLock({ $0.pending }) { call.loop.execute { call.respond { _ in } } }
         let frames = raw.receiveFrames()
         let refusal = frames.first { $0.isKind(.status) }
@@ -147,7 +148,7 @@ import Testing
         let waiting = live.connect()
         let promise = Promise<Reply>()
         waiting.unary(.commit, []) { promise.fulfil(Reply(outcome: $0, bytes: [UInt8](copying: $1))) }
-        live.record.changed.wait { live.record.state.withLock { $0.pending.count == 1 } }
+        #expect(live.record.reaches { $0.pending.count == 1 })
         let closed = Promise<Bool>()
         let idle = live.connect { event in
             if case .closed = event { closed.fulfil(true) }
@@ -164,7 +165,7 @@ import Testing
         defer { live.stop() }
         let reply = live.connect().callAndWait(.commit, [], CallOptions(deadlineMilliseconds: 30))
         #expect(reply?.outcome.code == .deadlineExceeded)
-        live.record.changed.wait { live.record.state.withLock { !$0.cancelled.isEmpty } }
+        #expect(live.record.reaches { !$0.cancelled.isEmpty })
         #expect(live.record.state.withLock { $0.pending.isEmpty })
 
         // A client that does not watch its deadline is told by the server.
@@ -187,7 +188,8 @@ import Testing
         var hello = TestFrame.hello
         hello.payload = [4, 0, 0xFF, 0xFF, 0xFF, 0x7F]
         raw.send(hello, .request(.runQuery, stream: 1, littleEndianBytes(1_000_000, 10_000)))
-        live.record.changed.wait { live.record.state.withLock { $0.sourcesCancelled == 1 } }
+        #expect(live.record.reaches { $0.sourcesCancelled == 1 })
+        try waitUntil("the connection is closed") { live.statistics().connectionsOpen == 0 }
         // Only what the pause mark, a turn and the kernel's buffers hold was ever produced, of 10 GB.
         #expect(live.record.state.withLock { $0.messagesProduced } < 2_000)
     }

@@ -2,6 +2,7 @@
 
 import DocumentModel
 import Synchronization
+import Testing
 
 @testable import Transport
 
@@ -43,7 +44,7 @@ final class LiveServer {
     func drain(graceMilliseconds: UInt64 = 0) {
         let done = Promise<Bool>()
         server.drain(graceMilliseconds: graceMilliseconds) { done.fulfil(true) }
-        _ = done.wait()
+        #expect(done.wait() == true, "the server did not drain")
     }
 
     func stop() {
@@ -102,13 +103,13 @@ final class Collector: ClientCallHandler, Sendable {
     }
 
     func waitForEnd() -> CallOutcome? {
-        changed.wait { state.withLock { $0.outcome != nil } }
+        guard changed.wait(until: { state.withLock { $0.outcome != nil } }) else { return nil }
         return state.withLock { $0.outcome }
     }
 
     func waitForMessages(_ count: Int) -> Bool {
         changed.wait { state.withLock { $0.messages.count >= count || $0.outcome != nil } }
-        return state.withLock { $0.messages.count >= count }
+            && state.withLock { $0.messages.count >= count }
     }
 
     var messages: [[UInt8]] { state.withLock { $0.messages } }

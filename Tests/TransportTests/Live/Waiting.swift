@@ -27,8 +27,7 @@ final class Signal: @unchecked Sendable {
         pthread_mutex_unlock(mutex)
     }
 
-    /// Returns when `condition` holds; false after 60 seconds, which only a bug can take.
-    @discardableResult
+    /// Returns when `isTrue` holds; false after 60 seconds, which only a bug can take.
     func wait(until isTrue: () -> Bool) -> Bool {
         var end = timespec()
         clock_gettime(CLOCK_REALTIME, &end)
@@ -54,7 +53,7 @@ final class Promise<Value: Sendable>: Sendable {
 
     /// The value, or nil when it never came.
     func wait() -> Value? {
-        signal.wait { value.withLock { $0 != nil } }
+        guard signal.wait(until: { value.withLock { $0 != nil } }) else { return nil }
         return value.withLock { $0 }
     }
 }
