@@ -19,8 +19,12 @@ func systemLibrary(_ name: String, pkgConfig: String, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource]? = nil) -> Target {
-    .testTarget(name: name, dependencies: dependencies + ["TestSupport"], resources: resources, swiftSettings: strict)
+func tests(
+    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource]? = nil
+) -> Target {
+    .testTarget(
+        name: name, dependencies: dependencies + ["TestSupport"], exclude: exclude, resources: resources,
+        swiftSettings: strict)
 }
 
 let package = Package(
@@ -103,6 +107,16 @@ let package = Package(
             dependencies: ["DocumentModel", "DocumentJSON", "DocumentStore", "FirestoreMessages", "FirebaseFirestore"],
             path: "Benchmarks/Workloads", swiftSettings: strict),
 
+        // Allocations of the hot paths (Tools/test-allocations): a program of its own, built for release.
+        .target(name: "CAllocationCounter", path: "Tests/Allocations/Counter"),
+        .executableTarget(
+            name: "hearth-allocations",
+            dependencies: [
+                "Basics", "CAllocationCounter", "DocumentModel", "DocumentCoding", "FirestoreMessages", "DocumentStore",
+                "Gateway",
+            ],
+            path: "Tests/Allocations/Run", swiftSettings: strict),
+
         // Tests mirror Sources.
         .target(
             name: "TestSupport", dependencies: ["Basics", "DocumentModel", "FirestoreMessages"],
@@ -110,7 +124,7 @@ let package = Package(
         tests("BasicsTests", ["Basics"]),
         tests("DocumentModelTests", ["Basics", "DocumentModel", "CFirestoreProto"]),
         tests("DocumentCodingTests", ["Basics", "DocumentCoding", "DocumentModel", "CFirestoreProto"]),
-        tests("DocumentJSONTests", ["Basics", "DocumentJSON", "DocumentModel"]),
+        tests("DocumentJSONTests", ["Basics", "DocumentJSON", "DocumentModel"], exclude: ["JSONTestSuite"]),
         tests("FirestoreMessagesTests", ["Basics", "FirestoreMessages", "DocumentModel"]),
         tests("FirestoreSchemaTests", ["Basics", "FirestoreSchema", "DocumentModel"]),
         tests("KeyValueStoreTests", ["Basics", "KeyValueStore"], resources: [.copy("Fixtures")]),
@@ -131,6 +145,8 @@ let package = Package(
                 "client-programs", "Basics", "FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift",
                 "DocumentCoding", "DocumentModel", "FirestoreMessages", "Transport",
             ]),
+        // Rules of the source tree itself.
+        tests("TidyTests", []),
         // Code as users write it, in both language modes and without our own strictness.
         .testTarget(
             name: "UserCodeSwift5Tests", dependencies: ["Firebase", "FirebaseFirestoreSwift", "TestSupport"],
@@ -138,10 +154,20 @@ let package = Package(
         .testTarget(
             name: "UserCodeSwift6Tests", dependencies: ["FirebaseCore", "FirebaseFirestore", "TestSupport"],
             swiftSettings: [.swiftLanguageMode(.v6)]),
-        tests("HearthTests", ["Basics", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
+        tests("HearthTests", ["Basics", "hearth", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
         tests("OfficialClientTests", []),
         tests("LoadTests", ["Basics", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["Basics", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
     ],
     cLanguageStandard: .c11
 )
+
+// The run under the thread sanitizer (`Tools/test-threads`) builds the engine and its tests alone.
+if Context.environment["HEARTH_ONLY"] == "engine" {
+    let names: Set = [
+        "Basics", "CLMDB", "CPrefetch", "CXXHash", "DocumentModel", "KeyValueStore", "TestSupport",
+        "KeyValueStoreTests",
+    ]
+    package.products = []
+    package.targets = package.targets.filter { names.contains($0.name) }
+}

@@ -267,7 +267,7 @@ package struct JSONLineParser: ~Copyable {
             _ = try unescapedText(&scanner)
             output.append(byte: UInt8(ValueTag.reference))
             let length = output.beginLength()
-            if !text.starts(with: "projects/".utf8) { output.append(documentsRoot) }
+            if unsafe !ReferenceText.isFullName(text.span.bytes) { output.append(documentsRoot) }
             output.append(text)
             output.endLength(at: length)
         case .geoPoint:

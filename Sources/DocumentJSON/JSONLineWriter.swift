@@ -92,8 +92,7 @@ package struct JSONLineWriter {
         case ValueTag.reference:
             let name = try reader.span(tag)
             append("{\"$reference\":")
-            let isInside = unsafe name.startsWith(documentsRoot.span.bytes) && name.byteCount > documentsRoot.count
-            appendString(isInside ? name.extracting(documentsRoot.count..<name.byteCount) : name)
+            appendString(reference(name))
             output.append(0x7D)
         case ValueTag.geoPoint:
             var point = try reader.message(tag)
@@ -115,6 +114,15 @@ package struct JSONLineWriter {
         case ValueTag.map: try map(try reader.message(tag))
         default: throw InvalidDocument(.valueTypeMissing, offset: 0)
         }
+    }
+
+    /// The path within the exported database, or the full name where that does not say the same.
+    @_lifetime(copy name)
+    private func reference(_ name: RawSpan) -> RawSpan {
+        let isInside = unsafe name.startsWith(documentsRoot.span.bytes) && name.byteCount > documentsRoot.count
+        guard isInside else { return name }
+        let path = name.extracting(documentsRoot.count..<name.byteCount)
+        return ReferenceText.isFullName(path) ? name : path
     }
 
     private mutating func array(_ elements: consuming WireReader) throws(InvalidDocument) {

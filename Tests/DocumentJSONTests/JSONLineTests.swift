@@ -1,4 +1,4 @@
-// JSON lines to documents and back: the table of docs/json-lines.md, hostile lines, and random documents both ways.
+// JSON lines to documents and back: the table of docs/json-lines.md, and hostile lines.
 
 import DocumentJSON
 import DocumentModel
@@ -27,7 +27,7 @@ private func roundTrip(_ line: String) throws -> String {
     return String(decoding: try parser.withDocumentBytes { try writer.line(name: name, fields: $0) }, as: UTF8.self)
 }
 
-@Suite("JSON lines")
+@Suite("JSON lines", .timeLimit(.minutes(2)))
 struct JSONLineTests {
     @Test(
         "Every type has its text",
@@ -41,6 +41,7 @@ struct JSONLineTests {
             ("{\"$timestamp\":\"2000-02-29T12:00:00.5+01:30\"}", .timestamp(TimestampValue(microseconds: 951_820_200_500_000))),
             ("{\"$reference\":\"a/b\"}", .reference("\(database)/documents/a/b")),
             ("{\"$reference\":\"projects/q/databases/d/documents/a/b\"}", .reference("projects/q/databases/d/documents/a/b")),
+            ("{\"$reference\":\"projects/a\"}", .reference("\(database)/documents/projects/a")),
             ("{\"$geoPoint\":[52.5,-13]}", .geoPoint(GeoPointValue(latitude: 52.5, longitude: -13))), ("[]", .array([])),
             ("[1, \"a\" ,{}]", .array([.integer(1), .string("a"), .map(MapValue())])),
             ("{\"$double\":\"-Infinity\"}", .double(-.infinity)),
@@ -57,12 +58,14 @@ struct JSONLineTests {
             #"{"__name__":"a","a":-0.0,"b":1e+300,"c":0.1,"d":{"$double":"NaN"},"e":[{"$vector":[1.0,{"$double":"Infinity"}]},{"$vector":[]}]}"#,
             #"{"__name__":"a","m":{"$map":{"$bytes":1}},"n":{"$a":1,"$b":2},"o":{"$map":{"$map":{}}}}"#,
             #"{"__name__":"a","s":"\"\\/\b\f\n\r\t\u0000\u001f é😀","t":{"$timestamp":"0001-01-01T00:00:00Z"},"u":{"$timestamp":"9999-12-31T23:59:59.999999Z"}}"#,
-            #"{"__name__":"a","r":{"$reference":"x/y"},"q":1}"#,
+            #"{"__name__":"a","q":1,"r":{"$reference":"x/y"}}"#,
+            #"{"__name__":"a","r":{"$reference":"\#(database)/documents/projects/q/databases/d/documents/x/y"}}"#,
+            #"{"__name__":"a","r":{"$reference":"projects/x"}}"#,
         ])
     func canonicalLinesComeBack(line: String) throws {
         let written = try roundTrip(line)
+        #expect(written == line)
         #expect(try roundTrip(written) == written)
-        if !line.contains("\"q\":1") { #expect(written == line) }
     }
 
     @Test("Members come out in the order of their names' bytes, the name first")

@@ -74,7 +74,7 @@ struct ConditionReader {
         switch value {
         case .array(let members): return .array(try members.map { try names($0, in: text) })
         case .string(let name):
-            if name.hasPrefix("projects/") { return .reference(name) }
+            if let document = try? DocumentPath(name) { return .reference(document.description) }
             if name.contains("/") { return .reference(try DocumentPath(database: database, path: name).description) }
             guard let collection else {
                 throw UsageError(message: "\"\(text)\": with --group a document is named by its path, not by its id alone")
@@ -141,17 +141,17 @@ enum ValueWord {
     private static func json(_ json: String, _ database: DatabaseName) throws(ValueWordError) -> Value {
         var parser = JSONLineParser(database: database.description)
         let line = Array("{\"value\":\(json)}".utf8)
+        let name: JSONLineParser.Name
         do throws(JSONLineError) {
-            _ = try parser.parse(line.span)
+            name = try parser.parse(line.span)
         } catch {
             throw ValueWordError(reason: error.reason)
         }
-        let value = parser.withDocumentBytes { bytes -> Value? in
-            let name = Array("value".utf8)
-            guard let value = DocumentBytes.entryValue(name.span.bytes, in: bytes, tag: DocumentTag.field) else { return nil }
-            return try? Value(wire: value)
+        // A text such as `1,"other":2` must not pass as a further member.
+        let document = parser.withDocumentBytes { try? MapValue(documentBytes: $0) }
+        guard name == .none, let document, document.count == 1, let value = document["value"] else {
+            throw ValueWordError(reason: "it is more than one value")
         }
-        guard let value else { throw ValueWordError(reason: "it is no value") }
         return value
     }
 }

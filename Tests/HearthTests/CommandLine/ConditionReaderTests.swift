@@ -1,0 +1,110 @@
+// Conditions as people write them: fields, operators, values, and what is no condition.
+
+import Basics
+import DocumentModel
+import Testing
+
+@testable import hearth
+
+@Suite("Conditions", .timeLimit(.minutes(1))) struct ConditionReaderTests {
+    private static func read(_ text: String, collection: String? = "books") throws -> DocumentModel.Filter {
+        try ConditionReader(database: try DatabaseName(project: "p"), collection: collection).read(text)
+    }
+
+    private static func filter(
+        _ field: String, _ meaning: FieldOperator, _ value: Value
+    ) throws -> DocumentModel.Filter {
+        .field(try DocumentModel.FieldPath(field), meaning, EncodedValue(value))
+    }
+
+    @Test(
+        "Every operator is read, with spaces or without beside signs",
+        arguments: [
+            ("a == 1", FieldOperator.equal), ("a=1", .equal), ("a==1", .equal), ("a != 1", .notEqual),
+            ("a<1", .lessThan),
+            ("  a   <=   1  ", .lessThanOrEqual), ("a>1", .greaterThan), ("a >=1", .greaterThanOrEqual),
+            ("a array-contains 1", .arrayContains),
+        ])
+    func operators(text: String, meaning: FieldOperator) throws {
+        #expect(try Self.read(text) == Self.filter("a", meaning, .integer(1)))
+    }
+
+    @Test(
+        "A value is JSON, a time, a document, or text that needs no quotes",
+        arguments: [
+            ("1", Value.integer(1)), ("-1", .integer(-1)), ("1.5", .double(1.5)), ("1e3", .double(1_000)),
+            ("true", .boolean(true)),
+            ("\"1\"", .string("1")), ("Joyce", .string("Joyce")), ("two words", .string("two words")),
+            ("-", .string("-")),
+            ("1.2.3", .string("1.2.3")), ("truely", .string("truely")), ("Infinity", .double(.infinity)),
+            ("-Infinity", .double(-.infinity)), ("{\"a\":[1]}", .map(["a": .array([.integer(1)])])),
+            ("[1]", .array([.integer(1)])),
+            ("2020-01-01T00:00:00Z", .timestamp(TimestampValue(seconds: 1_577_836_800, nanoseconds: 0))),
+            ("2020-01-01", .string("2020-01-01")),
+            ("/users/ada", .reference("projects/p/databases/(default)/documents/users/ada")),
+            ("\"/users/ada\"", .string("/users/ada")), ("{\"$bytes\":\"aGk=\"}", .bytes(Array("hi".utf8))),
+        ])
+    func values(text: String, value: Value) throws {
+        #expect(try Self.read("a == \(text)") == Self.filter("a", .equal, value))
+    }
+
+    @Test func `Lists are JSON or have commas`() throws {
+        let list = Value.array([.integer(1), .string("x y"), .boolean(true)])
+        #expect(try Self.read("a in 1, x y ,true") == Self.filter("a", .isIn, list))
+        #expect(try Self.read("a in [1, \"x y\", true]") == Self.filter("a", .isIn, list))
+        #expect(try Self.read("a not-in 1") == Self.filter("a", .notIn, .array([.integer(1)])))
+        let words = Value.array([.string("x"), .string("y")])
+        #expect(try Self.read("a array-contains-any x,y") == Self.filter("a", .arrayContainsAny, words))
+    }
+
+    @Test func `Null and NaN have operators of their own`() throws {
+        let field = try DocumentModel.FieldPath("a")
+        #expect(try Self.read("a == null") == .unary(field, .isNull))
+        #expect(try Self.read("a != null") == .unary(field, .isNotNull))
+        #expect(try Self.read("a = NaN") == .unary(field, .isNaN))
+        #expect(try Self.read("a != NaN") == .unary(field, .isNotNaN))
+        #expect(try Self.read("a < null") == Self.filter("a", .lessThan, .null))
+    }
+
+    @Test func `A field may be nested, or quoted with backticks`() throws {
+        #expect(try Self.read("a.b.c == 1") == Self.filter("a.b.c", .equal, .integer(1)))
+        #expect(try Self.read("`x == y`.b == 1") == Self.filter("`x == y`.b", .equal, .integer(1)))
+        #expect(try Self.read("`a\\`b` = 1") == Self.filter("`a\\`b`", .equal, .integer(1)))
+    }
+
+    @Test func `A name is an id of the collection, a path, or a full name`() throws {
+        let root = "projects/p/databases/(default)/documents"
+        let other = "projects/q/databases/d/documents/a/b"
+        let cases: [(String, FieldOperator, Value)] = [
+            ("__name__ >= m", .greaterThanOrEqual, .reference("\(root)/books/m")),
+            ("__name__ = a/b", .equal, .reference("\(root)/a/b")),
+            ("__name__ = projects/x", .equal, .reference("\(root)/projects/x")),
+            ("__name__ = \(other)", .equal, .reference(other)),
+            ("__name__ in x,y", .isIn, .array([.reference("\(root)/books/x"), .reference("\(root)/books/y")])),
+        ]
+        for (text, meaning, value) in cases {
+            #expect(try Self.read(text) == Self.filter("__name__", meaning, value), "\(text)")
+        }
+        #expect(throws: UsageError.self) { try Self.read("__name__ = x", collection: nil) }
+    }
+
+    @Test(
+        "What is no condition is refused with a reason",
+        arguments: [
+            ("", "is no condition"), ("a", "is no condition"), ("a ==", "is no condition"), ("== 1", "is no condition"),
+            ("a == ", "is no condition"), ("`a == 1", "is no condition"), ("a like x", "no operator"), ("a =< 1",
+            "no operator"),
+            ("a === 1", "no operator"), ("a <> 1", "no operator"), ("a == \"x", "is not understood"), ("a == {",
+            "is not understood"),
+            ("a == [1", "is not understood"), ("a == 99999999999999999999", "is not understood"), ("a in \"x",
+            "is not understood"),
+            ("a == /users", "names no document"), ("a == {\"$bytes\":1}", "is not understood"),
+            // Members of the object that a value is read in.
+            ("a == \"x\",\"b\":\"y\"", "more than one value"), ("a == \"x\",\"__name__\":\"y\"", "more than one value"),
+            ("a == \"x\",\"value\":\"y\"", "is not understood"), ("a == {}}{", "is not understood"),
+        ])
+    func refused(text: String, reason: String) {
+        let error = #expect(throws: UsageError.self) { try Self.read(text) }
+        #expect(error?.message.contains(reason) == true, "\(error?.message ?? "")")
+    }
+}
