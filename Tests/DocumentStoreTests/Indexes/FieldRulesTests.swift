@@ -1,0 +1,113 @@
+// Which entries of which fields are kept: the tree of overrides against the rule looked up path by path.
+
+import Basics
+import DocumentModel
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Field rules", .timeLimit(.minutes(5))) struct FieldRulesTests {
+    private static func override(_ path: String?, _ modes: FieldOverride.Modes?) throws -> FieldOverride {
+        FieldOverride(collectionID: "c", field: try path.map { try FieldPath($0) }, indexes: modes)
+    }
+
+    private static func place(of path: String, in rules: FieldRules) throws -> FieldRules.Place {
+        try FieldPath(path).utf8Segments.reduce(FieldRules.root) { rules.field($1.byteSpan, in: $0) }
+    }
+
+    /// The drawing in FieldRules.swift.
+    private static func drawing() throws -> [FieldOverride] {
+        [try override(nil, []), try override("a", .ascending), try override("b.c", [.ascending, .contains])]
+    }
+
+    @Test(
+        "The overrides of the drawing hold for a field and what is inside it",
+        arguments: [
+            ("a", EntryKinds.values), ("a.x", .values), ("a.x.y", .values), ("b", []), ("b.d", []), ("b.c", .all),
+            ("b.c.d", .all),
+            ("other", []), ("c", []), ("other.a", []),
+        ] as [(String, EntryKinds)])
+    func drawingHolds(path: String, kept: EntryKinds) throws {
+        let rules = FieldRules(try Self.drawing(), previous: [])
+        #expect(rules.kinds(of: try FieldPath(path), isSettled: true) == kept)
+        #expect(rules.kinds(of: try FieldPath(path), isSettled: false) == kept)
+        let place = try Self.place(of: path, in: rules)
+        #expect(rules.puts(place, .write) == kept && rules.removals(place, .write) == kept)
+        #expect(!rules.changeAnything)
+    }
+
+    @Test("A walk goes no further where nothing is or was kept, and goes on above what is kept")
+    func use() throws {
+        let rules = FieldRules(try Self.drawing(), previous: [])
+        for (path, isOfUse) in [("a", true), ("b", true), ("b.c", true), ("b.d", false), ("other", false)] {
+            #expect(rules.isOfUse(try Self.place(of: path, in: rules)) == isOfUse, "\(path)")
+        }
+        #expect(rules.isOfUse(FieldRules.root))
+        let none = FieldRules([try Self.override(nil, [])], previous: [])
+        #expect(!none.isOfUse(FieldRules.root))
+    }
+
+    @Test("Without overrides every entry is kept")
+    func noOverrides() throws {
+        let rules = FieldRules([], previous: [])
+        #expect(rules.kinds(of: try FieldPath("a.b"), isSettled: true) == .all)
+        #expect(!rules.changeAnything)
+    }
+
+    @Test("While overrides are applied each purpose has its own entries")
+    func purposes() throws {
+        // `a` lost its entries, `b` gained them, `c` keeps its values and gains those of elements.
+        let before = [try Self.override("b", []), try Self.override("c", .ascending)]
+        let after = [try Self.override("a", [])]
+        let rules = FieldRules(after, previous: [before])
+        #expect(rules.changeAnything)
+        let expected: [(String, FieldRules.Purpose, puts: EntryKinds, removals: EntryKinds)] = [
+            ("a", .write, [], []), ("a", .writeAmidChange, [], .all), ("a", .leftovers, [], .all),
+            ("a", .newcomers, [], []),
+            ("a", .certain, [], []), ("a", .uncertain, .all, []),
+            ("b", .write, .all, .all), ("b", .writeAmidChange, .all, .all), ("b", .leftovers, [], []),
+            ("b", .newcomers, .all, []),
+            ("b", .certain, [], []), ("b", .uncertain, .all, []),
+            ("c", .write, .all, .all), ("c", .writeAmidChange, .all, .all), ("c", .newcomers, .elements, []),
+            ("c", .certain, .values, []), ("c", .uncertain, .elements, []), ("c", .leftovers, [], []),
+            ("d", .newcomers, [], []), ("d", .certain, .all, []), ("d", .uncertain, [], []),
+        ]
+        for (path, purpose, puts, removals) in expected {
+            let place = try Self.place(of: path, in: rules)
+            #expect(rules.puts(place, purpose) == puts, "\(path), \(purpose): puts")
+            #expect(rules.removals(place, purpose) == removals, "\(path), \(purpose): removals")
+        }
+        #expect(rules.kinds(of: try FieldPath("b"), isSettled: false) == [])
+        #expect(rules.kinds(of: try FieldPath("c"), isSettled: false) == .values)
+        #expect(rules.kinds(of: try FieldPath("c"), isSettled: true) == .all)
+    }
+
+    @Test("The tree says what the rule says, path by path", arguments: [UInt64.random(in: 0 ... .max), 1, 2, 3])
+    func model(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let names = ["a", "b", "a.a", "a.b", "b.a", "a.b.a", "a.b.c", "b.b.b"]
+        let modes: [FieldOverride.Modes] = [[], .ascending, .descending, .contains, [.ascending, .contains]]
+        func overrides() throws -> [FieldOverride] {
+            try ([nil] + names).filter { _ in random.oneIn(3) }.map { try Self.override($0, random.pick(modes)) }
+        }
+        for _ in 0..<200 {
+            let (wanted, earlier, earliest) = (try overrides(), try overrides(), try overrides())
+            let rules = FieldRules(wanted, previous: [earlier, earliest])
+            for name in names + ["c", "a.c", "a.b.c.d", "b.b"] {
+                let path = try FieldPath(name)
+                let kinds = [wanted, earlier, earliest].map {
+                    EntryKinds(FieldOverride.modes(of: path.utf8Segments, by: $0))
+                }
+                let changed = kinds[0].symmetricDifference(kinds[1]).union(kinds[0].symmetricDifference(kinds[2]))
+                #expect(rules.kinds(of: path, isSettled: true) == kinds[0], "seed \(seed): \(name)")
+                let certain = kinds[0].subtracting(changed)
+                #expect(rules.kinds(of: path, isSettled: false) == certain, "seed \(seed): \(name)")
+                let place = try Self.place(of: name, in: rules)
+                // What was there and is not certain is removed by a write amid the change.
+                #expect(rules.removals(place, .writeAmidChange) == kinds[0].union(changed), "seed \(seed): \(name)")
+                if !kinds[0].union(changed).isEmpty { #expect(rules.isOfUse(place), "seed \(seed): \(name)") }
+            }
+        }
+    }
+}

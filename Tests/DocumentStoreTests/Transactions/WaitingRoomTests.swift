@@ -1,0 +1,383 @@
+// Who waits for whom: order, circles, time and ends, over the lock manager alone.
+
+import Basics
+import DocumentModel
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Waiting room", .timeLimit(.minutes(1))) struct WaitingRoomTests {
+    /// The room, with requests that are known by names: `T1 c/a` is a commit of transaction 1 to c/a, `plain c/a`
+    /// one without transaction, `read 1` the first read of transaction 1.
+    ///
+    /// A reference: the test macros take no mutating calls.
+    private final class Room {
+        private var room: WaitingRoom
+        private let database: DatabaseName
+        private var now: UInt64 = 1_000_000
+        /// When transactions were last heard of, and when they began; none for those that have ended.
+        var lastUsed: [UInt64: UInt64] = [:]
+        var doomed: Set<UInt64> = []
+        private(set) var turns: [UInt64] = []
+
+        init(_ change: (inout StoreConfiguration) -> Void = { _ in }) throws {
+            database = try DatabaseName(project: "p")
+            var configuration = StoreConfiguration(directory: "unused")
+            configuration.leaseIdleMilliseconds = 1_000
+            configuration.leaseWaitMilliseconds = 20_000
+            configuration.lockWaitMilliseconds = 15_000
+            configuration.lockIdleMilliseconds = 10_000
+            change(&configuration)
+            room = WaitingRoom(configuration: configuration)
+        }
+
+        var count: Int { room.count }
+        var isEmpty: Bool { room.isEmpty }
+
+        private func writes(_ paths: [String]) throws -> WriteList {
+            var list = WriteList(database: database)
+            for path in paths {
+                let name = Array("\(database.documentsRoot)/\(path)".utf8)
+                try list.delete(name.byteSpan, precondition: nil)
+            }
+            return list
+        }
+
+        private func keys(_ paths: [String]) throws -> [UInt64] {
+            let list = try writes(paths)
+            var key = WireWriter()
+            return list.writes.map { write in
+                _ = DocumentKey.write(list.path(of: write), database: 1, into: &key)
+                return ByteTable.hash(key.bytes)
+            }
+        }
+
+        private func begin(_ transaction: UInt64) {
+            if lastUsed[transaction] == nil { lastUsed[transaction] = now }
+        }
+
+        /// A commit; true if it has to wait.
+        func commit(_ transaction: UInt64?, _ paths: String..., since: UInt64? = nil) throws -> Bool {
+            if let transaction { begin(transaction) }
+            let request = CommitRequest(
+                writes: try writes(paths), transaction: transaction.map { TransactionIdentifier(number: $0, nonce: 0) })
+            return room.holdsUp(.commit(request) { _ in }, sinceMilliseconds: since ?? now) { _ in 1 }
+        }
+
+        /// A read that locks; true if it has to wait, else it has its locks.
+        func read(_ transaction: UInt64, _ paths: String..., age: UInt64? = nil) throws -> Bool {
+            begin(transaction)
+            let request = LockRequest(
+                ticket: transaction, age: age ?? transaction, keys: try keys(paths), mayWait: true) { _ in }
+            if room.holdsUp(.lock(request), sinceMilliseconds: now, database: { _ in 1 }) { return true }
+            room.grant(request)
+            return false
+        }
+
+        /// The begin of a retry that conflicted on documents; true if its turn is now.
+        func retry(_ transaction: UInt64, on paths: String..., age: UInt64? = nil) throws -> Bool {
+            begin(transaction)
+            let retried = AbortedAttempt(nonce: 0, age: age ?? transaction, conflicts: try keys(paths), request: nil)
+            let request = BeginRequest(
+                identifier: TransactionIdentifier(number: transaction, nonce: 0), database: database, kind: .optimistic,
+                retried: retried
+            ) { _ in }
+            return room.enter(request, nowMilliseconds: now)
+        }
+
+        func end(_ transaction: UInt64) {
+            lastUsed[transaction] = nil
+            room.release(transaction)
+        }
+
+        /// Who has left the room since the last call.
+        func left() -> [String] {
+            var names: [String] = []
+            while let released = room.nextReleased() {
+                let outcome =
+                    switch released.outcome {
+                    case .again: ""
+                    case .unconditional: " at last"
+                    case .aborted: " aborted"
+                    }
+                names.append(name(of: released.request) + outcome)
+            }
+            return names
+        }
+
+        private func name(of request: QueuedRequest) -> String {
+            switch request {
+            case .commit(let commit, _):
+                let paths = commit.writes.writes.map { String(repairingUTF8: commit.writes.path(of: $0)) }
+                return (commit.transaction.map { "T\($0.number)" } ?? "plain") + " " + paths.joined(separator: ",")
+            case .lock(let read): return "read \(read.ticket)"
+            case .begin(let begin): return "begin \(begin.identifier.number)"
+            default: return "other"
+            }
+        }
+
+        /// Gives turns at free leases; the transactions whose turn came.
+        func grant() -> [UInt64] {
+            turns = []
+            while room.grantNext(nowMilliseconds: now, { turns.append($0.identifier.number) }) {}
+            return turns
+        }
+
+        /// Lets time pass and does what it brings; the begins that go on without their turn.
+        func pass(milliseconds: UInt64, using busy: UInt64...) -> [UInt64] {
+            now += milliseconds
+            for transaction in busy { lastUsed[transaction] = now }
+            turns = []
+            room.endExpired(
+                nowMilliseconds: now, lastUsed: { lastUsed[$0] }, began: { lastUsed[$0] == nil ? nil : 1_000_000 },
+                isDoomed: { doomed.contains($0) }, goOn: { turns.append($0.identifier.number) })
+            return turns
+        }
+
+        func removeAll() -> [String] { room.removeAll().map(name) }
+    }
+
+    // MARK: Waiting and going on
+
+    @Test("Nobody waits where nobody holds anything")
+    func empty() throws {
+        let room = try Room()
+        #expect(try !room.commit(nil, "c/a") && !room.commit(1, "c/a"))
+        #expect(room.isEmpty && room.count == 0)
+    }
+
+    @Test("A commit waits for every reader of its documents, and for no other")
+    func readers() throws {
+        let room = try Room()
+        #expect(try !room.read(1, "c/a") && !room.read(2, "c/a", "c/b") && !room.read(3, "c/z"))
+        #expect(try room.commit(nil, "c/a"))
+        #expect(try !room.commit(nil, "c/other"))
+        room.end(3)
+        room.end(1)
+        #expect(room.left() == [])
+        room.end(2)
+        #expect(room.left() == ["plain c/a"])
+        #expect(room.isEmpty)
+    }
+
+    @Test("A transaction does not wait for its own locks")
+    func ownLocks() throws {
+        let room = try Room()
+        #expect(try !room.read(1, "c/a"))
+        #expect(try !room.commit(1, "c/a"))
+    }
+
+    @Test("Commits leave in the order of their coming, and a first read waits for those that came before it")
+    func fairness() throws {
+        let room = try Room()
+        #expect(try !room.read(1, "c/a"))
+        #expect(try room.commit(nil, "c/a", "c/x"))
+        #expect(try room.commit(nil, "c/a"))
+        // Without this a stream of readers would keep the writers out for ever.
+        #expect(try room.read(2, "c/a"))
+        #expect(try room.read(3, "c/x"))
+        #expect(try !room.read(4, "c/y"))
+        room.end(1)
+        #expect(room.left() == ["plain c/a,c/x", "read 3", "plain c/a", "read 2"])
+        #expect(room.count == 0)
+    }
+
+    @Test("A transaction that holds something reads on without waiting, and the commits already there wait for it")
+    func laterReads() throws {
+        let room = try Room()
+        #expect(try !room.read(1, "c/a") && !room.read(2, "c/b"))
+        #expect(try room.commit(nil, "c/a"))
+        #expect(try !room.read(2, "c/a"))
+        room.end(1)
+        #expect(room.left() == [])
+        room.end(2)
+        #expect(room.left() == ["plain c/a"])
+    }
+
+    // MARK: Circles
+
+    @Test("Of two that read and write one document the younger is aborted", arguments: [true, false])
+    func circle(olderFirst: Bool) throws {
+        let room = try Room()
+        #expect(try !room.read(1, "c/a") && !room.read(2, "c/a"))
+        let order: [UInt64] = olderFirst ? [1, 2] : [2, 1]
+        #expect(try room.commit(order[0], "c/a"))
+        #expect(try room.commit(order[1], "c/a"))
+        // The older one was held up by the younger alone.
+        #expect(Set(room.left()) == ["T2 c/a aborted", "T1 c/a"])
+        #expect(room.count == 0)
+    }
+
+    @Test("Age is that of the first attempt, not the number")
+    func age() throws {
+        let room = try Room()
+        #expect(try !room.read(9, "c/a", age: 1) && !room.read(5, "c/a", age: 5))
+        #expect(try room.commit(9, "c/a") && room.commit(5, "c/a"))
+        #expect(room.left().contains("T5 c/a aborted"))
+    }
+
+    @Test("A circle of many is found when it closes, and only one of them is aborted", arguments: [3, 4, 10])
+    func longCircle(count: UInt64) throws {
+        let room = try Room()
+        for transaction in 1...count { #expect(try !room.read(transaction, "c/\(transaction)")) }
+        for transaction in 1..<count { #expect(try room.commit(transaction, "c/\(transaction + 1)")) }
+        #expect(room.left() == [])
+        #expect(try room.commit(count, "c/1"))
+        // The youngest goes; the one before it wanted its document and goes on.
+        #expect(Set(room.left()) == ["T\(count) c/1 aborted", "T\(count - 1) c/\(count)"])
+        for transaction in (1..<count).reversed() { room.end(transaction) }
+        #expect(room.count == 0)
+    }
+
+    @Test("A chain without a circle is left alone")
+    func chain() throws {
+        let room = try Room()
+        for transaction in 1...5 as ClosedRange<UInt64> { #expect(try !room.read(transaction, "c/\(transaction)")) }
+        for transaction in 1...4 as ClosedRange<UInt64> {
+            #expect(try room.commit(transaction, "c/\(transaction + 1)"))
+        }
+        #expect(room.left() == [])
+        for transaction in (1...5 as ClosedRange<UInt64>).reversed() {
+            room.end(transaction)
+            #expect(room.left() == (transaction == 1 ? [] : ["T\(transaction - 1) c/\(transaction)"]))
+        }
+        #expect(room.isEmpty)
+    }
+
+    @Test("Several circles closed by one commit are all broken")
+    func severalCircles() throws {
+        let room = try Room()
+        #expect(try !room.read(1, "c/a") && !room.read(2, "c/b", "c/c") && !room.read(3, "c/b", "c/c"))
+        #expect(try room.commit(2, "c/a") && room.commit(3, "c/a"))
+        #expect(room.left() == [])
+        #expect(try room.commit(1, "c/b"))
+        let left = room.left()
+        #expect(left.contains("T2 c/a aborted") && left.contains("T3 c/a aborted") && left.contains("T1 c/b"))
+        #expect(room.count == 0)
+    }
+
+    // MARK: Leases
+
+    @Test("A lease holds up others' commits to its documents; the holder's own go on")
+    func lease() throws {
+        let room = try Room()
+        #expect(try room.retry(1, on: "c/a"))
+        #expect(try !room.commit(1, "c/a"))
+        #expect(try room.commit(nil, "c/a") && room.commit(2, "c/a"))
+        #expect(try !room.commit(nil, "c/b"))
+        room.end(1)
+        #expect(room.left() == ["plain c/a", "T2 c/a"])
+    }
+
+    @Test("Turns are given in the order of age, one at a time")
+    func turns() throws {
+        let room = try Room()
+        #expect(try room.retry(1, on: "c/a"))
+        #expect(try !room.retry(5, on: "c/a") && !room.retry(3, on: "c/a", age: 2) && !room.retry(4, on: "c/a"))
+        #expect(room.grant() == [])
+        for (ends, next) in [(1, 3), (3, 4), (4, 5)] as [(UInt64, UInt64)] {
+            room.end(ends)
+            #expect(room.grant() == [next])
+        }
+    }
+
+    @Test("One that ends while it waits for its turn is forgotten")
+    func endsWaiting() throws {
+        let room = try Room()
+        #expect(try room.retry(1, on: "c/a") && !room.retry(2, on: "c/a") && !room.retry(3, on: "c/a"))
+        room.end(2)
+        room.end(1)
+        #expect(room.grant() == [3])
+    }
+
+    // MARK: Time
+
+    @Test("A silent lease holder loses its turn, a busy one keeps it")
+    func leaseTime() throws {
+        let room = try Room()
+        #expect(try room.retry(1, on: "c/a") && !room.retry(2, on: "c/a"))
+        _ = room.pass(milliseconds: 900)
+        _ = room.pass(milliseconds: 900, using: 1)
+        #expect(room.grant() == [])
+        _ = room.pass(milliseconds: 1_001, using: 2)
+        #expect(room.grant() == [2])
+    }
+
+    @Test("Locks of one who is silent end when they are in somebody's way, and not before")
+    func lockTime() throws {
+        let room = try Room()
+        #expect(try !room.read(1, "c/a"))
+        _ = room.pass(milliseconds: 60_000)
+        // A minute later the locks are still there: nobody was held up.
+        #expect(try room.commit(nil, "c/a"))
+        _ = room.pass(milliseconds: 1)
+        #expect(room.left() == ["plain c/a"])
+    }
+
+    @Test("After the longest wait a transaction's commit is aborted, a plain one goes on")
+    func longWait() throws {
+        let room = try Room()
+        #expect(try !room.read(1, "c/a", "c/b"))
+        #expect(try room.commit(2, "c/a") && room.commit(nil, "c/b"))
+        _ = room.pass(milliseconds: 9_000, using: 1, 2)
+        #expect(room.left() == [])
+        _ = room.pass(milliseconds: 6_000, using: 1, 2)
+        // The one who has been in the way all the time loses its locks too, so the plain one is simply free.
+        #expect(room.left() == ["T2 c/a aborted", "plain c/b"])
+        #expect(room.isEmpty)
+    }
+
+    @Test("The longest wait counts from the request's coming, also when it is parked again")
+    func waitIsNotProlonged() throws {
+        let room = try Room()
+        #expect(try !room.read(1, "c/a"))
+        #expect(try room.commit(nil, "c/a", since: 1_000_000 - 14_000))
+        _ = room.pass(milliseconds: 999, using: 1)
+        #expect(room.left() == [])
+        _ = room.pass(milliseconds: 1, using: 1)
+        #expect(room.left() == ["plain c/a at last"])
+    }
+
+    @Test("A transaction that can only be aborted holds nobody up")
+    func doomed() throws {
+        let room = try Room()
+        #expect(try !room.read(1, "c/a") && !room.read(2, "c/b"))
+        #expect(try room.commit(nil, "c/a") && room.commit(nil, "c/b"))
+        room.doomed = [1]
+        _ = room.pass(milliseconds: 1, using: 1, 2)
+        #expect(room.left() == ["plain c/a"])
+    }
+
+    @Test("An ended transaction's locks go, and a waiting begin is answered at its bound")
+    func endedAndGivingUp() throws {
+        let room = try Room()
+        #expect(try !room.read(1, "c/a"))
+        #expect(try room.commit(nil, "c/a"))
+        room.lastUsed[1] = nil
+        _ = room.pass(milliseconds: 1)
+        #expect(room.left() == ["plain c/a"])
+        #expect(try room.retry(5, on: "c/b") && !room.retry(6, on: "c/b"))
+        var gaveUp: [UInt64] = []
+        for _ in 0..<41 { gaveUp += room.pass(milliseconds: 500, using: 5, 6) }
+        #expect(gaveUp == [6] || room.grant() == [6])
+    }
+
+    // MARK: Bounds and the end
+
+    @Test("Beyond the bound nobody is parked")
+    func bound() throws {
+        let room = try Room { $0.parkedCommitsMaximum = 2 }
+        #expect(try !room.read(1, "c/a"))
+        #expect(try room.commit(nil, "c/a") && room.commit(nil, "c/a") && !room.commit(nil, "c/a"))
+        #expect(room.count == 2)
+    }
+
+    @Test("At the end everybody who waits comes out")
+    func removal() throws {
+        let room = try Room()
+        #expect(try !room.read(1, "c/a") && room.commit(nil, "c/a") && room.read(2, "c/a"))
+        #expect(try room.retry(3, on: "c/b") && !room.retry(4, on: "c/b"))
+        #expect(room.removeAll() == ["plain c/a", "read 2", "begin 4"])
+        #expect(room.count == 0)
+    }
+}
