@@ -162,12 +162,14 @@ let package = Package(
     cLanguageStandard: .c11
 )
 
-// The run under the thread sanitizer (`Tools/test-threads`) builds the engine and its tests alone.
+// The run under the thread sanitizer (`Tools/test-threads`) builds the engine's tests and what they need alone.
 if Context.environment["HEARTH_ONLY"] == "engine" {
-    let names: Set = [
-        "Basics", "CLMDB", "CPrefetch", "CXXHash", "DocumentModel", "KeyValueStore", "TestSupport",
-        "KeyValueStoreTests",
-    ]
+    var names: Set<String> = []
+    func add(_ name: String) {
+        guard names.insert(name).inserted, let target = package.targets.first(where: { $0.name == name }) else { return }
+        for case .byNameItem(let dependency, _) in target.dependencies { add(dependency) }
+    }
+    add("KeyValueStoreTests")
     package.products = []
     package.targets = package.targets.filter { names.contains($0.name) }
 }

@@ -1,0 +1,82 @@
+// The hot paths whose allocations are counted, and their limits.
+//
+// A limit is what was measured in a release build when it was written. It may only fall: a change that allocates more
+// on one of
+// these paths fails, one that allocates less lowers the limit in the same commit.
+
+import Basics
+import CAllocationCounter
+import DocumentCoding
+import DocumentModel
+import FirestoreMessages
+import Foundation
+
+/// Something that is done again and again.
+struct Subject {
+    let name: String
+    /// Allocations of the whole process for one operation, on average, rounded down.
+    let limit: UInt64
+    let operation: () throws -> Void
+}
+
+struct Book: Codable {
+    struct URLs: Codable {
+        var cover: String
+        var preview: String
+    }
+    struct Tag: Codable {
+        var label: String
+        var color: String
+    }
+    var title: String
+    var author: String
+    var pages: Int
+    var urls: URLs
+    var tags: [Tag]
+    var published: Date
+
+    static let sample = Book(
+        title: "The Left Hand of Darkness", author: "Ursula K. Le Guin", pages: 304,
+        urls: URLs(cover: "https://books.example/c/8172.png", preview: "https://books.example/p/8172"),
+        tags: [
+            Tag(label: "fiction", color: "red"), Tag(label: "winter", color: "white"),
+            Tag(label: "gender", color: "green"),
+        ],
+        published: Date(timeIntervalSince1970: -25_315_199.5))
+}
+
+enum Subjects {
+    static func coding() throws -> [Subject] {
+        let encoder = FirestoreEncoder()
+        let decoder = FirestoreDecoder()
+        let document = try encoder.documentBytes(Book.sample)
+        return [
+            Subject(name: "encode a book, bytes lent", limit: 0) {
+                let count = try encoder.withDocumentBytes(Book.sample) { $0.byteCount }
+                precondition(count == document.count)
+            },
+            Subject(name: "decode a book", limit: 5) {
+                let book = try decoder.decode(Book.self, fromDocumentBytes: document.span.bytes)
+                precondition(book.pages == 304)
+            },
+        ]
+    }
+
+    /// Calls over a connection, one at a time; the client allocates nothing.
+    static func calls(_ connection: Connection) throws -> [Subject] {
+        let book = try FirestoreEncoder().documentBytes(Book.sample)
+        let name = "\(Connection.database)/documents/books/left-hand"
+        var writes = WriteList(database: try DatabaseName(Connection.database))
+        try name.withUTF8Span { (name) throws(RequestError) in try writes.update(name, fields: book.span.bytes) }
+        // CommitRequest: the database and the writes.
+        var message = WireWriter()
+        message.writeIfSet(1, string: Connection.database)
+        writes.encode(field: 2, into: &message)
+        let commit = try connection.call(method: 8, message.copyBytes())
+        let read = try connection.call(method: 1, GetDocumentRequest(name: name).encodedBytes())
+        return [
+            Subject(name: "GetDocument, the whole server", limit: 0) { try connection.repeat(read) },
+            Subject(name: "Commit of one document, the whole server", limit: 12) { try connection.repeat(commit) },
+        ]
+    }
+}

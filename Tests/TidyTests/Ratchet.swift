@@ -1,0 +1,64 @@
+// Violations that were there when their rule came. A number may only fall; when it is 0 its line goes.
+
+enum Ratchet {
+    static let longLines: [String: Int] = [
+        "Sources/Basics": 12,
+        "Sources/DocumentCoding": 66,
+        "Sources/DocumentJSON": 23,
+        "Sources/DocumentModel": 15,
+        "Sources/DocumentStore": 214,
+        "Sources/FirebaseCore": 1,
+        "Sources/FirebaseFirestore": 14,
+        "Sources/FirestoreMessages": 12,
+        "Sources/FirestoreSchema": 12,
+        "Sources/Gateway": 86,
+        "Sources/KeyValueStore": 178,
+        "Sources/Transport": 133,
+        "Tests/AtomicityTests": 11,
+        "Tests/BasicsTests": 3,
+        "Tests/DocumentCodingTests": 34,
+        "Tests/DocumentJSONTests": 17,
+        "Tests/DocumentModelTests": 14,
+        "Tests/DocumentStoreTests": 104,
+        "Tests/FirebaseFirestoreTests": 8,
+        "Tests/FirestoreMessagesTests": 3,
+        "Tests/FirestoreSchemaTests": 36,
+        "Tests/GatewayTests": 31,
+        "Tests/HearthTests": 67,
+        "Tests/KeyValueStoreTests": 24,
+        "Tests/LoadTests": 20,
+        "Tests/OfficialClientTests": 5,
+        "Tests/TestSupport": 17,
+        "Tests/TransportTests": 117,
+        "Tests/UserCodeSwift5Tests": 1,
+        "Tests/UserCodeSwift6Tests": 1,
+        "Tools/demonstration": 6,
+        "Tools/hearth": 85,
+    ]
+
+    static let suitesWithoutLimit: [String: Int] = [
+        "Tests/AtomicityTests": 3,
+        "Tests/DocumentCodingTests": 12,
+        "Tests/DocumentModelTests": 14,
+        "Tests/DocumentStoreTests": 30,
+        "Tests/FirebaseFirestoreTests": 22,
+        "Tests/FirestoreMessagesTests": 6,
+        "Tests/FirestoreSchemaTests": 3,
+        "Tests/GatewayTests": 15,
+        "Tests/HearthTests": 12,
+        "Tests/KeyValueStoreTests": 11,
+        "Tests/LoadTests": 2,
+        "Tests/OfficialClientTests": 1,
+        "Tests/TransportTests": 23,
+        "Tests/UserCodeSwift5Tests": 1,
+        "Tests/UserCodeSwift6Tests": 1,
+    ]
+
+    static let discardableResults: [String: Int] = [
+        "Tests/DocumentStoreTests": 2,
+        "Tests/GatewayTests": 5,
+        "Tests/LoadTests": 1,
+        "Tests/TestSupport": 1,
+        "Tests/TransportTests": 3,
+    ]
+}

@@ -1,0 +1,118 @@
+// The rules of the source tree that a reader of lines can check.
+
+/// One rule: where it holds, what breaks it, and what to do then.
+struct TidyRule: CustomStringConvertible, Sendable {
+    let name: String
+    let folders: [String]
+    /// What to do about a violation.
+    let remedy: String
+    /// Violations that were there when the rule came, by part of the tree; each number may only fall. A part that is
+    /// not named has none.
+    let ratchet: [String: Int]
+    /// Indices of the lines that break the rule.
+    let broken: @Sendable (SourceFile) -> [Int]
+
+    var description: String { name }
+
+    static let all = [lineLength, suitesHaveTimeLimits, answersAreNotDiscarded, nothingIsLeftToDo, sleepsHaveReasons]
+}
+
+extension TidyRule {
+    static let columnsMax = 120
+
+    static let lineLength = TidyRule(
+        name: "Lines have at most 120 columns", folders: ["Sources", "Tools", "Tests"],
+        remedy: "Break the line: one argument or one condition a line.",
+        ratchet: Ratchet.longLines
+    ) { file in
+        file.lines.indices.filter { index in
+            let line = file.lines[index]
+            // Bytes first: counting characters is slow, and few lines have more bytes than columns allowed.
+            guard line.utf8.count > columnsMax, line.count > columnsMax else { return false }
+            // What Tests/Fuzz/run reads stands on one line.
+            return !line.hasPrefix("// sources: ")
+        }
+    }
+
+    static let suitesHaveTimeLimits = TidyRule(
+        name: "Every suite has a time limit", folders: ["Tests"],
+        remedy: "Write @Suite(.timeLimit(.minutes(N))): a test that hangs then fails with its name.",
+        ratchet: Ratchet.suitesWithoutLimit
+    ) { file in
+        file.lines.indices.filter { index in
+            guard attribute("@Suite", on: file.lines[index]) else { return false }
+            return !declaration(from: index, in: file).contains(".timeLimit")
+        }
+    }
+
+    static let answersAreNotDiscarded = TidyRule(
+        name: "No helper of tests has an answer that may be ignored", folders: ["Tests"],
+        remedy: "Remove the attribute: the compiler then lists the calls that ignore the answer. Assert it there.",
+        ratchet: Ratchet.discardableResults
+    ) { file in
+        file.lines.indices.filter { attribute("@discardable" + "Result", on: file.lines[$0]) }
+    }
+
+    static let nothingIsLeftToDo = TidyRule(
+        name: "No work is left in comments", folders: ["Sources", "Tools", "Tests"],
+        remedy: "Do it now, or write an issue.", ratchet: [:]
+    ) { file in
+        file.lines.indices.filter { index in
+            file.lines[index].split { !$0.isLetter }.contains { $0 == "FIX" + "ME" || $0 == "TO" + "DO" }
+        }
+    }
+
+    /// Longest sleep of a test that needs no reason.
+    static let sleepMillisecondsMax = 20
+
+    static let sleepsHaveReasons = TidyRule(
+        name: "A sleep of more than 20 ms has a reason", folders: ["Tests"],
+        remedy: "Wait for what is meant (waitUntil), or say in a comment on the line above why time has to pass.",
+        ratchet: [:]
+    ) { file in
+        file.lines.indices.filter { index in
+            guard let milliseconds = sleepMilliseconds(file.lines[index]), milliseconds > sleepMillisecondsMax else {
+                return false
+            }
+            let above = index > 0 ? file.lines[index - 1].drop { $0 == " " } : ""
+            return !above.hasPrefix("//") && !file.lines[index].contains("// ")
+        }
+    }
+
+    // MARK: Reading lines
+
+    /// Whether an attribute stands on a line, and not in a comment.
+    private static func attribute(_ name: String, on line: Substring) -> Bool {
+        let code = line.drop { $0 == " " }
+        return code.hasPrefix(name) && code.dropFirst(name.count).first.map { !$0.isLetter } ?? true
+    }
+
+    /// The text from an attribute up to the name of what it declares.
+    private static func declaration(from index: Int, in file: SourceFile) -> String {
+        var text = ""
+        for line in file.lines[index...].prefix(12) {
+            text += line + "\n"
+            let words = line.split { !$0.isLetter }
+            if words.contains(where: { ["struct", "class", "enum", "actor", "extension"].contains($0) }) { break }
+        }
+        return text
+    }
+
+    /// How long a line sleeps; `Int.max` when that is not a number on the line, nil when the line does not sleep.
+    private static func sleepMilliseconds(_ line: Substring) -> Int? {
+        let calls = [("usleep" + "(", 0.001), ("nanosleep" + "(", .infinity), ("Task" + ".sleep(", .infinity)]
+        guard let (call, unit) = calls.first(where: { line.contains($0.0) }),
+            let argument = line.range(of: call).map({ line[$0.upperBound...] })
+        else { return nil }
+        let units = [
+            ("for: .seconds(", 1_000.0), ("for: .milliseconds(", 1), ("for: .microseconds(", 0.001), ("", unit),
+        ]
+        guard let (prefix, scale) = units.first(where: { argument.hasPrefix($0.0) }), scale.isFinite else {
+            return .max
+        }
+        let digits = argument.dropFirst(prefix.count).prefix { $0.isNumber || $0 == "_" }
+        let rest = argument.dropFirst(prefix.count + digits.count)
+        guard rest.hasPrefix(")"), let number = Double(digits.filter { $0 != "_" }) else { return .max }
+        return Int(number * scale)
+    }
+}

@@ -1,0 +1,47 @@
+// Rules of the source tree: each violation with its file, its line and the remedy.
+
+import Testing
+
+@Suite("Tidy", .timeLimit(.minutes(5))) struct TidyTests {
+    @Test("The rules of the source tree hold", arguments: TidyRule.all)
+    func rulesHold(rule: TidyRule) throws {
+        var violations: [String: [Violation]] = [:]
+        for file in try rule.folders.flatMap(SourceTree.files(below:)) {
+            let found = rule.broken(file).map { Violation(file: file, index: $0) }
+            if !found.isEmpty { violations[file.part, default: []] += found }
+        }
+        for (part, found) in violations.sorted(by: { $0.key < $1.key }) {
+            let allowed = rule.ratchet[part] ?? 0
+            let places = found.prefix(200).map(\.description).joined(separator: "\n")
+            let verdict = "There are \(found.count) violations, \(allowed) are allowed."
+            #expect(found.count <= allowed, "\(part): \(rule.name). \(verdict) \(rule.remedy)\n\(places)")
+        }
+    }
+
+    @Test("The ratchet names parts of the tree that are there")
+    func ratchetIsCurrent() throws {
+        let parts = Set(try ["Sources", "Tools", "Tests"].flatMap(SourceTree.files(below:)).map(\.part))
+        for rule in TidyRule.all {
+            for part in rule.ratchet.keys { #expect(parts.contains(part), "\(rule.name): there is no \(part)") }
+        }
+    }
+
+    @Test("The rules find what breaks them")
+    func rulesFind() {
+        let long = String(repeating: "x", count: 121)
+        let cases: [(TidyRule, [String], [Int])] = [
+            (.lineLength, [long, String(long.dropLast()), String(repeating: "é", count: 120)], [0]),
+            (.suitesHaveTimeLimits, ["@Suite struct A {", "@Suite(\"B\", .timeLimit(.minutes(1)))", "struct B {"], [0]),
+            (.suitesHaveTimeLimits, ["@Suite(", "    \"A\",", "    .serialized)", "struct A {}", "// @Suite"], [0]),
+            (.answersAreNotDiscarded, ["    @discardable" + "Result", "// @discardable" + "Result"], [0]),
+            (.nothingIsLeftToDo, ["// TO" + "DO: more", "let mastodon = 1", "// FIX" + "ME"], [0, 2]),
+            (.sleepsHaveReasons, ["usleep" + "(20_000)", "usleep" + "(20_001_000)", "usleep" + "(count)"], [1, 2]),
+            (.sleepsHaveReasons, ["// A kill at any moment.", "Task" + ".sleep(for: .seconds(1))"], []),
+            (.sleepsHaveReasons, ["Task" + ".sleep(for: .milliseconds(5))", "Task" + ".sleep(for: .seconds(1))"], [1]),
+        ]
+        for (rule, lines, expected) in cases {
+            let file = SourceFile(path: "Tests/A/B.swift", lines: lines.map { $0[...] })
+            #expect(rule.broken(file) == expected, "\(rule.name): \(lines)")
+        }
+    }
+}
