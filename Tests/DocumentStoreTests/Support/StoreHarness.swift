@@ -98,14 +98,30 @@ final class StoreHarness: Sendable {
     /// Opens a copy of the directory as it is now: what a crash at this moment would leave. To be called while nothing is
     /// being committed.
     func crashed(configure: (inout StoreConfiguration) -> Void = { _ in }) throws -> StoreHarness {
-        let copy = TemporaryDirectory("hearth-crash")
-        try FileManager.default.copyItem(atPath: configuration.directory, toPath: copy.path(of: "data"))
+        let copy = try copyOfDirectory()
         let configuration = configuration
         return try StoreHarness(in: copy, clock: clock, database: database.database) {
             let place = $0.directory
             $0 = configuration
             $0.directory = place
             configure(&$0)
+        }
+    }
+
+    /// A copy of the directory while the store has it open. The engine may rename a spare log segment meanwhile, which no commit
+    /// is in: the copy is then made again.
+    private func copyOfDirectory() throws -> TemporaryDirectory {
+        var attempts = 20
+        while true {
+            let copy = TemporaryDirectory("hearth-crash")
+            do {
+                try FileManager.default.copyItem(atPath: configuration.directory, toPath: copy.path(of: "data"))
+                return copy
+            } catch CocoaError.fileReadNoSuchFile where attempts > 0 {
+                attempts -= 1
+            } catch CocoaError.fileNoSuchFile where attempts > 0 {
+                attempts -= 1
+            }
         }
     }
 

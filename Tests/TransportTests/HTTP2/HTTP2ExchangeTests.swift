@@ -81,7 +81,7 @@ import Testing
             start += 10_000
             client.ping()
         }
-        client.read { $0.answers[stream]?.data.count == 1_000 }
+        #expect(client.read { $0.answers[stream]?.data.count == 1_000 })
         client.ping()
         #expect(client.transcript.answers[stream]?.data.count == 1_000)
         client.send(.window(1 << 20, stream: stream), .window(1 << 20, stream: 0))
@@ -94,7 +94,7 @@ import Testing
         let client = fixture.connectHTTP2(settings: (4, 100))
         let stream = client.newStream()
         client.send(.headers(fields("POST", "/stream"), stream: stream), .data(Array("100000".utf8), stream: stream))
-        client.read { $0.answers[stream]?.data.count == 100 }
+        #expect(client.read { $0.answers[stream]?.data.count == 100 })
         client.send(.window(1 << 30, stream: stream), .window(1 << 30, stream: 0))
         let answer = client.answer(stream)
         #expect(text(answer).hasPrefix("<0>1>2") && text(answer).hasSuffix(">99999>."))
@@ -168,7 +168,7 @@ import Testing
         client.send(.headers(fields("POST", "/echo"), stream: large))
         for _ in 0..<5 { client.send(.data([UInt8](repeating: 1, count: 16_000), stream: large, endStream: false)) }
         #expect(client.answer(large).head[":status"] == "413")
-        client.read { $0.frames.contains { $0.isKind(.reset) && $0.stream == large && $0.code == 0 } }
+        #expect(client.read { $0.frames.contains { $0.isKind(.reset) && $0.stream == large && $0.code == 0 } })
         #expect(client.transcript.goAways.isEmpty)
         #expect(text(exchange(client, "POST", "/echo", "on")) == "on")
     }
