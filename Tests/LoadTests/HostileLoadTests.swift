@@ -31,10 +31,12 @@ struct HostileLoadTests {
         let window: [UInt8] = [4, 0, 0xFF, 0xFF, 0xFF, 0x3F]
         let readers = try (0..<30).map { _ in
             let connection = try RawConnection(port: fixture.server.port)
-            connection.send(RawConnection.preface + RawConnection.frame(kind: 1, code: 1, payload: window))
+            // In one write, so that the server reads all four queries before it pauses the connection.
+            var bytes = RawConnection.preface + RawConnection.frame(kind: 1, code: 1, payload: window)
             for stream in [UInt32(1), 3, 5, 7] {
-                connection.send(RawConnection.frame(kind: 2, flags: 1, code: 10, stream: stream, payload: query.encodedBytes()))
+                bytes += RawConnection.frame(kind: 2, flags: 1, code: 10, stream: stream, payload: query.encodedBytes())
             }
+            connection.send(bytes)
             return connection
         }
         // Each reader's socket holds what it is given without reading, so each query is under way and stopped.
