@@ -44,7 +44,7 @@ package struct Log: Sendable {
     ///
     /// - Parameter clock: monotonic milliseconds, for the limit of repeated lines.
     package init(
-        level: LogLevel, clock: @escaping @Sendable () -> UInt64 = Log.monotonicMilliseconds,
+        level: LogLevel, clock: @escaping @Sendable () -> UInt64 = { SystemClock.monotonicMilliseconds() },
         sink: @escaping @Sendable (String) -> Void
     ) {
         self.level = level
@@ -97,9 +97,6 @@ package struct Log: Sendable {
         for (key, value) in pairs { line += " \(key)=\(Self.quoteIfNeeded(value))" }
         sink(line + "\n")
     }
-
-    /// Milliseconds of the system's monotonic clock.
-    package static let monotonicMilliseconds: @Sendable () -> UInt64 = { SystemClock.monotonicMilliseconds() }
 
     /// Now in UTC with milliseconds, RFC 3339.
     private static func timestamp() -> String {

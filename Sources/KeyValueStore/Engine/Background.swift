@@ -33,7 +33,7 @@ final class Background {
     private var isIdleCheckpoint = false
 
     /// Space for the tree or the log is missing at present. Under no lock but that of `progress`.
-    private var isSpaceShort: Bool { core.tree.space?.isShort == true || core.pool.error != nil }
+    private var isSpaceShort: Bool { core.tree.space.isShort || core.pool.error != nil }
 
     /// After a full disk, this long until a checkpoint is tried again.
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
@@ -145,7 +145,7 @@ final class Background {
 
     /// Dropping history makes room in the tree, and not in the log.
     private func isTreeShort(_ progress: EngineCore.Progress) -> Bool {
-        progress.full != nil || core.tree.space?.isShort == true
+        progress.full != nil || core.tree.space.isShort
     }
 
     private var retentionWhenFull: UInt64 {

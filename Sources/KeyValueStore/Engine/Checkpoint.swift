@@ -62,7 +62,7 @@ struct Checkpoint {
     /// Memory of changed pages in one transaction: less on a disk that is nearly full, as each copies what it changes.
     private var transactionBytes: Int {
         let usual = core.options.checkpointTransactionBytes
-        let isTight = core.tree.space?.isTight(for: 4 * usual) ?? false
+        let isTight = core.tree.space.isTight(for: 4 * usual)
         return isTight ? min(usual, TreeSpace.smallTransactionBytes) : usual
     }
 

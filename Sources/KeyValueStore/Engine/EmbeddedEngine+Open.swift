@@ -139,7 +139,7 @@ private final class Opening {
         let (overlay, hasFrozen) = core.progress.withLock { (core.registry.viewOfChanger.active, $0.frozen != nil) }
         if hasFrozen { return }
         do throws(StorageError) {
-            if !isFull { try core.tree.space?.admit(heldBytes: overlay.byteCount, mayUseReserve: true, isFinal: true) }
+            if !isFull { try core.tree.space.admit(heldBytes: overlay.byteCount, mayUseReserve: true, isFinal: true) }
             try checkpoint()
         } catch {
             guard error.code == .full else { throw error }

@@ -20,14 +20,14 @@ extension EmbeddedEngine {
         (statistics.logSegmentsInUse, statistics.logSegmentsSpare) = core.pool.counts
         statistics.hasFailed = core.progress.withLock { $0.failure != nil }
         statistics.shortage = shortage
-        statistics.reserveBytes = core.pool.bytesReserved + (core.tree.space?.bytesReserved ?? 0)
+        statistics.reserveBytes = core.pool.bytesReserved + core.tree.space.bytesReserved
         readTree(into: &statistics)
         return statistics
     }
 
     /// Why commits other than deletes are refused for want of space, if they are. Costs a few locks. Any thread.
     package var shortage: StorageError? {
-        core.progress.withLock { $0.full } ?? core.tree.space?.shortage ?? core.pool.shortage
+        core.progress.withLock { $0.full } ?? core.tree.space.shortage ?? core.pool.shortage
     }
 
     /// The numbers that need a look through a reader's eyes; left at zero when there is no reader slot or the engine is closed.

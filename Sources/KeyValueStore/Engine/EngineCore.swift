@@ -110,14 +110,14 @@ final class EngineCore: Sendable {
     }
 
     /// The disk is nearly full: a checkpoint should not wait until the overlay is, as it gives segments of the log back.
-    var isSpacePressed: Bool { tree.space?.isPressed == true || pool.error != nil }
+    var isSpacePressed: Bool { tree.space.isPressed || pool.error != nil }
 
     /// Looks whether there is space for what the overlays hold, after commits were refused.
     func recheckSpace() {
         let held = progress.withLock { progress in
             registry.viewOfChanger.active.byteCount + (progress.frozen?.overlay.byteCount ?? 0)
         }
-        tree.space?.recheck(heldBytes: held)
+        tree.space.recheck(heldBytes: held)
     }
 
     /// Records the first failure; from now on nothing is promised.

@@ -181,12 +181,12 @@ extension EngineWriter {
     /// it gives segments back, and then it is known what its entries take in the tree.
     private func reserveSpace(recordBytes: Int, overlayBytes: Int, mayUseReserve: Bool) throws(StorageError) {
         do throws(StorageError) {
-            try core.tree.space?.admit(
+            try core.tree.space.admit(
                 heldBytes: frozenBytes + overlayBytes, mayUseReserve: mayUseReserve, isFinal: frozenBytes == 0)
             try log.reserve(recordBytes: recordBytes, mayUseReserve: mayUseReserve)
         } catch {
             guard error.code == .full, waitForCheckpoint() else { throw error }
-            try core.tree.space?.admit(heldBytes: overlayBytes, mayUseReserve: mayUseReserve, isFinal: true)
+            try core.tree.space.admit(heldBytes: overlayBytes, mayUseReserve: mayUseReserve, isFinal: true)
             try log.reserve(recordBytes: recordBytes, mayUseReserve: mayUseReserve)
         }
     }

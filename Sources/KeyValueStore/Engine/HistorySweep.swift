@@ -23,7 +23,7 @@ struct HistorySweep {
     init(core: EngineCore, horizon: CommitVersion) {
         self.core = core
         self.horizon = horizon
-        removedMax = core.tree.space?.isShort == true ? Self.removedMaxWhenTight : Self.removedMax
+        removedMax = core.tree.space.isShort ? Self.removedMaxWhenTight : Self.removedMax
     }
 
     /// Walks on for one step.

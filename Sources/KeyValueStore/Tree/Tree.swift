@@ -22,7 +22,7 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
     private let meta: MDB_dbi
     let file: TreeFile
     /// Space on the disk for what the overlays hold.
-    let space: TreeSpace?
+    let space: TreeSpace
 
     var pageBytes: Int { file.map.pageBytes }
 
@@ -206,7 +206,7 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
         let status = unsafe mdb_txn_commit(transaction)
         if status != MDB_SUCCESS {
             let error = Tree.error(status, "cannot commit", path)
-            throw status == EIO ? space?.explain(error, end: end, dirtyBytes: dirtyBytes) ?? error : error
+            throw status == EIO ? space.explain(error, end: end, dirtyBytes: dirtyBytes) : error
         }
         // It is durable. Without a seal it is only less well guarded; if pages are damaged, the next use of them reports it.
         guard let committed = try? file.newest() else { return }
@@ -254,6 +254,6 @@ extension Tree {
         let contents = try file.newest()
         var freePages = 0
         try contents.snapshot.forEachFreePage(contents.freeList) { _ throws(StorageError) in freePages += 1 }
-        space?.settle(end: pagesEnd, freeBytes: freePages * pageBytes)
+        space.settle(end: pagesEnd, freeBytes: freePages * pageBytes)
     }
 }
