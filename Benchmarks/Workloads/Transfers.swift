@@ -46,7 +46,7 @@ struct Transfers {
                         let from = names.randomElement()!
                         let to = names.randomElement()!
                         if from == to { continue }
-                        try await client.runTransaction(database: Self.database, maximumAttempts: 1000) { transaction in
+                        try await client.runTransaction(database: Self.database, attemptsMax: 1000) { transaction in
                             let reply = try await transaction.get([from, to])
                             for (name, content) in reply.results {
                                 let balance = try Self.balance(content)

@@ -11,7 +11,7 @@ enum ExtendedForm: String, CaseIterable {
     /// A plain map that happens to look like one of these.
     case map = "$map"
 
-    /// The form of the object that `scanner` stands at; nil when the object is a plain map.
+    /// The form of the object at the position of `scanner`; nil if the object is a plain map.
     ///
     /// Throws for an object with one member whose name begins with `$` and is none of these.
     init?(at scanner: borrowing JSONScanner) throws(JSONLineError) {
@@ -29,7 +29,7 @@ enum ExtendedForm: String, CaseIterable {
         }
         guard let form = ExtendedForm(rawValue: name) else {
             let known = Self.allCases.map(\.rawValue).joined(separator: ", ")
-            throw JSONLineError("\(name) is none of \(known)", at: column)
+            throw JSONLineError("unknown form \(name); the forms are \(known)", at: column)
         }
         self = form
     }

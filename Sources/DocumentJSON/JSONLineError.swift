@@ -1,6 +1,6 @@
 // What is wrong with a line of JSON, and where.
 
-/// Why a line is no document.
+/// Why a line is not a document.
 ///
 /// `description` reads after `FILE:LINE: `: the reason, and the column (in bytes, from 1) where it was noticed.
 package struct JSONLineError: Error, Equatable, CustomStringConvertible {

@@ -1,15 +1,14 @@
-// From a line of JSON to the canonical bytes of a document, without a tree in between. The mapping is docs/json-lines.md.
-//
-// Values are written in the order of the text. What protobuf puts before a value (its length) is not known until the value is
-// written, so one byte is kept free for it and the few values longer than 127 bytes are moved up by the bytes that lack. What
-// canonical form puts first (the smaller field name) is known only at the closing brace, so members that came out of order are
-// put in order there. Both are memory moves within one buffer that is reused from line to line.
-
 import Basics
 import DocumentModel
 import Glibc
 
-/// Reads lines of JSON into documents; one instance serves any number of lines, one after the other.
+/// Converts lines of JSON to the canonical bytes of documents, without a tree in between. The format is
+/// docs/json-lines.md.
+///
+/// The parser writes values in the order of the text. Protobuf puts the length of a value before it, but the length is
+/// known only after the value; so the parser leaves one byte free and moves the few values that are longer than 127
+/// bytes. Canonical form sorts fields by name; so the parser sorts the members of an object at its closing brace if
+/// they are out of order. Both move memory within one buffer, which is reused from line to line.
 package struct JSONLineParser: ~Copyable {
     /// The member that names the document, when it is not `__name__`.
     package let idField: [UInt8]?
@@ -24,7 +23,7 @@ package struct JSONLineParser: ~Copyable {
     private var text: [UInt8] = []
     private var name: [UInt8] = []
 
-    /// One member of an object, as it stands in `output`.
+    /// One member of an object, as a range of `output`.
     private struct Member {
         /// The entry: tag, length, key and value.
         var entry: Range<Int>
@@ -64,7 +63,9 @@ package struct JSONLineParser: ~Copyable {
         members.removeAll(keepingCapacity: true)
         name.removeAll(keepingCapacity: true)
         var scanner = JSONScanner(line)
-        guard scanner.peek() == 0x7B else { throw JSONLineError("a line holds one JSON object", at: scanner.position) }
+        guard scanner.peek() == 0x7B else {
+            throw JSONLineError("a line must contain one JSON object", at: scanner.position)
+        }
         try object(&scanner, entryTag: DocumentTag.field, depth: 0)
         if scanner.peek() != 0 || scanner.position < line.count {
             throw JSONLineError("text after the object", at: scanner.position)
@@ -113,7 +114,7 @@ package struct JSONLineParser: ~Copyable {
         output.append(byte: DocumentTag.entryKey)
         let keyLength = output.beginLength()
         try appendText(keyText, scanner)
-        if output.count == keyLength + 1 { throw JSONLineError("a field name is not empty", at: column) }
+        if output.count == keyLength + 1 { throw JSONLineError("a field name must not be empty", at: column) }
         let keyBytes = output.count - (keyLength + 1)
         output.endLength(at: keyLength)
         let keyEnd = output.count
@@ -124,7 +125,7 @@ package struct JSONLineParser: ~Copyable {
         output.endLength(at: valueLength)
         let end = output.count
         output.endLength(at: entryLength)
-        // A length that takes more than the byte kept for it moves all behind it.
+        // A length that needs more than the reserved byte moves everything after it.
         let moved = output.count - end
         return Member(
             entry: entryStart..<output.count, key: keyEnd - keyBytes + moved..<keyEnd + moved, column: column)
@@ -147,7 +148,7 @@ package struct JSONLineParser: ~Copyable {
             }
         }
         for index in sorted.indices.dropFirst() where compareKeys(sorted[index - 1], sorted[index]) == 0 {
-            throw JSONLineError("member appears twice", at: max(sorted[index - 1].column, sorted[index].column))
+            throw JSONLineError("duplicate member", at: max(sorted[index - 1].column, sorted[index].column))
         }
         reordered.reset()
         for (offset, member) in sorted.enumerated() {
@@ -218,7 +219,9 @@ package struct JSONLineParser: ~Copyable {
         try scanner.expect(0x5B)
         if !scanner.skip(0x5D) {
             repeat {
-                if scanner.peek() == 0x5B { throw JSONLineError("an array cannot stand directly in an array", at: scanner.position) }
+                if scanner.peek() == 0x5B {
+                    throw JSONLineError("an array must not directly contain an array", at: scanner.position)
+                }
                 output.append(byte: DocumentTag.arrayElement)
                 let elementLength = output.beginLength()
                 try value(&scanner, depth: depth + 1)
@@ -231,7 +234,8 @@ package struct JSONLineParser: ~Copyable {
 
     private func checkDepth(_ depth: Int, _ scanner: borrowing JSONScanner) throws(JSONLineError) {
         if depth > Limits.nestingDepth {
-            throw JSONLineError("maps and arrays nest more than \(Limits.nestingDepth) deep", at: scanner.position)
+            throw JSONLineError(
+                "maps and arrays are nested more than \(Limits.nestingDepth) levels deep", at: scanner.position)
         }
     }
 
@@ -250,16 +254,18 @@ package struct JSONLineParser: ~Copyable {
             case "NaN": appendDouble(.nan)
             case "Infinity": appendDouble(.infinity)
             case "-Infinity": appendDouble(-.infinity)
-            default: throw JSONLineError("$double takes \"NaN\", \"Infinity\" or \"-Infinity\"", at: start)
+            default: throw JSONLineError("$double must be \"NaN\", \"Infinity\" or \"-Infinity\"", at: start)
             }
         case .bytes:
             _ = try unescapedText(&scanner)
-            guard let bytes = Base64.decode(text.span) else { throw JSONLineError("$bytes takes padded base64", at: start) }
+            guard let bytes = Base64.decode(text.span) else {
+                throw JSONLineError("$bytes must be padded base64", at: start)
+            }
             output.appendField(FieldNumber.Value.bytesValue, bytes: bytes)
         case .timestamp:
             _ = try unescapedText(&scanner)
             guard let microseconds = RFC3339.microseconds(text.span) else {
-                throw JSONLineError("$timestamp takes an RFC 3339 time in years 0001 to 9999", at: start)
+                throw JSONLineError("$timestamp must be an RFC 3339 time in the years 0001 to 9999", at: start)
             }
             output.appendField(
                 FieldNumber.Value.timestampValue, timestamp: TimestampValue(microseconds: microseconds))
@@ -273,7 +279,7 @@ package struct JSONLineParser: ~Copyable {
         case .geoPoint:
             let point = try numbers(&scanner)
             guard point.count == 2, abs(point[0]) <= 90, abs(point[1]) <= 180 else {
-                throw JSONLineError("$geoPoint takes [latitude, longitude] within 90 and 180 degrees", at: start)
+                throw JSONLineError("$geoPoint must be [latitude, longitude] within 90 and 180 degrees", at: start)
             }
             output.withLengthPrefix(field: FieldNumber.Value.geoPointValue) { writer in
                 writer.writeIfSet(FieldNumber.CommonType.LatLng.latitude, double: point[0])
@@ -355,7 +361,7 @@ package struct JSONLineParser: ~Copyable {
                 switch tag.rawValue {
                 case ValueTag.string: name = try value.byteArray(tag)
                 case ValueTag.integer: name = Array(String(try value.int64(tag)).utf8)
-                default: throw JSONLineError("\(fieldName) is no string or integer, so it cannot name the document", at: member.column)
+                default: throw JSONLineError("\(fieldName) must be a string or an integer to name the document", at: member.column)
                 }
             } catch let error as JSONLineError {
                 throw error

@@ -122,7 +122,7 @@ package struct JSONScanner: ~Escapable {
         }
         if position == digitsStart { throw JSONLineError("expected a value", at: start) }
         if line[digitsStart] == 0x30, position - digitsStart > 1 {
-            throw JSONLineError("a number does not begin with 0", at: start)
+            throw JSONLineError("a number must not begin with 0", at: start)
         }
 
         var isInteger = true
@@ -157,7 +157,7 @@ package struct JSONScanner: ~Escapable {
         var isEscaped = false
         var isASCII = true
         while true {
-            guard at < line.count else { throw JSONLineError("string without end", at: start - 1) }
+            guard at < line.count else { throw JSONLineError("unterminated string", at: start - 1) }
             let byte = line[at]
             if byte == 0x22 { break }
             if byte == 0x5C {
@@ -165,12 +165,12 @@ package struct JSONScanner: ~Escapable {
                 at += 2
                 continue
             }
-            if byte < 0x20 { throw JSONLineError("control character in a string must be escaped", at: at) }
+            if byte < 0x20 { throw JSONLineError("a control character in a string must be escaped", at: at) }
             if byte >= 0x80 { isASCII = false }
             at += 1
         }
         if !isASCII, (try? UTF8Span(validating: line.extracting(start..<at))) == nil {
-            throw JSONLineError("string is not valid UTF-8", at: start)
+            throw JSONLineError("the string is not valid UTF-8", at: start)
         }
         position = at + 1
         return StringRange(start: start, end: at, isEscaped: isEscaped)
@@ -218,11 +218,13 @@ package struct JSONScanner: ~Escapable {
     }
 
     private func hexadecimal(at start: Int, before end: Int) throws(JSONLineError) -> UInt32 {
-        guard start + 4 <= end else { throw JSONLineError("\\u takes four hexadecimal digits", at: start - 2) }
+        guard start + 4 <= end else {
+            throw JSONLineError("\\u must be followed by four hexadecimal digits", at: start - 2)
+        }
         var result: UInt32 = 0
         for offset in start..<start + 4 {
             guard let digit = Hexadecimal.value(ofDigit: line[offset]) else {
-                throw JSONLineError("\\u takes four hexadecimal digits", at: start - 2)
+                throw JSONLineError("\\u must be followed by four hexadecimal digits", at: start - 2)
             }
             result = result << 4 | UInt32(digit)
         }

@@ -1,10 +1,7 @@
-// Timestamps as RFC 3339 text, and back.
-// Days are counted by the proleptic Gregorian calendar, as `google.protobuf.Timestamp` has it.
-
 internal import Basics
 package import DocumentModel
 
-/// RFC 3339 date-times within years 1...9999.
+/// RFC 3339 date-times in the years 1...9999, in the proleptic Gregorian calendar as in `google.protobuf.Timestamp`.
 package enum RFC3339 {
     /// Microseconds since 1970-01-01T00:00:00Z named by `text`, floored; nil as for ``timestamp(_:)``.
     static func microseconds(_ text: Span<UInt8>) -> Int64? { timestamp(text)?.microseconds }

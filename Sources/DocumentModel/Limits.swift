@@ -1,6 +1,7 @@
-// The published limits of Firestore, in one place. Source: "Usage and limits" of the vendor's documentation, section 1
-// of the semantics page. Limits that an operator may choose belong to the gateway, not here.
-
+/// The published limits of Firestore.
+///
+/// Limits that an operator may choose belong to the gateway. Source: "Usage and limits" in the documentation of
+/// Firestore.
 package enum Limits {
     /// Bytes of one request message.
     package static let requestBytes = 10 * 1024 * 1024

@@ -116,7 +116,7 @@ package final class DocumentStore: Sendable {
         _ request: CommitRequest, completion: @escaping @Sendable (Result<BatchWriteResult, RequestError>) -> Void
     ) {
         if request.transaction != nil {
-            return completion(.failure(.invalidArgument("A batch of independent writes takes no transaction.")))
+            return completion(.failure(.invalidArgument("A batch write cannot be part of a transaction.")))
         }
         if let name = request.writes.firstRepeatedName() {
             return completion(
@@ -295,7 +295,7 @@ package final class DocumentStore: Sendable {
         if microseconds > versions.latestReadable { throw .invalidArgument("read_time cannot be in the future") }
         if microseconds < engine.oldestReadableVersion.microseconds { throw .snapshotTooOld }
         if !versions.settle(microseconds) {
-            throw RequestError(.unavailable, "Commits up to the read time are still on their way to the disk.")
+            throw RequestError(.unavailable, "Commits up to the read time are not on disk yet.")
         }
         return microseconds
     }

@@ -1,9 +1,8 @@
-// Where the options of the default app come from when the program does not give them: the environment, then a
-// `GoogleService-Info.plist`, then a project id that needs no set-up at all.
-
 import Foundation
 
-/// Finds default options in the surroundings of the process.
+/// Finds the options of the default app if the program sets none.
+///
+/// The sources are the environment, then a `GoogleService-Info.plist`, then a fixed project id.
 package struct DefaultOptions {
     /// The project used when nothing names one.
     package static let fallbackProjectID = "hearth"

@@ -1,13 +1,11 @@
-// The named configurations of a program. A Firestore instance belongs to an app and takes its project from it; most
-// programs have one, the default app.
-
 import DocumentCoding
 public import Foundation
 import Synchronization
 
-/// A named set of options, under which the instances of a product are found.
+/// A named configuration of a program. A Firestore instance belongs to an app and takes its project from it.
 ///
-/// Apps live in one registry of the process until `delete(_:)`. Thread-safe.
+/// Most programs have one app, the default app. Apps are in one registry of the process until `delete(_:)`.
+/// Thread-safe.
 public final class FirebaseApp: NSObject, @unchecked Sendable {
     // Unchecked: `storedOptions` is a private copy that is never changed or lent; the rest is constant or locked.
 

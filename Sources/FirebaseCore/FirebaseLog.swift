@@ -11,11 +11,14 @@ public enum FirebaseLoggerLevel: Int, Sendable, CaseIterable, Comparable {
     case warning = 4
     /// The level unless one is set.
     case notice = 5
+    /// Further information about normal operation.
     case info = 6
     /// Every connection and every call.
     case debug = 7
 
+    /// The least verbose level.
     public static let min = FirebaseLoggerLevel.error
+    /// The most verbose level.
     public static let max = FirebaseLoggerLevel.debug
 
     public static func < (left: FirebaseLoggerLevel, right: FirebaseLoggerLevel) -> Bool {

@@ -1,12 +1,9 @@
-// What an application tells the SDK about its project. Only the project id matters to Hearth; the other fields are
-// kept so that code written for the Apple SDK compiles and reads back what it set.
-
 public import Foundation
 
-/// The options an app is configured with.
+/// The options of an app. Hearth uses the project id only.
 ///
-/// Values are copied when an app is configured: later changes of the object do not reach the app.
-/// Not thread-safe while being changed.
+/// The other fields exist so that code for the Apple SDK compiles and reads back what it set. Configuring an app copies
+/// the values: later changes of the object do not affect the app. Not thread-safe while being changed.
 public final class FirebaseOptions: NSObject, NSCopying {
     /// The identifier of the app, such as `1:1234567890:ios:321abc456def7890`. Not used by Hearth.
     public var googleAppID: String
@@ -26,6 +23,7 @@ public final class FirebaseOptions: NSObject, NSCopying {
     /// The database URL. Not used by Hearth.
     public var databaseURL: String?
 
+    /// Creates options with the two values that the Apple SDK requires.
     public init(googleAppID: String, gcmSenderID: String) {
         self.googleAppID = googleAppID
         self.gcmSenderID = gcmSenderID

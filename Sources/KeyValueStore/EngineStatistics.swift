@@ -32,7 +32,7 @@ package struct EngineStatistics: Sendable, Equatable {
     /// Size of the tree's file.
     package var treeFileBytes = 0
 
-    /// Why writes are refused for want of space, if they are.
+    /// Why writes are refused because space is missing, or nil.
     package var shortage: StorageError?
     package var isFull: Bool { shortage != nil }
     /// Disk space that is kept for commits that only delete, as far as it is there.

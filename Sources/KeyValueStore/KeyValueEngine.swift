@@ -1,7 +1,6 @@
-// The seam: what the document store needs of an ordered, versioned, durable store of bytes, and nothing more.
+// The storage interface: what the document store needs of an ordered, versioned, durable store of bytes.
 //
-// A distributed ordered store could stand behind it one day. Upper layers name the concrete type through the alias
-// `StorageEngine`, so that everything is specialised and nothing on the hot path is existential.
+// Upper layers name the concrete type through the alias `StorageEngine`, so that the compiler specialises all calls.
 //
 //      commit thread                       any thread                         any thread
 //      ─────────────                       ──────────                         ──────────

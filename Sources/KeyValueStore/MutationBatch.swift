@@ -4,7 +4,7 @@
 ///
 /// Layout of an entry in the buffer: key length (2 bytes), flags (1), padding (1), value length (4), key, value.
 /// Reuse one batch for many commits: `removeAll()` keeps the memory. Not thread-safe.
-/// Safe to use: the pointer is private to this file but for `forEachEntry`, and bounded by `capacity`.
+/// Safe to use: the pointer is private to this file except in `forEachEntry`, and bounded by `capacity`.
 @safe
 package struct MutationBatch: ~Copyable {
     static let headerBytes = 8
@@ -125,7 +125,7 @@ extension MutationBatch {
 
     /// Calls `body` with up to `count` entries, in the order they were added, from the one at `offset` of the buffer on.
     /// Pointers are valid during the call.
-    /// - Returns: the offset of the entry behind them; `byteCount` at the end.
+    /// - Returns: the offset of the entry after them; `byteCount` at the end.
     @discardableResult
     borrowing func forEachEntry<Failure: Error>(
         from offset: Int, atMost count: Int, _ body: (Entry) throws(Failure) -> Void

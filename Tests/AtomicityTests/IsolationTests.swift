@@ -28,7 +28,7 @@ struct IsolationTests {
                         let from = random.below(accounts.count)
                         let to = (from + 1 + random.below(accounts.count - 1)) % accounts.count
                         let amount = Int64(random.below(10))
-                        try await client.runTransaction(database: Arena.database, maximumAttempts: 50) { transaction in
+                        try await client.runTransaction(database: Arena.database, attemptsMax: 50) { transaction in
                             let reply = try await transaction.get([Arena.name(accounts[from]), Arena.name(accounts[to])])
                             for (name, content) in reply.results {
                                 guard let balance = try content?.integer("balance") else { throw Unexpected("\(name) is missing") }

@@ -31,10 +31,10 @@ import Testing
 
     /// Files that are JSON and no document; the reason is one of Firestore's rules or one of docs/json-lines.md.
     private static let refusedDocuments = [
-        "y_array_arraysWithSpaces": "directly in an array",
-        "y_object_duplicated_key": "twice",
-        "y_object_duplicated_key_and_value": "twice",
-        "y_object_empty_key": "not empty",
+        "y_array_arraysWithSpaces": "must not directly contain an array",
+        "y_object_duplicated_key": "duplicate",
+        "y_object_duplicated_key_and_value": "duplicate",
+        "y_object_empty_key": "must not be empty",
     ]
 
     @Test func `Files that are JSON are accepted, but for documents that break a rule of Firestore`() throws {

@@ -54,7 +54,7 @@ struct BackupTests {
         let data = directory.path(of: "data")
         let nothing = try HearthBinary.run(["backup", "--data", data, directory.path(of: "copy")])
         #expect(nothing.status == 1)
-        #expect(nothing.errors.contains("no data directory"))
+        #expect(nothing.errors.contains("not a Hearth data directory"))
         let server = try ServerProcess(data: data)
         let taken = try HearthBinary.run(["backup", "--data", data, data])
         #expect(taken.status == 1)

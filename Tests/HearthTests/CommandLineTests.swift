@@ -48,11 +48,11 @@ struct CommandLineTests {
             (["serv"], "did you mean serve?"), (["serve", "--prot", "1"], "did you mean --port?"),
             (["serve", "--port"], "--port needs a value"), (["serve", "--port", "x"], "--port must be a whole number"),
             (["serve", "--port", "65536"], "between 0 and 65535"), (["serve", "--port=-1"], "between 0 and 65535"),
-            (["serve", "--port", "1", "--port", "2"], "--port is given twice"),
-            (["serve", "extra"], "one word too many"), (["serve", "--max-message", "10 apples"], "a size such as"),
+            (["serve", "--port", "1", "--port", "2"], "--port may be given only once"),
+            (["serve", "extra"], "unexpected argument"), (["serve", "--max-message", "10 apples"], "a size such as"),
             (["serve", "--max-message", "1KiB"], "between 64KiB and 1GiB"),
             (["serve", "--idle-time", "10"], "a time such as"), (["serve", "--log-level", "loud"], "debug, info"),
-            (["backup"], "TARGET is missing"), (["get"], "NAME is missing"), (["-x"], "there is no command"),
+            (["backup"], "missing argument TARGET"), (["get"], "missing argument NAME"), (["-x"], "unknown command"),
         ])
     func mistakes(_ arguments: [String], _ expected: String) throws {
         let outcome = try HearthBinary.run(arguments)

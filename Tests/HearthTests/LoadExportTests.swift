@@ -74,7 +74,7 @@ struct LoadExportTests {
         let file = try write("some.jsonl", [#"{"id":"a"}"#, "nonsense", #"{"x":1}"#, "", #"{"id":"b"}"#])
         let aside = directory.path(of: "aside.jsonl")
         let outcome = try load(server, file, "--collection", "c", "--id-field", "id", "--skip-bad", aside)
-        #expect(outcome.status == 0 && outcome.output.contains("2 bad lines"), "\(outcome)")
+        #expect(outcome.status == 0 && outcome.output.contains("2 invalid lines"), "\(outcome)")
         #expect(try export(server, "c") == "{\"__name__\":\"a\",\"id\":\"a\"}\n{\"__name__\":\"b\",\"id\":\"b\"}\n")
         let text = try String(contentsOfFile: aside, encoding: .utf8)
         #expect(text.contains("some.jsonl:2: ") && text.contains("\nnonsense\n") && text.contains("\n{\"x\":1}\n"), "\(text)")

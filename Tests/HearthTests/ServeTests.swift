@@ -44,7 +44,7 @@ struct ServeTests {
         let events = lines.compactMap { line in
             line.split(separator: " ").first { $0.hasPrefix("event=") }.map { String($0.dropFirst(6)) }
         }
-        #expect(events == ["starting", "ready", "draining", "figures", "stopped"])
+        #expect(events == ["starting", "ready", "draining", "statistics", "stopped"])
     }
 
     @Test("SIGTERM and SIGINT stop in order, and what was written is there afterwards", arguments: [SIGTERM, SIGINT])

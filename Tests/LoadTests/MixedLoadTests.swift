@@ -149,7 +149,7 @@ struct LoadActor {
         let added = Int64(1 + random.below(5))
         let before = expected[path]
         let fresh = randomDocument()
-        expected[path] = try await client.runTransaction(database: LoadFixture.database, maximumAttempts: 20) { transaction in
+        expected[path] = try await client.runTransaction(database: LoadFixture.database, attemptsMax: 20) { transaction in
             let content = try await transaction.get(LoadFixture.name(path))
             let read = try content.map { try MapValue(documentBytes: $0.fields.span.bytes) }
             #expect(read == before)

@@ -3,16 +3,16 @@
 enum Ratchet {
     static let longLines: [String: Int] = [
         "Sources/Basics": 12,
-        "Sources/DocumentCoding": 66,
-        "Sources/DocumentJSON": 23,
-        "Sources/DocumentModel": 15,
+        "Sources/DocumentCoding": 64,
+        "Sources/DocumentJSON": 17,
+        "Sources/DocumentModel": 9,
         "Sources/DocumentStore": 214,
         "Sources/FirebaseCore": 1,
-        "Sources/FirebaseFirestore": 14,
-        "Sources/FirestoreMessages": 12,
-        "Sources/FirestoreSchema": 12,
-        "Sources/Gateway": 94,
-        "Sources/KeyValueStore": 204,
+        "Sources/FirebaseFirestore": 9,
+        "Sources/FirestoreMessages": 7,
+        "Sources/FirestoreSchema": 6,
+        "Sources/Gateway": 95,
+        "Sources/KeyValueStore": 180,
         "Sources/Transport": 153,
         "Tests/AtomicityTests": 11,
         "Tests/BasicsTests": 3,
@@ -26,14 +26,14 @@ enum Ratchet {
         "Tests/GatewayTests": 32,
         "Tests/HearthTests": 77,
         "Tests/KeyValueStoreTests": 28,
-        "Tests/LoadTests": 20,
+        "Tests/LoadTests": 19,
         "Tests/OfficialClientTests": 5,
         "Tests/TestSupport": 17,
         "Tests/TransportTests": 127,
         "Tests/UserCodeSwift5Tests": 1,
         "Tests/UserCodeSwift6Tests": 1,
         "Tools/demonstration": 6,
-        "Tools/hearth": 86,
+        "Tools/hearth": 59,
     ]
 
     static let suitesWithoutLimit: [String: Int] = [
@@ -60,5 +60,23 @@ enum Ratchet {
         "Tests/LoadTests": 1,
         "Tests/TestSupport": 1,
         "Tests/TransportTests": 3,
+    ]
+
+    static let pagePhrases: [String: Int] = [
+        "docs/compatibility.md": 7,
+        "docs/grpc.md": 6,
+        "docs/protocol.md": 6,
+        "docs/queries.md": 3,
+        "docs/rest.md": 7,
+    ]
+
+    static let commentPhrases: [String: Int] = [
+        "Sources/DocumentJSON": 1,
+        "Sources/DocumentModel": 2,
+        "Sources/DocumentStore": 160,
+        "Sources/FirebaseFirestore": 4,
+        "Sources/Gateway": 56,
+        "Sources/KeyValueStore": 32,
+        "Sources/Transport": 96,
     ]
 }

@@ -1,14 +1,14 @@
-// The Swift files of the repository, and what is found in them.
+// The files of the repository, and the violations in them.
 
 import Foundation
 
-/// One Swift file of the repository.
+/// One source file or page of the repository.
 struct SourceFile {
     /// Relative to the repository, as in `Sources/DocumentModel/Limits.swift`.
     let path: String
     let lines: [Substring]
 
-    /// The first two folders of the path: the target that a file belongs to, nearly always.
+    /// The first two components of the path: in most cases the target of the file.
     var part: String { path.split(separator: "/").prefix(2).joined(separator: "/") }
 }
 
@@ -22,21 +22,26 @@ struct Violation: CustomStringConvertible {
 }
 
 enum SourceTree {
-    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// The Swift files below a folder of the repository, in the order of their paths.
-    static func files(below folder: String) throws -> [SourceFile] {
+    /// The files of a kind below a folder of the repository, in the order of their paths; a file is taken by itself.
+    static func files(below folder: String, extension fileExtension: String) throws -> [SourceFile] {
         let start = root.appending(path: folder)
+        if start.pathExtension == fileExtension { return [try file(start)] }
         guard let walk = FileManager.default.enumerator(at: start, includingPropertiesForKeys: nil) else { return [] }
         var files: [SourceFile] = []
-        for case let file as URL in walk where file.pathExtension == "swift" {
-            // A build folder of a package within the tree holds no sources of ours.
-            if file.path.contains("/.build") { continue }
-            let text = try String(contentsOf: file, encoding: .utf8)
-            let path = String(file.path.dropFirst(root.path.count).drop { $0 == "/" })
-            files.append(SourceFile(path: path, lines: text.split(separator: "\n", omittingEmptySubsequences: false)))
+        for case let url as URL in walk where url.pathExtension == fileExtension {
+            // A build folder of a package within the tree has no sources of this project.
+            if url.path.contains("/.build") { continue }
+            files.append(try file(url))
         }
         return files.sorted { $0.path < $1.path }
+    }
+
+    private static func file(_ url: URL) throws -> SourceFile {
+        let text = try String(contentsOf: url, encoding: .utf8)
+        let path = String(url.path.dropFirst(root.path.count).drop { $0 == "/" })
+        return SourceFile(path: path, lines: text.split(separator: "\n", omittingEmptySubsequences: false))
     }
 }

@@ -3,7 +3,9 @@
 /// One rule: where it holds, what breaks it, and what to do then.
 struct TidyRule: CustomStringConvertible, Sendable {
     let name: String
+    /// Folders, or single files.
     let folders: [String]
+    var fileExtension = "swift"
     /// What to do about a violation.
     let remedy: String
     /// Violations that were there when the rule came, by part of the tree; each number may only fall. A part that is
@@ -14,7 +16,15 @@ struct TidyRule: CustomStringConvertible, Sendable {
 
     var description: String { name }
 
-    static let all = [lineLength, suitesHaveTimeLimits, answersAreNotDiscarded, nothingIsLeftToDo, sleepsHaveReasons]
+    static let all = [
+        lineLength, suitesHaveTimeLimits, answersAreNotDiscarded, nothingIsLeftToDo, sleepsHaveReasons, plainPages,
+        plainComments, publicIsDocumented,
+    ]
+
+    /// The files that the rule is about.
+    func files() throws -> [SourceFile] {
+        try folders.flatMap { try SourceTree.files(below: $0, extension: fileExtension) }
+    }
 }
 
 extension TidyRule {

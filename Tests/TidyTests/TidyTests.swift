@@ -6,7 +6,7 @@ import Testing
     @Test("The rules of the source tree hold", arguments: TidyRule.all)
     func rulesHold(rule: TidyRule) throws {
         var violations: [String: [Violation]] = [:]
-        for file in try rule.folders.flatMap(SourceTree.files(below:)) {
+        for file in try rule.files() {
             let found = rule.broken(file).map { Violation(file: file, index: $0) }
             if !found.isEmpty { violations[file.part, default: []] += found }
         }
@@ -20,8 +20,8 @@ import Testing
 
     @Test("The ratchet names parts of the tree that are there")
     func ratchetIsCurrent() throws {
-        let parts = Set(try ["Sources", "Tools", "Tests"].flatMap(SourceTree.files(below:)).map(\.part))
         for rule in TidyRule.all {
+            let parts = Set(try rule.files().map(\.part))
             for part in rule.ratchet.keys { #expect(parts.contains(part), "\(rule.name): there is no \(part)") }
         }
     }
@@ -37,6 +37,14 @@ import Testing
             (.nothingIsLeftToDo, ["// TO" + "DO: more", "let mastodon = 1", "// FIX" + "ME"], [0, 2]),
             (.sleepsHaveReasons, ["usleep" + "(20_000)", "usleep" + "(20_001_000)", "usleep" + "(count)"], [1, 2]),
             (.sleepsHaveReasons, ["// A kill at any moment.", "Task" + ".sleep(for: .seconds(1))"], []),
+            (.plainPages, ["It hangs" + " on it.", "He is" + " told.", "There is no."], [0, 1]),
+            (.plainPages, ["It is no longer there.", "It is no" + " use."], [1]),
+            (.plainComments, ["let who" + "ever = 1", "// Who" + "ever", "f() // a" + "new"], [1, 2]),
+            (.plainComments, ["f(\"a\", \"be" + "hind\")", "f(\"be\", hind, \"\")"], [0]),
+            (.plainComments, ["\"\"\"", "be" + "hind", "\"\"\"", "behind()"], [1]),
+            (.publicIsDocumented, ["public var a = 1", "/// One.", "@inlinable", "public func f() {"], [0]),
+            (.publicIsDocumented, ["/// One.", "", "open class C {", "public override init() {}"], [2]),
+            (.publicIsDocumented, ["public func encode(to encoder: any Encoder) {", "public import A"], []),
             (.sleepsHaveReasons, ["Task" + ".sleep(for: .milliseconds(5))", "Task" + ".sleep(for: .seconds(1))"], [1]),
         ]
         for (rule, lines, expected) in cases {

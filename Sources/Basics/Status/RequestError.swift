@@ -9,7 +9,7 @@ package struct RequestError: Error, Sendable, Equatable {
     package var documentName: String?
     /// The path of the field concerned, in the quoted form of ``FieldPath``, if one is.
     package var fieldPath: String?
-    /// What the server's log says beside the message, and no client is told: files and bytes.
+    /// Details for the server's log only: files and bytes. Clients do not get them.
     package var details: String?
 
     package init(_ code: StatusCode, _ message: String, documentName: String? = nil, fieldPath: String? = nil) {

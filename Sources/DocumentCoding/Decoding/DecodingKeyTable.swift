@@ -106,7 +106,7 @@ extension DecodingSession {
     ) -> UnsafeMutablePointer<KeyedDecodingSlot> {
         precondition(
             MemoryLayout<KeyedDecodingContainer<Key>>.size == MemoryLayout<AnyObject?>.size,
-            "KeyedDecodingContainer is not one reference any more")
+            "KeyedDecodingContainer is no longer a single reference")
         let slot = UnsafeMutablePointer<KeyedDecodingSlot>.allocate(capacity: 1)
         unsafe slot.initialize(to: KeyedDecodingSlot(session: self, table: table))
         let container = UnsafeMutablePointer<KeyedDecodingContainer<Key>>.allocate(capacity: 1)
@@ -116,7 +116,7 @@ extension DecodingSession {
         return unsafe slot
     }
 
-    /// Takes back containers that somebody kept and that their frames are gone for.
+    /// Takes back containers that code kept and whose frames have ended.
     ///
     /// - Returns: whether all of them have come back.
     @inline(__always)

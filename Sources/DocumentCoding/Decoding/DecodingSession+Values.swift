@@ -1,5 +1,5 @@
-// Values of every kind from a Value message. The parameter `parent` is always the frame whose current key or index leads
-// to the value; errors take their path from it.
+// Values of every type from a Value message. The parameter `parent` is the frame whose current key or index leads to
+// the value; errors take their path from it.
 
 import Basics
 import Foundation

@@ -1,17 +1,3 @@
-// The memory of one decoding: where the entries of open maps lie, and who reads them.
-//
-// # How decoding works
-//
-// Nothing is decoded before it is asked for. A value is a range of the bytes (`WireValue`). Asking it for a keyed
-// container notes where its entries lie on a stack that all containers share, and a frame with their range; a field is
-// first looked for at the position where the last document of that type had it (`DecodingKey.position`).
-//
-// The thoughts of EncodingState.swift on thin containers apply here too: containers are one pointer to a slot and their
-// boxes are lent again, arrays, optionals and string-keyed dictionaries decode themselves (`DirectlyDecodable`).
-//
-// Frames and entries of a value are given up when its `init(from:)` has returned. If code kept a container beyond that
-// (a legal way to decode later), its box shows it, and they stay until the whole document has been decoded.
-
 /// A map or array being read.
 @safe struct DecodingFrame {
     enum Kind: UInt8 { case map, array }
@@ -40,7 +26,19 @@ struct DecodedEntry {
     var valueEnd: UInt32
 }
 
-/// What a session owns. One thread uses it at a time; it is recycled and never freed.
+/// The memory of one decoding: where the entries of open maps are, and who reads them.
+///
+/// One thread at a time uses it. It is reused and never freed.
+///
+/// Values are decoded on demand. A value is a range of the bytes (``WireValue``). A keyed container for it notes the
+/// positions of its entries on a stack that all containers share, and a frame with their range. A field is looked up
+/// first at the position where the last document of that type had it (`DecodingKey.position`).
+///
+/// Containers are thin, for the reasons in ``EncodingState``: a container is one pointer to a slot, and its box is
+/// reused. Arrays, optionals and string-keyed dictionaries decode themselves (``DirectlyDecodable``).
+///
+/// The frames and entries of a value end when its `init(from:)` returns. If code keeps a container for longer, which is
+/// legal, its box shows it, and they stay until the whole document has been decoded.
 @safe struct DecodingState {
     /// The bytes being decoded; empty between calls. Owner: the caller of `decode`.
     var base: UnsafeRawPointer
@@ -76,7 +74,7 @@ struct DecodedEntry {
     /// The objects passed through.
     var objects: [AnyObject] = []
 
-    /// Keys of types that are no enumeration, by frame, while something below them is read.
+    /// Keys of types that are not enumerations, by frame, while a value below them is read.
     var dynamicKeys: [Int: any CodingKey] = [:]
     /// Entries by converted key, by frame, while the key strategy is not the default.
     var convertedKeys: [Int: [String: Int]] = [:]

@@ -1,5 +1,5 @@
-// Arrays, optionals and string-keyed dictionaries are decoded from here: their own `init(from:)` would go through an
-// existential container and a lookup of the element's type for each element.
+// Decoding of arrays, optionals and string-keyed dictionaries. Their own `init(from:)` would use an existential
+// container and look up the element type for each element.
 
 extension Array: DirectlyDecodable where Element: Decodable {
     static var dropsNullEntries: Bool { false }

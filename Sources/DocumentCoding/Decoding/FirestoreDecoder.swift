@@ -1,14 +1,10 @@
-// The public face of decoding: `Firestore.Decoder` is an alias of this class. Strategies live here; the work is done by
-// a `DecodingSession` (see there for how), of which each thread keeps one between calls.
-
 public import Foundation
 
-/// Makes `Decodable` values of documents.
+/// Decodes `Decodable` values from documents. `Firestore.Decoder` is an alias of this class.
 ///
-/// Values are read in place from the protobuf wire form of `google.firestore.v1`, with no tree of values in between.
-/// Not thread-safe while its properties are being set; decoding itself may run on several threads at once. The
-/// `Decoder` that an `init(from:)` receives, and its containers, must not be used after `decode` has returned:
-/// they throw then.
+/// The decoder reads values in place from the protobuf wire form of `google.firestore.v1`, without a tree of values in
+/// between. It is not thread-safe while its properties are being set; decoding may run on several threads at once. The
+/// `Decoder` that an `init(from:)` receives, and its containers, throw if they are used after `decode` has returned.
 public final class FirestoreDecoder {
     /// How a `Date` is read.
     public enum DateDecodingStrategy {
@@ -44,26 +40,31 @@ public final class FirestoreDecoder {
     public enum NonConformingFloatDecodingStrategy {
         /// None. The default; doubles that are infinite or NaN are returned as they are.
         case `throw`
-        /// These.
+        /// These strings.
         case convertFromString(positiveInfinity: String, negativeInfinity: String, nan: String)
     }
 
     /// How field names become the keys of types. Keys of `[String: T]` values are never changed.
     public enum KeyDecodingStrategy {
-        /// As they are. The default.
+        /// Field names are keys. The default.
         case useDefaultKeys
         /// `my_url_property` becomes `myUrlProperty`.
         case convertFromSnakeCase
-        /// As the closure says; it sees the path to the field, the field's name last.
+        /// The closure returns the key. It gets the path to the field, the name of the field last.
         case custom((_ codingPath: [any CodingKey]) -> any CodingKey)
     }
 
+    /// How `Date` values are decoded. The default reads timestamps.
     public var dateDecodingStrategy: DateDecodingStrategy = .timestamp
+    /// How `Data` values are decoded. The default reads bytes.
     public var dataDecodingStrategy: DataDecodingStrategy = .blob
+    /// Which strings are decoded as infinities and NaN. The default accepts none.
     public var nonConformingFloatDecodingStrategy: NonConformingFloatDecodingStrategy = .throw
+    /// How field names become the keys of types. The default uses them unchanged.
     public var keyDecodingStrategy: KeyDecodingStrategy = .useDefaultKeys
     /// What `init(from:)` implementations find in `decoder.userInfo`.
     public var userInfo: [CodingUserInfoKey: Any] = [:]
 
+    /// Creates a decoder with the default strategies.
     public init() {}
 }

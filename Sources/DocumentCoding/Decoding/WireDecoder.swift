@@ -1,7 +1,7 @@
-// The `Decoder` that types see, and its containers for arrays and single values. Each is three words, so that an
-// existential holds it without a heap block.
-
-/// Decodes one value: a range of the bytes.
+/// The `Decoder` that types see: it decodes one value, a range of the bytes.
+///
+/// It has three words, as have its containers for arrays and single values, so an existential stores it without
+/// allocating.
 struct WireDecoder: Decoder {
     let session: DecodingSession
     private let start: UInt32
@@ -83,7 +83,7 @@ struct WireSingleValueDecodingContainer: SingleValueDecodingContainer {
     @inline(__always)
     private func read<R>(_ read: (DecodingSession, WireValue, Int) throws -> R) throws -> R {
         if !decoder.isAlive { throw decodingHandleOutlived() }
-        // The document itself is no single value.
+        // The document itself is not a single value.
         if decoder.parent < 0 {
             throw DecodingError.typeMismatch(
                 R.self, .init(codingPath: [], debugDescription: "Expected to decode \(R.self) but found a dictionary instead."))
@@ -215,7 +215,7 @@ struct WireUnkeyedDecodingContainer: UnkeyedDecodingContainer {
 }
 
 extension DecodingSession {
-    /// `decode`, as a function of its own for the containers met less often.
+    /// `decode`, as a separate function for the containers that are rare.
     func decodeValue<T: Decodable>(_ type: T.Type, _ value: WireValue, parent: Int) throws -> T {
         try decode(type, value, parent: parent)
     }

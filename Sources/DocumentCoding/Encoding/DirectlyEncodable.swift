@@ -1,5 +1,5 @@
-// Arrays, optionals and string-keyed dictionaries are encoded from here: their own `encode(to:)` would go through an
-// existential container and a lookup of the element's type for each element.
+// Encoding of arrays, optionals and string-keyed dictionaries. Their own `encode(to:)` would use an existential
+// container and look up the element type for each element.
 
 extension Array: DirectlyEncodable where Element: Encodable {
     static func encode<T>(_ value: T, into session: EncodingSession) throws -> Bool {

@@ -6,7 +6,7 @@ extension EncodingSession {
     /// How far a fixed-size copy may write past the bytes it is asked for.
     static let slack = 32
 
-    /// Makes room for `more` bytes and the slack behind them.
+    /// Makes room for `more` bytes and the slack after them.
     @inline(__always)
     func reserve(_ more: Int) {
         if unsafe state.pointee.count &+ more &+ Self.slack > state.pointee.capacity { grow(more) }
@@ -98,7 +98,7 @@ extension EncodingSession {
         value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5
     }
 
-    /// Fills in the byte left at `place` with the length of everything behind it.
+    /// Fills in the byte at `place` with the length of everything after it.
     @inline(__always)
     func fillLength(at place: Int) {
         let length = unsafe state.pointee.count &- place &- 1

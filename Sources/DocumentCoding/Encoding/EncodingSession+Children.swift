@@ -1,4 +1,4 @@
-// Nested containers and super encoders: sessions of their own, gathered when the value they belong to ends.
+// Nested containers and super encoders: separate sessions, collected when the value to which they belong ends.
 
 import Glibc
 

@@ -51,7 +51,7 @@ extension EncodingSession {
         return OpenEntry(prefix: prefix, start: start, valueStart: count)
     }
 
-    /// The prefix of a name in the buffer, behind which the buffer's slack may be read.
+    /// The prefix of a name in the buffer, after which the buffer's slack may be read.
     @inline(__always)
     private func keyPrefix(at start: Int, count: Int) -> UInt64 {
         if count == 0 { return 0 }
@@ -124,7 +124,7 @@ extension EncodingSession {
 
     /// Puts the entries of a map in the order of their names; of entries with one name the last stays.
     ///
-    /// The entries are the last bytes of the buffer. They are copied behind its end in order and back as one block.
+    /// The entries are the last bytes of the buffer. They are copied after its end in order and back as one block.
     @inline(never)
     func sortEntries(of frame: UnsafeMutablePointer<EncodingFrame>) {
         let first = unsafe frame.pointee.firstEntry

@@ -1,5 +1,5 @@
-// Where in the document an encoding stands: coding paths for errors and strategies, field paths for transforms. Both
-// are put together only when somebody asks.
+// The position of an encoding in the document: coding paths for errors and strategies, field paths for transforms. Both
+// are built only when they are needed.
 
 /// A key made by the coders: an index of an array, or a name of which the Swift key is not known.
 struct PathKey: CodingKey {
@@ -109,7 +109,7 @@ extension EncodingSession {
         if unsafe state.pointee.isTree { return }
         let utf8 = name.utf8
         if utf8.isEmpty { throw invalidValue(name, "Document fields must not be empty.", frame: top) }
-        if utf8.count > 1500 { throw invalidValue(name, "A field name may have 1500 bytes at most.", frame: top) }
+        if utf8.count > 1500 { throw invalidValue(name, "A field name may have at most 1500 bytes.", frame: top) }
         if utf8.count > 4, utf8.starts(with: "__".utf8), utf8.suffix(2).elementsEqual("__".utf8) {
             throw invalidValue(name, "Document fields cannot begin and end with \"__\" (found field \(name)).", frame: top)
         }

@@ -99,7 +99,7 @@ extension FieldValue.Operand {
 }
 
 extension EncodingSession {
-    /// The bytes that `body` writes into a session of its own.
+    /// The bytes that `body` writes into a separate session.
     static func detached<Failure: Error>(
         _ body: (EncodingSession) throws(Failure) -> Void
     ) throws(Failure) -> [UInt8] {

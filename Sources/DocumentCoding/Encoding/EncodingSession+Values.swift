@@ -30,7 +30,7 @@ extension EncodingSession {
     func put(unsigned value: UInt64) throws {
         if let integer = Int64(exactly: value) { return put(integer: integer) }
         if unsafe state.pointee.isTree { return put(object: NSNumber(value: value)) }
-        throw invalidValue(value, "\(value) is too large: Firestore's integers have 64 bits with a sign.")
+        throw invalidValue(value, "\(value) is too large: Firestore integers are signed 64-bit integers.")
     }
 
     /// A double of any value; NaN in its one form.

@@ -1,35 +1,3 @@
-// The memory of one encoding: bytes, open maps and arrays, entries to be sorted.
-//
-// # How encoding works
-//
-// Bytes are written forwards into one buffer while the standard library walks the value:
-//
-//     12 .. 0a 05 t i t l e 12 .. 8a 01 04 D u n e      an entry: tag, length, key, value
-//        ^                     ^
-//        one byte is left for each length; only when it turns out to be 128 or more are the bytes behind it moved up
-//
-// The stack of frames holds a frame for each value being encoded. A frame is undecided until its value asks for a
-// container. While a map is open its entries are noted (first eight bytes of the key, start, end); if they did not come
-// in order of their names they are put in order when the map ends, which copies them once. So the output is canonical.
-//
-// # Why the containers are so thin
-//
-// The standard library boxes each keyed container in an object and calls it through unspecialised witnesses. That is
-// most of the cost, so everything around it is made cheap (measured in docs/codable.md):
-//
-// - Containers hold one trivial word, a pointer to a slot, and no class reference: nothing is retained per call.
-// - The boxes are kept, per key type, and lent out again (`KeyedSlot`). A box that its borrower kept is detected by its
-//   reference count and left to the borrower.
-// - A key enumeration without payloads is one byte: it indexes ready-made entry heads (`KeyTable`), so a key's string is
-//   asked for once per thread.
-// - What is special about a type (`Date`, arrays, dictionaries, property wrappers) is looked up by the address of its
-//   metadata (`TypeRecord`) and not asked with casts.
-//
-// # Nested containers
-//
-// `nestedContainer` and `superEncoder` may be written to in any order and as long as their parent is open. Each gets a
-// session of its own (`EncodingSession+Children`), whose bytes become an entry when the parent is closed.
-
 import Glibc
 
 /// A value being encoded.
@@ -75,7 +43,7 @@ import Glibc
 
 /// An entry of an open map.
 struct EncodedEntry {
-    /// The first eight bytes of the name, big-endian, zeros behind: names that differ there compare as these do.
+    /// The first eight bytes of the name, big-endian, padded with zeros: names that differ there compare like these.
     var prefix: UInt64
     var start: UInt32
     var end: UInt32
@@ -90,8 +58,40 @@ struct OpenEntry {
     var valueStart: Int
 }
 
-/// What a session owns. One thread uses it at a time; it is recycled and never freed, so that a container kept too long
-/// finds a closed frame and not freed memory.
+/// The memory of one encoding: bytes, open maps and arrays, entries to sort.
+///
+/// One thread at a time uses it. It is reused and never freed, so that a container that is kept too long finds a closed
+/// frame instead of freed memory.
+///
+/// ## How encoding works
+///
+/// The session writes bytes forwards into one buffer while the standard library walks the value:
+///
+///     12 .. 0a 05 t i t l e 12 .. 8a 01 04 D u n e      an entry: tag, length, key, value
+///        ^                     ^
+///        one byte is reserved for each length; if the length is 128 or more, the following bytes are moved
+///
+/// The stack has a frame for each value that is being encoded. A frame is undecided until its value requests a
+/// container. For an open map the state notes its entries (first eight bytes of the key, start, end). If they are not
+/// sorted by name when the map ends, they are sorted with one copy. So the output is canonical.
+///
+/// ## Why the containers are thin
+///
+/// The standard library boxes each keyed container in an object and calls it through unspecialised witnesses. That is
+/// most of the cost, so everything else is cheap (docs/codable.md has measurements):
+///
+/// - A container is one trivial word, a pointer to a slot. It has no class reference, so calls retain nothing.
+/// - Boxes are kept for each key type and reused (``KeyedEncodingSlot``). If a borrower keeps a box, the reference
+///   count shows it, and the box is not reused.
+/// - A key enumeration without payloads is one byte. It indexes prepared entry heads (``KeyTable``), so a key's string
+///   is requested once per thread.
+/// - Properties of a type (`Date`, arrays, dictionaries, property wrappers) are found by the address of its metadata
+///   (``TypeRecord``) instead of casts.
+///
+/// ## Nested containers
+///
+/// Code may write to `nestedContainer` and `superEncoder` in any order while their parent is open. Each has a separate
+/// session (`EncodingSession+Children`); its bytes become an entry when the parent is closed.
 @safe struct EncodingState {
     // Owner: this state. Bounds: capacity bytes, of which count are written.
     var base: UnsafeMutableRawPointer

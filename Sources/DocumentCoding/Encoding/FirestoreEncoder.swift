@@ -1,12 +1,9 @@
-// The public face of encoding: `Firestore.Encoder` is an alias of this class. Strategies live here; the work is done by
-// an `EncodingSession` (see there for how), of which each thread keeps one between calls.
-
 public import Foundation
 
-/// Turns `Encodable` values into documents.
+/// Encodes `Encodable` values into documents. `Firestore.Encoder` is an alias of this class.
 ///
-/// A value's encoding goes straight into the protobuf wire form of `google.firestore.v1`, with no tree of values in
-/// between. Not thread-safe while its properties are being set; encoding itself may run on several threads at once.
+/// The encoder writes the protobuf wire form of `google.firestore.v1` directly, without a tree of values in between. It
+/// is not thread-safe while its properties are being set; encoding may run on several threads at once.
 public final class FirestoreEncoder {
     /// How a `Date` is written.
     public enum DateEncodingStrategy {
@@ -40,7 +37,7 @@ public final class FirestoreEncoder {
 
     /// How infinities and NaN are written.
     public enum NonConformingFloatEncodingStrategy {
-        /// Not at all: `EncodingError.invalidValue`. The default.
+        /// They throw `EncodingError.invalidValue`. The default.
         case `throw`
         /// As strings.
         case convertToString(positiveInfinity: String, negativeInfinity: String, nan: String)
@@ -48,20 +45,25 @@ public final class FirestoreEncoder {
 
     /// How the keys of types become field names. Keys of `[String: T]` values are never changed.
     public enum KeyEncodingStrategy {
-        /// As they are. The default.
+        /// Keys are field names. The default.
         case useDefaultKeys
         /// `myURLProperty` becomes `my_url_property`.
         case convertToSnakeCase
-        /// As the closure says; it sees the path to the key, the key last, in Swift names.
+        /// The closure returns the field name. It gets the path to the key in Swift names, the key last.
         case custom((_ codingPath: [any CodingKey]) -> any CodingKey)
     }
 
+    /// How `Date` values are encoded. The default writes timestamps.
     public var dateEncodingStrategy: DateEncodingStrategy = .timestamp
+    /// How `Data` values are encoded. The default writes bytes.
     public var dataEncodingStrategy: DataEncodingStrategy = .blob
+    /// How infinities and NaN are encoded. The default throws.
     public var nonConformingFloatEncodingStrategy: NonConformingFloatEncodingStrategy = .throw
+    /// How the keys of types become field names. The default uses them unchanged.
     public var keyEncodingStrategy: KeyEncodingStrategy = .useDefaultKeys
     /// What `encode(to:)` implementations find in `encoder.userInfo`.
     public var userInfo: [CodingUserInfoKey: Any] = [:]
 
+    /// Creates an encoder with the default strategies.
     public init() {}
 }

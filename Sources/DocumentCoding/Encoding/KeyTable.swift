@@ -151,7 +151,7 @@ extension EncodingSession {
     ) -> UnsafeMutablePointer<KeyedEncodingSlot> {
         precondition(
             MemoryLayout<KeyedEncodingContainer<Key>>.size == MemoryLayout<AnyObject?>.size,
-            "KeyedEncodingContainer is not one reference any more")
+            "KeyedEncodingContainer is no longer a single reference")
         let slot = UnsafeMutablePointer<KeyedEncodingSlot>.allocate(capacity: 1)
         unsafe slot.initialize(to: KeyedEncodingSlot(session: self, table: table))
         let container = UnsafeMutablePointer<KeyedEncodingContainer<Key>>.allocate(capacity: 1)
@@ -173,14 +173,14 @@ extension EncodingSession {
                 unsafe slot.pointee.next = unsafe table.pointee.idle
                 unsafe table.pointee.idle = unsafe slot
             } else {
-                // Somebody kept the container: it may be lent again when that has ended.
+                // Code kept the container: it may be reused when that has ended.
                 unsafe slot.pointee.next = unsafe state.pointee.tables.pointee.kept
                 unsafe state.pointee.tables.pointee.kept = unsafe slot
             }
         }
     }
 
-    /// Looks again at the containers that somebody kept.
+    /// Checks the containers that code kept.
     @inline(__always)
     func reclaimKeptContainers() {
         guard let first = unsafe state.pointee.tables.pointee.kept else { return }

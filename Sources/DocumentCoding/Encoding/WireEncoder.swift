@@ -1,7 +1,7 @@
-// The `Encoder` that values see, and its containers for arrays and single values. Each is two words, so that an
-// existential holds it without a heap block.
-
-/// Encodes one value: the one of its frame.
+/// The `Encoder` that values see: it encodes the value of its frame.
+///
+/// It has two words, as have its containers for arrays and single values, so an existential stores it without
+/// allocating.
 struct WireEncoder: Encoder {
     let session: EncodingSession
     let frame: Int32

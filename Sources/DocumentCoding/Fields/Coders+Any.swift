@@ -1,7 +1,7 @@
-// The SDK's own methods of the coders: to and from `[String: Any]`.
+// The methods of the coders for `[String: Any]`, as in the SDK.
 //
-// They go through wire bytes too, so that there is one encoder and one decoder. What wire bytes would change passes by
-// in a table of objects, with a number in its place (`ValueWireTag.treeObject`): timestamps keep their nanoseconds,
+// They use wire bytes too, so there is one encoder and one decoder. Objects that wire bytes cannot represent exactly
+// are kept in a table and replaced by its index (`ValueWireTag.treeObject`): timestamps keep their nanoseconds,
 // references and sentinels their identity.
 
 import Foundation
@@ -10,7 +10,7 @@ extension FirestoreEncoder {
     /// Encodes a value as a dictionary whose leaves are `String`, `NSNumber`, `Data`, `NSNull`, and, untouched,
     /// `Timestamp`, `GeoPoint`, `VectorValue`, `DocumentReference` and `FieldValue`.
     ///
-    /// - Throws: `EncodingError.invalidValue` for values that are no map at the top, and for what strategies refuse.
+    /// - Throws: `EncodingError.invalidValue` for values that are not a map, and for values that the strategies reject.
     public func encode<T: Encodable>(_ value: T) throws -> [String: Any] {
         try withSession(encoding: value, isTree: true) { session, fields in
             let objects = unsafe session.state.pointee.objects

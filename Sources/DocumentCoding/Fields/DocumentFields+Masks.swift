@@ -2,13 +2,13 @@
 
 extension DocumentFields {
     /// The paths of a merge of everything: those of all leaves (scalars, arrays, empty maps) and of the deleted fields.
-    /// A map that only holds sentinels is no leaf.
+    /// A map that contains only sentinels is not a leaf.
     static func leafMask(
         of fields: RawSpan, transforms: [FieldTransformData], deletedPaths: [[String]]
     ) -> [String] {
         var mask = deletedPaths
         let sentinels = transforms.map(\.path) + deletedPaths
-        visitLeaves(of: fields) { path, isEmptyMap in
+        forEachLeaf(of: fields) { path, isEmptyMap in
             if isEmptyMap, sentinels.contains(where: { $0.count > path.count && $0.starts(with: path) }) { return }
             mask.append(path)
         }
@@ -38,15 +38,15 @@ extension DocumentFields {
     }
 
     /// Calls `body` for every leaf of a document that was encoded here, with its path.
-    private static func visitLeaves(of fields: RawSpan, _ body: ([String], _ isEmptyMap: Bool) -> Void) {
+    private static func forEachLeaf(of fields: RawSpan, _ body: ([String], _ isEmptyMap: Bool) -> Void) {
         unsafe fields.withUnsafeBytes { buffer in
             guard let base = buffer.baseAddress else { return }
             var path: [String] = []
-            visit(unsafe WireCursor(base, 0, buffer.count), ValueWireTag.documentField, &path, body)
+            forEachLeaf(unsafe WireCursor(base, 0, buffer.count), ValueWireTag.documentField, &path, body)
         }
     }
 
-    private static func visit(
+    private static func forEachLeaf(
         _ entries: WireCursor, _ entryTag: UInt8, _ path: inout [String], _ body: ([String], Bool) -> Void
     ) {
         var entries = entries
@@ -60,7 +60,7 @@ extension DocumentFields {
                 } else if (try? map.vector()) != nil {
                     body(path, false)
                 } else {
-                    visit(map, ValueWireTag.mapEntry, &path, body)
+                    forEachLeaf(map, ValueWireTag.mapEntry, &path, body)
                 }
             } else {
                 body(path, false)

@@ -148,6 +148,6 @@ struct UpdateTree {
     }
 
     private static func conflict(_ path: FieldPath) -> InvalidUserData {
-        InvalidUserData("Field \(path.serverFormat) is named twice in the update, or inside another field it names.")
+        InvalidUserData("Field \(path.serverFormat) is set twice in the update, or inside another field of the update.")
     }
 }

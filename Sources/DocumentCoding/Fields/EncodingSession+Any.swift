@@ -35,7 +35,7 @@ extension EncodingSession {
         return false
     }
 
-    /// The bytes of a document: what stands behind the head of the map.
+    /// The bytes of a document: those after the head of the map.
     var documentBytes: [UInt8] {
         let bytes = copiedBytes
         guard let end = bytes.dropFirst().firstIndex(where: { $0 < 0x80 }) else { return [] }
@@ -86,7 +86,7 @@ extension EncodingSession {
     /// - Returns: false when it was a sentinel and leaves nothing.
     private func put(any value: Any) throws -> Bool { try put(opened: value) }
 
-    /// The types that data mostly consists of are told by their metadata: a cast of `Any` costs up to microseconds.
+    /// The most common types are recognized by their metadata: a cast of `Any` costs up to microseconds.
     private func put<T>(opened value: T) throws -> Bool {
         // Each reinterpretation is as the type that was compared with.
         switch ObjectIdentifier(T.self) {
@@ -160,7 +160,7 @@ extension EncodingSession {
 
     private func put(unknownInteger integer: any FixedWidthInteger) throws {
         guard let fitting = Int64(exactly: integer) else {
-            throw invalidValue(integer, "\(integer) is too large: Firestore's integers have 64 bits with a sign.")
+            throw invalidValue(integer, "\(integer) is too large: Firestore integers are signed 64-bit integers.")
         }
         put(integer: fitting)
     }

@@ -24,7 +24,7 @@ import Synchronization
     private static let orphans = unsafe Mutex<Orphans>(Orphans(first: nil))
 
     @safe private struct Orphans: @unchecked Sendable {
-        // Sendable because tables belong to whoever took them off the list.
+        // Sendable because tables belong to the thread that took them off the list.
         var first: UnsafeMutablePointer<CoderTables>?
     }
 
@@ -37,7 +37,7 @@ import Synchronization
                 unsafe orphans.first = tables
             }
         }
-        precondition(status == 0, "no thread-specific data left: pthread_key_create gave \(status)")
+        precondition(status == 0, "no thread-specific data left: pthread_key_create returned \(status)")
         return key
     }()
 

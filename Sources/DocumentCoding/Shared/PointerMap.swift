@@ -1,8 +1,7 @@
-// A small hash table from metadata addresses to heap blocks: what the coders know of a type, found in a few
-// nanoseconds.
-
-/// An open-addressing table with addresses as keys. Entries are added and never removed; the blocks it points to are
-/// its owner's.
+/// A small open-addressing hash table from addresses of type metadata to heap blocks.
+///
+/// The coders use it to find what they know about a type in a few nanoseconds. Entries are added and never removed. The
+/// owner of the table owns the blocks.
 @safe struct PointerMap {
     @safe private struct Slot {
         var key: UnsafeRawPointer?

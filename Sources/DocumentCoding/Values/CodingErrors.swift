@@ -1,7 +1,7 @@
-// The errors of values that only Firestore's own coders can carry. All other failures of coding are the standard
-// library's `EncodingError` and `DecodingError`.
-
-/// A value met a coder that cannot encode it.
+/// Thrown when a value is encoded with a coder that cannot represent it.
+///
+/// Only Firestore's own coders can encode and decode the values of this module. All other failures of coding are the
+/// standard library's `EncodingError` and `DecodingError`.
 public enum FirestoreEncodingError: Error, Equatable, Sendable {
     /// The type can only be encoded by `Firestore.Encoder`, and some (`@DocumentID`) only as a property.
     case encodingIsNotSupported(String)

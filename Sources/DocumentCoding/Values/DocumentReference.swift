@@ -1,11 +1,9 @@
-// The core of a document reference: the name, and the database object it came from. FirebaseFirestore adds the methods
-// that read and write by extension.
-
 public import Foundation
 
-/// The place of a document in a database, whether or not a document is stored there.
+/// The name of a document in a database, whether or not the document exists.
 ///
-/// References are equal if they name the same document of the same database object. Thread-safe.
+/// References are equal if they name the same document of the same database object. The module FirebaseFirestore adds
+/// methods that read and write. Thread-safe.
 public final class DocumentReference: NSObject, NSCopying, Codable, @unchecked Sendable {
     // Unchecked because `NSObject` and `AnyObject` are not Sendable; the stored properties are constants, and the owner
     // is a `Firestore`, which locks.

@@ -52,7 +52,7 @@ public final class FieldPath: NSObject, NSCopying, @unchecked Sendable {
         throw InvalidFieldPath(path: "\(value)", reason: "Field paths must be String or FieldPath, not \(type(of: value))")
     }
 
-    /// The path in the server's notation: names joined by dots, those that are no plain identifier in backticks.
+    /// The path in the server's notation: names joined by dots, those that are not plain identifiers in backticks.
     package var serverFormat: String { FieldPath.serverFormat(segments) }
 
     /// Formats names as a path in the server's notation.
@@ -86,7 +86,7 @@ public final class FieldPath: NSObject, NSCopying, @unchecked Sendable {
     public func copy(with zone: NSZone? = nil) -> Any { self }
 }
 
-/// A text or value that is no field path.
+/// A text or value that is not a field path.
 package struct InvalidFieldPath: Error, Equatable, CustomStringConvertible {
     package let path: String
     package let reason: String

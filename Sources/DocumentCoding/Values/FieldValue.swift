@@ -4,7 +4,7 @@ public import Foundation
 
 /// A sentinel that stands for a value the server computes, or for the deletion of a field.
 ///
-/// Sentinels may stand wherever a field's value stands, in maps at any depth, but not inside arrays.
+/// Sentinels may replace the value of a field, in maps at any depth, but not inside arrays.
 /// `delete()` is for updates and merges only.
 public final class FieldValue: NSObject, Encodable, @unchecked Sendable {
     // Unchecked because `NSObject` is not Sendable and the operands are `Any`: the reference is constant, and callers of
@@ -42,16 +42,16 @@ public final class FieldValue: NSObject, Encodable, @unchecked Sendable {
     /// Sets the field to the time of the commit.
     public static func serverTimestamp() -> FieldValue { serverTimestampSentinel }
 
-    /// Appends the elements that the stored array lacks; a stored value that is no array is replaced.
+    /// Appends the elements that the stored array lacks. A stored value that is not an array is replaced.
     public static func arrayUnion(_ elements: [Any]) -> FieldValue { FieldValue(.arrayUnion(elements)) }
 
-    /// Removes every element equal to one of these; a stored value that is no array is replaced by an empty one.
+    /// Removes all elements equal to one of these. A stored value that is not an array is replaced by an empty one.
     public static func arrayRemove(_ elements: [Any]) -> FieldValue { FieldValue(.arrayRemove(elements)) }
 
-    /// Adds to a stored number; integers saturate. A stored value that is no number is replaced by the operand.
+    /// Adds to a stored number; integers saturate. A stored value that is not a number is replaced by the operand.
     public static func increment(_ operand: Int64) -> FieldValue { FieldValue(.increment(.integer(operand))) }
 
-    /// Adds to a stored number, giving a double. A stored value that is no number is replaced by the operand.
+    /// Adds to a stored number; the result is a double. A stored value that is not a number is replaced by the operand.
     public static func increment(_ operand: Double) -> FieldValue { FieldValue(.increment(.double(operand))) }
 
     /// Keeps the smaller of the stored number and the operand; equal numbers keep the stored one.

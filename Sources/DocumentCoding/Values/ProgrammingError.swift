@@ -1,11 +1,10 @@
-// What happens when a caller breaks a rule of the API that no `throws` and no completion reports: a latitude of 91, an
-// empty field path. The Apple SDK raises an Objective-C exception there, which Swift cannot catch; here the process
-// traps, after the message was written to standard error.
-
 import Foundation
 import Synchronization
 
-/// Reports broken rules of the API, and lets tests look at the report.
+/// Reports violated rules of the API that no `throws` and no completion reports: a latitude of 91, an empty field path.
+///
+/// The Apple SDK raises an Objective-C exception there, which Swift cannot catch. Here the message is written to
+/// standard error, and the process traps. Tests can intercept the message.
 @_spi(Testing) public enum ProgrammingError {
     private static let handler = Mutex<(@Sendable (String) -> Void)?>(nil)
 

@@ -9,10 +9,12 @@ public protocol DocumentIDWrappable {
 }
 
 extension String: DocumentIDWrappable {
+    /// Returns the id of the document.
     public static func wrap(_ documentReference: DocumentReference) throws -> String { documentReference.documentID }
 }
 
 extension DocumentReference: DocumentIDWrappable {
+    /// Returns the reference.
     public static func wrap(_ documentReference: DocumentReference) throws -> Self {
         // The class is final: Self is DocumentReference.
         documentReference as! Self
@@ -43,6 +45,7 @@ public struct DocumentID<Value: DocumentIDWrappable & Codable> {
         self.value = value
     }
 
+    /// The identity of the document that the value was decoded from; nil before that.
     public var wrappedValue: Value? {
         get { value }
         set { value = newValue }

@@ -6,10 +6,12 @@
 public struct ExplicitNull<Value> {
     private var value: Value?
 
+    /// Creates the wrapper with an initial value.
     public init(wrappedValue value: Value?) {
         self.value = value
     }
 
+    /// The value; nil is encoded as null.
     public var wrappedValue: Value? {
         get { value }
         set { value = newValue }
@@ -28,6 +30,9 @@ extension ExplicitNull: Encodable where Value: Encodable {
 }
 
 extension ExplicitNull: Decodable where Value: Decodable {
+    /// Decodes null as nil.
+    ///
+    /// - Throws: `DecodingError.keyNotFound` if the field is missing.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         value = container.decodeNil() ? nil : try container.decode(Value.self)

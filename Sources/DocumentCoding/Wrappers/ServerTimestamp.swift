@@ -11,6 +11,7 @@ public protocol ServerTimestampWrappable {
 }
 
 extension Date: ServerTimestampWrappable {
+    /// Returns the timestamp as a date.
     public static func wrap(_ timestamp: Timestamp) throws -> Date { timestamp.dateValue() }
 
     /// - Throws: `EncodingError.invalidValue` for a date outside the years 1 to 9999.
@@ -23,10 +24,12 @@ extension Date: ServerTimestampWrappable {
 }
 
 extension Timestamp: ServerTimestampWrappable {
+    /// Returns the timestamp.
     public static func wrap(_ timestamp: Timestamp) throws -> Self {
         // The class is final: Self is Timestamp.
         timestamp as! Self
     }
+    /// Returns the timestamp.
     public static func unwrap(_ value: Timestamp) throws -> Timestamp { value }
 }
 
@@ -35,10 +38,12 @@ extension Timestamp: ServerTimestampWrappable {
 public struct ServerTimestamp<Value: ServerTimestampWrappable & Codable>: Codable {
     private var value: Value?
 
+    /// Creates the wrapper; nil requests the commit time.
     public init(wrappedValue value: Value?) {
         self.value = value
     }
 
+    /// The time; nil is encoded as a request for the commit time.
     public var wrappedValue: Value? {
         get { value }
         set { value = newValue }

@@ -1,14 +1,14 @@
-// Rewriting valid document bytes into their canonical form.
-//
-// Equal documents have equal bytes, because each has one spelling only:
-//   - entries of maps sorted by the UTF-8 bytes of their keys, no key twice (the last one given wins);
-//   - each entry written as key, then value, also when the key's value is zero or empty;
-//   - each value exactly one type, zeros included; unknown fields dropped; varints of minimal length;
-//   - timestamps floored to microseconds, their zero fields left out, seconds before nanoseconds;
-//   - geo points with plus-zero coordinates left out, latitude before longitude;
-//   - the infinities and NaN of a BSON decimal as "Infinity", "-Infinity", "NaN";
-//   - every NaN as 0x7ff8000000000000. Minus zero, and whether a number is an integer or a double, are kept.
-
+/// Rewrites valid document bytes into their canonical form.
+///
+/// The canonical form has one spelling for each document, so equal documents have equal bytes:
+///
+/// - Map entries are sorted by the UTF-8 bytes of their keys. No key occurs twice; the last of several entries wins.
+/// - Each entry has a key and then a value, even if the value is zero or empty.
+/// - Each value has exactly one type. Zero values are written. Unknown fields are dropped. Varints have minimal length.
+/// - Timestamps are rounded down to microseconds. Their zero fields are left out; seconds come before nanoseconds.
+/// - Geo points leave out coordinates that are plus zero; latitude comes before longitude.
+/// - The infinities and NaN of a BSON decimal are `"Infinity"`, `"-Infinity"` and `"NaN"`.
+/// - Every NaN is `0x7ff8000000000000`. Minus zero is kept, and so is the difference of integers and doubles.
 package enum DocumentCanonicalizer {
     /// Appends the canonical form of document bytes.
     ///

@@ -1,13 +1,13 @@
-// The size of documents by the published formula. Source: "Storage size calculations" of the vendor's documentation;
-// section 1 of the semantics page.
-//
-//     document   name + Σ (field name + value) + 32
-//     name       Σ (UTF-8 + 1, or 8 for a numeric document id) + 16; a reference value counts the same
-//     string, field name   UTF-8 + 1          map     Σ (key + value) + 32
-//     bytes                length             array   Σ values
-//     null, boolean        1                  vector  8 × dimension
-//     integer, double, timestamp   8          geo point  16
-
+/// The size of documents by the published formula.
+///
+///     document   name + Σ (field name + value) + 32
+///     name       Σ (UTF-8 + 1, or 8 for a numeric document id) + 16; a reference value counts the same
+///     string, field name   UTF-8 + 1          map     Σ (key + value) + 32
+///     bytes                length             array   Σ values
+///     null, boolean        1                  vector  8 × dimension
+///     integer, double, timestamp   8          geo point  16
+///
+/// Source: "Storage size calculations" in the documentation of Firestore.
 package enum DocumentSize {
     /// Bytes that every document adds to its name and fields.
     package static let documentOverhead = 32

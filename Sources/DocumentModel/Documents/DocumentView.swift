@@ -1,11 +1,10 @@
-// A `google.firestore.v1.Document` message read in place.
-//
-//     0a name · 12 entry · 12 entry · … · 1a create time · 22 update time
-//
-// The entries are the document bytes. Every encoder writes them side by side, so they can be lent as one span; the wire
-// format allows other fields between them, and then they are gathered first.
-
-/// The parts of a `Document` message, over somebody else's bytes; nothing is validated but the outermost layout.
+/// The parts of a `google.firestore.v1.Document` message, read in place from borrowed bytes.
+///
+///     0a name · 12 entry · 12 entry · … · 1a create time · 22 update time
+///
+/// The entries are the document bytes. Encoders write them next to each other, so the view can lend them as one span.
+/// The wire format allows other fields between them; then the view copies them together first. It validates only the
+/// outermost layout.
 package struct DocumentView: ~Escapable {
     /// The message.
     package let bytes: RawSpan

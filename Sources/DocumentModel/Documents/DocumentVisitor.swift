@@ -1,8 +1,8 @@
 // Visiting the fields of a document in place: what index extraction stands on.
 
-/// Told of every field of a document, in the order of the canonical bytes.
+/// Receives every field of a document, in the order of the canonical bytes.
 package protocol DocumentVisitor: ~Copyable {
-    /// A field of the document or of a nested map. It is told of before the fields inside it; a vector has none.
+    /// A field of the document or of a nested map, before the fields inside it; a vector has none.
     ///
     /// - Parameters:
     ///   - name: the UTF-8 bytes of the field's name, lent.

@@ -108,7 +108,7 @@ extension DocumentWalk {
             }
         }
         guard var found else { throw WalkFailure(.valueTypeMissing, from) }
-        // The payload ends where the scan says, so this cannot come back here.
+        // The payload ends at the end that the scan found, so this cannot come back here.
         _ = try payload(found.tag, &found.payload, found.end, depth: depth, inArray: inArray)
     }
 
@@ -134,7 +134,7 @@ extension DocumentWalk {
         }
     }
 
-    // MARK: Types with rules of their own
+    // MARK: Types with special rules
 
     @_lifetime(self: copy self)
     private mutating func array(_ from: Int, _ end: Int, depth: Int) throws(WalkFailure) {

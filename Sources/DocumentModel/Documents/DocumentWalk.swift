@@ -1,11 +1,3 @@
-// The one walk over document bytes: it checks every rule, notes whether the bytes are canonical, and adds up the size.
-//
-// It reads forwards, once, without building anything. Lengths are compared with what is left before they are used, so
-// no input can lead out of bounds; recursion follows nested maps and arrays only, at most `Limits.nestingDepth` deep.
-// Whatever departs from the canonical layout but is legal protobuf (unknown fields, several types set in one value,
-// long varints, unsorted or repeated keys) goes through slower paths, each of which scans before it descends, so that
-// a level is descended into once and the time stays proportional to depth times length.
-
 import Basics
 
 /// What the walk found wrong: a rule and a byte offset. It becomes an ``InvalidDocument`` with a field path.
@@ -20,7 +12,16 @@ struct WalkFailure: Error {
     }
 }
 
-/// The state of one walk. Offsets count from the start of `bytes`; `end` arguments never exceed its length.
+/// The walk over document bytes: it checks every rule, determines whether the bytes are canonical, and computes the
+/// size.
+///
+/// The walk reads forwards, once, and builds nothing. It compares every length with the remaining bytes before it uses
+/// it, so no input can lead out of bounds. It recurses into nested maps and arrays only, at most `Limits.nestingDepth`
+/// levels. Legal protobuf that is not canonical (unknown fields, several types in one value, long varints, unsorted or
+/// repeated keys) takes slower paths. Each of these scans a level before it descends once, so the time is proportional
+/// to depth times length.
+///
+/// Offsets count from the start of `bytes`; `end` arguments never exceed its length.
 struct DocumentWalk: ~Escapable {
     let bytes: RawSpan
     let rules: NameRules
@@ -286,7 +287,7 @@ struct DocumentWalk: ~Escapable {
         let high: UInt64 = 0x8080_8080_8080_8080
         let count = end &- from
         if count >= 8 {
-            // The last eight bytes overlap the ones before them when the length is no multiple of eight.
+            // The last eight bytes overlap those before them if the length is not a multiple of eight.
             var all = word(end &- 8)
             var at = from
             while at < end &- 8 {

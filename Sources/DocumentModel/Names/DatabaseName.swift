@@ -79,7 +79,7 @@ extension RawSpan {
 
     /// Whether the first bytes are those of a literal.
     func startsWith(utf8 text: StaticString) -> Bool {
-        // A literal's bytes live for ever and are as many as it says.
+        // The bytes of a literal live as long as the process and are as many as it says.
         let literal = unsafe RawSpan(_unsafeStart: UnsafeRawPointer(text.utf8Start), byteCount: text.utf8CodeUnitCount)
         return startsWith(literal)
     }

@@ -1,12 +1,10 @@
-// The address of a field in a document: names of nested maps, and the text form with its quoting.
-//
-//     address.city            two segments
-//     `first name`.`a\`b`     segments that are not simple names stand in backticks; \ escapes the next character
-//     __name__                the document's key, no field
-
 package import Basics
 
-/// A path of field names through nested maps; arrays cannot be entered.
+/// The path of a field in a document, through nested maps. A path cannot enter an array.
+///
+///     address.city            two segments
+///     `first name`.`a\`b`     segments that are not simple names are quoted with backticks; \ escapes a character
+///     __name__                the key of the document, which is not a field
 package struct FieldPath: Sendable, Hashable {
     /// The UTF-8 bytes of each segment, by which paths are compared and hashed. At least one segment, none empty.
     package let utf8Segments: [[UInt8]]
@@ -157,7 +155,7 @@ extension FieldPath {
         return segment
     }
 
-    /// The refusal of a text that is no field path, in the cloud's words. Shows the beginning of a long one.
+    /// The error for a text that is not a field path, in the cloud's words. It shows the beginning of a long text.
     private static func malformed(_ text: [UInt8]) -> RequestError {
         let shown = String(decoding: text.prefix(200), as: UTF8.self) + (text.count > 200 ? "…" : "")
         return .invalidArgument(

@@ -54,7 +54,7 @@ package enum ResourceID {
         let first = id[byteAt: 0]
         if first == UInt8(ascii: "."), count == 1 || (count == 2 && id[byteAt: 1] == first) { return .dotID }
         if rules != .query, first == UInt8(ascii: "_"), isReserved(id) {
-            // Numeric ids are for documents, and zero is no such id.
+            // Numeric ids are for documents, and zero is not one of them.
             guard let number = numericID(id) else { return .reservedID }
             if rules == .request, isCollection || number == 0 { return .reservedID }
         }

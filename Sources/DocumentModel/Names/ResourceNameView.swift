@@ -1,14 +1,13 @@
-// Full resource names read in place: no copy, no allocation.
-//
-//     projects/p/databases/(default)/documents/users/jeff/tasks/t1
-//     |---------- database ---------|          |------ path -----|
-//                                              |- parent -| | |id|
-//
-// This is the form in which names travel; `DocumentPath` and `CollectionPath` are the owned forms.
-
 import Basics
 
-/// A checked resource name over somebody else's bytes: a documents root, a collection or a document.
+/// A checked resource name in borrowed bytes: a documents root, a collection or a document. It does not copy or
+/// allocate.
+///
+///     projects/p/databases/(default)/documents/users/jeff/tasks/t1
+///     |---------- database ---------|          |------ path -----|
+///                                              |- parent -| | |id|
+///
+/// Names on the wire have this form. ``DocumentPath`` and ``CollectionPath`` own their bytes.
 package struct ResourceNameView: ~Escapable {
     /// The whole name, UTF-8.
     package let bytes: RawSpan

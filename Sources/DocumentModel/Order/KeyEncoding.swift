@@ -1,13 +1,12 @@
-// Order-preserving bytes: encodings whose order as bytes is the order of what they encode.
-//
-// Each is prefix-free as well (none is the beginning of another), so that parts can be joined and still compare part by
-// part, and so that inverting every bit gives exactly the descending order.
-//
-// The obvious encodings fail: a length before a string sorts "b" below "aa"; two's complement sorts -1 above 1; the bits
-// of a double sort negative numbers backwards; a double's eight bytes take 2^53 and 2^53 + 1 for one number.
-//
-// All of it is written to disk: never change an encoding.
-
+/// Order-preserving encodings: the order of the encoded bytes is the order of the values.
+///
+/// No encoding is a prefix of another. So encodings can be concatenated and still compare part by part, and inverting
+/// every bit gives exactly the descending order.
+///
+/// The obvious encodings fail: a length before a string sorts "b" before "aa"; two's complement sorts -1 after 1; the
+/// bits of a double sort negative numbers backwards; the eight bytes of a double cannot distinguish 2^53 and 2^53 + 1.
+///
+/// These encodings are on disk: never change one.
 package enum KeyEncoding {
     /// Ends a sequence (array, map, path); below every label of ``TypeClass``.
     package static let terminator: UInt8 = 2

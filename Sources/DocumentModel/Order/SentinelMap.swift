@@ -1,14 +1,12 @@
-// Values that are kept as a map with one reserved key: Firestore's spelling of BSON types (semantics page, section 4).
-//
-//     {__min__: null}                        {__max__: null}
-//     {__int__: 42}                          {__decimal128__: "123.45"}
-//     {__oid__: "507f191e810c19729de860ea"}  {__binary__: bytes, the first one is the subtype}
-//     {__regex__: {pattern, options}}        {__request_timestamp__: {seconds, increment}}
-//
-// No other map may have such a key, so the key alone tells the kind. A 32-bit integer and a decimal are numbers; the others are
-// classes of their own. Decimals are ordered by the double that is nearest to them.
-
-/// The kinds of sentinel map.
+/// The kinds of sentinel map: maps with one reserved key, with which Firestore represents BSON types.
+///
+///     {__min__: null}                        {__max__: null}
+///     {__int__: 42}                          {__decimal128__: "123.45"}
+///     {__oid__: "507f191e810c19729de860ea"}  {__binary__: bytes, the first one is the subtype}
+///     {__regex__: {pattern, options}}        {__request_timestamp__: {seconds, increment}}
+///
+/// No other map may have such a key, so the key determines the kind. A 32-bit integer and a decimal are numbers; the
+/// others are separate classes of the value order. Decimals are ordered by the nearest double.
 package enum SentinelKind: Sendable, CaseIterable {
     case minKey, maxKey, int32, decimal128, objectID, binary, regex, timestamp
 

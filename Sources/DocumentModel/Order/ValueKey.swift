@@ -1,25 +1,24 @@
-// The order-preserving key of a value: for indexes, sort keys and cursors.
-//
-// | type      | key                                                                        |
-// | null      | 05                                                                         |
-// | boolean   | 0a 00 or 0a 01                                                             |
-// | NaN       | 0d                                                                         |
-// | number    | 0f, number                                                                 |
-// | timestamp | 14, microseconds as 8 bytes                                                |
-// | string    | 19, escaped text                                                           |
-// | bytes     | 1e, escaped bytes                                                          |
-// | reference | 25, escaped project, escaped database, then per id 3c and the escaped id,  |
-// |           | or 3a and 8 bytes for a numeric id; 02                                     |
-// | geo point | 2d, latitude and longitude as numbers                                      |
-// | array     | 32, the elements' keys; 02                                                 |
-// | vector    | 35, dimension as 2 bytes, then each element as NaN or number               |
-// | map       | 37, per entry 19, the escaped name and the value's key; 02                 |
-// | min, max  | 07; 3d                                                                     |
-// | BSON time | 16, seconds and increment as 4 bytes each                                  |
-// | binary    | 21, escaped subtype and bytes                                              |
-// | object id | 29, escaped text                                                           |
-// | regex     | 2f, escaped pattern, escaped options                                       |
-
+/// The order-preserving key of a value, for indexes, sort keys and cursors.
+///
+///     | type      | key                                                                        |
+///     | null      | 05                                                                         |
+///     | boolean   | 0a 00 or 0a 01                                                             |
+///     | NaN       | 0d                                                                         |
+///     | number    | 0f, number                                                                 |
+///     | timestamp | 14, microseconds as 8 bytes                                                |
+///     | string    | 19, escaped text                                                           |
+///     | bytes     | 1e, escaped bytes                                                          |
+///     | reference | 25, escaped project, escaped database, then per id 3c and the escaped id,  |
+///     |           | or 3a and 8 bytes for a numeric id; 02                                     |
+///     | geo point | 2d, latitude and longitude as numbers                                      |
+///     | array     | 32, the elements' keys; 02                                                 |
+///     | vector    | 35, dimension as 2 bytes, then each element as NaN or number               |
+///     | map       | 37, per entry 19, the escaped name and the value's key; 02                 |
+///     | min, max  | 07; 3d                                                                     |
+///     | BSON time | 16, seconds and increment as 4 bytes each                                  |
+///     | binary    | 21, escaped subtype and bytes                                              |
+///     | object id | 29, escaped text                                                           |
+///     | regex     | 2f, escaped pattern, escaped options                                       |
 package enum ValueKey {
     /// Leads the key of NaN, below all other numbers.
     static let notANumber: UInt8 = 13

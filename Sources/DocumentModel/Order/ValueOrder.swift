@@ -1,11 +1,3 @@
-// The total order and the equality of values, on their wire bytes. Section 4 of the semantics page.
-//
-//     null < min < boolean < number < timestamp < BSON timestamp < string < bytes < binary < reference < object id
-//          < geo point < regex < array < vector < map < max
-//
-// Within a class: numbers by exact value, NaN first; strings by UTF-8 bytes; references by project, database and ids;
-// arrays element by element and maps key by key and value by value, a prefix first; vectors by dimension, then elements.
-
 /// How one value stands to another.
 package enum Ordering: Int, Sendable {
     case less = -1
@@ -29,6 +21,13 @@ package enum Ordering: Int, Sendable {
     }
 }
 
+/// The total order and the equality of values, computed on their wire bytes.
+///
+///     null < min < boolean < number < timestamp < BSON timestamp < string < bytes < binary < reference < object id
+///          < geo point < regex < array < vector < map < max
+///
+/// Within a class: numbers by exact value, NaN first; strings by UTF-8 bytes; references by project, database and ids;
+/// arrays by elements and maps by keys and values, a prefix first; vectors by dimension, then by elements.
 package enum ValueOrder {
     /// Order of two canonical `Value` messages.
     ///

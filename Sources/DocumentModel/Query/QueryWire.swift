@@ -71,7 +71,7 @@ extension RequestError {
     /// A message lacks the field path that it must have.
     static let emptyFieldPath = RequestError.invalidArgument("Invalid empty property path string.")
 
-    /// Whatever reading a message threw, as the client is told of it.
+    /// The error of reading a message, as the client gets it.
     init(queryFault error: any Error) {
         switch error {
         case let error as RequestError: self = error

@@ -1,8 +1,8 @@
 // Reading and writing query messages. Field numbers: `google/firestore/v1/query.proto`.
 //
-// Reading accepts any order of fields, skips unknown ones, and lets the last of a repeated scalar win, as protobuf asks.
-// It refuses what has no meaning at all (an operator without a number, a filter without a type); what is merely
-// forbidden is the planner's business.
+// As protobuf requires, reading accepts fields in any order, skips unknown fields, and takes the last of a repeated
+// scalar. It rejects messages without a meaning (an operator without a number, a filter without a type). The planner
+// checks the rules of Firestore.
 
 package import Basics
 

@@ -1,10 +1,7 @@
-// The query message, `google.firestore.v1.StructuredQuery`: what a client asks for, before any planning.
-//
-// The types here say what was on the wire and nothing more. `StructuredQuery+Wire.swift` reads and writes the bytes;
-// the rules of Firestore (which filters may meet, what order is implied) are `DocumentStore/Query/QueryRules.swift`'s;
-// running a query is `QueryPlan`'s and `QueryRun`'s.
-
-/// A query over documents: from, where, order by, cursors, offset, limit, select.
+/// The message `google.firestore.v1.StructuredQuery`: from, where, order by, cursors, offset, limit, select.
+///
+/// The type represents the wire message and nothing more. `StructuredQuery+Wire.swift` reads and writes the bytes. The
+/// query planner of DocumentStore checks the rules of Firestore: which filters may be combined, which order is implied.
 package struct StructuredQuery: Sendable, Equatable {
     /// The fields to return; nil returns all of them.
     package var select: Projection?

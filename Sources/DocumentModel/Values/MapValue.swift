@@ -41,7 +41,7 @@ package struct MapValue: Sendable {
     package subscript(key: String) -> Value? {
         get {
             let (index, found) = search(key)
-            // Not `: nil`, which would be the value null: `Value` has a nil literal of its own.
+            // Not `: nil`, which would be the value null: `Value` can be written as a nil literal.
             return found ? .some(entries[index].value) : .none
         }
         set {

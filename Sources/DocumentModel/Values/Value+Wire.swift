@@ -47,7 +47,7 @@ extension Value {
         }
     }
 
-    /// Appends the value as the canonical bytes of a `Value` message, without tag and length of its own.
+    /// Appends the value as the canonical bytes of a `Value` message, without tag and length.
     package func encode(into writer: inout WireWriter) {
         switch self {
         case .null: writer.appendField(Field.nullValue, varint: 0)

@@ -1,7 +1,7 @@
-// Protobuf fields on top of the writer's bytes.
+// Protobuf fields for the writer.
 //
-// The functions named `append…` write what they are given, also zero. Those named `writeIfSet…` follow proto3 and leave
-// out a field that holds its default.
+// Functions named `append…` write every value, including zero. Functions named `writeIfSet…` follow proto3 and leave
+// out a field that has its default value.
 
 import Basics
 import Glibc
@@ -25,7 +25,7 @@ extension WireWriter {
     mutating func appendLongVarint(_ value: UInt64) {
         reserve(10)
         if value < 1 << 56 {
-            // Seven bits to a byte, by halves; then the mark of continuation on all bytes but the last.
+            // Seven bits to a byte, by bisection; then the continuation bit on all bytes except the last.
             var spread = (value & 0x00FF_FFFF_F000_0000) &<< 4 | (value & 0x0FFF_FFFF)
             spread = (spread & 0x0FFF_C000_0FFF_C000) &<< 2 | (spread & 0x0000_3FFF_0000_3FFF)
             spread = (spread & 0x3F80_3F80_3F80_3F80) &<< 1 | (spread & 0x007F_007F_007F_007F)

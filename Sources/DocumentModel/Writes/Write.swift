@@ -1,11 +1,7 @@
-// One write of a commit: `google.firestore.v1.Write`.
-//
-// A `Write` owns no document bytes. Its name and fields are ranges of the `WriteList` that read or built it, because a
-// plain set should cost one copy of the request's bytes and nothing else on the way from the socket to the log.
-
-/// What to do to one document: set, change, delete or verify it.
+/// One write of a commit (`google.firestore.v1.Write`): set, update, delete or verify one document.
 ///
-/// Only meaningful together with the `WriteList` that holds its bytes.
+/// A `Write` owns no document bytes. Its name and fields are ranges of the ``WriteList`` that contains it, so a plain
+/// set costs one copy of the request's bytes on its way from the socket to the log.
 package struct Write: Sendable {
     /// The four members of the wire's `operation`.
     package enum Kind: UInt8, Sendable {

@@ -1,18 +1,15 @@
-// The writes of one request, and the bytes they point into.
-//
-// A server reads a commit's writes here, on the connection's own thread: names are checked, documents validated and made
-// canonical, masks and transforms parsed. What reaches the commit thread is then beyond suspicion and is one buffer. A
-// client builds its commits with the same type (`set`, `delete`, ...) and writes them out with `encode`.
-//
-//     bytes   | name | fields | name | fields | name | ...
-//     writes    [0].name, [0].fields, [1].name, ...    ranges of `bytes`
-
 package import Basics
 
-/// A sequence of writes to the documents of one database, owning their bytes.
+/// The writes of one request to the documents of one database, with their bytes.
 ///
-/// A value: it may be handed to another thread. Every name in it is a valid document name of `database`, and every
-/// document is valid and canonical.
+///     bytes   | name | fields | name | fields | name | ...
+///     writes    [0].name, [0].fields, [1].name, ...    ranges of `bytes`
+///
+/// A server reads the writes of a commit on the thread of the connection. Reading checks the names, validates documents
+/// and makes them canonical, and parses masks and transforms. The commit thread gets a list that needs no further
+/// checks: every name is a valid document name of `database`, and every document is valid and canonical.
+///
+/// A list is a value and can be passed to another thread.
 package struct WriteList: Sendable {
     /// Names and canonical fields, back to back.
     package internal(set) var bytes: [UInt8] = []

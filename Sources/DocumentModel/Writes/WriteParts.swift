@@ -1,9 +1,7 @@
-// One `Write` message taken apart in place: where its name, fields, mask, precondition and transforms stand.
-//
-// Field numbers: `google/firestore/v1/write.proto` and `document.proto`; field 5, `verify`, is not in the public schema
-// and is sent by mobile clients' transactions.
-
-/// The parts of a `Write` message, lent from its bytes; nothing is copied, and contents are not judged yet.
+/// The parts of a `Write` message, borrowed from its bytes: name, fields, mask, precondition and transforms.
+///
+/// The view copies nothing and does not validate the contents. Field numbers: `google/firestore/v1/write.proto` and
+/// `document.proto`. Field 5, `verify`, is not in the public schema; transactions of mobile clients send it.
 struct WriteParts: ~Escapable {
     private typealias Field = FieldNumber.Write
 

@@ -54,7 +54,7 @@ final class DatabaseDirectory: Sendable {
             return (number, false)
         }
         guard let found else {
-            throw RequestError(.resourceExhausted, "The store has \(maximum) databases and takes no more.")
+            throw RequestError(.resourceExhausted, "The server has reached its limit of \(maximum) databases.")
         }
         return found
     }

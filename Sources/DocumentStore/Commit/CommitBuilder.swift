@@ -462,5 +462,5 @@ struct CommitDraft: ~Copyable {
 extension RequestError {
     /// More would be logged and staged than the storage takes at once.
     fileprivate static let commitTooLarge = RequestError(
-        .resourceExhausted, "The commit changes too much at once. Commit fewer or smaller documents at a time.")
+        .resourceExhausted, "The commit is too large. Commit fewer or smaller documents at a time.")
 }

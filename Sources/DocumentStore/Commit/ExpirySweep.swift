@@ -140,7 +140,7 @@ struct ExpirySweep {
         guard let stored = try latest.value(forKey: key.bytes), let parts = DocumentKey.parts(of: key.bytes),
             let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds),
             KeyedDocument.writePath(key: key.bytes, parts: parts, record: record, into: &path)
-        else { throw RequestError(.dataLoss, "An index entry leads to no document.") }
+        else { throw RequestError(.dataLoss, "An index entry refers to a missing document.") }
         // The index says so already; what deletes looks twice.
         if !part.condition.matches(fields: record.fields) { return 0 }
         name.reset()

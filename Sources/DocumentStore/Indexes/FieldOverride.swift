@@ -193,7 +193,7 @@ package struct IndexDeclaration: Sendable, Equatable {
                 throw .invalidArgument("Invalid collection id \"\(override.collectionID)\": \(problem.text).")
             }
             if override.field?.isDocumentName == true {
-                throw .invalidArgument("\(name): the name of a document is no field and cannot be overridden.")
+                throw .invalidArgument("\(name): __name__ is not a field and cannot be overridden.")
             }
             let field = FieldOverride(collectionID: override.collectionID, field: override.field, indexes: nil)
             if !fields.insert(field).inserted { throw .invalidArgument("\(name) is overridden twice.") }
@@ -201,7 +201,7 @@ package struct IndexDeclaration: Sendable, Equatable {
                 throw .invalidArgument("\(name): ttl needs the name of a field.")
             }
             if override.expires, !expiring.insert(override.collectionID).inserted {
-                throw .invalidArgument("\(name): one field of a collection group can have ttl.")
+                throw .invalidArgument("\(name): only one field of a collection group can have ttl.")
             }
         }
     }

@@ -91,7 +91,7 @@ private struct StoreWalk: ~Copyable {
 
     mutating func visit(key: RawSpan, value: RawSpan, version: CommitVersion, report: inout StoreCheck.Report) {
         guard key.byteCount > 1, let space = KeySpace(rawValue: key[byteAt: 0]) else {
-            return report.note("a key is of no known space: \(StoreWalk.hex(key))")
+            return report.note("a key is in an unknown key space: \(StoreWalk.hex(key))")
         }
         switch space {
         case .meta: visitMeta(key, value, &report)
@@ -122,7 +122,7 @@ private struct StoreWalk: ~Copyable {
         reader.position = 1
         let number = (try? reader.varint()) ?? 0
         guard let index = declared.all.first(where: { $0.number == number }) else {
-            return report.note("an entry is of no declared index: \(StoreWalk.hex(key))")
+            return report.note("an index entry belongs to no declared index: \(StoreWalk.hex(key))")
         }
         if index.state.phase == .complete { report.indexEntries += 1 }
     }
@@ -196,7 +196,7 @@ private struct StoreWalk: ~Copyable {
             } else {
                 report.note("the state of the indexes is damaged")
             }
-        default: report.note("a key of the store's books is not known: \(StoreWalk.hex(key))")
+        default: report.note("a meta key is unknown: \(StoreWalk.hex(key))")
         }
     }
 
@@ -216,7 +216,7 @@ private struct StoreWalk: ~Copyable {
             report.note("collection number \(entry.number) is not unique")
         }
         if !databases.contains(DocumentKey.database(of: key)) {
-            report.note("a catalogue entry is of an unknown database: \(StoreWalk.hex(key))")
+            report.note("a catalogue entry belongs to an unknown database: \(StoreWalk.hex(key))")
         }
         catalogue.set(key.extracting(1..<key.byteCount), to: counts.count)
         counts.append((catalogued: entry.count, found: 0, number: entry.number, path: [UInt8](copying: key)))
@@ -238,7 +238,7 @@ private struct StoreWalk: ~Copyable {
             report.note("a document's collection is not in the catalogue: \(StoreWalk.hex(key))")
         }
         if record.createMicroseconds > record.updateMicroseconds {
-            report.note("a document was changed before it was created: \(StoreWalk.hex(key))")
+            report.note("the update time of a document is before its create time: \(StoreWalk.hex(key))")
         }
         if let problem = StoreWalk.problem(
             key: key, parts: parts, record: record, path: &path, expected: &self.key, databases: databases)
@@ -253,14 +253,14 @@ private struct StoreWalk: ~Copyable {
         expected: inout WireWriter, databases: Set<UInt32>
     ) -> String? {
         let database = DocumentKey.database(of: key)
-        if !databases.contains(database) { return "a document is of an unknown database: \(hex(key))" }
-        if parts.isCut != (record.path.byteCount > 0) { return "a document's path is missing or superfluous: \(hex(key))" }
+        if !databases.contains(database) { return "a document belongs to an unknown database: \(hex(key))" }
+        if parts.isCut != (record.path.byteCount > 0) { return "a document has a missing or superfluous path: \(hex(key))" }
         guard KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path) else {
-            return "a document's path cannot be read: \(hex(key))"
+            return "the path of a document cannot be read: \(hex(key))"
         }
         let name = String(repairingUTF8: path.bytes)
         DocumentKey.write(path.bytes, database: database, into: &expected)
-        if !expected.bytes.equalsBytes(key) { return "document \(name) lies at another key: \(hex(key))" }
+        if !expected.bytes.equalsBytes(key) { return "document \(name) is stored at a wrong key: \(hex(key))" }
         do throws(InvalidDocument) {
             if try !DocumentValidator.validate(fields: record.fields).isCanonical {
                 return "document \(name) is not canonical"
@@ -273,7 +273,7 @@ private struct StoreWalk: ~Copyable {
 
     func finish(_ report: inout StoreCheck.Report) {
         if entriesDue != report.indexEntries {
-            report.note("there are \(report.indexEntries) index entries where the documents have \(entriesDue)")
+            report.note("there are \(report.indexEntries) index entries, but the documents require \(entriesDue)")
         }
         for count in counts where count.catalogued != count.found {
             report.note(

@@ -67,7 +67,7 @@ package struct PartitionRun {
             throw .invalidArgument("A query with filters, cursors, offset, limit or find_nearest cannot be partitioned.")
         }
         guard query.orderBy.allSatisfy({ $0.field.isDocumentName && $0.direction == .ascending }) else {
-            throw .invalidArgument("A query to be partitioned must be ordered by __name__ ascending and by nothing else.")
+            throw .invalidArgument("A partition query must be ordered by __name__ ascending only.")
         }
         database = plan.database
         collectionID = id

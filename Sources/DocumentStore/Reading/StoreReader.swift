@@ -35,7 +35,7 @@ package final class StoreReader {
     package func keepViews() { hot.state.keepsViews = true }
 
     /// Lets go of what reads shared, so that the storage can reuse pages and memory.
-    package func letGo() { hot.state.engineReader?.letGo() }
+    package func letGo() { hot.state.engineReader?.releaseView() }
 
     // MARK: Read points
 

@@ -319,7 +319,7 @@ extension StoreScanner {
 
 extension RequestError {
     fileprivate static let damagedEntry = RequestError(.dataLoss, "An index entry is damaged.")
-    fileprivate static let strayEntry = RequestError(.dataLoss, "An index entry leads to no document.")
+    fileprivate static let strayEntry = RequestError(.dataLoss, "An index entry refers to a missing document.")
 }
 
 /// Entries whose place among their neighbours says nothing about the order of their documents.

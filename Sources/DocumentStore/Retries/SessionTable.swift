@@ -119,7 +119,7 @@ struct SessionTable {
             return .refused(
                 RequestError(
                     .resourceExhausted,
-                    "Too many requests of the session are unanswered: at most \(resultsMaximum)."))
+                    "Too many requests of the session are open: at most \(resultsMaximum) are allowed."))
         }
         guard let session = sessions[SessionName(identifier)] else { return .new }
         if let kept = session.kept.first(where: { $0.sequence == identifier.sequence }) {
@@ -127,7 +127,7 @@ struct SessionTable {
         }
         if identifier.sequence < session.oldestPending {
             return .refused(
-                RequestError(.failedPrecondition, "The request repeats one whose answer was acknowledged before."))
+                RequestError(.failedPrecondition, "The request repeats one whose result the client has already acknowledged."))
         }
         return .new
     }

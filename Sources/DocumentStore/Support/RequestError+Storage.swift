@@ -9,14 +9,14 @@ extension RequestError {
     init(_ error: StorageError) {
         switch error.code {
         case .full:
-            self.init(.resourceExhausted, "The disk is full: only deletes are accepted until there is space again.")
+            self.init(.resourceExhausted, "The disk is full: only deletes are accepted until there is free space.")
         case .valueTooLong:
-            self.init(.resourceExhausted, "The commit changes too much at once: \(error.message)")
+            self.init(.resourceExhausted, "The commit is too large: \(error.message)")
         case .versionTooOld: self = .snapshotTooOld
-        case .tooManyReaders: self.init(.resourceExhausted, "Too many reads are going on at once.")
+        case .tooManyReaders: self.init(.resourceExhausted, "Too many concurrent reads.")
         case .closed: self = .shuttingDown
         case .failed:
-            self.init(.unavailable, "The storage has failed and the outcome is unknown: \(error.message)")
+            self.init(.unavailable, "The storage failed and the outcome is unknown: \(error.message)")
         case .corrupt: self.init(.dataLoss, "Stored data is damaged.")
         default: self.init(.internal, "The storage failed.")
         }

@@ -78,6 +78,6 @@ struct ReadSet: ~Copyable {
     private func checkRoom() throws(RequestError) {
         if documents.count + ranges.count < maximum, documents.keyBytes < ReadSet.keyBytesMaximum { return }
         throw RequestError(
-            .resourceExhausted, "The transaction has read too much: at most \(maximum) documents and ranges.")
+            .resourceExhausted, "The transaction has read more than \(maximum) documents and ranges.")
     }
 }

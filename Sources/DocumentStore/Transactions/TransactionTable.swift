@@ -103,7 +103,7 @@ final class TransactionTable: Sendable {
 
     private var tooMany: RequestError {
         RequestError(
-            .resourceExhausted, "Too many transactions are open: at most \(configuration.transactionsMaximum).")
+            .resourceExhausted, "Too many open transactions: at most \(configuration.transactionsMaximum) are allowed.")
     }
 
     private var tooManyOnConnection: RequestError {

@@ -32,7 +32,7 @@ package struct WorkBudget: Sendable {
         throw RequestError(
             .resourceExhausted,
             """
-            The commit is too much work: its writes read and rewrite more than \(maximum) bytes of documents. \
+            The commit is too large: its writes read and rewrite more than \(maximum) bytes of documents. \
             Commit fewer writes at a time.
             """)
     }

@@ -89,10 +89,11 @@ public final class AggregateQuerySnapshot: NSObject, @unchecked Sendable {
         self.totals = totals
     }
 
-    /// The number of documents; a programming error if it was not asked for.
+    /// The number of documents. Reading a count that the query does not contain is a programming error.
     public var count: NSNumber { self.get(.count()) as? NSNumber ?? 0 }
 
-    /// A total: `NSNumber`, or `NSNull` for the mean of nothing. One that was not asked for is a programming error.
+    /// An aggregate: `NSNumber`, or `NSNull` for the mean of no numbers. Reading an aggregate that the query does not
+    /// contain is a programming error.
     @discardableResult
     public func get(_ aggregateField: AggregateField) -> Any {
         guard let index = query.fields.firstIndex(of: aggregateField) else {

@@ -1,18 +1,18 @@
-// The request ids that make a retried commit apply once: a session, a number within it, and the oldest number whose
-// answer this client still waits for, below which the server may forget what it answered.
-//
-//   numbers    ... 40  41  42  43  44        41 and 43 are answered, 42 is not:
-//                   done done  -  done  -    the oldest pending number is 42, and 43 is remembered as done until
-//                             ^ oldest       42 is, too
-//
-// The server keeps the results of a bounded number of commits for each session. A commit that stays unanswered while
-// thousands of others pass would stretch that window, so the sequence moves on to a new session before it gets too long.
-
-/// Hands out request ids and keeps track of which are answered. A plain value; its owner locks it.
+/// The request identifiers that make a retried commit apply once.
+///
+/// An identifier is a session, a number within it, and the oldest number without a reply. The server may forget the
+/// results of lower numbers.
+///
+///     numbers    ... 40  41  42  43  44        41 and 43 are acknowledged, 42 is not:
+///                     ok  ok  -  ok  -         the oldest pending number is 42, and 43 is remembered
+///                               ^ oldest       until 42 is acknowledged
+///
+/// The server keeps a bounded number of results for each session. One commit without a reply, while thousands of others
+/// pass, would exceed this bound; so the sequence starts a new session in time. A plain value; its owner locks it.
 struct CommitSequence {
     /// The id of one commit, without the oldest pending number, which is read at each sending.
     struct Ticket: Hashable, Sendable {
-        /// Which of the sequence's sessions; sessions end when all their commits are answered.
+        /// Which of the sequence's sessions; a session ends when all its commits are acknowledged.
         var session: SessionID
         var sequence: UInt64
     }
@@ -31,7 +31,7 @@ struct CommitSequence {
     /// The numbers of one session from the oldest pending one on.
     private struct Window {
         var oldestPending: UInt64 = 1
-        /// Whether each number from `oldestPending` on is answered; starts at `head`.
+        /// Whether each number from `oldestPending` on is acknowledged; starts at `head`.
         private var done: [Bool] = []
         private var head = 0
 
@@ -61,22 +61,22 @@ struct CommitSequence {
     }
 
     /// Unanswered and remembered numbers of a session past which a new session begins.
-    let windowMaximum: Int
+    let windowMax: Int
     private var current: SessionID
     private var window = Window()
-    /// Sessions left behind that still have unanswered commits.
+    /// Earlier sessions that still have unacknowledged commits.
     private var retired: [SessionID: Window] = [:]
     private let makeSession: @Sendable () -> SessionID
 
-    init(windowMaximum: Int = 1024, makeSession: @escaping @Sendable () -> SessionID = { .random() }) {
-        self.windowMaximum = windowMaximum
+    init(windowMax: Int = 1024, makeSession: @escaping @Sendable () -> SessionID = { .random() }) {
+        self.windowMax = windowMax
         self.makeSession = makeSession
         current = makeSession()
     }
 
     /// A ticket for a new commit. It must be given back with `finish(_:)`, whatever becomes of the commit.
     mutating func begin() -> Ticket {
-        if window.length >= windowMaximum {
+        if window.length >= windowMax {
             retired[current] = window
             window = Window()
             current = makeSession()
@@ -84,7 +84,7 @@ struct CommitSequence {
         return Ticket(session: current, sequence: window.next())
     }
 
-    /// The commit was answered, or will never be sent again.
+    /// The commit is acknowledged, or will never be sent again.
     mutating func finish(_ ticket: Ticket) {
         if ticket.session == current { return window.finish(ticket.sequence) }
         retired[ticket.session]?.finish(ticket.sequence)
@@ -97,7 +97,7 @@ struct CommitSequence {
         return window?.oldestPending ?? ticket.sequence
     }
 
-    /// Commits without an answer or behind one, in all sessions; for tests and diagnostics.
+    /// Commits without a reply, and those after them, in all sessions; for tests and diagnostics.
     var trackedCount: Int { window.length + retired.values.reduce(0) { $0 + $1.length } }
     var sessionCount: Int { 1 + retired.count }
 }

@@ -1,4 +1,4 @@
-// What a `HearthClient` is told: where the server is, and how hard to try.
+// The configuration of a `HearthClient`: the address of the server, limits and timeouts.
 
 package import Basics
 import DocumentModel
@@ -9,14 +9,14 @@ extension HearthClient {
         /// The server's host name or address, without brackets.
         package var host: String
         package var port: UInt16
-        /// Event loops, each a thread with connections of its own. One is enough for about 200,000 calls a second.
+        /// Event loops, each a thread with separate connections. One is enough for about 200,000 calls a second.
         package var eventLoops = 1
         /// Connections for each loop; a further one is opened when those there are busy.
         package var connectionsPerLoop = 2
         /// Calls in flight on one connection that justify a further one.
         package var callsPerConnection = 64
         /// Calls that may wait for a connection, for each loop.
-        package var maximumWaitingCalls = 100_000
+        package var waitingCallsMax = 100_000
         /// How long a dial may take.
         package var connectTimeout: Duration = .seconds(5)
         /// The deadline of unary calls that do not say otherwise.
@@ -24,8 +24,8 @@ extension HearthClient {
         /// The deadline of streams that do not say otherwise.
         package var streamTimeout: Duration = .seconds(300)
         /// The largest message that is accepted from the server, in bytes.
-        package var maximumMessageBytes = 16 << 20
-        /// How long calls wait for a server that cannot be reached before the log says so; `nil` = it never does.
+        package var messageBytesMax = 16 << 20
+        /// How long calls wait for a server that cannot be reached before the client logs it; `nil` = never.
         package var outageNoticeAfter: Duration?
         /// What a person can do when the server cannot be reached; the last sentence of such errors and notices.
         package var remedy = ""
@@ -40,7 +40,7 @@ extension HearthClient {
 
         /// - Parameter address: `HOST:PORT`, `HOST` (port 8080), or `[IPV6]:PORT`.
         package init(address: String) throws(RequestError) {
-            let invalid = RequestError.invalidArgument("\"\(address)\" is not an address: write HOST:PORT.")
+            let invalid = RequestError.invalidArgument("\"\(address)\" is not an address of the form HOST:PORT.")
             var host = address[...]
             var port: UInt16 = 8080
             if address.hasPrefix("[") {

@@ -95,7 +95,7 @@ package struct QueryStream: AsyncSequence, Sendable {
 }
 
 extension HearthClient {
-    /// Unread bytes of a stream past which the server is asked to pause.
+    /// Unread bytes of a stream beyond which the client asks the server to pause.
     private static var streamBufferBytes: Int { 1 << 20 }
 
     /// Runs a query whose documents are read one by one.
@@ -103,7 +103,7 @@ extension HearthClient {
         QueryStream(messages: stream(.runQuery, request.encodedBytes(), options: options))
     }
 
-    /// How a query is answered, and if it is to be analyzed what that took; its results are thrown away.
+    /// The plan of a query and, if it is to be analyzed, what its execution took; the results are discarded.
     package func explain(
         _ request: RunQueryRequest, options: CallOptions = .standard
     ) async throws(RequestError) -> ExplainMetrics {
@@ -116,7 +116,7 @@ extension HearthClient {
             }.get()
             if let metrics { found = metrics }
         }
-        guard let found else { throw RequestError(.internal, "The server explained nothing.") }
+        guard let found else { throw RequestError(.internal, "The server sent no explain metrics.") }
         return found
     }
 
@@ -132,16 +132,16 @@ extension HearthClient {
             }.get()
             if let metrics { found = metrics }
         }
-        guard let found else { throw RequestError(.internal, "The server explained nothing.") }
+        guard let found else { throw RequestError(.internal, "The server sent no explain metrics.") }
         return found
     }
 
-    /// Makes a call whose answer is a stream.
+    /// Makes a call with a stream of replies.
     func stream(_ method: Method, _ request: [UInt8], options: CallOptions) -> MessageStream {
         let call = StreamingCall(
             method, request: request, options: options,
             timeoutMilliseconds: milliseconds(options.timeout ?? configuration.streamTimeout),
-            maximumBytes: Self.streamBufferBytes)
+            bytesMax: Self.streamBufferBytes)
         start(call)
         return MessageStream(call: call)
     }

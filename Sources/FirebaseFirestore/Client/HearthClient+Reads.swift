@@ -15,9 +15,9 @@ package struct NamedDocument: Sendable, Equatable {
 
 /// What a read of several documents found.
 package struct BatchGetReply: Sendable {
-    /// One answer for each distinct name, in the order of their arrival; `content` is `nil` for a missing document.
+    /// One result for each distinct name, in the order of arrival; `content` is `nil` for a missing document.
     package var results: [(name: String, content: StoredDocument?)] = []
-    /// The id of the transaction that the read began; empty if none was asked for.
+    /// The id of the transaction that the read began; empty if it began none.
     package var transaction: [UInt8] = []
     package var readTime: TimestampValue?
 }

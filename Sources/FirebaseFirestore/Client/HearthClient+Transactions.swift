@@ -41,15 +41,15 @@ extension HearthClient {
     /// Runs `body` and commits its writes, again after a conflict or a passing failure.
     ///
     /// - Parameters:
-    ///   - maximumAttempts: attempts in all.
+    ///   - attemptsMax: attempts in all.
     ///   - body: may run several times; what it throws ends the transaction, unless it is a `RequestError` of a kind
     ///     that another attempt may cure.
     /// - Returns: what the body returned in the attempt that was committed.
     nonisolated(nonsending) package func runTransaction<Result>(
-        database: DatabaseName, maximumAttempts: Int = TransactionRetry.standardAttempts,
+        database: DatabaseName, attemptsMax: Int = TransactionRetry.standardAttempts,
         _ body: nonisolated(nonsending) (inout ClientTransaction) async throws -> Result
     ) async throws -> Result {
-        var retry = TransactionRetry(maximumAttempts: maximumAttempts, jitterSeed: .random(in: 0 ... .max))
+        var retry = TransactionRetry(attemptsMax: attemptsMax, jitterSeed: .random(in: 0 ... .max))
         var lastTransaction: [UInt8] = []
         while true {
             do {

@@ -6,7 +6,7 @@ package import FirestoreMessages
 import Transport
 
 extension HearthClient {
-    /// Commits; the request is what `CommitWrites.request` gives.
+    /// Commits the writes in a request of `CommitWrites.request`.
     ///
     /// - Parameter completion: called on the loop's thread with the bytes of the `CommitResponse`.
     func commit(
@@ -24,7 +24,7 @@ extension HearthClient {
         call(.commit, request, kind: .queuedWrite, isOrdered: true, options: options, completion: completion)
     }
 
-    /// Commits all writes or none. A commit whose answer is lost is sent again and applied once.
+    /// Commits writes atomically. If the reply is lost, the commit is sent again and applied once.
     ///
     /// - Parameter transaction: the transaction that the commit ends; empty for none.
     /// - Throws: DEADLINE_EXCEEDED and CANCELLED leave open whether the commit was applied; other codes mean that it
@@ -38,7 +38,7 @@ extension HearthClient {
         return try Self.decode { try CommitResponse(wire: bytes.span.bytes) }.get()
     }
 
-    /// Applies writes that succeed or fail each on its own. Not sent again when its answer is lost.
+    /// Applies writes that succeed or fail independently. It is not sent again if the reply is lost.
     nonisolated(nonsending) package func batchWrite(
         _ writes: CommitWrites, options: HearthClient.CallOptions = .standard
     ) async throws(RequestError) -> BatchWriteResponse {

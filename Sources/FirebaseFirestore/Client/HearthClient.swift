@@ -1,27 +1,30 @@
-// The lower-level client of the native protocol: calls in, answers out, with connections, retries, deadlines and request
-// ids taken care of. The SDK's surface stands on it; the loader, the tests and the benchmarks use it directly.
-//
-//   any thread                        the thread of an event loop
-//   ----------                        ---------------------------
-//   encode the request
-//   loop.execute ------------------>  ConnectionPool: place the call on a connection, keep its deadline
-//                                     PooledConnection: one write for all calls of a turn
-//                                     ... answer: one read for many answers
-//   continuation resumes  <---------  PooledCall.finished
-//   decode the answer
-//
-// A call costs its caller one hop in each direction and a handful of allocations; answers are decoded by whoever asked.
-// Documents are handed through as the bytes of their fields.
-//
-// Retries: see `RetryPolicy`. Commits carry a request id, so a commit whose answer was lost is sent again and applied
-// once. What is over its deadline ends with DEADLINE_EXCEEDED; such a commit may still have been applied.
-
 package import Basics
 import DocumentModel
 import Synchronization
 import Transport
 
-/// A client of one Hearth server. Thread-safe. One that is let go of without `close` ends its calls and threads, too.
+/// A client of one Hearth server over the native protocol, with connections, retries, deadlines and request
+/// identifiers.
+///
+/// The SDK's surface, the loader, the tests and the benchmarks use it.
+///
+///     any thread                        the thread of an event loop
+///     ----------                        ---------------------------
+///     encode the request
+///     loop.execute ------------------>  ConnectionPool: place the call on a connection, set its deadline
+///                                       PooledConnection: one write for all calls of a loop iteration
+///                                       ... replies: one read for many replies
+///     continuation resumes  <---------  PooledCall.finished
+///     decode the reply
+///
+/// A call costs one thread switch in each direction and a few allocations. The caller's thread decodes the reply.
+/// Documents are passed on as the bytes of their fields.
+///
+/// ``RetryPolicy`` decides about retries. Commits carry a request identifier: if the reply is lost, the client sends
+/// the commit again, and the server applies it once. A call past its deadline ends with DEADLINE_EXCEEDED; its commit
+/// may have been applied.
+///
+/// Thread-safe. If a client is released without `close`, its calls and threads end.
 package final class HearthClient: Sendable {
     package let configuration: HearthClient.Configuration
     private let loops: EventLoopGroup
@@ -60,7 +63,7 @@ package final class HearthClient: Sendable {
             }
         }
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-            // Waiting for threads blocks; a thread of its own may.
+            // Waiting for threads blocks; a separate thread may.
             SystemThread.runDetached(name: "client-close") {
                 loops.stop()
                 continuation.resume()
@@ -83,7 +86,7 @@ package final class HearthClient: Sendable {
 
     // MARK: Calls of any method
 
-    /// Makes a call with one answer.
+    /// Makes a call with one reply.
     ///
     /// - Parameter completion: called once, on the loop's thread: it must not block.
     @discardableResult
@@ -99,7 +102,7 @@ package final class HearthClient: Sendable {
         return call
     }
 
-    /// Makes a call with one answer and waits for it. A cancelled task cancels the call.
+    /// Makes a call with one reply and waits for it. Cancelling the task cancels the call.
     nonisolated(nonsending) func call(
         _ method: Method, _ request: [UInt8], kind: CallKind, options: HearthClient.CallOptions
     ) async throws(RequestError) -> [UInt8] {
@@ -109,7 +112,7 @@ package final class HearthClient: Sendable {
         return try result.get()
     }
 
-    /// Makes a call with a stream as its answer, folded into one result.
+    /// Makes a call with a stream of replies, combined into one result.
     func collect<Collected: Sendable>(
         _ method: Method, _ request: [UInt8], options: HearthClient.CallOptions, into initial: Collected,
         add: @escaping @Sendable (inout Collected, RawSpan) throws -> Void,

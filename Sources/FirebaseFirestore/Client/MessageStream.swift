@@ -1,14 +1,12 @@
-// A streaming reply, read at the consumer's pace: the server is asked to pause while more than a bound of unread bytes
-// waits here.
-
 import Basics
 import DocumentModel
 import Synchronization
 import Transport
 
-/// The messages of one streaming call, in order. One consumer at a time; may be handed from task to task.
+/// The messages of one streaming call, in order, at the consumer's pace.
 ///
-/// Letting go of the stream cancels the call.
+/// The stream asks the server to pause while more than a bound of unread bytes is buffered. One consumer at a time; the
+/// stream may be passed from task to task. Releasing it cancels the call.
 final class MessageStream: Sendable {
     private let call: StreamingCall
 
@@ -44,9 +42,9 @@ final class StreamInbox: Sendable {
     }
     private let state = Mutex(State())
     /// Unread bytes past which the server is asked to pause.
-    let maximumBytes: Int
+    let bytesMax: Int
 
-    init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
+    init(bytesMax: Int) { self.bytesMax = bytesMax }
 
     /// Adds a message; asks `source` to pause if there are too many.
     func add(_ message: [UInt8], from source: ClientCall?) {
@@ -54,7 +52,7 @@ final class StreamInbox: Sendable {
             if let waiter = state.waiter.take() { return waiter }
             state.messages.append(message)
             state.byteCount += message.count
-            if state.byteCount > maximumBytes, state.held == nil, let source {
+            if state.byteCount > bytesMax, state.held == nil, let source {
                 source.holdMessages()
                 state.held = source
             }
@@ -79,7 +77,7 @@ final class StreamInbox: Sendable {
         state.withLock { state in
             guard let message = state.messages.popFirst() else { return state.end }
             state.byteCount -= message.count
-            if state.byteCount * 2 < maximumBytes, let held = state.held.take() { held.releaseMessages() }
+            if state.byteCount * 2 < bytesMax, let held = state.held.take() { held.releaseMessages() }
             return .success(message)
         }
     }
@@ -107,9 +105,9 @@ final class StreamingCall: PooledCall, @unchecked Sendable {
 
     init(
         _ method: Method, request: [UInt8], options: HearthClient.CallOptions, timeoutMilliseconds: UInt64?,
-        maximumBytes: Int
+        bytesMax: Int
     ) {
-        inbox = StreamInbox(maximumBytes: maximumBytes)
+        inbox = StreamInbox(bytesMax: bytesMax)
         super.init(
             method, request: request, kind: .repeatable, options: options, timeoutMilliseconds: timeoutMilliseconds)
     }

@@ -21,7 +21,7 @@ enum CallFailure: Sendable, Equatable {
     case status(StatusCode)
     /// The connection ended; the server may or may not have worked on the call.
     case connectionLost
-    /// The server certainly did nothing for the call, which may have failed for want of a connection.
+    /// The server did not process the call, which may have failed because there was no connection.
     case notProcessed
 }
 
@@ -43,12 +43,12 @@ enum RetryPolicy {
         case .connectionLost:
             return kind == .once ? .giveUp : .now
         case .status(let code):
-            return answeredTries < triesMaximum(kind, code) ? .afterBackoff : .giveUp
+            return answeredTries < triesMax(kind, code) ? .afterBackoff : .giveUp
         }
     }
 
-    /// How often a call is tried in all while it is answered with `code`; 1 = never again.
-    static func triesMaximum(_ kind: CallKind, _ code: StatusCode) -> Int {
+    /// How often a call is tried in total while it fails with `code`; 1 = no retry.
+    static func triesMax(_ kind: CallKind, _ code: StatusCode) -> Int {
         switch (code, kind) {
         // The server goes away, and says that it did not work on the call.
         case (.unavailable, .queuedWrite): .max

@@ -1,11 +1,11 @@
-// The error domain and codes of the SDK. The codes are gRPC's; Swift code meets them in four spellings, all of which
-// compile: `FirestoreErrorCode.Code(rawValue:)`, `FirestoreErrorCode.unavailable.rawValue`, `case
-// FirestoreErrorCode.unavailable:` and `catch FirestoreErrorCode.notFound`.
-
 public import Foundation
 
-/// The domain of every error this library delivers: always an `NSError`, its text under `NSLocalizedDescriptionKey`
-/// and `NSLocalizedFailureReasonErrorKey`.
+/// The domain of every error of this library.
+///
+/// Errors are `NSError`s with gRPC's code. Their text is the value of `NSLocalizedDescriptionKey` and of
+/// `NSLocalizedFailureReasonErrorKey`. Swift code can match codes in four ways: `FirestoreErrorCode.Code(rawValue:)`,
+/// `FirestoreErrorCode.unavailable.rawValue`, `case FirestoreErrorCode.unavailable:` and `catch
+/// FirestoreErrorCode.notFound`.
 public let FirestoreErrorDomain = "FIRFirestoreErrorDomain"
 
 /// The error codes of `FirestoreErrorDomain`.
@@ -51,33 +51,55 @@ public struct FirestoreErrorCode: Error, Equatable, Hashable, Sendable {
         case unauthenticated = 16
     }
 
+    /// The code of the error.
     public let code: Code
+    /// Further details, by the keys of `NSError.userInfo`.
     public let userInfo: [String: String]
 
+    /// Creates an error.
     public init(_ code: Code, userInfo: [String: String] = [:]) {
         self.code = code
         self.userInfo = userInfo
     }
 
+    /// The value of ``FirestoreErrorDomain``.
     public static var errorDomain: String { FirestoreErrorDomain }
+    /// The raw value of the code.
     public var errorCode: Int { code.rawValue }
 
+    /// No error; never thrown.
     public static let OK = Code.OK
+    /// The operation was cancelled, usually by the caller.
     public static let cancelled = Code.cancelled
+    /// An error of unknown kind.
     public static let unknown = Code.unknown
+    /// The request is malformed, independent of the state of the database.
     public static let invalidArgument = Code.invalidArgument
+    /// The deadline passed. A write may have been applied.
     public static let deadlineExceeded = Code.deadlineExceeded
+    /// The document does not exist.
     public static let notFound = Code.notFound
+    /// The document already exists.
     public static let alreadyExists = Code.alreadyExists
+    /// The caller is not allowed to do this.
     public static let permissionDenied = Code.permissionDenied
+    /// A quota, a queue or the disk is full.
     public static let resourceExhausted = Code.resourceExhausted
+    /// The database is not in the state that the request requires.
     public static let failedPrecondition = Code.failedPrecondition
+    /// A conflict with another transaction. Running the whole transaction again may succeed.
     public static let aborted = Code.aborted
+    /// A value is outside the valid range.
     public static let outOfRange = Code.outOfRange
+    /// The server or the library does not implement the operation.
     public static let unimplemented = Code.unimplemented
+    /// An invariant of the server or of the library is violated.
     public static let `internal` = Code.internal
+    /// The server cannot be reached now. Retrying later may succeed.
     public static let unavailable = Code.unavailable
+    /// Data was lost or is damaged.
     public static let dataLoss = Code.dataLoss
+    /// The caller has no valid credentials.
     public static let unauthenticated = Code.unauthenticated
 }
 

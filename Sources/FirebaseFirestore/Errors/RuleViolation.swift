@@ -1,9 +1,9 @@
-// Programming errors: rules of the API that no `throws` and no completion reports. Code that checks a rule throws a
-// `RuleViolation`, so that tests can look at it; the public surface turns it into a trap.
-
 import DocumentCoding
 
-/// A broken rule of the API, in words that the programmer can act on.
+/// A violated rule of the API, with a message for the programmer.
+///
+/// Code that checks a rule throws a `RuleViolation`, so that tests can inspect it. The public surface turns it into a
+/// trap, because no `throws` and no completion reports it.
 struct RuleViolation: Error, Equatable {
     var message: String
 

@@ -1,5 +1,5 @@
-// The cache settings of the SDK. They are validated, compared and kept; this version of the library has no local
-// cache yet, so they do not change what is kept in memory or on disk.
+// The cache settings of the SDK. They are validated, compared and kept, but have no effect: this version has no local
+// cache.
 
 import DocumentCoding
 public import Foundation
@@ -55,6 +55,7 @@ public final class MemoryCacheSettings: NSObject, LocalCacheSettings, NSCopying,
 
     public override convenience init() { self.init(garbageCollectorSettings: MemoryEagerGCSetting()) }
 
+    /// Creates settings with a garbage collector.
     public init(garbageCollectorSettings: any MemoryGarbageCollectorSettings & NSObjectProtocol) {
         self.garbageCollectorSettings = garbageCollectorSettings
     }

@@ -1,17 +1,15 @@
-// What happens to writes that are not acknowledged when the process ends normally: the end waits for them, for some
-// seconds at most, and says how many may be lost.
-//
-//   return from main ─┐
-//   exit(status)      ┴─▶ atexit: wait for pending writes ─▶ all acknowledged: end
-//                                                       └─▶ time is up: a line on standard error, end
-//
-// `_exit`, signals and traps end the process without this.
-
 import Dispatch
 import FirebaseCore
 import Foundation
 import Synchronization
 
+/// Waits at the end of the process for writes that are not acknowledged, and reports writes that may be lost.
+///
+///     return from main ─┐
+///     exit(status)      ┴─▶ atexit: wait for pending writes ─▶ all acknowledged: end
+///                                                         └─▶ time is up: a line on standard error, end
+///
+/// `_exit`, signals and traps end the process without this.
 enum ExitFlush {
     /// The environment variable with the seconds that the end of the process waits for writes; 0 = it does not wait.
     static let variable = "HEARTH_EXIT_WAIT"
@@ -71,8 +69,8 @@ enum ExitFlush {
         FirebaseLog.write(
             .error,
             """
-            The process ends while \(writes) for an answer of \(instance.host), which may be lost. Await writes, or \
-            call waitForPendingWrites() before the end.
+            The process ends while \(writes) for a reply of \(instance.host). These writes may be lost. Await writes, \
+            or call waitForPendingWrites() before the process ends.
             """)
     }
 }

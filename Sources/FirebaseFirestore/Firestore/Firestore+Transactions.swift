@@ -54,7 +54,7 @@ extension Firestore {
     ) {
         checkUsable()
         TransactionRunner(
-            firestore: self, maximumAttempts: attempts ?? TransactionRetry.standardAttempts, cancellation: cancellation,
+            firestore: self, attemptsMax: attempts ?? TransactionRetry.standardAttempts, cancellation: cancellation,
             block: block, completion: completion
         ).start()
     }

@@ -1,13 +1,3 @@
-// The entry point of the SDK: one object for each app and database.
-//
-//   Firestore ── FirestoreSettings      where the server is, on which queue callbacks run
-//      │
-//      ├── HearthClient                 made at first use: connections, retries, request ids
-//      ├── PendingWrites                what is written and not acknowledged
-//      └── CollectionReference, DocumentReference, Query, WriteBatch, Transaction: values that point back here
-//
-// Objects are found by app and database: equal arguments give the same object until `terminate`.
-
 import Basics
 import DocumentCoding
 import DocumentModel
@@ -15,13 +5,23 @@ public import FirebaseCore
 public import Foundation
 import Synchronization
 
-/// A database of a Hearth server.
+/// A database of a Hearth server: the entry point of the SDK.
+///
+///     Firestore ── FirestoreSettings      the address of the server, the queue of the callbacks
+///        │
+///        ├── HearthClient                 created at first use: connections, retries, request identifiers
+///        ├── PendingWrites                writes that are not acknowledged
+///        └── CollectionReference, DocumentReference, Query, WriteBatch, Transaction: values that refer to it
+///
+/// There is one object for each app and database: equal arguments give the same object until `terminate`.
 ///
 /// Thread-safe. The callbacks of its methods run on `settings.dispatchQueue`; the async forms do not need that queue.
 public final class Firestore: NSObject, @unchecked Sendable {
     // Unchecked: `NSObject` hides it; the constants are Sendable and the rest is in `state`.
 
+    /// Encodes `Encodable` values into documents.
     public typealias Encoder = FirestoreEncoder
+    /// Decodes `Decodable` values from documents.
     public typealias Decoder = FirestoreDecoder
 
     /// The app that this object belongs to.
@@ -30,7 +30,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
     /// `projects/P/databases/D/documents`.
     let documentsRoot: String
     let pendingWrites = PendingWrites()
-    /// How long writes wait for a server that cannot be reached before a line on standard error says so.
+    /// How long writes wait for a server that cannot be reached before a line on standard error reports it.
     private static let outageNoticeAfter = Duration.seconds(3)
 
     private struct State: @unchecked Sendable {
@@ -45,12 +45,12 @@ public final class Firestore: NSObject, @unchecked Sendable {
             if settings.explicitSSL == true {
                 throw RequestError(
                     .unimplemented,
-                    "TLS is not supported by this version: leave isSSLEnabled alone or set it to false.")
+                    "This version does not support TLS: do not set isSSLEnabled, or set it to false.")
             }
             var configuration = try HearthClient.Configuration(address: settings.host)
             configuration.outageNoticeAfter = Firestore.outageNoticeAfter
             configuration.remedy = """
-                Start a Hearth server there, or name another address: settings.host, HEARTH_ADDRESS or \
+                Start a Hearth server at this address, or set another one: settings.host, HEARTH_ADDRESS or \
                 FIRESTORE_EMULATOR_HOST.
                 """
             return try HearthClient(configuration)

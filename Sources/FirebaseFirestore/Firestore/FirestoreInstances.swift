@@ -5,7 +5,7 @@ import DocumentModel
 public import FirebaseCore
 import Synchronization
 
-/// The registry behind `Firestore.firestore()`. Thread-safe.
+/// The registry that `Firestore.firestore()` uses. Thread-safe.
 final class FirestoreInstances: Sendable {
     static let shared = FirestoreInstances()
 

@@ -1,11 +1,11 @@
-// The settings of a Firestore instance: where the server is, on which queue callbacks run, and what the SDK's cache
-// settings say. An instance keeps a copy, and its getter returns a copy: change one and assign it back.
-
 public import Dispatch
 import DocumentCoding
 public import Foundation
 
-/// Settings of a `Firestore` instance. Not thread-safe while being changed.
+/// Settings of a ``Firestore`` instance: the address of the server, the queue of the callbacks, and the cache settings.
+///
+/// An instance keeps a copy, and its getter returns a copy: change a copy and assign it. Not thread-safe while being
+/// changed.
 public final class FirestoreSettings: NSObject, NSCopying {
     /// The environment variables that name the server as `HOST:PORT`, the first that is set and not empty wins.
     static let hostVariables = ["HEARTH_ADDRESS", "FIRESTORE_EMULATOR_HOST"]

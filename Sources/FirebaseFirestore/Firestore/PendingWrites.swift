@@ -1,13 +1,11 @@
-// Which writes of a Firestore instance are not acknowledged yet, and who waits for them.
-//
-// There is no local cache yet, so a read after a write that nobody awaited would race with it. Instead such a read waits
-// until the writes to the same document (or to collections of the same id) that were issued before it are settled. That
-// gives programs the local visibility that they are used to, as long as the server can be reached. Writes of the async
-// forms are awaited by their callers and delay nobody's reads.
-
 import Synchronization
 
-/// The unacknowledged writes of one instance, numbered in the order in which they were issued. Thread-safe.
+/// The unacknowledged writes of one instance, numbered in the order of their calls.
+///
+/// Without a local cache, a read after a write that nobody awaits would race with the write. So a read waits until the
+/// earlier writes to the same document (or to collections of the same id) are settled. Programs therefore see their own
+/// writes, as long as the server can be reached. Writes of the async forms are awaited by their callers and delay no
+/// reads. Thread-safe.
 final class PendingWrites: Sendable {
     /// Names one write; numbers grow in the order of issue.
     struct Number: Hashable, Comparable, Sendable {
@@ -15,7 +13,7 @@ final class PendingWrites: Sendable {
         static func < (left: Number, right: Number) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// What is told apart: a document by its name, collections by their id.
+    /// What pending writes affect: a document by its name, collections by their id.
     enum Place: Hashable, Sendable {
         case document(String)
         case collection(String)
@@ -47,9 +45,9 @@ final class PendingWrites: Sendable {
 
     private let state = Mutex(State())
     /// Bytes of unacknowledged writes past which new ones are refused.
-    let maximumBytes: Int
+    let bytesMax: Int
 
-    init(maximumBytes: Int = 256 << 20) { self.maximumBytes = maximumBytes }
+    init(bytesMax: Int = 256 << 20) { self.bytesMax = bytesMax }
 
     /// Registers a write.
     ///
@@ -59,7 +57,7 @@ final class PendingWrites: Sendable {
     /// - Returns: `nil` if too much is waiting already.
     func begin(documents: [String], byteCount: Int) -> Number? {
         state.withLock { state in
-            guard state.bytes == 0 || state.bytes + byteCount <= maximumBytes else { return nil }
+            guard state.bytes == 0 || state.bytes + byteCount <= bytesMax else { return nil }
             let number = state.next
             state.next += 1
             state.bytes += byteCount

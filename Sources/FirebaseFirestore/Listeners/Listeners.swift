@@ -1,6 +1,6 @@
-// Listeners of the SDK. This version of the library cannot listen yet: every listener gets one `.unimplemented` error,
-// on the queue of the settings, and then nothing; the registrations are real and can be removed. Code that listens
-// compiles and learns at run time, through the path on which it handles errors anyway.
+// The listeners of the SDK. This version cannot listen: every listener gets one `.unimplemented` error on the queue of
+// the settings, and its registration can be removed. Code with listeners compiles and gets the error where it handles
+// errors.
 
 public import DocumentCoding
 import DocumentModel
@@ -17,7 +17,7 @@ public protocol ListenerRegistration: AnyObject {
 public final class SnapshotListenOptions: NSObject, @unchecked Sendable {
     // Unchecked: `NSObject` hides it; the properties are constants.
 
-    /// Where the listener looks.
+    /// The source of the listener.
     public let source: ListenSource
     /// Whether changes of metadata alone are reported.
     public let includeMetadataChanges: Bool
@@ -29,11 +29,13 @@ public final class SnapshotListenOptions: NSObject, @unchecked Sendable {
         self.includeMetadataChanges = includeMetadataChanges
     }
 
+    /// Returns a copy with another choice about changes of metadata only.
     @discardableResult
     public func withIncludeMetadataChanges(_ includeMetadataChanges: Bool) -> SnapshotListenOptions {
         SnapshotListenOptions(source: source, includeMetadataChanges: includeMetadataChanges)
     }
 
+    /// Returns a copy with another source.
     @discardableResult
     public func withSource(_ source: ListenSource) -> SnapshotListenOptions {
         SnapshotListenOptions(source: source, includeMetadataChanges: includeMetadataChanges)

@@ -1,8 +1,8 @@
-// How the path strings of the API become segments: single outer slashes are tolerated, and the number of segments tells
-// collections from documents. Breaking a rule is a programming error. What the rules of ids are (length, reserved
-// names) is the server's to say.
-
-/// Paths relative to the documents root, or to a document or collection.
+/// Splits the path strings of the API into segments. Paths are relative to the documents root, a document or a
+/// collection.
+///
+/// A single slash at either end is allowed. The number of segments distinguishes collections from documents. A violated
+/// rule is a programming error. The server checks ids (length, reserved names).
 enum PathRules {
     /// The segments of `path`, which is not empty and has no empty segment inside.
     static func segments(_ path: String) throws(RuleViolation) -> [String] {

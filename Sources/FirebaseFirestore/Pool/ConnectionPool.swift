@@ -1,5 +1,5 @@
-// The connections of one event loop, and the calls on them: carries out what `PoolStateMachine` decides, keeps
-// deadlines, and tries calls again as `RetryPolicy` says.
+// The connections of one event loop and the calls on them. The pool carries out the decisions of `PoolStateMachine`,
+// keeps deadlines, and repeats calls according to `RetryPolicy`.
 
 import Basics
 import DocumentModel
@@ -40,7 +40,7 @@ final class ConnectionPool: @unchecked Sendable {
         var pool = Machine.Configuration()
         pool.maximumConnections = configuration.connectionsPerLoop
         pool.growthThreshold = configuration.callsPerConnection
-        pool.maximumWaiting = configuration.maximumWaitingCalls
+        pool.maximumWaiting = configuration.waitingCallsMax
         machine = Machine(configuration: pool, jitterSeed: .random(in: 0 ... .max))
         notice = configuration.outageNoticeAfter.map {
             OutageNotice(firstAfterMilliseconds: $0.nanoseconds / 1_000_000)
@@ -88,7 +88,7 @@ final class ConnectionPool: @unchecked Sendable {
         }
         call.submittedAtMilliseconds = loop.nowMilliseconds
         call.deadlineMilliseconds = call.timeoutMilliseconds.map { loop.nowMilliseconds + $0 }
-        FirebaseLog.write(.debug, "\(call.method): begins, a request of \(call.request.count) bytes")
+        FirebaseLog.write(.debug, "\(call.method): started, request of \(call.request.count) bytes")
         place(call)
     }
 
@@ -259,7 +259,7 @@ final class ConnectionPool: @unchecked Sendable {
                 .unavailable,
                 machine.isNetworkEnabled ? unreachable : "The network is disabled.")
         case .queueFull:
-            RequestError(.resourceExhausted, "\(configuration.maximumWaitingCalls) calls wait for the server already.")
+            RequestError(.resourceExhausted, "\(configuration.waitingCallsMax) calls already wait for the server.")
         case .shutDown:
             RequestError(.cancelled, "The client is closed.")
         }
@@ -267,7 +267,7 @@ final class ConnectionPool: @unchecked Sendable {
 
     // MARK: What people are told
 
-    private var trouble: String { lastTrouble ?? "it has not answered yet" }
+    private var trouble: String { lastTrouble ?? "it has not replied yet" }
 
     private var unreachable: String {
         let sentence = "The server \(configuration.address) cannot be reached: \(trouble)."
@@ -293,8 +293,8 @@ final class ConnectionPool: @unchecked Sendable {
         let isReasonKnown = lastTrouble != nil
         guard let step = notice?.timerFired(timer, isOutage: count > 0, isReasonKnown: isReasonKnown) else { return }
         if step.speaks {
-            let calls = count == 1 ? "1 call waits for it" : "\(count) calls wait for it"
-            FirebaseLog.write(.warning, "\(unreachable) \(calls), to be sent when it can be reached.")
+            let calls = count == 1 ? "1 call waits" : "\(count) calls wait"
+            FirebaseLog.write(.warning, "\(unreachable) \(calls) and will be sent when the server is reachable.")
         }
         if let next = step.next { start(next) }
     }
@@ -351,7 +351,7 @@ final class ConnectionPool: @unchecked Sendable {
     ///
     /// - Parameter description: what happened, in words that name the address.
     func closed(_ id: ConnectionID, _ description: String) {
-        FirebaseLog.write(.debug, "a connection ended: \(description)")
+        FirebaseLog.write(.debug, "connection closed: \(description)")
         lastTrouble = description
         connections[id] = nil
         machine.lost(id, now: nowNanoseconds)

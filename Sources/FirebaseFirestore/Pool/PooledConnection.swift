@@ -24,7 +24,7 @@ final class PooledConnection: @unchecked Sendable {
     func dial(_ configuration: HearthClient.Configuration) {
         var transport = ClientConfiguration()
         transport.connectMilliseconds = max(1, configuration.connectTimeout.nanoseconds / 1_000_000)
-        transport.messageBytesMax = UInt32(clamping: configuration.maximumMessageBytes)
+        transport.messageBytesMax = UInt32(clamping: configuration.messageBytesMax)
         connection = ClientConnection.connect(
             to: configuration.host, port: configuration.port, on: pool.loop, transport
         ) { event in

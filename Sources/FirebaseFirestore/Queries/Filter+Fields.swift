@@ -1,5 +1,5 @@
-// The filters on single fields. Every filter comes for a dotted field name and for a `FieldPath`; the spelling
-// `isGreaterOrEqualTo`, without "Than", is the SDK's.
+// Filters on single fields, each for a dotted field name and for a `FieldPath`. The SDK spells `isGreaterOrEqualTo`
+// without "Than".
 
 import DocumentCoding
 import Foundation

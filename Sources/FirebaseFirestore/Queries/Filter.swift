@@ -1,4 +1,4 @@
-// Filters as objects of their own, which can be combined with AND and OR.
+// Filters as objects, which can be combined with AND and OR.
 
 import DocumentCoding
 import DocumentModel

@@ -1,16 +1,14 @@
-// A query of the client API: an immutable object around a `QueryDescription`. Methods return new objects; two objects
-// are equal if they ask the same of the same database.
-
 import DocumentCoding
 public import Foundation
 
-/// Documents to read: those of a collection or a collection group that satisfy filters, in an order, up to a limit.
+/// A query: the documents of a collection or collection group that match filters, in an order, up to a limit.
 ///
-/// Immutable and thread-safe. `CollectionReference` is the query for all documents of a collection.
+/// Methods return new objects. Two queries are equal if they request the same documents of the same database.
+/// ``CollectionReference`` is the query for all documents of a collection. Immutable and thread-safe.
 public class Query: NSObject, NSCopying, @unchecked Sendable {
     // Unchecked: `NSObject` hides it; both properties are constants of Sendable types.
 
-    /// The database that the query asks.
+    /// The database of the query.
     public let firestore: Firestore
     let definition: QueryDescription
 

@@ -1,9 +1,9 @@
-// What a `Query` object stands for, as a value: where it looks, what it filters by, how it sorts and where it stops.
-// `Query`'s methods return changed copies; `QueryRules` judges each change; `structuredQuery()` is what the server gets.
-
 import DocumentModel
 
-/// A query of the client API. Equal descriptions ask for the same documents in the same order.
+/// A query of the client API as a value: scope, filters, orders, cursors and limits.
+///
+/// The methods of ``Query`` return changed copies, ``QueryRules`` checks each change, and `structuredQuery()` makes the
+/// message for the server. Equal descriptions request the same documents in the same order.
 struct QueryDescription: Equatable, Sendable {
     /// Which end of the order a limit keeps.
     enum LimitSide: Equatable, Sendable { case first, last }

@@ -1,6 +1,3 @@
-// The rules that the query builder checks at once, before any server is asked. Breaking one is a programming error with
-// the SDK's text. Section 3.6 of the Swift API page lists them; whatever is not listed there is the server's to judge.
-
 import DocumentModel
 
 /// A comparison of the client API. `isEqualTo` and its opposite become tests of the field alone for null and NaN.
@@ -71,7 +68,9 @@ enum QueryOperator: Sendable, Equatable {
     }
 }
 
-/// The checks. Each returns the changed query or throws the broken rule.
+/// The rules that the query builder checks immediately, without the server.
+///
+/// A violated rule is a programming error with the SDK's text. The server checks all other rules.
 enum QueryRules {
     static func adding(
         _ filter: DocumentModel.Filter, to query: QueryDescription

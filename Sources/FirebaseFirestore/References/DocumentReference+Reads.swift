@@ -4,7 +4,7 @@ public import DocumentCoding
 import Foundation
 
 extension DocumentReference {
-    /// Reads the document. One that does not exist is no error: its snapshot says so.
+    /// Reads the document. A document that does not exist is not an error: `exists` of its snapshot is false.
     ///
     /// - Parameter completion: called on the queue of the settings with a snapshot or an error.
     public func getDocument(completion: @escaping (DocumentSnapshot?, (any Error)?) -> Void) {
@@ -27,7 +27,7 @@ extension DocumentReference {
         }
     }
 
-    /// Reads the document. One that does not exist is no error: its snapshot says so.
+    /// Reads the document. A document that does not exist is not an error: `exists` of its snapshot is false.
     @discardableResult
     nonisolated(nonsending) public func getDocument() async throws -> DocumentSnapshot {
         try await getDocument(source: .default)
@@ -50,7 +50,7 @@ extension DocumentReference {
     ) {
         getDocument(source: source) { snapshot, error in
             guard let snapshot else {
-                return completion(.failure(error ?? NSError.firestore(.internal, "The read gave neither result nor error.")))
+                return completion(.failure(error ?? NSError.firestore(.internal, "The read had no result.")))
             }
             completion(Result { try snapshot.data(as: type, with: serverTimestampBehavior, decoder: decoder) })
         }

@@ -1,5 +1,5 @@
-// Writes of one document. Forms with a completion, and those without, return at once and send the writes in the order
-// of the calls; the async forms return after the server's acknowledgement.
+// Writes of one document. Methods with a completion, and those without, return immediately and send the writes in the
+// order of the calls. The async methods return after the server has acknowledged the write.
 
 public import DocumentCoding
 import Foundation
@@ -101,17 +101,17 @@ extension DocumentReference {
             })
     }
 
-    /// Deletes the document; one that does not exist is no error.
+    /// Deletes the document. It is not an error if it does not exist.
     @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
     public func delete() { delete(completion: nil) }
 
-    /// Deletes the document; one that does not exist is no error.
+    /// Deletes the document. It is not an error if it does not exist.
     public func delete(completion: (((any Error)?) -> Void)?) {
         firestore.enqueue(
             recording { (recorder) throws(RuleViolation) in recorder.delete(name) }, userCompletion: completion)
     }
 
-    /// Deletes the document; one that does not exist is no error.
+    /// Deletes the document. It is not an error if it does not exist.
     nonisolated(nonsending) public func delete() async throws {
         try await firestore.perform(recording { (recorder) throws(RuleViolation) in recorder.delete(name) })
     }

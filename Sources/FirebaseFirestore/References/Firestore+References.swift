@@ -64,7 +64,7 @@ extension DocumentReference {
     /// The database object that the reference was made by. A reference without one is a programming error.
     public var firestore: Firestore {
         guard let firestore = owner as? Firestore else {
-            programmingError("This document reference was not made by a Firestore instance.")
+            programmingError("This document reference was not created by a Firestore instance.")
         }
         return firestore
     }

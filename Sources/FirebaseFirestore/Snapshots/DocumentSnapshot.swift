@@ -1,10 +1,9 @@
-// A document at one moment, or the fact that there was none. Fields are decoded when they are asked for, from the bytes
-// that came from the server.
-
 public import DocumentCoding
 public import Foundation
 
-/// The content of a document when it was read. Immutable and thread-safe.
+/// The contents of a document when it was read, or the fact that it did not exist.
+///
+/// Fields are decoded on demand from the bytes of the server. Immutable and thread-safe.
 public class DocumentSnapshot: NSObject, @unchecked Sendable {
     // Unchecked: `NSObject` hides it; the properties are constants of Sendable types.
 
@@ -24,7 +23,7 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
     /// The id of the document.
     public final var documentID: String { reference.documentID }
 
-    /// Where the content comes from.
+    /// The source of the contents.
     public final var metadata: SnapshotMetadata { .fromServer }
 
     /// All fields, or `nil` if the document did not exist. Numbers are `NSNumber`, times `Timestamp`, null `NSNull`.

@@ -1,6 +1,6 @@
 // Where reads and listeners look for their data.
 
-/// Where a read looks.
+/// The source of a read.
 public enum FirestoreSource: Int, Sendable {
     /// The server if it can be reached, else the cache.
     case `default`
@@ -10,7 +10,7 @@ public enum FirestoreSource: Int, Sendable {
     case cache
 }
 
-/// Where a listener looks.
+/// The source of a listener.
 public enum ListenSource: Int, Sendable {
     /// The cache and the server.
     case `default`

@@ -20,13 +20,13 @@ public final class QuerySnapshot: NSObject, @unchecked Sendable {
     public var count: Int { documents.count }
     /// Whether none was found.
     public var isEmpty: Bool { documents.isEmpty }
-    /// Where the content comes from.
+    /// The source of the contents.
     public var metadata: SnapshotMetadata { .fromServer }
 
     /// What changed since the snapshot before; for a query that was read once, every document was added.
     public var documentChanges: [DocumentChange] { documentChanges(includeMetadataChanges: false) }
 
-    /// What changed since the snapshot before, changes of metadata included if asked for.
+    /// The changes since the previous snapshot. Changes of metadata are included on request.
     @discardableResult
     public func documentChanges(includeMetadataChanges: Bool) -> [DocumentChange] {
         documents.enumerated().map { index, document in
@@ -49,8 +49,11 @@ public final class QuerySnapshot: NSObject, @unchecked Sendable {
 
 /// What happened to a document in a query's results.
 public enum DocumentChangeType: Int, Sendable {
+    /// The document is new in the results.
     case added
+    /// The document has changed and is still in the results.
     case modified
+    /// The document is no longer in the results.
     case removed
 }
 
@@ -58,7 +61,9 @@ public enum DocumentChangeType: Int, Sendable {
 public final class DocumentChange: NSObject, @unchecked Sendable {
     // Unchecked: `NSObject` hides it; the properties are constants of Sendable types.
 
+    /// The kind of change.
     public let type: DocumentChangeType
+    /// The document after the change; before it, if the document was removed.
     public let document: QueryDocumentSnapshot
     /// The place in the snapshot before, `UInt(NSNotFound)` for an added document.
     public let oldIndex: UInt

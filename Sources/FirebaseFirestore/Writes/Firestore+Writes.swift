@@ -1,5 +1,5 @@
-// How writes leave: in the order in which the program issued them, on one connection, with request ids, and for as long
-// as it takes. A write is only given up when the server rejects it.
+// How writes are sent: in the order in which the program issued them, on one connection, with request identifiers,
+// until the server accepts or rejects them.
 
 import Basics
 import DocumentModel
@@ -49,10 +49,10 @@ extension Firestore {
         guard let number = pendingWrites.begin(documents: documents, byteCount: request.count) else {
             return completion(
                 RequestError(
-                    .resourceExhausted, "More than \(pendingWrites.maximumBytes) bytes of writes wait for the server."))
+                    .resourceExhausted, "More than \(pendingWrites.bytesMax) bytes of writes are pending."))
         }
         client.commitInOrder(request, options: .standard.cancelled(by: cancellation)) { [pendingWrites] result in
-            // First the ledger: who is told of the acknowledgement may read at once.
+            // First the ledger: code that gets the acknowledgement may read at once.
             pendingWrites.finish(number, documents: documents, byteCount: request.count)
             switch result {
             case .success: completion(nil)

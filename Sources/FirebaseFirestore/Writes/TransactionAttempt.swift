@@ -1,16 +1,16 @@
-// The server's side of one attempt: the transaction that its first read begins, its reads, its end.
-//
-//   attempt 1:   first read begins the transaction (BatchGetDocuments, new_transaction) -- reads -- Commit
-//                                                                                                     | ABORTED
-//   attempt 2:   BeginTransaction(retry_transaction = the first id), which waits its turn -- reads -- Commit
-
 import Basics
 import Dispatch
 import DocumentModel
 import FirestoreMessages
 import Synchronization
 
-/// One attempt. Reads block their caller and may come from any thread, one at a time.
+/// One attempt of a transaction on the server: begin, reads, end.
+///
+///     attempt 1:   the first read begins the transaction (BatchGetDocuments, new_transaction) -- reads -- Commit
+///                                                                                                       | ABORTED
+///     attempt 2:   BeginTransaction(retry_transaction = the first id), which waits for its turn -- reads -- Commit
+///
+/// Reads block their caller and may come from any thread, one at a time.
 final class TransactionAttempt: Sendable {
     private let client: HearthClient
     private let database: DatabaseName
@@ -39,7 +39,7 @@ final class TransactionAttempt: Sendable {
             done.signal()
         }
         done.wait()
-        return answer.withLock { $0 } ?? .failure(RequestError(.internal, "A read ended without an answer."))
+        return answer.withLock { $0 } ?? .failure(RequestError(.internal, "A read ended without a result."))
     }
 
     private func read(_ name: String, completion: @escaping @Sendable (Result<StoredDocument?, RequestError>) -> Void) {
@@ -81,7 +81,7 @@ final class TransactionAttempt: Sendable {
         }
     }
 
-    /// Gives the transaction up; the server is told, and nobody waits for its answer.
+    /// Gives the transaction up: sends a rollback and does not wait for its reply.
     func abandon() {
         let id = transactionID
         guard !id.isEmpty else { return }

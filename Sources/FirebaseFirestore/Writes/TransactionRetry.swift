@@ -1,14 +1,12 @@
-// The life of a transaction that retries by itself, as a pure state machine: which failures lead to another attempt,
-// after which wait, and whether the server should give the next attempt priority.
-
 import Basics
 import DocumentModel
 
-/// Counts attempts and decides what follows a failed one.
+/// Decides whether a failed transaction runs again, after which delay, and with which priority: a state machine without
+/// I/O.
 ///
-/// Source: section 3.7 of the Swift API page. Attempts wait 0, then 1 s x 1.5 up to 60 s with half of it as jitter. A
-/// conflict (ABORTED) waits much less, because the server lets the retried attempt (`retry_transaction`) take its turn
-/// on the contended documents before others.
+/// Attempts wait 0, then 1 s x 1.5 up to 60 s with half of it as jitter, as in the SDK. After a conflict (ABORTED) the
+/// delay is much shorter, because the server gives the retried attempt (`retry_transaction`) its turn on the contended
+/// documents.
 struct TransactionRetry {
     /// The attempts of a transaction unless its options say otherwise.
     static let standardAttempts = 5
@@ -18,18 +16,18 @@ struct TransactionRetry {
         case giveUp
     }
 
-    let maximumAttempts: Int
+    let attemptsMax: Int
     private(set) var attempt = 1
     private var jitter: JitterGenerator
 
-    init(maximumAttempts: Int = Self.standardAttempts, jitterSeed: UInt64) {
-        self.maximumAttempts = max(1, maximumAttempts)
+    init(attemptsMax: Int = Self.standardAttempts, jitterSeed: UInt64) {
+        self.attemptsMax = max(1, attemptsMax)
         jitter = JitterGenerator(seed: jitterSeed)
     }
 
     /// The present attempt failed.
     mutating func failed(_ code: StatusCode, _ message: String) -> Decision {
-        guard Self.isRetryable(code, message), attempt < maximumAttempts else { return .giveUp }
+        guard Self.isRetryable(code, message), attempt < attemptsMax else { return .giveUp }
         defer { attempt += 1 }
         guard attempt > 1 else { return .retry(afterNanoseconds: 0) }
         let policy = code == .aborted ? BackoffPolicy.contention : .transaction

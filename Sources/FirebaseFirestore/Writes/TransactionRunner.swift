@@ -27,14 +27,14 @@ final class TransactionRunner: @unchecked Sendable {
 
     /// - Parameter cancellation: ends the attempt that runs, and prevents further ones.
     init(
-        firestore: Firestore, maximumAttempts: Int, cancellation: Cancellation, block: @escaping Block,
+        firestore: Firestore, attemptsMax: Int, cancellation: Cancellation, block: @escaping Block,
         completion: @escaping Completion
     ) {
         self.firestore = firestore
         self.cancellation = cancellation
         self.block = block
         self.completion = completion
-        retry = TransactionRetry(maximumAttempts: maximumAttempts, jitterSeed: .random(in: 0 ... .max))
+        retry = TransactionRetry(attemptsMax: attemptsMax, jitterSeed: .random(in: 0 ... .max))
     }
 
     func start() { Self.queue.async { self.beginAttempt() } }

@@ -157,7 +157,7 @@ extension ProtobufCBinaryData {
     /// A copy of the bytes.
     var array: [UInt8] { unsafe [UInt8](buffer) }
 
-    /// Lends the bytes to one of our own readers.
+    /// Lends the bytes to a hand-written reader.
     func lend<Result>(_ body: (RawSpan) throws -> Result) rethrows -> Result {
         // The arena outlives the call.
         try unsafe body(RawSpan(_unsafeBytes: UnsafeRawBufferPointer(buffer)))

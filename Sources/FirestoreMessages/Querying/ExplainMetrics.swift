@@ -1,8 +1,9 @@
-// Explaining queries: what a request asks for, and what comes back with the last message.
+// Messages of explained queries.
+//
 // ExplainOptions: 1 analyze. ExplainMetrics: 1 plan_summary, 2 execution_stats. PlanSummary: 1 indexes_used, Structs.
 // ExecutionStats: 1 results_returned, 3 execution_duration, 4 read_operations, 5 debug_stats, a Struct.
 //
-// Two fields of ExplainMetrics are our own and not in proto/; clients that do not know them skip them.
+// Two fields of ExplainMetrics are extensions of Hearth and not in proto/. Clients that do not know them skip them.
 
 package import DocumentModel
 
@@ -28,7 +29,7 @@ package struct ExplainOptions: Equatable, Sendable {
     }
 }
 
-/// How a query is answered, and what that took.
+/// The plan of a query, and what its execution took.
 package struct ExplainMetrics: Equatable, Sendable {
     /// An index in use.
     package struct Index: Equatable, Sendable {

@@ -1,6 +1,7 @@
-// RunAggregationQuery: totals over the results of a query, as a stream of one message.
-// RunAggregationQueryRequest: 1 parent, 2 structured_aggregation_query, 4 transaction | 5 new_transaction | 6 read_time,
-// 8 explain_options. RunAggregationQueryResponse: 1 result, 2 transaction, 3 read_time, 10 explain_metrics.
+// RunAggregationQuery: aggregates over the results of a query, as a stream of one message.
+//
+// RunAggregationQueryRequest: 1 parent, 2 structured_aggregation_query, 4 transaction | 5 new_transaction | 6
+// read_time, 8 explain_options. RunAggregationQueryResponse: 1 result, 2 transaction, 3 read_time, 10 explain_metrics.
 // AggregationResult: 2 aggregate_fields, a map.
 
 package import DocumentModel

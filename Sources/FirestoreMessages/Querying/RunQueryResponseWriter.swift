@@ -22,7 +22,7 @@ package enum RunQueryResponseWriter {
         appendReadTime(readMicroseconds, to: &writer)
     }
 
-    /// Appends the id of the transaction that the request began; by the schema it comes in a message of its own.
+    /// Appends the id of the transaction that the request began; the schema requires a separate message for it.
     package static func append(transaction: [UInt8], to writer: inout WireWriter) {
         writer.appendField(Field.transaction, bytes: transaction)
     }
@@ -42,7 +42,7 @@ package enum RunQueryResponseWriter {
         writer.appendField(Field.done, boolean: true)
     }
 
-    /// Appends how the query was answered.
+    /// Appends the plan and the execution statistics of the query.
     package static func append(_ metrics: ExplainMetrics, to writer: inout WireWriter) {
         writer.withLengthPrefix(field: Field.explainMetrics) { metrics.encode(into: &$0) }
     }

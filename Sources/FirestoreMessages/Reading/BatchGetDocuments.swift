@@ -1,4 +1,5 @@
-// BatchGetDocuments: several documents, answered as a stream of one message for each distinct name.
+// BatchGetDocuments: several documents, returned as a stream of one message for each distinct name.
+//
 // BatchGetDocumentsRequest: 1 database, 2 documents*, 3 mask, 4 transaction | 5 new_transaction | 7 read_time.
 // BatchGetDocumentsResponse: 1 found | 2 missing, 3 transaction, 4 read_time.
 
@@ -13,7 +14,7 @@ package struct BatchGetDocumentsRequest: FirestoreMessage, Equatable, Sendable {
 
     /// `projects/{project}/databases/{database}`; every document must lie in it.
     package var database: String
-    /// Full resource names; doubles are answered once.
+    /// Full resource names; a repeated name gets one response.
     package var documents: [String]
     /// The fields wanted; nil asks for all, an empty mask for none.
     package var mask: DocumentMask?

@@ -1,5 +1,5 @@
-// GetDocument: the state of one document. GetDocumentRequest: 1 name, 2 mask, 3 transaction | 5 read_time. The answer is
-// a Document.
+// GetDocument: one document. GetDocumentRequest: 1 name, 2 mask, 3 transaction | 5 read_time. The response is a
+// Document.
 
 package import DocumentModel
 

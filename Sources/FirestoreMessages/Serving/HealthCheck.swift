@@ -40,7 +40,7 @@ package struct HealthCheckResponse: FirestoreMessage, Equatable, Sendable {
 
     package init(status: ServingStatus) { self.status = status }
 
-    /// A number that is no status reads as `.unknown`.
+    /// An unknown number reads as `.unknown`.
     package init(wire: RawSpan) throws {
         status = try unsafe Self.layout.read(wire) { message in
             UInt8(exactly: unsafe message.status.rawValue).flatMap(ServingStatus.init(rawValue:)) ?? .unknown

@@ -48,7 +48,7 @@ package struct ServerReflectionRequest: Sendable {
 package enum ServerReflectionResponseWriter {
     private typealias Field = FieldNumber.Reflection.ServerReflectionResponse
 
-    /// Appends the request that is answered.
+    /// Appends the request to which this is the response.
     ///
     /// - Parameter original: the bytes of the request.
     package static func append(host: String, original: [UInt8], to writer: inout WireWriter) {

@@ -1,4 +1,5 @@
-// BatchWrite: writes that succeed or fail each on its own.
+// BatchWrite: writes that succeed or fail independently.
+//
 // BatchWriteRequest: 1 database, 2 writes*, 3 labels. BatchWriteResponse: 1 write_results*, 2 status*.
 
 package import DocumentModel

@@ -1,4 +1,5 @@
-// Commit: writes that apply all or nothing.
+// Commit: writes that are applied atomically.
+//
 // CommitRequest: 1 database, 2 writes*, 3 transaction. CommitResponse: 1 write_results*, 2 commit_time.
 
 package import DocumentModel

@@ -1,6 +1,3 @@
-// The writes of one commit, encoded as they are added: the finished bytes are the request. Document fields are copied
-// once, from where the encoder left them, and never rebuilt.
-
 package import DocumentModel
 
 /// A field transform as `update_transforms` takes it.
@@ -16,10 +13,10 @@ package struct EncodedTransform: Sendable, Equatable {
     }
 }
 
-/// Writes a `CommitRequest` or a `BatchWriteRequest`, whose fields for database and writes are the same.
+/// The writes of a `CommitRequest` or a `BatchWriteRequest`, encoded as they are added: the bytes are the request.
 ///
-/// The writes apply in the order in which they are added, to documents of one database. A value; cheap to make, grows as
-/// needed.
+/// The writes apply to documents of one database in the order in which they are added. Document fields are copied once.
+/// The two requests have the same field numbers for the database and the writes.
 package struct CommitWrites: Sendable {
     private typealias Field = FieldNumber.CommitRequest
 
@@ -93,7 +90,7 @@ package struct CommitWrites: Sendable {
 
     /// Writes a set into a buffer of the caller's, for ``append(encoded:)``: one `writes` field.
     ///
-    /// - Returns: where the name stands in the buffer.
+    /// - Returns: the range of the name in the buffer.
     package static func appendSet(name: RawSpan, fields: RawSpan, to writer: inout WireWriter) -> Range<Int> {
         let documentBytes =
             1 + WireWriter.varintSize(UInt64(name.byteCount)) + name.byteCount + fields.byteCount

@@ -1,6 +1,7 @@
-// Write: a stream of commits, each answered in order.
-// WriteRequest: 1 database, 2 stream_id, 3 writes*, 4 stream_token, 5 labels.
-// WriteResponse: 1 stream_id, 2 stream_token, 3 write_results*, 4 commit_time.
+// Write: a stream of commits, each acknowledged in order.
+//
+// WriteRequest: 1 database, 2 stream_id, 3 writes*, 4 stream_token, 5 labels. WriteResponse: 1 stream_id, 2
+// stream_token, 3 write_results*, 4 commit_time.
 
 package import DocumentModel
 

@@ -1,10 +1,9 @@
-// The descriptors of files, messages, enumerations and services, as values. They are copied once from the descriptors
-// that protobuf-c generates, which are constants of the program: every pointer here is valid as long as it runs, and
-// nothing is written.
-
 internal import CFirestoreProto
 
-/// One `.proto` file.
+/// One `.proto` file: its messages, enumerations and services.
+///
+/// Descriptors are copied once from those that protobuf-c generates. These are constants of the program, so every
+/// pointer stays valid, and nothing writes to them.
 package struct FileDescriptor: Sendable {
     /// The path by which other files import it, for example `google/firestore/v1/firestore.proto`.
     package let name: String
@@ -126,7 +125,7 @@ package enum FieldKind: Sendable {
         case PROTOBUF_C_TYPE_MESSAGE: self = .message
         case PROTOBUF_C_TYPE_BYTES: self = .bytes
         case PROTOBUF_C_TYPE_ENUM: self = .enumeration
-        default: preconditionFailure("proto/ has a field of a type that the schema does not know: \(type)")
+        default: preconditionFailure("proto/ has a field of an unsupported type: \(type)")
         }
     }
 

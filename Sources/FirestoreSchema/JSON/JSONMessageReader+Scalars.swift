@@ -1,5 +1,5 @@
-// Scalars from JSON, in all forms that protobuf's mapping takes: numbers as numbers or as text, whole numbers also with an empty
-// fraction or an exponent, what is no number by its name.
+// Scalars from JSON, in all forms that protobuf's mapping allows: numbers as numbers or as text, integers with an empty
+// fraction or an exponent, NaN and the infinities by name.
 
 internal import DocumentJSON
 internal import DocumentModel
@@ -48,7 +48,7 @@ extension JSONMessageReader {
         return value
     }
 
-    /// An enumeration's value by its name or number, null for the one that says so.
+    /// The value of an enumeration by its name or number; null for `NullValue`.
     func enumeration(_ type: Int, _ scanner: inout JSONScanner) throws(Trouble) -> Int32 {
         if scanner.peek() == UInt8(ascii: "n") {
             try literal("null", &scanner)

@@ -1,16 +1,15 @@
-// From JSON to the wire bytes of a message, by protobuf's mapping (protobuf.dev, "ProtoJSON Format"), in one pass and without a
-// tree. Names are taken in lowerCamelCase and as `proto/` has them; what the schema does not know is refused, as is a second
-// member of a oneof or a member named twice.
-//
-// Errors are INVALID_ARGUMENT and name the place as Google's APIs do:
-//
-//     Invalid JSON payload received. Unknown name "limt" at 'structured_query': Cannot find field.
-
 package import Basics
 package import DocumentModel
 internal import DocumentJSON
 
-/// Reads messages from JSON text; one instance reads any number, one after the other.
+/// Converts JSON text to the wire bytes of a message, by protobuf's mapping ("ProtoJSON Format"), in one pass.
+///
+/// Names may be in lowerCamelCase or as in `proto/`. The reader rejects unknown names, a second member of a oneof, and
+/// a member that occurs twice. Errors are INVALID_ARGUMENT and name the place as Google's APIs do:
+///
+///     Invalid JSON payload received. Unknown name "limt" at 'structured_query': Cannot find field.
+///
+/// One instance reads any number of messages, one after the other.
 package struct JSONMessageReader {
     /// Objects and arrays within each other. A document at its limit of nesting needs some 70.
     private static let depthMax = 200
@@ -44,7 +43,7 @@ package struct JSONMessageReader {
             try message(type.number, &scanner, 0, &output)
             scanner.skipSpace()
             guard scanner.position == json.byteCount else {
-                throw .syntax(JSONLineError("something follows the value", at: scanner.position))
+                throw .syntax(JSONLineError("unexpected text after the value", at: scanner.position))
             }
         } catch {
             throw requestError(error, json)
@@ -104,7 +103,7 @@ package struct JSONMessageReader {
                 try single(field, &scanner, depth + 1, &output)
             }
             path.removeLast()
-        } while try goesOn(UInt8(ascii: "}"), &scanner)
+        } while try hasNext(UInt8(ascii: "}"), &scanner)
     }
 
     /// Steps over a null, which is like no member at all, except where null is what the field is about.
@@ -131,7 +130,7 @@ package struct JSONMessageReader {
             try single(field, &scanner, depth + 1, &output)
             path.removeLast()
             index += 1
-        } while try goesOn(UInt8(ascii: "]"), &scanner)
+        } while try hasNext(UInt8(ascii: "]"), &scanner)
     }
 
     /// The members of an object as entries {1 key, 2 value} of a map, whose keys are strings throughout `proto/`.
@@ -152,7 +151,7 @@ package struct JSONMessageReader {
             try single(valueField, &scanner, depth + 1, &output)
             output.endLength(at: place)
             path.removeLast()
-        } while try goesOn(UInt8(ascii: "}"), &scanner)
+        } while try hasNext(UInt8(ascii: "}"), &scanner)
     }
 
     // MARK: Single values
@@ -206,8 +205,8 @@ package struct JSONMessageReader {
         return key
     }
 
-    /// Whether a comma follows and not the bracket that ends it all.
-    private func goesOn(_ bracket: UInt8, _ scanner: inout JSONScanner) throws(Trouble) -> Bool {
+    /// Whether a comma follows. Otherwise the closing bracket must follow.
+    private func hasNext(_ bracket: UInt8, _ scanner: inout JSONScanner) throws(Trouble) -> Bool {
         if scanner.skip(UInt8(ascii: ",")) { return true }
         try expect(bracket, &scanner)
         return false

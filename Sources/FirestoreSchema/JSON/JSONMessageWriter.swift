@@ -1,19 +1,18 @@
-// From the wire bytes of a message to JSON, by protobuf's mapping (protobuf.dev, "ProtoJSON Format").
-//
-// Fields come in the order in which they first stand on the wire. What is absent stays absent; a scalar that was written though
-// it holds its default is written here too. Unknown fields are left out.
-
 internal import Basics
 package import DocumentModel
 internal import DocumentJSON
 
-/// Writes messages as JSON text; a value to use again. Throws only for bytes that are no such message, or nested too deeply.
+/// Converts the wire bytes of a message to JSON text, by protobuf's mapping ("ProtoJSON Format").
+///
+/// Fields have the order of their first occurrence on the wire. A scalar on the wire is written even if it has its
+/// default value. Unknown fields are left out. The writer throws only if the bytes are not such a message, or are
+/// nested too deeply.
 package struct JSONMessageWriter: Sendable {
     /// Objects and arrays within each other. A document at its limit of nesting needs some 70.
     private static let depthMax = 200
 
     private let schema: Schema
-    /// Whether every member has a line of its own, indented by two spaces a level.
+    /// Whether every member is on a separate line, indented by two spaces per level.
     private let isPretty: Bool
 
     package init(schema: Schema = .shared, isPretty: Bool = false) {
@@ -68,7 +67,7 @@ package struct JSONMessageWriter: Sendable {
             output.appendQuoted(field.jsonName)
             appendColon(&output)
             if field.isRepeated {
-                // Whatever follows of the same field belongs here, also behind others.
+                // All further values of the same field belong here, also those after other fields.
                 try appendRepeated(field, tag, reader, depth + 1, &output)
                 try reader.skip(tag)
             } else {

@@ -1,7 +1,7 @@
-// From the parameters of a URL to the wire bytes of a message: `mask.fieldPaths=a&mask.fieldPaths=b&pageSize=10`.
+// The parameters of a URL as the wire bytes of a message: `mask.fieldPaths=a&mask.fieldPaths=b&pageSize=10`.
 //
-// A name is a path of fields, in lowerCamelCase or as `proto/` has them; a repeated field takes a parameter for each element.
-// Messages without a text form, and maps, cannot be given this way (google/api/http.proto).
+// A name is a path of fields, in lowerCamelCase or as in `proto/`. A repeated field takes one parameter for each
+// element. Maps and messages without a text form cannot be parameters (google/api/http.proto).
 
 package import Basics
 internal import DocumentJSON

@@ -40,7 +40,9 @@ package enum AllowedHosts: Equatable, Sendable {
     func admit(_ exchange: HTTPExchange, _ head: HTTPHead) -> Bool {
         guard let host = head.value(of: "host"), !contains(host) else { return true }
         exchange.fail(
-            RequestError(.permissionDenied, "This server is not known as \"\(host)\"; --allow-host says by which names it is."))
+            RequestError(
+                .permissionDenied,
+                "The host name \"\(host)\" is not allowed for this server. Allow it with --allow-host."))
         return false
     }
 }

@@ -47,11 +47,11 @@ package final class HTTPFront: HTTPHandler {
 
     private func page(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String]) {
         guard segments.count == 1, let page = ServerPages.Page(rawValue: segments[0]) else {
-            return exchange.fail(RequestError(.notFound, "There is nothing at this path."))
+            return exchange.fail(RequestError(.notFound, "There is no resource at this path."))
         }
         guard head.method == .get || head.method == .head else {
             exchange.addField("Allow", "GET, HEAD")
-            return exchange.reply(.methodNotAllowed, "This page is only to be read.\n")
+            return exchange.reply(.methodNotAllowed, "Only GET and HEAD are allowed.\n")
         }
         pages.answer(page, exchange)
     }
@@ -61,12 +61,12 @@ package final class HTTPFront: HTTPHandler {
         let names = segments.map { PercentEncoding.decoded($0) ?? "" }
         guard head.method == .delete, names.count == 6, names[0] == "v1", names[1] == "projects", names[3] == "databases",
             names[5] == "documents"
-        else { return exchange.fail(RequestError(.notFound, "There is nothing at this path.")) }
+        else { return exchange.fail(RequestError(.notFound, "There is no resource at this path.")) }
         guard options.emulatorEndpoints else {
             return exchange.fail(
                 RequestError(
                     .permissionDenied,
-                    "This server does not delete a database for the asking; --emulator-endpoints on permits it."))
+                    "Deleting a database over HTTP is disabled. Start the server with --emulator-endpoints on to enable it."))
         }
         do throws(RequestError) {
             let database = try DatabaseName(project: names[2], database: names[4])

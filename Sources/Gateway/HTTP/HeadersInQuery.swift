@@ -31,10 +31,10 @@ enum HeadersInQuery {
             let halves = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             let name = halves[0].lowercased()
             guard halves.count == 2, isName(name), halves[1].utf8.allSatisfy(isFieldText) else {
-                throw .invalidArgument("\(parameter) must consist of lines \"Name:value\".")
+                throw .invalidArgument("\(parameter) must consist of lines of the form \"Name:value\".")
             }
             guard mayBeSent(name) else {
-                throw .invalidArgument("\(parameter) may not hold the header \(name), which a page cannot set.")
+                throw .invalidArgument("\(parameter) must not contain the header \(name), which a web page cannot set.")
             }
             head.add(name, trimmed(halves[1]))
         }

@@ -55,44 +55,44 @@ final class MetricsPage: Sendable {
 
     private func appendService(_ page: inout MetricsText) {
         let totals = CounterTotals(counters)
-        page.family("hearth_requests_total", .counter, "Calls answered, by method and status code.")
+        page.family("hearth_requests_total", .counter, "Completed calls, by method and status code.")
         for method in Method.allCases {
             for code in StatusCode.allCases {
                 let count = counters.reduce(0) { $0 &+ $1.callsEnded(method, code) }
                 if count > 0 { page.sample(["method": method.label, "code": code.description], count) }
             }
         }
-        page.family("hearth_request_seconds", .histogram, "Time from a call's arrival to the end of its answer, by method.")
+        page.family("hearth_request_seconds", .histogram, "Time from the arrival to the response, by method.")
         for method in Method.allCases {
             var reading = HistogramReading()
             for loop in counters { reading.add(loop.latency(method)) }
             guard reading.count > 0 else { continue }
             page.histogram(["method": method.label], reading, buckets: Self.timeBuckets, scale: 1e9)
         }
-        page.family("hearth_documents_total", .counter, "Documents by what was done with them.")
+        page.family("hearth_documents_total", .counter, "Documents read, and documents requested but missing.")
         page.sample(["operation": "read"], totals["documents_read"] ?? 0)
         page.sample(["operation": "missing"], totals["documents_missing"] ?? 0)
-        page.single("hearth_writes_total", .counter, "Writes handed to the store.", totals["writes_submitted"] ?? 0)
+        page.single("hearth_writes_total", .counter, "Writes submitted to the store.", totals["writes_submitted"] ?? 0)
         page.single(
-            "hearth_calls_abandoned_total", .counter, "Calls given up by the client, or past their deadline, before the answer.",
+            "hearth_calls_abandoned_total", .counter, "Calls cancelled by the client or past their deadline.",
             totals["calls_abandoned"] ?? 0)
-        page.single("hearth_streams_open", .gauge, "Streaming replies under way.", totals["streams_open"] ?? 0)
+        page.single("hearth_streams_open", .gauge, "Open streaming responses.", totals["streams_open"] ?? 0)
     }
 
     private func appendTransport(_ transport: ServerStatistics, _ page: inout MetricsText) {
-        page.single("hearth_connections_total", .counter, "Connections accepted.", transport.connectionsOpened)
-        page.family("hearth_connections_open", .gauge, "Connections open, by what they speak.")
+        page.single("hearth_connections_total", .counter, "Accepted connections.", transport.connectionsOpened)
+        page.family("hearth_connections_open", .gauge, "Open connections, by protocol.")
         page.sample(["protocol": "hearth"], transport.hearthConnectionsOpen)
         page.sample(["protocol": "http1"], transport.http1ConnectionsOpen)
         page.sample(["protocol": "http2"], transport.http2ConnectionsOpen)
         let known = transport.hearthConnectionsOpen &+ transport.http1ConnectionsOpen &+ transport.http2ConnectionsOpen
         page.sample(["protocol": "unknown"], transport.connectionsOpen &- known)
-        page.single("hearth_calls_open", .gauge, "Calls that wait for their answer or its rest.", transport.callsOpen)
-        page.single("hearth_connections_refused_total", .counter, "Connections beyond the limit.", transport.connectionsRefused)
-        page.single("hearth_protocol_errors_total", .counter, "Connections ended for breaking their protocol.", transport.protocolErrors)
-        page.single("hearth_deadlines_exceeded_total", .counter, "Calls whose deadline passed.", transport.deadlinesExceeded)
+        page.single("hearth_calls_open", .gauge, "Open calls.", transport.callsOpen)
+        page.single("hearth_connections_refused_total", .counter, "Connections beyond the connection limit.", transport.connectionsRefused)
+        page.single("hearth_protocol_errors_total", .counter, "Connections closed because of a protocol error.", transport.protocolErrors)
+        page.single("hearth_deadlines_exceeded_total", .counter, "Calls that ended because their deadline passed.", transport.deadlinesExceeded)
         page.single(
-            "hearth_replies_stalled_total", .counter, "Streaming replies ended because their client took nothing.",
+            "hearth_replies_stalled_total", .counter, "Streaming responses ended because the client did not read them.",
             transport.repliesStalled)
         page.single("hearth_received_bytes_total", .counter, "Bytes received.", transport.bytesReceived)
         page.single("hearth_sent_bytes_total", .counter, "Bytes sent.", transport.bytesSent)
@@ -102,56 +102,56 @@ final class MetricsPage: Sendable {
         let engine = store.engine
         page.single("hearth_commits_total", .counter, "Commits applied.", store.commits)
         page.single("hearth_documents_written_total", .counter, "Documents written or deleted.", store.documentsWritten)
-        page.single("hearth_documents_expired_total", .counter, "Documents deleted because their time had come.", store.documentsExpired)
-        page.single("hearth_commit_groups_total", .counter, "Groups of commits, each made durable by one sync.", store.groups)
-        page.family("hearth_commit_group_requests", .histogram, "Requests made durable together.")
+        page.single("hearth_documents_expired_total", .counter, "Expired documents that were deleted.", store.documentsExpired)
+        page.single("hearth_commit_groups_total", .counter, "Commit groups; one sync makes a group durable.", store.groups)
+        page.family("hearth_commit_group_requests", .histogram, "Requests of one commit group.")
         page.histogram([:], store.groupRequests, buckets: Self.sizeBuckets, scale: 1)
-        page.family("hearth_sync_seconds", .histogram, "Time to write and sync a group's log frame.")
+        page.family("hearth_sync_seconds", .histogram, "Time to write and sync the log frame of a commit group.")
         page.histogram([:], engine.syncNanoseconds, buckets: Self.timeBuckets, scale: 1e9)
-        page.single("hearth_commit_repeats_total", .counter, "Repeated requests answered from memory.", store.repeatsAnswered)
-        page.single("hearth_transactions_aborted_total", .counter, "Transactions told ABORTED.", store.transactionsAborted)
-        page.single("hearth_transactions_open", .gauge, "Transactions open.", store.transactionsOpen)
-        page.single("hearth_commit_queue_requests", .gauge, "Requests that wait for the commit thread.", store.requestsQueued)
-        page.single("hearth_commit_queue_bytes", .gauge, "Bytes of the requests that wait.", store.bytesQueued)
-        page.single("hearth_databases", .gauge, "Databases that hold or held documents.", store.databases)
+        page.single("hearth_commit_repeats_total", .counter, "Repeated requests that got the result of the first one.", store.repeatsAnswered)
+        page.single("hearth_transactions_aborted_total", .counter, "Transactions that ended with ABORTED.", store.transactionsAborted)
+        page.single("hearth_transactions_open", .gauge, "Open transactions.", store.transactionsOpen)
+        page.single("hearth_commit_queue_requests", .gauge, "Requests in the queue of the commit thread.", store.requestsQueued)
+        page.single("hearth_commit_queue_bytes", .gauge, "Bytes of the requests in the queue of the commit thread.", store.bytesQueued)
+        page.single("hearth_databases", .gauge, "Databases that contain or contained documents.", store.databases)
 
-        page.single("hearth_log_written_bytes_total", .counter, "Bytes of log frames synced.", engine.logBytesWritten)
-        page.family("hearth_log_segments", .gauge, "Files of the log.")
+        page.single("hearth_log_written_bytes_total", .counter, "Bytes of synced log frames.", engine.logBytesWritten)
+        page.family("hearth_log_segments", .gauge, "Segments of the write-ahead log.")
         page.sample(["state": "used"], engine.logSegmentsInUse)
         page.sample(["state": "spare"], engine.logSegmentsSpare)
         page.single(
-            "hearth_log_file_bytes", .gauge, "Size of the files of the log.",
+            "hearth_log_file_bytes", .gauge, "Size of all log segments.",
             (engine.logSegmentsInUse + engine.logSegmentsSpare) * self.store.configuration.engine.logSegmentBytes)
-        page.single("hearth_overlay_entries", .gauge, "Entries in memory that are not in the tree yet.", engine.overlayEntries)
-        page.single("hearth_overlay_bytes", .gauge, "Memory of those entries.", engine.overlayBytes)
+        page.single("hearth_overlay_entries", .gauge, "Entries of the memtables, which are not in the tree yet.", engine.overlayEntries)
+        page.single("hearth_overlay_bytes", .gauge, "Memory of the memtables.", engine.overlayBytes)
         page.single("hearth_tree_entries", .gauge, "Keys in the tree.", engine.treeEntries)
-        page.single("hearth_tree_file_bytes", .gauge, "Size of the tree's file.", engine.treeFileBytes)
-        page.single("hearth_history_entries", .gauge, "Superseded values kept for reads at a time.", engine.historyEntries)
-        page.single("hearth_history_swept_total", .counter, "Superseded values dropped.", engine.historyEntriesSwept)
-        page.single("hearth_checkpoints_total", .counter, "Checkpoints written.", engine.checkpoints)
-        page.single("hearth_checkpoint_entries_total", .counter, "Entries that checkpoints wrote.", engine.checkpointEntries)
+        page.single("hearth_tree_file_bytes", .gauge, "Size of the tree file.", engine.treeFileBytes)
+        page.single("hearth_history_entries", .gauge, "Superseded values kept for reads at earlier versions.", engine.historyEntries)
+        page.single("hearth_history_swept_total", .counter, "Superseded values removed.", engine.historyEntriesSwept)
+        page.single("hearth_checkpoints_total", .counter, "Completed checkpoints.", engine.checkpoints)
+        page.single("hearth_checkpoint_entries_total", .counter, "Entries written by checkpoints.", engine.checkpointEntries)
         page.single(
             "hearth_checkpoint_seconds_total", .counter, "Time spent in checkpoints.", Double(engine.checkpointNanoseconds) / 1e9)
-        page.single("hearth_writer_stalls_total", .counter, "Times commits waited for a checkpoint.", engine.writerStalls)
-        page.single("hearth_store_full", .gauge, "1 while commits other than deletes are refused for want of space.", engine.isFull)
+        page.single("hearth_writer_stalls_total", .counter, "Times that commits had to wait for a checkpoint.", engine.writerStalls)
+        page.single("hearth_store_full", .gauge, "1 while commits other than deletes are refused because the disk is full.", engine.isFull)
         page.single(
-            "hearth_disk_reserve_bytes", .gauge, "Disk space kept for commits that only delete, as far as it is there.",
+            "hearth_disk_reserve_bytes", .gauge, "Disk space that is reserved for commits that only delete.",
             engine.reserveBytes)
-        page.single("hearth_store_failed", .gauge, "1 once the disk has failed; until a restart.", engine.hasFailed)
+        page.single("hearth_store_failed", .gauge, "1 after the disk has failed, until a restart.", engine.hasFailed)
     }
 
     // MARK: The process
 
     private func appendProcess(_ page: inout MetricsText) {
-        page.family("hearth_build_info", .gauge, "Always 1; the labels tell the version.")
+        page.family("hearth_build_info", .gauge, "Always 1; the label is the version.")
         page.sample(["version": version], 1)
-        page.single("process_start_time_seconds", .gauge, "When the server was started, in seconds since 1970.", startedAt)
+        page.single("process_start_time_seconds", .gauge, "Start time of the process, in seconds since 1970.", startedAt)
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         page.single(
-            "process_cpu_seconds_total", .counter, "Processor time of the server.",
+            "process_cpu_seconds_total", .counter, "Processor time of the process.",
             Self.seconds(usage.ru_utime) + Self.seconds(usage.ru_stime))
-        page.single("process_resident_memory_bytes", .gauge, "Memory of the process in RAM, mapped files included.", Self.residentBytes())
+        page.single("process_resident_memory_bytes", .gauge, "Resident memory, including mapped files.", Self.residentBytes())
     }
 
     private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }

@@ -35,7 +35,7 @@ final class RESTFront {
         let options: RESTOptions
         do throws(RequestError) {
             guard let found = try RESTRoute(head.method, segments) else {
-                throw RequestError(.notFound, "Nothing answers this method on this path.")
+                throw RequestError(.notFound, "This method is not supported on this path.")
             }
             route = found
             options = try RESTOptions(head)
@@ -65,7 +65,7 @@ final class RESTFront {
         case .none: try parameterReader.append(parameters, input, to: &message)
         case .message:
             guard parameters.isEmpty else {
-                throw .invalidArgument("This method takes its fields in the body, not as \"\(parameters[0].name)\" in the query.")
+                throw .invalidArgument("This method reads its fields from the body, not from the query parameter \"\(parameters[0].name)\".")
             }
             try reader.append(body, input, to: &message)
         case .document(let field):
@@ -99,7 +99,7 @@ struct RESTOptions {
 
     init(_ head: HTTPHead) throws(RequestError) {
         if let coding = head.value(of: "content-encoding"), coding.lowercased() != "identity" {
-            throw .invalidArgument("Only bodies without Content-Encoding are taken, not \(coding).")
+            throw .invalidArgument("Content-Encoding \(coding) is not supported.")
         }
         guard let all = URLText.parameters(head.queryBytes) else {
             throw .invalidArgument("The query is not percent-encoded UTF-8.")
@@ -127,7 +127,7 @@ struct RESTOptions {
         switch value.prefix(while: { $0 != ";" }) {
         case "json": wantsEvents = false
         case "sse": wantsEvents = true
-        default: throw .invalidArgument("An alt served here is json or sse, not \"\(value)\".")
+        default: throw .invalidArgument("The query parameter alt must be json or sse, not \"\(value)\".")
         }
     }
 }

@@ -46,7 +46,7 @@ struct RESTRoute: Equatable {
                 throw .invalidArgument("The path is not percent-encoded UTF-8.")
             }
             guard !name.isEmpty, !name.utf8.contains(UInt8(ascii: "/")) else {
-                throw .invalidArgument("A segment of the path is empty or holds an encoded slash.")
+                throw .invalidArgument("A segment of the path is empty or contains an encoded slash.")
             }
             names.append(name)
         }

@@ -19,7 +19,7 @@ final class Readiness: Sendable {
     var obstacle: String? {
         if isDraining.load(ordering: .relaxed) { return "the server is draining" }
         let engine = store.statistics.engine
-        if engine.hasFailed { return "the disk failed; no more commits until a restart" }
+        if engine.hasFailed { return "the disk failed; commits are refused until a restart" }
         if let shortage = engine.shortage {
             return "the disk is full; commits other than deletes are refused: \(shortage.message)"
         }

@@ -133,7 +133,7 @@ final class ReflectionStream: ResponseSource {
             }
             ServerReflectionResponseWriter.append(noExtensionsOf: type, to: &output)
         case .none:
-            ServerReflectionResponseWriter.append(.unimplemented, "this question is not answered here", to: &output)
+            ServerReflectionResponseWriter.append(.unimplemented, "this kind of reflection request is not supported", to: &output)
         }
     }
 

@@ -164,7 +164,7 @@ package enum ControlClient {
             switch self {
             case .noServer: "no server is running on this data directory"
             case .refused(let text): text
-            case .noAnswer: "the server went away before it answered"
+            case .noAnswer: "the server closed the connection before it replied"
             }
         }
     }

@@ -121,7 +121,7 @@ package final class FrameFront: ServiceHandler {
             case .serverReflectionInfo:
                 reflection.begin(call, payload)
                 if head.isComplete { halfClosed(call) }
-            default: throw RequestError(.unimplemented, "\(head.method.name) is not served here")
+            default: throw RequestError(.unimplemented, "\(head.method.name) is not supported")
             }
         } catch {
             service.fail(carried, head.method, error)

@@ -35,7 +35,7 @@ package struct TooFewDescriptors: Error, CustomStringConvertible {
     let needed: Int
 
     package var description: String {
-        "the limit of \(limit) file descriptors (ulimit -n) leaves none for connections; at least \(needed) are needed"
+        "the limit of \(limit) file descriptors (ulimit -n) is too low; at least \(needed) are needed"
     }
 }
 
@@ -190,7 +190,7 @@ package final class GatewayServer: Sendable {
         pairs.append(("transactions_open", String(store.transactionsOpen)))
         pairs.append(("transactions_aborted", String(store.transactionsAborted)))
         pairs.append(("requests_queued", String(store.requestsQueued)))
-        log.write(.info, "figures", pairs)
+        log.write(.info, "statistics", pairs)
     }
 
     private static func write(_ event: ServerEvent, to log: Log) {

@@ -18,7 +18,7 @@ extension FirestoreService {
         let cuts = Int(min(message.partitionCount, Int64(limits.partitionCursors)))
         try withParent(call, .partitionQuery, message.parent) { (parent) throws(RequestError) in
             guard parent.isRoot else {
-                throw .invalidArgument("The parent of a query to be partitioned must be a database's documents root.")
+                throw .invalidArgument("The parent of a partition query must be the documents root of a database.")
             }
         }
         let token = message.pageToken.isEmpty ? nil : try PageToken(message.pageToken)

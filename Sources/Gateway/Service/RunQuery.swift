@@ -36,7 +36,7 @@ extension FirestoreService {
         try parent.withUTF8Span { (bytes) throws(RequestError) in
             let view = try ResourceNameView(resource: bytes, rules: .request)
             guard view.isRoot || view.isDocument else {
-                throw .invalidArgument("The parent \"\(parent)\" must be a document or a database's documents root.")
+                throw .invalidArgument("The parent \"\(parent)\" must be a document or the documents root of a database.")
             }
             try authorize(call, method, bytes)
             return try body(view)

@@ -41,7 +41,7 @@ extension FirestoreService {
     /// Takes a further message of a stream. The bytes are lent for the time of this function.
     package func message(_ call: Call, _ request: RawSpan) {
         guard let stream = call.context as? WriteStream<Call> else {
-            return fail(call, call.method, RequestError(.unimplemented, "This method takes one message."))
+            return fail(call, call.method, RequestError(.unimplemented, "This method accepts exactly one message."))
         }
         stream.take(request)
     }
@@ -75,7 +75,7 @@ private struct WriteSession {
         let text = String(repairingUTF8: view.streamID)
         guard text.utf8.count == 32, let high = UInt64(text.prefix(16), radix: 16),
             let low = UInt64(text.suffix(16), radix: 16), let token = Self.number(view.streamToken)
-        else { throw .invalidArgument("There is no write stream \"\(text)\" to take up at this token.") }
+        else { throw .invalidArgument("There is no write stream \"\(text)\" that can be resumed with this token.") }
         self.high = high
         self.low = low
         isNew = false

@@ -12,7 +12,7 @@ extension EmbeddedEngine {
     ///   FORMAT file, which comes last.
     package func backup(to directory: String) throws(StorageError) {
         if Directory.exists(directory), try !Directory.names(in: directory).isEmpty {
-            throw StorageError(.inputOutput, "the directory for the backup is not empty", file: directory)
+            throw StorageError(.inputOutput, "the backup directory is not empty", file: directory)
         }
         try Directory.create(directory)
         let lock = try DirectoryFormat.lock(directory)

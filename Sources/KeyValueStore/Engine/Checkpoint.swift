@@ -1,12 +1,11 @@
-// A checkpoint: a frozen overlay goes into the tree, in key order, in transactions of bounded size.
-//
-// Each transaction carries whole keys (all versions of a key at once), so between two of them the tree is a mixture of old and
-// new keys; history keeps it readable at any version, and recovery applies the overlay again. Keys without history cannot
-// be read at an older version, so they all go with the last transaction, which also moves `checkpoint` forward:
-// recovery then reads them as of exactly that version.
-
 internal import Synchronization
 
+/// Writes a frozen memtable to the tree, in key order, in transactions of bounded size.
+///
+/// Each transaction has all versions of its keys. Between two transactions the tree is a mixture of old and new keys:
+/// history keeps it readable at any version, and recovery applies the memtable again. Keys without history cannot be
+/// read at an older version, so the last transaction writes all of them. It also advances `checkpoint`, so recovery
+/// reads them as of exactly that version.
 struct Checkpoint {
     let core: EngineCore
     let frozen: FrozenOverlay
@@ -66,7 +65,7 @@ struct Checkpoint {
         return isTight ? min(usual, TreeSpace.smallTransactionBytes) : usual
     }
 
-    /// Collects the versions of the key at `entry`, newest first; answers the entry behind them.
+    /// Collects the versions of the key at `entry`, newest first; returns the entry after them.
     private static func takeKey(of overlay: Overlay, from entry: UInt32, into entries: inout [UInt32]) -> UInt32 {
         entries.removeAll(keepingCapacity: true)
         let key = unsafe overlay.key(entry)

@@ -1,16 +1,15 @@
-// The format file and the lock of a data directory, and how a directory comes into being.
-//
-// A new directory is made in this order, each step durable before the next:
-//
-//   1. NEW       an empty file: nothing in here is worth keeping
-//   2. tree/     with its first transaction
-//   3. FORMAT    from now on the directory is whole: a tree that is missing or empty is damage
-//   4. NEW is removed
-//
-// A process that ends between 1 and 3 leaves a directory with NEW and without FORMAT. The next one begins anew.
-
 internal import Glibc
 
+/// The format file and the lock of a data directory, and the creation of a directory.
+///
+/// A new directory is created in these steps, each durable before the next:
+///
+///     1. NEW       an empty file: the directory is incomplete
+///     2. tree/     with its first transaction
+///     3. FORMAT    the directory is complete: a missing or empty tree is now damage
+///     4. NEW is removed
+///
+/// A process that ends between 1 and 3 leaves a directory with NEW and without FORMAT. The next process starts over.
 enum DirectoryFormat {
     /// What FORMAT says. Never change; a directory of another format gets another line.
     enum Version: String {
@@ -27,7 +26,7 @@ enum DirectoryFormat {
         try Directory.create(directory)
         let file = try File(directory + "/LOCK", flags: O_RDWR | O_CREAT)
         guard try file.tryLock() else {
-            throw StorageError(.locked, "another process has this data directory open", file: directory)
+            throw StorageError(.locked, "another process uses this data directory", file: directory)
         }
         return file
     }
@@ -81,7 +80,7 @@ enum DirectoryFormat {
         let count = unsafe try file.read(into: buffer.all, at: 0)
         let found = unsafe String(decoding: UnsafeRawBufferPointer(rebasing: buffer.all[..<count]), as: UTF8.self)
         guard let version = Version(rawValue: found) else {
-            throw StorageError(.unsupportedFormat, "this build does not know the format of the data directory", file: path)
+            throw StorageError(.unsupportedFormat, "the format of the data directory is unknown to this version", file: path)
         }
         return version
     }

@@ -1,12 +1,12 @@
-// From format 1 to format 2: the tree is copied, and each entry gets its sums.
+// The upgrade from format 1 to format 2: the tree is copied, and each entry gets checksums.
 //
-//   1. `upgrade/` is made anew, with a whole copy of the tree
-//   2. its file takes the place of the old one, by one rename
-//   3. FORMAT says 2
+//   1. `upgrade/` is created with a complete copy of the tree
+//   2. one rename replaces the old file by the copy
+//   3. FORMAT is set to 2
 //   4. `upgrade/` is removed
 //
-// A process that ends before 2 leaves the old tree, and the next one begins again. After 2 the tree has a state with a
-// sum, which tells the next one that only 3 is left to do. The log is the same in both formats.
+// A process that ends before 2 leaves the old tree, and the next process starts over. After 2 the state of the tree has
+// a checksum, which shows the next process that only 3 and 4 remain. The log is the same in both formats.
 
 internal import CLMDB
 internal import Glibc

@@ -1,4 +1,4 @@
-// Opening a directory: lock it, know its format, open the tree, replay the log behind it.
+// Opening a directory: lock it, check its format, open the tree, replay the log after its checkpoint.
 
 internal import Basics
 internal import Glibc
@@ -30,14 +30,14 @@ extension EmbeddedEngine {
         let log = try opening.recoverLog(replay)
         try tree.settleSpace()
         core.recheckSpace()
-        return try EmbeddedEngine(core: core, log: log, background: Background(core, state: opening.state))
+        return try EmbeddedEngine(core: core, log: log, checkpointThread: CheckpointThread(core, state: opening.state))
     }
 }
 
 /// An engine on its way to being open. Replay goes into overlays like commits do, with checkpoints in between when there is much.
 ///
 /// On a full disk a checkpoint may fail. The overlays then hold what they held before the crash: one frozen and one active, each up
-/// to `EngineOptions.overlayGrowthMax` times its bound. The background thread goes on with the checkpoint when the engine is open.
+/// to `EngineOptions.overlayGrowthMax` times its bound. The checkpoint thread continues the checkpoint when the engine is open.
 private final class Opening {
     private let core: EngineCore
     private let latest: LatestReader
@@ -50,7 +50,7 @@ private final class Opening {
         latest = LatestReader(core, version: .maximum)
     }
 
-    /// Replays the log and makes it ready to be written behind its end.
+    /// Replays the log and prepares its end for writing.
     func recoverLog(_ replay: EmbeddedEngine.Replay) throws -> LogWriter {
         let directory = core.directory + "/log"
         try Directory.create(directory)
@@ -124,7 +124,7 @@ private final class Opening {
             throw StorageError(.valueTooLong, "replay of commit \(version) gives \(needed) bytes of mutations")
         }
         guard needed <= overlay.bytesFree else {
-            throw StorageError(.full, "the disk is full, and the log holds more than may be kept in memory", file: core.directory)
+            throw StorageError(.full, "the disk is full, and the log has more commits than fit into memory", file: core.directory)
         }
         batch.insert(into: overlay, version: version)
         core.published.store(version.microseconds, ordering: .releasing)

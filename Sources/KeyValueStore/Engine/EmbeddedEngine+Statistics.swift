@@ -25,7 +25,7 @@ extension EmbeddedEngine {
         return statistics
     }
 
-    /// Why commits other than deletes are refused for want of space, if they are. Costs a few locks. Any thread.
+    /// Why commits other than deletes are refused because space is missing, or nil. Costs a few locks. Any thread.
     package var shortage: StorageError? {
         core.progress.withLock { $0.full } ?? core.tree.space.shortage ?? core.pool.shortage
     }

@@ -1,21 +1,20 @@
-// The embedded engine: a log for promising, an overlay for the newest, a tree for the rest.
-//
-//      DIR/FORMAT            the format of the directory; an unknown one is refused
-//      DIR/LOCK              locked (flock) by the process that has the directory open
-//      DIR/log/….log         segments of the log (`LogFormat`)
-//      DIR/tree/data.mdb     the tree (`TreeFormat`), an LMDB environment
-//
-// A write:   stage → overlay (invisible) and log group → seal → write and sync the group → publish → answer
-// A read:    version, overlays, tree: the first that knows the key at the version answers (`EngineReader`)
-// Later:     the overlay is frozen, written to the tree in key order, and dropped; its log segments are recycled (`Checkpoint`)
-// Opening:   what the log holds beyond the tree's checkpoint enters a fresh overlay (`EmbeddedEngine+Open`)
-//
-// See docs/storage.md for the whole picture, and `EngineCore` for who runs on which thread.
-
 internal import Basics
 internal import Synchronization
 
-/// An open directory.
+/// An open data directory: a write-ahead log for durability, a memtable for recent commits, a tree for the rest.
+///
+///     DIR/FORMAT            the format of the directory; an unknown one is refused
+///     DIR/LOCK              locked (flock) by the process that has the directory open
+///     DIR/log/….log         segments of the log (`LogFormat`)
+///     DIR/tree/data.mdb     the tree (`TreeFormat`), an LMDB environment
+///
+/// - Write: stage → memtable (invisible) and log group → seal → write and sync the group → publish → reply.
+/// - Read: the memtables, then the tree; the first that has the key at the version is used (``EngineReader``).
+/// - Checkpoint: the memtable is frozen, written to the tree in key order, and released; its log segments are recycled
+///   (``Checkpoint``).
+/// - Open: commits in the log after the tree's checkpoint go into a new memtable (`EmbeddedEngine+Open`).
+///
+/// docs/storage.md has the complete description. ``EngineCore`` lists the threads.
 package final class EmbeddedEngine: KeyValueEngine {
     let core: EngineCore
     let synchronizer: LogSynchronizer
@@ -24,27 +23,27 @@ package final class EmbeddedEngine: KeyValueEngine {
     /// What is handed out or ended once.
     struct Parts {
         var log: LogWriter?
-        /// The writer's view of the newest, which may still be open at the end.
+        /// The writer's reader, which may still be open when the engine closes.
         var latest: LatestReader?
         var logThread: SystemThread?
-        var backgroundThread: SystemThread?
+        var checkpointThread: SystemThread?
         var poolThread: SystemThread?
         var isClosed = false
     }
 
-    init(core: EngineCore, log: LogWriter, background: Background) throws(StorageError) {
+    init(core: EngineCore, log: LogWriter, checkpointThread: CheckpointThread) throws(StorageError) {
         self.core = core
         synchronizer = LogSynchronizer(fault: core.fault) { core.groupFinished($0, $1) }
         parts = Monitor(Parts(log: log))
-        let runner = BackgroundRunner(background)
+        let runner = CheckpointRunner(checkpointThread)
         let synchronizer = synchronizer
         let poolThread = try SystemThread.start("segments") { core.pool.run() }
         let logThread = try SystemThread.start("log") { synchronizer.run() }
-        let backgroundThread = try SystemThread.start("checkpoint") { runner.background.run() }
+        let thread = try SystemThread.start("checkpoint") { runner.checkpointThread.run() }
         parts.withLock { parts in
             parts.poolThread = poolThread
             parts.logThread = logThread
-            parts.backgroundThread = backgroundThread
+            parts.checkpointThread = thread
         }
     }
 
@@ -102,7 +101,7 @@ package final class EmbeddedEngine: KeyValueEngine {
             if progress.satisfied >= request { return () }
             if let failure = progress.failure { throw failure }
             if let full = progress.full { throw full }
-            if progress.isBackgroundEnded { throw StorageError(.closed, "the engine is closed") }
+            if progress.isCheckpointThreadEnded { throw StorageError(.closed, "the engine is closed") }
             return nil
         }
     }
@@ -142,7 +141,7 @@ package final class EmbeddedEngine: KeyValueEngine {
             progress.isGroupOpen = false
             progress.isClosed = true
         }
-        threads.backgroundThread?.join()
+        threads.checkpointThread?.join()
         synchronizer.stop()
         threads.logThread?.join()
         core.pool.stop()
@@ -155,12 +154,12 @@ package final class EmbeddedEngine: KeyValueEngine {
     }
 }
 
-/// Carries the background's state to its thread.
-private final class BackgroundRunner: @unchecked Sendable {  // Made before the thread, used by it alone.
-    let background: Background
+/// Passes the checkpoint thread its state.
+private final class CheckpointRunner: @unchecked Sendable {  // Made before the thread, used by it alone.
+    let checkpointThread: CheckpointThread
 
-    init(_ background: Background) {
-        self.background = background
+    init(_ checkpointThread: CheckpointThread) {
+        self.checkpointThread = checkpointThread
     }
 }
 

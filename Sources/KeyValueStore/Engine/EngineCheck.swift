@@ -24,7 +24,7 @@ package enum EngineCheck {
     /// - Throws: `locked`, `unsupportedFormat` or `inputOutput` when the directory cannot be looked at.
     package static func run(directory: String) throws(StorageError) -> Report {
         guard Directory.exists(directory + "/FORMAT") else {
-            throw StorageError(.unsupportedFormat, "this is no data directory: it has no FORMAT file", file: directory)
+            throw StorageError(.unsupportedFormat, "not a data directory: it has no FORMAT file", file: directory)
         }
         let lock = try DirectoryFormat.lock(directory)
         defer { lock.unlock() }
@@ -62,7 +62,7 @@ package enum EngineCheck {
         let state = try tree.state(contents)
         report.checkpoint = state.checkpoint
         if state.newest < state.checkpoint { report.note("the tree's newest version is below its checkpoint") }
-        if state.horizon > state.checkpoint { report.note("history has been removed beyond the checkpoint") }
+        if state.horizon > state.checkpoint { report.note("history was removed after the checkpoint") }
         var problems: [String] = []
         tree.walk(contents) { problem in if problems.count < Report.problemsMax { problems.append(problem) } }
         for problem in problems { report.note(problem) }
@@ -84,7 +84,7 @@ package enum EngineCheck {
             let version = unsafe MainEntry.version(try cursor.data())
             if version == 0 || version > state.newest.microseconds {
                 report.note(
-                    "main: the entry of \(unsafe hex(cursor.key)) has version \(version), the tree ends at \(state.newest)")
+                    "main: the entry of \(unsafe hex(cursor.key)) has version \(version), the newest version of the tree is \(state.newest)")
             }
             try cursor.step(.forward)
         }
@@ -109,14 +109,14 @@ package enum EngineCheck {
                 newerVersion = unsafe newest.map { unsafe MainEntry.version($0) } ?? UInt64.max
             }
             if unsafe ~HistoryEntry.invertedVersion(cursor.key) != version {
-                report.note("history: key and entry of \(unsafe hex(cursor.key)) name different versions")
+                report.note("history: the key and the entry of \(unsafe hex(cursor.key)) have different versions")
             }
             let superseded = unsafe HistoryEntry.superseded(entry)
             if version == 0 || version >= superseded || superseded > newerVersion {
                 report.note(
                     "history: \(unsafe hex(userKey)) has a value from \(version) until \(superseded), the next from \(newerVersion)")
             }
-            if superseded > state.newest.microseconds { report.note("history: \(unsafe hex(userKey)) ends after the tree") }
+            if superseded > state.newest.microseconds { report.note("history: \(unsafe hex(userKey)) ends after the newest version of the tree") }
             newerVersion = version
             try cursor.step(.forward)
         }

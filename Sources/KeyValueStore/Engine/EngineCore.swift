@@ -1,20 +1,3 @@
-// What the parts of an engine share: the tree, the overlays, the log's segments, and how far things have come.
-//
-//   thread       does                                                                    waits for
-//   ──────       ────                                                                    ─────────
-//   commit       stages into the active overlay, seals groups (`EngineWriter`)           room in the overlay; the log
-//   log          writes and syncs one group at a time, publishes it                      a group
-//   background   freezes the overlay when idle, checkpoints, sweeps history              a frozen overlay; time
-//   segments     prepares log segments ahead                                             a need for one
-//   any          reads (`EngineReader`)                                                  nothing
-//
-// How far things have come, lowest first; each only grows:
-//
-//      horizon  ≤  checkpoint  ≤  published  ≤  staged
-//      │           │              └ durable in the log, visible to snapshots
-//      │           └ in the tree; the log before it is not needed
-//      └ history superseded up to here may be gone; snapshots below are refused
-
 internal import Basics
 internal import Synchronization
 
@@ -25,8 +8,24 @@ struct FrozenOverlay: Sendable {
     let nextSegment: UInt64
 }
 
+/// The state that the parts of an engine share: the tree, the memtables, the log segments, and the progress.
+///
+///     thread       does                                                                  waits for
+///     ──────       ────                                                                  ─────────
+///     commit       stages into the active memtable, seals groups (`EngineWriter`)        room in the memtable; the log
+///     log          writes and syncs one group at a time, publishes it                    a group
+///     checkpoint   freezes the memtable when idle, checkpoints, removes history          a frozen memtable; time
+///     segments     prepares log segments                                                 a need for one
+///     any          reads (`EngineReader`)                                                nothing
+///
+/// Progress, lowest first; each value only grows:
+///
+///     horizon  ≤  checkpoint  ≤  published  ≤  staged
+///     │           │              └ durable in the log, visible to snapshots
+///     │           └ in the tree; the log before it is not needed
+///     └ history superseded up to here may be removed; snapshots below it are refused
 final class EngineCore: Sendable {
-    /// What the commit thread and the background thread tell each other.
+    /// What the commit thread and the checkpoint thread tell each other.
     struct Progress {
         /// Commits are staged that are not sealed: the active overlay must stay what it is.
         var isGroupOpen = false
@@ -40,12 +39,12 @@ final class EngineCore: Sendable {
         /// Sweeps of history asked for, and the last request that is satisfied.
         var sweepsRequested: UInt64 = 0
         var sweepsDone: UInt64 = 0
-        /// Why checkpoints cannot go on at present.
+        /// Why checkpoints cannot continue at present.
         var full: StorageError?
         /// Why nothing can be promised any more.
         var failure: StorageError?
         var isClosed = false
-        var isBackgroundEnded = false
+        var isCheckpointThreadEnded = false
         var lastSealNanoseconds: UInt64 = 0
     }
 
@@ -69,7 +68,7 @@ final class EngineCore: Sendable {
     let treeNewest: Atomic<UInt64>
     let isClosed = Atomic<Bool>(false)
     let hasFailed = Atomic<Bool>(false)
-    /// The background thread waits for a group to be published.
+    /// The checkpoint thread waits for a group to be published.
     let isPublishAwaited = Atomic<Bool>(false)
 
     let counters = EngineCounters()
@@ -105,7 +104,7 @@ final class EngineCore: Sendable {
         if let failure { return fail(failure) }
         published.store(version.microseconds, ordering: .sequentiallyConsistent)
         counters.groupsSynced.add(1, ordering: .relaxed)
-        // The background thread sets the flag before it looks at `published`, so one of us sees the other.
+        // The checkpoint thread sets the flag before it looks at `published`, so one of us sees the other.
         if isPublishAwaited.load(ordering: .sequentiallyConsistent) { progress.wake() }
     }
 

@@ -1,21 +1,20 @@
-// Snapshots: the state as of a version, over the overlays and the tree.
-//
-// A snapshot takes three things, in this order, and the order is what makes it right:
-//
-//   1. the version: everything up to it is published, so it is in an overlay or in the tree;
-//   2. the view of the overlays: what leaves an overlay later is in the tree by then;
-//   3. the tree's read transaction.
-//
-// What the tree got between 2 and 3 is in the overlays of the view too, with the same values, or is newer than the version. The
-// overlays are asked first, so only keys they know nothing of at this version are looked up in the tree, and there
-// history hides what is newer.
-
 internal import CLMDB
 internal import Synchronization
 
-/// Makes snapshots for one thread. Make one per event loop and keep it; a snapshot then costs two stores and a renewed transaction.
+/// Makes snapshots for one thread: the state as of a version, over the memtables and the tree.
 ///
-/// Not thread-safe; may move between threads when no snapshot is open.
+/// Make one reader per event loop and keep it; a snapshot then costs two stores and a renewed transaction. A snapshot
+/// takes three things, and their order makes it correct:
+///
+/// 1. The version. Everything up to it is published, so it is in a memtable or in the tree.
+/// 2. The view of the memtables. What leaves a memtable later is in the tree by then.
+/// 3. The read transaction of the tree.
+///
+/// What the tree gets between 2 and 3 is either in the memtables of the view with the same values, or newer than the
+/// version. Readers search the memtables first; only keys without an entry there are searched in the tree, where
+/// history hides newer values.
+///
+/// Not thread-safe. A reader may move between threads while no snapshot is open.
 @safe
 package final class EngineReader: KeyValueReader {
     let core: EngineCore
@@ -48,7 +47,7 @@ package final class EngineReader: KeyValueReader {
 
     deinit {
         core.readers.withLock { $0[ObjectIdentifier(self)] = nil }
-        letGo()
+        releaseView()
         endTransactions()
         core.registry.removeSlot(slot)
         unsafe state.pointee.cache.release()
@@ -57,7 +56,7 @@ package final class EngineReader: KeyValueReader {
 
     /// The state as of `version`, or of the last published commit. A version above that one is lowered to it.
     ///
-    /// Whoever hands out times must see to it that no commit comes in later at or below them.
+    /// The caller that returns times to clients must ensure that no later commit gets a version at or below them.
     /// - Throws: `versionTooOld`, `tooManyReaders`, `closed`, `inputOutput`.
     package func snapshot(at version: CommitVersion? = nil) throws(StorageError) -> EngineSnapshot {
         while true {
@@ -77,7 +76,7 @@ package final class EngineReader: KeyValueReader {
 
     /// Opens a view at any version, also of what is not published yet.
     func open(at version: UInt64) throws(StorageError) -> ReadView {
-        letGo()
+        releaseView()
         let overlays = unsafe state.pointee.openSnapshots == 0 ? core.registry.enter(slot) : core.registry.viewOfReader
         do throws(StorageError) {
             if core.isClosed.load(ordering: .sequentiallyConsistent) {
@@ -114,12 +113,12 @@ package final class EngineReader: KeyValueReader {
 
     // MARK: Many snapshots in a row
 
-    /// From now on the view of a closed snapshot is kept for the next one, which then need not renew a transaction; whoever
-    /// asks for this calls ``letGo()`` before it waits for anything.
+    /// Keeps the view of a closed snapshot for the next one, which then does not renew a transaction. The caller must call
+    /// ``releaseView()`` before it waits for anything.
     package func keepViews() { unsafe state.pointee.keepsView = true }
 
-    /// Lets go of what was kept, and with it of pages and memory of states gone by.
-    package func letGo() {
+    /// Releases the view that was kept, and with it pages and memory of earlier states.
+    package func releaseView() {
         guard let view = unsafe state.pointee.kept else { return }
         unsafe state.pointee.kept = nil
         end(view)
@@ -132,7 +131,7 @@ package final class EngineReader: KeyValueReader {
     private func reopen(at version: UInt64) -> ReadView? {
         guard let kept = unsafe state.pointee.kept else { return nil }
         guard core.registry.generation == kept.generation, !core.isClosed.load(ordering: .sequentiallyConsistent) else {
-            letGo()
+            releaseView()
             return nil
         }
         unsafe state.pointee.kept = nil

@@ -1,28 +1,29 @@
-// Committing: stage into log group and overlay, seal, publish.
-//
-//      commit thread                        log thread                     readers
-//      ─────────────                        ──────────                     ───────
-//      stage 1  ┐ log group, overlay
-//      stage 2  ┘ (invisible: not published)
-//      seal ───────────────────────────────► write, fdatasync
-//      stage 3  ┐                            …                             see nothing of 1, 2
-//      stage 4  ┘                            published = 2 ──────────────► see 1 and 2
-//                                            completion(2)
-//      seal (waits for the group before) ──► …
-
 internal import Basics
 internal import Synchronization
 
-/// The one writer. Belongs to one thread, the commit thread.
+/// The one writer: stage into the log group and the memtable, seal, publish. It belongs to the commit thread.
+///
+///     commit thread                        log thread                     readers
+///     ─────────────                        ──────────                     ───────
+///     stage 1  ┐ log group, memtable
+///     stage 2  ┘ (invisible: not published)
+///     seal ───────────────────────────────► write, fdatasync
+///     stage 3  ┐                            …                             see nothing of 1, 2
+///     stage 4  ┘                            published = 2 ──────────────► see 1 and 2
+///                                           completion(2)
+///     seal (waits for the group before) ──► …
+///
+/// How to use it:
 ///
 ///     for request in queue {
 ///         // validate against `writer.latest`, which sees what was staged a moment ago
 ///         try writer.stage(version: version, record: record, mutations: batch)
 ///         if writer.shouldSeal { break }
 ///     }
-///     try writer.seal { result in … answer … }      // waits for the group before, then returns at once
+///     try writer.seal { result in … reply … }      // waits for the group before, then returns
 ///
-/// Until a group is published no snapshot sees any of it; all of it becomes visible at one instant, after it is durable.
+/// No snapshot sees any part of a group before it is published. All of a group becomes visible at once, after it is
+/// durable.
 package final class EngineWriter: KeyValueWriter {
     private let core: EngineCore
     private let log: LogWriter
@@ -60,7 +61,7 @@ package final class EngineWriter: KeyValueWriter {
 
     /// Staging a small commit and sealing it waits for nothing but the disk: no checkpoint has to end first.
     package var hasRoom: Bool {
-        // Under the lock: the background thread changes the view too.
+        // Under the lock: the checkpoint thread changes the view too.
         !synchronizer.isBusy
             && core.progress.withLock { _ in core.registry.viewOfChanger.active.byteCount } < core.options.overlayBytesMax
     }
@@ -163,7 +164,7 @@ extension EngineWriter {
                 progress.isGroupOpen = true
                 return (core.registry.viewOfChanger.active, true)
             }
-            // Behind a checkpoint that takes long it may grow: the next one writes each page once for more entries.
+            // During a long checkpoint it may grow: the next one writes each page once for more entries.
             if active.byteCount < EngineOptions.overlayGrowthMax * core.options.overlayBytesMax {
                 progress.isGroupOpen = true
                 return (active, false)
@@ -198,7 +199,7 @@ extension EngineWriter {
         latest.finish()
         core.counters.writerStalls.add(1, ordering: .relaxed)
         let isDone = core.progress.wait { progress in
-            if progress.failure != nil || progress.full != nil || progress.isBackgroundEnded { return false }
+            if progress.failure != nil || progress.full != nil || progress.isCheckpointThreadEnded { return false }
             return progress.frozen == nil ? true : nil
         }
         if isDone { frozenBytes = 0 }
@@ -234,9 +235,9 @@ extension EngineWriter {
 }
 
 extension MutationBatch {
-    /// Puts all entries into an overlay that has room for them.
+    /// Inserts all entries into a memtable that has room for them.
     ///
-    /// Finding a place waits for memory, so the places of several are approached at the same time before the first is taken.
+    /// A search stalls on cache misses, so the insertion points of eight entries are prefetched before the first insertion.
     borrowing func insert(into overlay: Overlay, version: CommitVersion) {
         let version = version.microseconds
         var offset = 0
@@ -244,13 +245,13 @@ extension MutationBatch {
         while offset < byteCount {
             var count = 0
             unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
-                unsafe overlay.approachFilter(entry.key)
-                leaves[count] = unsafe overlay.approach(entry.key, version)
+                unsafe overlay.prefetchFilter(entry.key)
+                leaves[count] = unsafe overlay.prefetch(entry.key, version)
                 count += 1
             }
             count = 0
             unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
-                unsafe overlay.approach(entry.key, version, in: leaves[count])
+                unsafe overlay.prefetch(entry.key, version, in: leaves[count])
                 count += 1
             }
             offset = unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in

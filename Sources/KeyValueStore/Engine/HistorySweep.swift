@@ -3,7 +3,7 @@
 internal import CLMDB
 internal import Synchronization
 
-/// One walk through all of history. Runs on the background thread.
+/// One walk through all of history. Runs on the checkpoint thread.
 @safe
 struct HistorySweep {
     let core: EngineCore

@@ -1,26 +1,26 @@
-// The overlay's search tree: where in the list to begin looking for a key.
+// The search tree of the memtable: it finds where in the list to start looking for a key.
 //
-// A B+ tree whose leaves name every entry of the list. A slot holds the entry's number and eight bytes of its key, the *front*, so
-// that a search goes through a node of 36 slots without touching the entries. All keys below a node begin with the same bytes,
-// those that its two *fences* have in common; fronts are taken behind them, and rarely two are alike. Only then are whole keys
-// compared, and versions.
+// It is a B+ tree whose leaves name every entry of the list. A slot has the number of the entry and eight bytes of its
+// key, the *front*, so that a search through a node of 36 slots does not touch the entries. All keys below a node share
+// a prefix, the common prefix of its two *fences*. Fronts are the bytes after this prefix, and rarely two are equal.
+// Only then are whole keys and versions compared.
 //
 //                       ┌──────────────────────────────────────────┐
 //      inner            │  -∞          k7              k20         │   separators: entries, so that keys need no copy
 //                       └──┬────────────┬───────────────┬──────────┘
 //      leaves      k1 k3 k5      k7 k9 k12 k19      k20 k31          fences: the separators on either side
 //
-// One writer changes nodes in place, slot by slot, while readers search them. A reader may so be misled: it can see a slot twice
-// or miss one, or come into a node whose upper half has just moved away. But every number that it finds is that of an entry or
-// a node, whole before its number was stored, and the entry it ends with is compared in full before it is believed: if it is
-// before the place, the list leads from it to the place, however far; if not, the search begins anew. The upper half of a node
-// is entered above before it is taken out below, so readers miss nothing for longer than a few instructions.
+// One writer changes nodes in place, slot by slot, while readers search them. So a reader can be misled: it can see a
+// slot twice, miss a slot, or enter a node whose upper half has just moved. But every number that it finds is the
+// number of a complete entry or node, and it compares the entry that it ends with in full. If that entry is before the
+// key, the reader follows the list from there; otherwise it searches again. The upper half of a node is entered in its
+// parent before it is removed below, so readers miss nothing for longer than a few instructions.
 //
 // Node, 64-aligned, numbered by its offset / 8:
 //
 //      0  level         1 byte, 0 for a leaf
-//      4  shape         4 bytes: slots in use, and from bit 16 on how many bytes of keys stand before the fronts
-//      8  low fence     4 bytes: the entry that separates it from the nodes to the left, or the head
+//      4  shape         4 bytes: slots in use, and from bit 16 on the number of key bytes before the fronts
+//      8  low fence     4 bytes: the entry that separates the node from those to the left, or the head
 //     12  high fence    4 bytes: the same to the right, or 0
 //     16  fronts        8 bytes each
 //    304  entries       4 bytes each
@@ -115,15 +115,15 @@ extension Overlay {
         return Place(previous: previous, following: mayBeSame ? next(previous) : 0, leaf: node, slot: slot)
     }
 
-    /// Begins to fetch the leaf that `key` goes into, and answers it. Writer's thread.
-    func approach(_ key: UnsafeRawBufferPointer, _ version: UInt64) -> UInt32 {
+    /// Prefetches the leaf into which `key` goes, and returns it. Call it on the writer's thread.
+    func prefetch(_ key: UnsafeRawBufferPointer, _ version: UInt64) -> UInt32 {
         let node = unsafe leaf(for: key, version)
         for line in 0..<(Self.leafBytes / 64) { unsafe prefetch_for_writing(base + Int(node) * 8 + 64 * line) }
         return node
     }
 
-    /// Begins to fetch the entry of a leaf that `key` comes behind.
-    func approach(_ key: UnsafeRawBufferPointer, _ version: UInt64, in leaf: UInt32) {
+    /// Prefetches the entry of a leaf after which `key` goes.
+    func prefetch(_ key: UnsafeRawBufferPointer, _ version: UInt64, in leaf: UInt32) {
         let slot = unsafe slot(of: key, version, in: leaf, from: 0)
         if slot > 0 { unsafe prefetch_for_writing(base + Int(entry(leaf, slot - 1)) * 8) }
     }
@@ -155,7 +155,7 @@ extension Overlay {
         return low
     }
 
-    /// Eight bytes of a key behind its first `prefixBytes`, as a number ordered as they are; zeros stand for those it lacks.
+    /// Eight bytes of a key after its first `prefixBytes`, as a number with the same order; missing bytes are zeros.
     @inline(__always)
     private static func front(of key: UnsafeRawBufferPointer, behind prefixBytes: Int) -> UInt64 {
         let left = key.count - prefixBytes
@@ -186,7 +186,7 @@ extension Overlay {
 
     /// Makes a full leaf into two.
     ///
-    /// If the entry comes behind all others it gets the new leaf for itself: keys that rise leave full nodes behind.
+    /// If the entry comes after all others it gets a new leaf to itself: ascending keys leave full nodes.
     /// - Returns: the leaves; no right one if the entry has been entered there.
     private func split(_ leaf: UInt32, at slot: Int, _ entry: UInt32) -> (left: UInt32, right: UInt32?) {
         let isRising = slot == Self.slotsMax
@@ -203,7 +203,7 @@ extension Overlay {
         return (leaf, isRising ? nil : right)
     }
 
-    /// Enters a node above, behind the one on the writer's path.
+    /// Enters a node in its parent, after the one on the writer's path.
     private func addChild(_ added: UInt32, behind separator: UInt32, level: Int) {
         if level > self.level(root) { return addRoot(added, behind: separator, level: level) }
         let step = unsafe path[level]
@@ -233,7 +233,7 @@ extension Overlay {
         unsafe rootPointer.pointee.store(new, ordering: .releasing)
     }
 
-    /// Puts an entry, and in inner nodes the child behind it, into a slot; those from there on move up.
+    /// Puts an entry, and in inner nodes the child after it, into a slot; later slots move up.
     private func put(_ entry: UInt32, child: UInt32, into node: UInt32, at slot: Int) {
         let isInner = level(node) > 0
         let count = slotCount(node)
@@ -266,14 +266,14 @@ extension Overlay {
         setPrefix(of: right, prefixBytes)
     }
 
-    /// Cuts a node off behind `count` slots; its new fence is nearer, so that fronts may begin later.
+    /// Truncates a node to `count` slots; its new fence is nearer, so that fronts may begin later.
     private func narrow(_ node: UInt32, to count: Int, below fence: UInt32) {
         unsafe (base + Int(node) * 8).storeBytes(of: fence, toByteOffset: NodeField.high, as: UInt32.self)
         setShape(node, count: count, prefixBytes: prefixBytes(node))
         setPrefix(of: node, commonBytes(low(node), fence))
     }
 
-    /// Takes fronts anew, from behind so many bytes.
+    /// Computes fronts again, after so many bytes.
     private func setPrefix(of node: UInt32, _ prefixBytes: Int) {
         if prefixBytes == self.prefixBytes(node) { return }
         let count = slotCount(node)

@@ -1,42 +1,44 @@
-// The overlay: an ordered table in memory of everything committed since the last checkpoint, with all its versions.
-//
-// A linked list in one block of address space, with a search tree beside it (`Overlay+Search.swift`). One writer inserts, any
-// number of readers walk at the same time without a lock. Entries are ordered by key, and for one key by version, newest first:
-//
-//      ("a", 7) → ("a", 3) → ("b", 9, deleted) → ("b", 4) → …       a read at version 5 sees a@3 and b@4
-//
-//      base                                                                                     base + reserved
-//      ┌────────┬──────┬─────────┬────────────────┬─────────┬─ ─ ─ ─►            ◄─ ─ ─┬───────┬───────┬────────┐
-//      │ header │ head │ entry 1 │ node of search │ entry 2 │        untouched         │ val 2 │ val 1 │ filter │
-//      └────────┴──────┴─────────┴────────────────┴─────────┴─ ─ ─ ─►            ◄─ ─ ─┴───────┴───────┴────────┘
-//
-// The filter (Bloom 1970, with all bits of a key in one word of 64) tells for one cache miss that a key is not there, which is
-// what most lookups find. Entries grow upwards and values downwards, in pages of 2 MiB where the kernel has them: a table of
-// this size, read here and there, otherwise misses the address cache each time. Only touched pages take memory. Nothing is freed
-// but the whole, when it has been written to the tree and no reader looks through it any more (`OverlayRegistry`).
-//
-// Why this is safe without a lock: an entry is complete before its number is stored (releasing) in the entry before it, and a
-// reader gets that number only from there or from the search tree (acquiring). An entry never changes afterwards, but for the
-// number of the next one and, while its version is unpublished, its value: readers pass such entries by after looking at key
-// and version alone. A key's bits are set in the filter before its entry is linked. What the search tree says is only ever
-// taken as a hint of where to begin.
-//
-// Entry, 8-aligned, numbered by its offset / 8; 0 is no entry:
-//
-//      0  version       8 bytes
-//      8  value offset  4 bytes, in units of 8 from base
-//     12  value length  4 bytes, 0xFFFFFFFF for a deletion
-//     16  next entry    4 bytes
-//     20  key length    2 bytes, then 2 unused
-//     24  key
-
 internal import CPrefetch
 internal import CXXHash
 internal import Glibc
 internal import Synchronization
 
-/// An ordered list in its own address space. A copy refers to the same list; `release` ends it for all.
-/// Safe to use while the registry (or the only owner) holds it; all offsets inside are made by `insert`.
+/// The memtable: an ordered list in memory of all versions that were committed since the last checkpoint.
+///
+/// It is a linked list in one block of address space, with a search tree next to it (`Overlay+Search.swift`). One
+/// writer inserts; any number of readers read at the same time without a lock. Entries are ordered by key, and for one
+/// key by version, newest first:
+///
+///     ("a", 7) → ("a", 3) → ("b", 9, deleted) → ("b", 4) → …       a read at version 5 sees a@3 and b@4
+///
+///     base                                                                                     base + reserved
+///     ┌────────┬──────┬─────────┬────────────────┬─────────┬─ ─ ─ ─►            ◄─ ─ ─┬───────┬───────┬────────┐
+///     │ header │ head │ entry 1 │ node of search │ entry 2 │        untouched         │ val 2 │ val 1 │ filter │
+///     └────────┴──────┴─────────┴────────────────┴─────────┴─ ─ ─ ─►            ◄─ ─ ─┴───────┴───────┴────────┘
+///
+/// The filter (Bloom 1970, with all bits of a key in one 64-bit word) shows with one cache miss that a key is absent,
+/// which is the result of most lookups. Entries grow upwards and values downwards, in pages of 2 MiB if the kernel has
+/// them, because random reads of a table of this size would otherwise miss the TLB. Only touched pages use memory.
+/// Memory is released as a whole, when the list has been written to the tree and no reader uses it
+/// (``OverlayRegistry``).
+///
+/// Why this is safe without a lock: an entry is complete before its number is stored (release) in the entry before it,
+/// and a reader gets that number only from there or from the search tree (acquire). Afterwards an entry changes only in
+/// the number of the next entry and, while its version is unpublished, in its value; readers skip such entries after
+/// they have read key and version. The bits of a key are set in the filter before its entry is linked. The result of
+/// the search tree is only a hint where to start.
+///
+/// An entry is 8-aligned and numbered by its offset / 8; 0 means none:
+///
+///      0  version       8 bytes
+///      8  value offset  4 bytes, in units of 8 from base
+///     12  value length  4 bytes, 0xFFFFFFFF for a deletion
+///     16  next entry    4 bytes
+///     20  key length    2 bytes, then 2 unused
+///     24  key
+///
+/// A copy refers to the same list; `release` ends it for all copies. Use it only while the registry (or the only owner)
+/// holds it. `insert` makes all offsets inside.
 @safe
 struct Overlay: @unchecked Sendable {  // See the essay above.
     let base: UnsafeMutableRawPointer
@@ -196,8 +198,8 @@ extension Overlay {
         return unsafe filterWord(hash).pointee.load(ordering: .relaxed) & bits == bits
     }
 
-    /// Begins to fetch what the filter has of a key.
-    func approachFilter(_ key: UnsafeRawBufferPointer) {
+    /// Prefetches the word of the filter for a key.
+    func prefetchFilter(_ key: UnsafeRawBufferPointer) {
         unsafe prefetch_for_writing(filterWord(Self.hash(key)))
     }
 

@@ -8,7 +8,7 @@ struct OverlayCursor {
     /// A cursor over nothing.
     private let isAbsent: Bool
 
-    /// The entry the cursor stands at; 0 beyond either end.
+    /// The entry at the cursor's position; 0 beyond either end.
     private(set) var entry: UInt32 = 0
 
     /// Versions of one key are walked one by one up to here, then searched.

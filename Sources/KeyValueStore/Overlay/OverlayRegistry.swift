@@ -1,16 +1,3 @@
-// Which overlays there are, who looks through them, and when their memory may go.
-//
-// At any time there is one view: the active overlay that commits enter, and maybe a frozen one that is being written to the
-// tree. Changing the view raises the generation. A reader announces, in a slot of its own, the generation that it reads in; the
-// memory of an overlay goes when every slot is empty or shows a later generation than the overlay's last:
-//
-//      generation 4: active A                    reader 1: slot 4 ─── reads A ──────────────── slot 0
-//      generation 5: active B, frozen A                      reader 2: slot 5 ─ reads B, A ─ slot 0
-//      generation 6: active B                                                                  ▲ A can go from here on
-//
-// Entering and leaving cost one store each, on a cache line of the reader's own. There is no reference count: counting would
-// make all readers write to one line.
-
 internal import Basics
 internal import Synchronization
 
@@ -27,6 +14,18 @@ struct ReaderSlot: @unchecked Sendable {  // The slot is atomic; see `OverlayReg
     fileprivate let generation: UnsafeMutablePointer<Atomic<UInt64>>
 }
 
+/// The memtables, their readers, and when their memory can be released.
+///
+/// At any time there is one view: the active memtable, and possibly a frozen one that is being written to the tree.
+/// Changing the view increments the generation. A reader announces the generation that it uses in a separate slot. The
+/// memory of a memtable is released when every slot is empty or has a later generation than the memtable's last:
+///
+///     generation 4: active A                    reader 1: slot 4 ─── reads A ──────────────── slot 0
+///     generation 5: active B, frozen A                      reader 2: slot 5 ─ reads B, A ─ slot 0
+///     generation 6: active B                                                                  ▲ A can be released
+///
+/// Entering and leaving cost one store each, to a cache line of the reader. There is no reference count, because all
+/// readers would then write to one cache line.
 @safe
 final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic or in the monitor.
     @safe
@@ -77,7 +76,7 @@ final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic o
 
 extension OverlayRegistry {
     func makeSlot() -> ReaderSlot {
-        // A cache line of its own, so that readers do not disturb each other.
+        // A separate cache line, so that readers do not disturb each other.
         let memory = UnsafeMutableRawPointer.allocate(byteCount: 64, alignment: 64)
         let slot = unsafe memory.bindMemory(to: Atomic<UInt64>.self, capacity: 1)
         unsafe slot.initialize(to: Atomic(0))

@@ -73,7 +73,7 @@ extension ClientConnection: ChannelDriver {
             return complete(call, CallOutcome(code, String(repairingUTF8: text)))
         }
         guard let reply = call.reply else {
-            return complete(call, CallOutcome(.internal, "the server ended the call with OK and without a reply"))
+            return complete(call, CallOutcome(.internal, "the server ended the call with OK but sent no reply"))
         }
         complete(call, .ok, unsafe reply.span.bytes)
     }
@@ -81,7 +81,7 @@ extension ClientConnection: ChannelDriver {
     private func goAway(_ code: StatusCode, _ text: String, _ last: UInt32) {
         onEvent?(.goingAway(code, text))
         let reason = text.isEmpty ? "" : ": \(text)"
-        let outcome = CallOutcome(.unavailable, "\(remote) takes no more calls\(reason)", isUnprocessed: true)
+        let outcome = CallOutcome(.unavailable, "\(remote) accepts no more calls\(reason)", isUnprocessed: true)
         let neverSent = waiting
         waiting = []
         for call in neverSent { complete(call, outcome) }
@@ -97,14 +97,14 @@ extension ClientConnection: ChannelDriver {
         channel = nil
         let outcome =
             session.isOpen
-            ? CallOutcome(.internal, "\(remote) broke the protocol: \(violation)")
+            ? CallOutcome(.internal, "\(remote) violated the protocol: \(violation)")
             : CallOutcome(
-                .unavailable, "\(remote) does not answer in the Hearth protocol: \(violation)", isUnprocessed: true)
+                .unavailable, "\(remote) does not speak the Hearth protocol: \(violation)", isUnprocessed: true)
         close(.violation(violation), outcome)
     }
 
     private func meetForeignServer(_ server: ForeignServer) {
-        let text = "\(remote) answers in \(server.rawValue): it is another server, not a Hearth server"
+        let text = "\(remote) replied in \(server.rawValue): it is not a Hearth server"
         close(.violation(.helloExpected), CallOutcome(.unavailable, text, isUnprocessed: true))
     }
 

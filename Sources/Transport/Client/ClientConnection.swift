@@ -129,7 +129,7 @@ package final class ClientConnection: @unchecked Sendable {
     private func start(_ call: ClientCall) {
         guard phase != .closed, session.takesCalls, !isDraining else {
             return complete(
-                call, CallOutcome(.unavailable, "the connection to \(remote) takes no more calls", isUnprocessed: true))
+                call, CallOutcome(.unavailable, "the connection to \(remote) accepts no more calls", isUnprocessed: true))
         }
         if let milliseconds = call.options.deadlineMilliseconds {
             call.deadlineTimer = loop.schedule(afterMilliseconds: UInt64(milliseconds), Deadline(of: call))
@@ -304,7 +304,7 @@ package final class ClientConnection: @unchecked Sendable {
     var refused: CallOutcome {
         CallOutcome(
             .unavailable,
-            "\(remote) closed the connection before it answered: it is not a Hearth server, or it is stopping",
+            "\(remote) closed the connection before it replied: it is not a Hearth server, or it is stopping",
             isUnprocessed: true)
     }
 
@@ -362,14 +362,14 @@ package final class ClientConnection: @unchecked Sendable {
         guard session.isOpen else {
             let text =
                 phase == .connecting
-                ? "cannot connect to \(remote): no answer within \(configuration.connectMilliseconds) ms"
-                : "\(remote) accepted the connection but did not answer within "
+                ? "cannot connect to \(remote): no reply within \(configuration.connectMilliseconds) ms"
+                : "\(remote) accepted the connection but did not reply within "
                     + "\(configuration.connectMilliseconds) ms: it is not a Hearth server, or it is overloaded"
             return close(.tooSlowToSpeak, CallOutcome(.unavailable, text))
         }
         let now = loop.nowMilliseconds
         if let since = keepAlivePingAt, now - since >= configuration.keepAliveTimeoutMilliseconds {
-            return close(.idle, CallOutcome(.unavailable, "\(remote) has fallen silent"))
+            return close(.idle, CallOutcome(.unavailable, "\(remote) stopped responding"))
         }
         let interval = configuration.keepAliveMilliseconds
         if keepAlivePingAt == nil, !session.streams.isEmpty, now - lastFrameAt >= interval {

@@ -35,21 +35,21 @@ extension ProtocolViolation: CustomStringConvertible {
     package var description: String {
         switch self {
         case .frameTooLarge(let length, let max): "a frame of \(length) bytes exceeds the limit of \(max)"
-        case .unknownKind(let kind): "\(kind) is no kind of frame"
-        case .kindFromWrongSide(let kind): "\(kind.name) is not for this side to send"
-        case .unknownFlags(let kind, let flags): "\(kind.name) does not know the flags 0x\(String(flags, radix: 16))"
-        case .wrongLength(let kind, let length): "\(kind.name) cannot have \(length) bytes of payload"
+        case .unknownKind(let kind): "unknown frame kind \(kind)"
+        case .kindFromWrongSide(let kind): "this peer must not send \(kind.name)"
+        case .unknownFlags(let kind, let flags): "\(kind.name) has unknown flags 0x\(String(flags, radix: 16))"
+        case .wrongLength(let kind, let length): "\(kind.name) must not have \(length) bytes of payload"
         case .helloExpected: "the first frame must be HELLO"
-        case .secondHello: "HELLO comes once"
+        case .secondHello: "HELLO may be sent only once"
         case .unsupportedVersion(let version):
-            "version \(version) of the protocol is not spoken here, version \(Settings.protocolVersion) is"
+            "protocol version \(version) is not supported; the supported version is \(Settings.protocolVersion)"
         case .malformedSettings: "the settings of HELLO are malformed"
         case .streamExpected(let kind): "\(kind.name) must name a stream"
         case .noStreamExpected(let kind): "\(kind.name) must not name a stream"
-        case .streamNotIncreasing(let stream): "stream \(stream) is not above the streams before it"
+        case .streamNotIncreasing(let stream): "stream \(stream) is not greater than the streams before it"
         case .streamNeverOpened(let kind, let stream): "\(kind.name) for stream \(stream), which was never opened"
-        case .messageAfterEnd(let stream): "a message on stream \(stream) after its end"
-        case .unknownStatus(let code): "\(code) is no status code"
+        case .messageAfterEnd(let stream): "a message on stream \(stream) after the end of the stream"
+        case .unknownStatus(let code): "\(code) is not a status code"
         }
     }
 }

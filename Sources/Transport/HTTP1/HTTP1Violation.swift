@@ -15,21 +15,21 @@ package struct HTTP1Violation: Error, Equatable, Sendable {
     private static func bad(_ text: String) -> HTTP1Violation { HTTP1Violation(.badRequest, text) }
 
     static let bareLineFeed = bad("A line must end with CR LF.")
-    static let requestLine = bad("The first line must be a method, a target and HTTP/1.1, each one space apart.")
+    static let requestLine = bad("The first line must be a method, a target and HTTP/1.1, separated by single spaces.")
     static let target = bad("The request target must be a path or an http URI of visible ASCII characters.")
     static let fieldName = bad("A header line must be a name, a colon directly after it, and a value.")
-    static let fieldValue = bad("A header value holds a control character.")
-    static let foldedField = bad("A header value may not go on in a line of its own.")
+    static let fieldValue = bad("A header value contains a control character.")
+    static let foldedField = bad("A header value must not be folded over several lines.")
     static let host = bad("A request of HTTP/1.1 must have exactly one Host header.")
     static let contentLength = bad("Content-Length must be one number.")
-    static let repeatedLength = bad("A request may have one Content-Length or one Transfer-Encoding, once.")
+    static let repeatedLength = bad("A request may have only one Content-Length or Transfer-Encoding header.")
     static let chunkedInOldVersion = bad("Transfer-Encoding needs HTTP/1.1.")
     static let chunkSize = bad("A chunk must begin with its size in hexadecimal digits.")
-    static let chunkEnd = bad("A chunk must end with CR LF after the bytes that its size says.")
+    static let chunkEnd = bad("A chunk must have the given size and end with CR LF.")
 
-    static let transferCoding = HTTP1Violation(.notImplemented, "The only Transfer-Encoding known here is chunked.")
-    static let version = HTTP1Violation(.versionNotSupported, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
-    static let expectation = HTTP1Violation(.expectationFailed, "The only expectation known here is 100-continue.")
+    static let transferCoding = HTTP1Violation(.notImplemented, "The only supported Transfer-Encoding is chunked.")
+    static let version = HTTP1Violation(.versionNotSupported, "Only HTTP/1.1 and HTTP/1.0 are supported.")
+    static let expectation = HTTP1Violation(.expectationFailed, "The only supported expectation is 100-continue.")
 
     static func targetTooLong(_ max: Int) -> HTTP1Violation {
         HTTP1Violation(.uriTooLong, "The request line is longer than \(max) bytes.")

@@ -13,7 +13,7 @@ import DocumentModel
 
     private init() {
         var made: OpaquePointer?
-        unsafe precondition(nghttp2_session_callbacks_new(&made) == 0, "no memory for HTTP/2")
+        unsafe precondition(nghttp2_session_callbacks_new(&made) == 0, "out of memory for HTTP/2")
         unsafe callbacks = unsafe made!
         setReceiving()
         setSending()

@@ -258,7 +258,7 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
         if session.isFinished, !isLeaving {
             // nghttp2 has said why in a GOAWAY of its own.
             server.statistics.protocolErrors &+= 1
-            return close(.http2(session.failure ?? "a breach of HTTP/2"))
+            return close(.http2(session.failure ?? "a violation of HTTP/2"))
         }
         guard isLeaving, session.streamCount == 0, !session.wantsToSend else { return }
         close(.finished)

@@ -25,7 +25,7 @@ extension HTTP2Session {
         hot.state.fields.take(
             name, value, bytesMax: limits.metadataBytesMax, keepsAuthorization: limits.keepsAuthorization)
         guard hot.state.fields.byteCount > limits.metadataBytesMax * HTTP2Limits.metadataExcess else { return 0 }
-        hot.state.failure = "a header list without end"
+        hot.state.failure = "a header list without an end"
         return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
     }
 

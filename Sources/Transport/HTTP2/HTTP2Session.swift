@@ -134,7 +134,7 @@ enum HTTP2Progress: Equatable {
 
     private static func make() -> OpaquePointer {
         var option: OpaquePointer?
-        unsafe precondition(nghttp2_option_new(&option) == 0, "no memory for an HTTP/2 session")
+        unsafe precondition(nghttp2_option_new(&option) == 0, "out of memory for an HTTP/2 session")
         defer { unsafe nghttp2_option_del(option) }
         // Windows follow what the service has taken, not what has arrived.
         unsafe nghttp2_option_set_no_auto_window_update(option, 1)
@@ -146,7 +146,7 @@ enum HTTP2Progress: Equatable {
         var session: OpaquePointer?
         unsafe precondition(
             nghttp2_session_server_new2(&session, HTTP2Callbacks.shared.callbacks, nil, option) == 0,
-            "no memory for an HTTP/2 session")
+            "out of memory for an HTTP/2 session")
         return unsafe session!
     }
 
@@ -243,14 +243,14 @@ enum HTTP2Progress: Equatable {
     /// Counts a frame that brings nothing; false when there were too many.
     func spendIdleFrame() -> Bool {
         if hot.state.idleFrames.take() { return true }
-        hot.state.failure = "too many frames that bring nothing"
+        hot.state.failure = "too many frames without effect"
         return false
     }
 
     /// Counts a stream that the client gave up; false when there were too many.
     func spendReset() -> Bool {
         if hot.state.resets.take() { return true }
-        hot.state.failure = "too many streams reset"
+        hot.state.failure = "too many stream resets"
         return false
     }
 

@@ -332,7 +332,7 @@ class CallConnection: CallCarrier, ChannelDriver, TimerTarget, @unchecked Sendab
             else { continue }
             server.statistics.repliesStalled &+= 1
             cancel(stream, .stalled)
-            sendStatus(stream, .deadlineExceeded, "the client has taken nothing of this reply for \(limit) ms")
+            sendStatus(stream, .deadlineExceeded, "the client has not read this response for \(limit) ms")
         }
     }
 

@@ -50,7 +50,7 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         timer = nil
     }
 
-    private static let notHereText = "HTTP/1.1 is not served here; this port speaks Hearth's native protocol.\n"
+    private static let notHereText = "HTTP/1.1 is not supported on this port, which speaks Hearth's protocol.\n"
 
     private static let notHereHTTP1 = """
         HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain; charset=utf-8\r\n\

@@ -202,9 +202,9 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
     override func slowness(now: UInt64, limit: UInt64) -> String? {
         if !session.isOpen, now - openedAt >= limit { return "no HELLO within \(limit) ms" }
         if let partialSince = hot.state.partialSince, now - partialSince >= limit {
-            return "a frame did not end within \(limit) ms"
+            return "a frame did not arrive completely within \(limit) ms"
         }
-        return session.hasLateMessage(now: now, limit: limit) ? "a message in parts did not arrive in time" : nil
+        return session.hasLateMessage(now: now, limit: limit) ? "a message did not arrive completely in time" : nil
     }
 
     override func drain() {

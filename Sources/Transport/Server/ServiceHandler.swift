@@ -29,7 +29,7 @@ package protocol ServiceHandler: AnyObject {
 
 extension ServiceHandler {
     package func message(_ call: Call, payload: RawSpan) {
-        call.fail(.unimplemented, "this method takes one message")
+        call.fail(.unimplemented, "this method accepts exactly one message")
     }
 
     package func halfClosed(_ call: Call) {}

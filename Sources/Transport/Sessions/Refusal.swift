@@ -39,21 +39,21 @@ package enum Refusal: Equatable, Sendable {
 extension Refusal: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .unknownMethod(let number): "method \(number) is not known here"
+        case .unknownMethod(let number): "unknown method number \(number)"
         case .takesOneMessage(let method): "\(method.name) takes exactly one message"
         case .tooManyStreams(let max): "more than \(max) calls are open on this connection"
         case .messageTooLarge(let max): "a message exceeds the limit of \(max) bytes"
-        case .incompleteMessagesTooLarge(let max): "the connection's incomplete messages exceed \(max) bytes"
-        case .noWindow: "a message was sent without window"
-        case .endedInsideMessage: "the client ended inside a message"
+        case .incompleteMessagesTooLarge(let max): "the incomplete messages of the connection exceed \(max) bytes"
+        case .noWindow: "a message exceeds the flow-control window"
+        case .endedInsideMessage: "the client ended the call inside a message"
         case .windowTooLarge: "the window exceeds \(FlowWindow.max) bytes"
         case .unknownPath(let path) where path.hasSuffix("/ExecutePipeline"):
             "ExecutePipeline is not implemented by this server yet: query with RunQuery"
         case .unknownPath(let path): "unknown method \(path)"
         case .messageCount(let method): "\(method.name) takes exactly one message"
-        case .metadataTooLarge(let max): "the request's metadata exceed the limit of \(max) bytes"
+        case .metadataTooLarge(let max): "the metadata of the request exceeds the limit of \(max) bytes"
         case .malformedTimeout: "grpc-timeout is malformed"
-        case .unsupportedEncoding: "the request's grpc-encoding is not supported; these are: \(MessageEncodingNames.accepted)"
+        case .unsupportedEncoding: "unsupported grpc-encoding; supported are: \(MessageEncodingNames.accepted)"
         case .undeclaredCompression: "a message is compressed, but the request names no grpc-encoding"
         case .malformedCompression: "a compressed message is damaged"
         case .reservedFlag(let flag): "a message begins with \(flag), which is neither 0 nor 1"

@@ -44,7 +44,7 @@ import Testing
                 "FieldValue.delete() can only be used with updateData() and setData() with merge:true (found in field a)"),
             (["a": [FieldValue.serverTimestamp()]],
                 "FieldValue.serverTimestamp() is not currently supported inside arrays. (found in field a)"),
-            (["a": UInt64.max], "18446744073709551615 is too large: Firestore's integers have 64 bits with a sign. (found in field a)"),
+            (["a": UInt64.max], "18446744073709551615 is too large: Firestore integers are signed 64-bit integers. (found in field a)"),
             (["a": FieldValue.arrayUnion([[1]])], "Nested arrays are not supported. (found in field a)"),
             (["a": FieldValue.arrayUnion([FieldValue.delete()])],
                 "FieldValue.delete() can only be used with updateData() and setData() (found in field a)"),

@@ -114,7 +114,7 @@ struct MaintenanceTests {
             let (key, value): ([UInt8], [UInt8]) = ([0x77, 1], [1])
             batch.put(key: key.byteSpan, value: value.byteSpan)
         }
-        #expect(strange.count == 1 && strange[0].contains("no known space"))
+        #expect(strange.count == 1 && strange[0].contains("unknown key space"))
         DocumentKey.write(path.byteSpan, database: 9, into: &key)
         let homeless = key.copyBytes()
         let unknown = try problems { batch in

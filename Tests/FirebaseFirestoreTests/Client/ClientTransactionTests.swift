@@ -45,12 +45,12 @@ import Transport
         }
     }
 
-    private func run(_ server: FakeServer, maximumAttempts: Int = 5) async throws -> Int {
+    private func run(_ server: FakeServer, attemptsMax: Int = 5) async throws -> Int {
         let client = try HearthClient(try .init(address: server.address))
         defer { Task { await client.close() } }
         let name = "\(database.documentsRoot)/a/b"
         var attempts = 0
-        try await client.runTransaction(database: database, maximumAttempts: maximumAttempts) { transaction in
+        try await client.runTransaction(database: database, attemptsMax: attemptsMax) { transaction in
             attempts += 1
             let found = try await transaction.get(name)
             #expect(found == nil)
@@ -87,7 +87,7 @@ import Transport
     @Test("After the last attempt the conflict is reported")
     func exhausted() async throws {
         let server = try server(abortingFirst: 100)
-        await #expect(throws: RequestError(.aborted, "conflict")) { _ = try await run(server, maximumAttempts: 3) }
+        await #expect(throws: RequestError(.aborted, "conflict")) { _ = try await run(server, attemptsMax: 3) }
         #expect(server.calls.count { $0.method == .commit } == 3)
     }
 

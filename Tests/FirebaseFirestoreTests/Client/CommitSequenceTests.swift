@@ -35,7 +35,7 @@ import Testing
     @Test("A commit that stays unanswered does not stretch the window: a new session begins")
     func sessionChange() {
         let names = Mutex<UInt64>(0)
-        var sequence = CommitSequence(windowMaximum: 8) {
+        var sequence = CommitSequence(windowMax: 8) {
             names.withLock { number in
                 number += 1
                 return .init(high: 0, low: number)
@@ -57,7 +57,7 @@ import Testing
     @Test("The oldest pending number never passes a pending one", arguments: 0..<10)
     func random(seed: UInt64) {
         var generator = JitterGenerator(seed: seed)
-        var sequence = CommitSequence(windowMaximum: 32)
+        var sequence = CommitSequence(windowMax: 32)
         var pending: [CommitSequence.Ticket] = []
         for _ in 0..<600 {
             if generator.nextUnit() < 0.5 || pending.isEmpty {

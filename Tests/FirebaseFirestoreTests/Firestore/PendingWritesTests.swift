@@ -81,7 +81,7 @@ import Testing
 
     @Test("The bytes of unacknowledged writes are bounded, but one write always fits")
     func bound() throws {
-        let writes = PendingWrites(maximumBytes: 100)
+        let writes = PendingWrites(bytesMax: 100)
         let large = try #require(writes.begin(documents: [], byteCount: 1000))
         #expect(writes.begin(documents: [], byteCount: 1) == nil)
         writes.finish(large, documents: [], byteCount: 1000)

@@ -65,7 +65,7 @@ private let nobody = "127.0.0.1:1"
     func countsLostWrites() throws {
         let process = try ClientProgram.run("writes", nobody, count: 3, environment: ["HEARTH_EXIT_WAIT": "0.1"])
         #expect(process.status == 0)
-        let words = "3 writes wait for an answer of \(nobody), which may be lost"
+        let words = "3 writes wait for a reply of \(nobody). These writes may be lost"
         #expect(process.errors.contains(words), "\(process.errors)")
     }
 
@@ -86,8 +86,8 @@ private let nobody = "127.0.0.1:1"
         let process = try ClientProgram.start("awaits", nobody)
         let reason = "cannot connect to \(nobody): connection refused."
         #expect(process.waitForError("The server \(nobody) cannot be reached: \(reason)"))
-        #expect(process.errors.contains("Start a Hearth server there, or name another address"))
-        #expect(process.errors.contains("1 call waits for it"))
+        #expect(process.errors.contains("Start a Hearth server at this address, or set another one"))
+        #expect(process.errors.contains("1 call waits"))
         #expect(process.isRunning)
         process.signal(SIGKILL)
         process.waitForEnd()
@@ -99,7 +99,7 @@ private let nobody = "127.0.0.1:1"
         let server = try ServerProcess(data: directory.path)
         let process = try ClientProgram.run("logs", "127.0.0.1:\(server.port)")
         #expect(process.status == 0)
-        for text in ["connecting to 127.0.0.1:\(server.port)", "connected to", "commit: begins", "commit: OK after"] {
+        for text in ["connecting to 127.0.0.1:\(server.port)", "connected to", "commit: started", "commit: OK after"] {
             #expect(process.errors.contains(text), "\(text) in \(process.errors)")
         }
         #expect(server.stop() == 0)

@@ -35,14 +35,14 @@ import Testing
         let server = RawServer(.says(bytes))
         let error = try await errorOfRead(from: server.address)
         #expect(error.code == .unavailable)
-        let words = "\(server.address) answers in \(name): it is another server, not a Hearth server"
+        let words = "\(server.address) replied in \(name): it is not a Hearth server"
         #expect(error.message.contains(words))
     }
 
     @Test("A server of an unknown protocol, and one that hangs up, are told of with their address")
     func unknownProtocol() async throws {
         let garbage = RawServer(.says(Array("220 mail.example ESMTP ready\r\n".utf8)))
-        let words = "\(garbage.address) does not answer in the Hearth protocol"
+        let words = "\(garbage.address) does not speak the Hearth protocol"
         #expect(try await errorOfRead(from: garbage.address).message.contains(words))
         let closing = RawServer(.closes)
         let error = try await errorOfRead(from: closing.address)
@@ -55,7 +55,7 @@ import Testing
         let server = RawServer(.silent)
         let error = try await errorOfRead(from: server.address, connectTimeout: .milliseconds(50))
         #expect(error.code == .unavailable)
-        #expect(error.message.contains("\(server.address) accepted the connection but did not answer within 50 ms"))
+        #expect(error.message.contains("\(server.address) accepted the connection but did not reply within 50 ms"))
     }
 
     @Test("Reads of the SDK end with the address, the reason and a remedy")
@@ -73,8 +73,8 @@ import Testing
         } catch {
             let text = "\(error)"
             #expect(text.contains("The server \(server.address) cannot be reached"))
-            #expect(text.contains("answers in HTTP/1"))
-            #expect(text.contains("name another address: settings.host"))
+            #expect(text.contains("replied in HTTP/1"))
+            #expect(text.contains("set another one: settings.host"))
             #expect(!text.contains("(null)"))
         }
         try await firestore.terminate()

@@ -52,7 +52,7 @@ import Testing
 
     @Test("One attempt means none after a failure")
     func oneAttempt() {
-        var retry = TransactionRetry(maximumAttempts: 1, jitterSeed: 1)
+        var retry = TransactionRetry(attemptsMax: 1, jitterSeed: 1)
         #expect(retry.failed(.aborted, "") == .giveUp)
     }
 }

@@ -101,8 +101,8 @@ import Testing
         (#"{"bytesValue":"a"}"#, "Value", "is not base64."), (#"{"timestampValue":"yesterday"}"#, "Value", "is not an RFC 3339 timestamp."),
         (#"{"limit":2147483648}"#, "StructuredQuery", "Invalid value at 'limit': \"2147483648\" is not a 32-bit integer."), (#"{"orderBy":[{"direction":"UP"}]}"#, "StructuredQuery", "Invalid value at 'order_by[0].direction': \"UP\" is not a value of"),
         (#"{"limit":1,"limit":2}"#, "StructuredQuery", "The field 'limit' is set twice."),
-        (#"{"from":{}}"#, "StructuredQuery", "expected '['"), (#"[]"#, "Value", "expected '{'"), (#"{"stringValue":"a"} x"#, "Value", "something follows the value"),
-        (#"{"stringValue":"\ud800"}"#, "Value", "lone surrogate"), (#"{"stringValue":"a"#, "Value", "string without end"), (#"{"a""#, "Value", "expected ':'"),
+        (#"{"from":{}}"#, "StructuredQuery", "expected '['"), (#"[]"#, "Value", "expected '{'"), (#"{"stringValue":"a"} x"#, "Value", "unexpected text after the value"),
+        (#"{"stringValue":"\ud800"}"#, "Value", "lone surrogate"), (#"{"stringValue":"a"#, "Value", "unterminated string"), (#"{"a""#, "Value", "expected ':'"),
         (#"{"arrayValue":{"values":[null]}}"#, "Value", "expected '{'"), ("{", "Value", "expected a string"),
     ])
     func `Errors say what and where`(text: String, type: String, message: String) {

@@ -91,17 +91,17 @@ import Testing
     @Test(
         "What is no condition is refused with a reason",
         arguments: [
-            ("", "is no condition"), ("a", "is no condition"), ("a ==", "is no condition"), ("== 1", "is no condition"),
-            ("a == ", "is no condition"), ("`a == 1", "is no condition"), ("a like x", "no operator"), ("a =< 1",
-            "no operator"),
-            ("a === 1", "no operator"), ("a <> 1", "no operator"), ("a == \"x", "is not understood"), ("a == {",
-            "is not understood"),
-            ("a == [1", "is not understood"), ("a == 99999999999999999999", "is not understood"), ("a in \"x",
-            "is not understood"),
-            ("a == /users", "names no document"), ("a == {\"$bytes\":1}", "is not understood"),
+            ("", "is not a condition"), ("a", "is not a condition"), ("a ==", "is not a condition"),
+            ("== 1", "is not a condition"), ("a == ", "is not a condition"), ("`a == 1", "is not a condition"),
+            ("a like x", "is not an operator"), ("a =< 1", "is not an operator"),
+            ("a === 1", "is not an operator"), ("a <> 1", "is not an operator"), ("a == \"x", "is invalid"), ("a == {",
+            "is invalid"),
+            ("a == [1", "is invalid"), ("a == 99999999999999999999", "is invalid"), ("a in \"x",
+            "is invalid"),
+            ("a == /users", "is not the path of a document"), ("a == {\"$bytes\":1}", "is invalid"),
             // Members of the object that a value is read in.
             ("a == \"x\",\"b\":\"y\"", "more than one value"), ("a == \"x\",\"__name__\":\"y\"", "more than one value"),
-            ("a == \"x\",\"value\":\"y\"", "is not understood"), ("a == {}}{", "is not understood"),
+            ("a == \"x\",\"value\":\"y\"", "is invalid"), ("a == {}}{", "is invalid"),
         ])
     func refused(text: String, reason: String) {
         let error = #expect(throws: UsageError.self) { try Self.read(text) }

@@ -54,9 +54,9 @@ struct EntryCacheTests {
             // Seen through the overlay although the cache knows older places.
             try commit(200)
             try readAll(at: model.last)
-            if random.oneIn(2) { reader.letGo() }
+            if random.oneIn(2) { reader.releaseView() }
         }
-        reader.letGo()
+        reader.releaseView()
         try store.engine.close()
     }
 }

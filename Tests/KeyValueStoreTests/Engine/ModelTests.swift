@@ -183,7 +183,7 @@ private final class ModelRun {
 
     func compare(_ store: Store, at version: UInt64, isLatest: Bool) throws {
         let reader = if let lasting, store === self.store, random.oneIn(2) { lasting } else { try store.engine.makeReader() }
-        if random.oneIn(3) { reader.letGo() }
+        if random.oneIn(3) { reader.releaseView() }
         let snapshot = try reader.snapshot(at: CommitVersion(microseconds: version))
         var lower = random.oneIn(3) ? [] : random.pick(keys)
         var upper = random.oneIn(3) ? [255] : random.pick(keys) + [0]

@@ -158,7 +158,7 @@ import Testing
             .request(get, stream: 1), .data(grpcMessage([1], flag: 2), stream: 1)),
         Refused("a message above the limit", .resourceExhausted, "a message exceeds the limit of 10485760 bytes",
             .request(get, stream: 1), .data([0, 0, 0xA0, 0, 1, 7], stream: 1)),
-        Refused("metadata above the limit", .resourceExhausted, "the request's metadata exceed the limit of 16384 bytes",
+        Refused("metadata above the limit", .resourceExhausted, "the metadata of the request exceeds the limit of 16384 bytes",
             .request(get, stream: 1, fields: [("x", String(repeating: "y", count: 16_200))]), .data(grpcMessage([1]), stream: 1)),
         Refused("a timeout without a unit", .internal, "grpc-timeout is malformed",
             .request(get, stream: 1, fields: [("grpc-timeout", "30")]), .data(grpcMessage([1]), stream: 1)),

@@ -118,7 +118,7 @@ import Testing
             let stalled = client.request(.runQuery, littleEndianBytes(1_000, 10_000))
             let answer = client.answer(stalled)
             #expect(answer.status == 4)
-            #expect(answer.text == "the client has taken nothing of this reply for 50 ms")
+            #expect(answer.text == "the client has not read this response for 50 ms")
             #expect(answer.data.count == Int(window))
             client.send(.settings((4, 1 << 20)))
             #expect(client.callAndWait(.getDocument, [1]).messages == [[1]])

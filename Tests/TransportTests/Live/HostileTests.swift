@@ -36,9 +36,9 @@ import Testing
         defer { live.stop() }
         let tooLarge: [UInt8] = [0xFF, 0xFF, 0xFF, 0xFF, 2, 1, 1, 0, 1, 0, 0, 0]
         let cases: [([UInt8], StatusCode, String)] = [
-            (TestFrame(.status, stream: 1).bytes, .invalidArgument, "STATUS is not for this side"),
+            (TestFrame(.status, stream: 1).bytes, .invalidArgument, "this peer must not send STATUS"),
             (tooLarge, .resourceExhausted, "exceeds the limit"),
-            (TestFrame.hello.bytes, .invalidArgument, "HELLO comes once"),
+            (TestFrame.hello.bytes, .invalidArgument, "HELLO may be sent only once"),
             (TestFrame(.cancel, stream: 9).bytes, .invalidArgument, "never opened"),
         ]
         for (bytes, code, text) in cases {

@@ -79,7 +79,7 @@ import Testing
         raw.send(Array(TestFrame.request(.getDocument, stream: 1, [1, 2, 3]).bytes.dropLast()))
         let last = raw.receiveFrames().last
         #expect(last?.isKind(.goAway) == true)
-        #expect(last?.text.contains("did not end") == true)
+        #expect(last?.text.contains("did not arrive completely") == true)
     }
 
     @Test func `A message in parts that does not go on is not waited for`() throws {
@@ -90,7 +90,7 @@ import Testing
         raw.send(.hello, .request(.getDocument, .more, stream: 1, [1, 2, 3]))
         let last = raw.receiveFrames().last
         #expect(last?.isKind(.goAway) == true)
-        #expect(last?.text.contains("did not arrive in time") == true)
+        #expect(last?.text.contains("did not arrive completely in time") == true)
     }
 
     @Test func `Frames of another kind do not prolong the time of a message in parts`() throws {
@@ -108,7 +108,7 @@ import Testing
             }
             let last = frames.last { $0.isKind(.goAway) }
             #expect(last?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
-            #expect(last?.text.contains("did not arrive in time") == true)
+            #expect(last?.text.contains("did not arrive completely in time") == true)
         }
     }
 

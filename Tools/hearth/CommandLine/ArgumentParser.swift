@@ -1,4 +1,4 @@
-// Reads the words after a subcommand's name: flags, their environment variables, and the words that are no flags.
+// Parses the arguments of a subcommand: flags, their environment variables, and other words.
 
 import Glibc
 
@@ -7,9 +7,9 @@ struct UsageError: Error {
     let message: String
 }
 
-/// The outcome of parsing: typed values by flag, and the words that are no flags.
+/// The result of parsing: typed values by flag, and the words that are not flags.
 struct ParsedArguments {
-    /// The words that are no flags, in order; everything after `--` is here.
+    /// The words that are not flags, in order; everything after `--` is here.
     fileprivate(set) var words: [String] = []
     private var texts: [String: [String]] = [:]
     /// Names of the flags that the command line gives.
@@ -18,7 +18,7 @@ struct ParsedArguments {
     /// The value of a flag that has a default or is required.
     subscript<Value>(flag: Flag<Value>) -> Value {
         guard let value = value(of: flag) else {
-            preconditionFailure("--\(flag.name) has no default: ask with value(of:), or declare it required")
+            preconditionFailure("--\(flag.name) has no default: use value(of:) or mark the flag as required")
         }
         return value
     }
@@ -68,7 +68,7 @@ struct ArgumentParser {
         }
         try readWords(arguments, into: &parsed)
         for flag in flags where flag.isRequired && !parsed.has(flag) {
-            throw UsageError(message: "--\(flag.name) \(flag.placeholder) is needed: \(flag.help)")
+            throw UsageError(message: "missing --\(flag.name) \(flag.placeholder): \(flag.help)")
         }
         try checkWordCount(parsed.words)
         return parsed
@@ -90,7 +90,7 @@ struct ArgumentParser {
             }
             let (flag, attached) = try flag(of: argument)
             let isFurther = !parsed.given.insert(flag.name).inserted
-            if isFurther, !flag.isRepeatable { throw UsageError(message: "--\(flag.name) is given twice") }
+            if isFurther, !flag.isRepeatable { throw UsageError(message: "--\(flag.name) may be given only once") }
             let text: String
             if let attached {
                 text = attached
@@ -113,7 +113,7 @@ struct ArgumentParser {
         let attached = body.firstIndex(of: "=").map { String(body[body.index(after: $0)...]) }
         if argument.hasPrefix("--"), let flag = flags.first(where: { $0.names.contains(name) }) { return (flag, attached) }
         let nearest = Spelling.nearest(to: name, among: flags.flatMap(\.names))
-        throw UsageError(message: "there is no flag \(argument)" + (nearest.map { "; did you mean --\($0)?" } ?? ""))
+        throw UsageError(message: "unknown flag \(argument)" + (nearest.map { "; did you mean --\($0)?" } ?? ""))
     }
 
     private func checkWordCount(_ given: [String]) throws {
@@ -121,10 +121,10 @@ struct ArgumentParser {
         let isOptional = words.last?.hasPrefix("[") ?? false
         if given.count < words.count - (isOptional ? 1 : 0) {
             let word = words[given.count].filter { $0 != "." && $0 != "[" && $0 != "]" }
-            throw UsageError(message: "\(word) is missing")
+            throw UsageError(message: "missing argument \(word)")
         }
         if given.count > words.count, !repeats {
-            throw UsageError(message: "\"\(given[words.count])\" is one word too many")
+            throw UsageError(message: "unexpected argument \"\(given[words.count])\"")
         }
     }
 }

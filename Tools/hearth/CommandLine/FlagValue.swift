@@ -15,7 +15,7 @@ struct FlagTextError: Error {
 
 extension String: FlagValue {
     static func parse(_ text: String) throws(FlagTextError) -> String {
-        if text.isEmpty { throw FlagTextError(expected: "a text that is not empty") }
+        if text.isEmpty { throw FlagTextError(expected: "a non-empty text") }
         return text
     }
 
@@ -95,7 +95,8 @@ struct TimeSpan: FlagValue, Equatable {
     }
 
     var flagText: String {
-        for unit in Self.units.reversed() where milliseconds > 0 && milliseconds % unit.milliseconds == 0 {
+        if milliseconds == 0 { return "0s" }
+        for unit in Self.units.reversed() where milliseconds % unit.milliseconds == 0 {
             return "\(milliseconds / unit.milliseconds)\(unit.suffix)"
         }
         return "\(milliseconds)ms"

@@ -23,7 +23,7 @@ enum HelpText {
             "",
             "  hearth serve",
             "",
-            "Run hearth COMMAND --help for what a command takes.",
+            "Run hearth COMMAND --help for the arguments and flags of a command.",
         ]
         return lines.joined(separator: "\n")
     }
@@ -40,8 +40,8 @@ enum HelpText {
         }
         if hasFlags {
             lines += [""] + wrap(
-                "Every flag has an environment variable, HEARTH_ and its name in capitals (--data is HEARTH_DATA); "
-                    + "the command line wins over it.", indent: 0)
+                "Every flag can also be set by an environment variable: HEARTH_ and the flag's name in capitals "
+                    + "(HEARTH_DATA for --data). The command line takes precedence.", indent: 0)
         }
         return lines.joined(separator: "\n")
     }

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// One verb of `hearth`, in a file of its own under `Commands/`.
+/// One verb of `hearth`, in a separate file under `Commands/`.
 protocol Subcommand {
     /// The verb: `serve`.
     static var name: String { get }
@@ -76,7 +76,7 @@ struct CommandRouter {
         guard let subcommand = subcommands.first(where: { $0.name == verb }) else {
             let nearest = Spelling.nearest(to: verb, among: subcommands.map { $0.name })
             let hint = nearest.map { "; did you mean \($0)?" } ?? ""
-            Self.complain("there is no command \"\(verb)\"\(hint)\n\nRun hearth --help for the list.")
+            Self.complain("unknown command \"\(verb)\"\(hint)\n\nRun hearth --help for the list of commands.")
             return 2
         }
         let words = Array(arguments.dropFirst())
@@ -104,7 +104,7 @@ struct CommandRouter {
     /// Tells of an error and returns the exit status.
     private static func report(_ error: any Error, of subcommand: any Subcommand.Type) -> Int32 {
         if let error = error as? UsageError {
-            complain("\(error.message)\n\nRun hearth \(subcommand.name) --help for what it takes.")
+            complain("\(error.message)\n\nRun hearth \(subcommand.name) --help for its arguments and flags.")
             return 2
         }
         complain("\(error)")

@@ -7,14 +7,15 @@ import Glibc
 /// Copies a data directory as of one moment.
 enum BackupCommand: Subcommand {
     static let name = "backup"
-    static let summary = "Copies a data directory as of one moment, also while it is being served."
+    static let summary = "Writes a consistent copy of a data directory, also while a server uses it."
     static let words = ["TARGET"]
     static let discussion = """
-        TARGET must not exist, or be an empty directory. It becomes a data directory of its
-        own: serve it as it is, or put it in place of another one with hearth restore.
+        TARGET must not exist or must be an empty directory. It becomes a complete data
+        directory: serve it as it is, or make another directory of it with hearth restore.
 
-        If a server runs on the directory it writes the copy itself and goes on serving;
-        commits answered before the copy began are in it, and no part of a later one.
+        If a server uses the directory, the server writes the copy and continues to serve.
+        The copy contains every commit that was acknowledged before the copy began, and no
+        later one.
 
         Example:
 
@@ -26,9 +27,9 @@ enum BackupCommand: Subcommand {
 
     static func run(_ arguments: ParsedArguments) async throws {
         let target = absolutePath(arguments.words[0])
-        guard !target.contains("\n") else { throw CommandFailure("the target's path cannot hold a line break") }
+        guard !target.contains("\n") else { throw CommandFailure("the path of the target must not contain a line break") }
         let directory = arguments[data]
-        guard access("\(directory)/FORMAT", F_OK) == 0 else { throw CommandFailure("\(directory) is no data directory") }
+        guard access("\(directory)/FORMAT", F_OK) == 0 else { throw CommandFailure("\(directory) is not a Hearth data directory") }
         do {
             try ControlClient.backup(directory: directory, to: target)
         } catch .noServer {

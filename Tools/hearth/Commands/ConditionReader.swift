@@ -18,18 +18,18 @@ struct ConditionReader {
     /// Reads `FIELD OPERATOR VALUE`. The parts are separated by spaces, which may be left out beside signs.
     func read(_ text: String) throws -> DocumentModel.Filter {
         guard let (name, sign, rest) = Self.parts(of: text) else {
-            throw UsageError(message: "\"\(text)\" is no condition: write FIELD OPERATOR VALUE, such as 'year >= 1922'")
+            throw UsageError(message: "\"\(text)\" is not a condition: write FIELD OPERATOR VALUE, such as 'year >= 1922'")
         }
         guard let meaning = Self.operators[sign] else {
             let known = "== != < <= > >= in not-in array-contains array-contains-any"
-            throw UsageError(message: "\"\(sign)\" in \"\(text)\" is no operator; there are \(known)")
+            throw UsageError(message: "\"\(sign)\" in \"\(text)\" is not an operator; the operators are \(known)")
         }
         let field = try DocumentModel.FieldPath(name)
         let value: Value
         do throws(ValueWordError) {
             value = try meaning.takesList ? list(rest) : ValueWord.read(rest, database)
         } catch {
-            throw UsageError(message: "the value of \"\(text)\" is not understood: \(error.reason)")
+            throw UsageError(message: "the value of \"\(text)\" is invalid: \(error.reason)")
         }
         return try filter(field, meaning, field.isDocumentName ? names(value, in: text) : value)
     }
@@ -84,7 +84,7 @@ struct ConditionReader {
         }
     }
 
-    /// Equality with null and NaN has operators of its own.
+    /// Equality with null and NaN uses special operators.
     private func filter(_ field: DocumentModel.FieldPath, _ meaning: FieldOperator, _ value: Value) -> DocumentModel.Filter {
         let encoded = EncodedValue(value)
         let isNull = encoded == EncodedValue(.null)
@@ -122,7 +122,7 @@ enum ValueWord {
             do {
                 return .reference(try DocumentPath(database: database, path: String(text.dropFirst())).description)
             } catch {
-                throw ValueWordError(reason: "\(text) names no document; in quotes it is a string")
+                throw ValueWordError(reason: "\(text) is not the path of a document; put it in quotes to make it a string")
             }
         }
         let looksLikeTime = text.first?.isNumber == true && text.allSatisfy { $0.isASCII && $0 != "\"" && $0 != "\\" }

@@ -18,9 +18,9 @@ enum GetCommand: Subcommand {
         NAME is a document's path, such as books/ulysses or books/ulysses/reviews/1, or its
         full name, projects/P/databases/D/documents/books/ulysses.
 
-        Each document is one line of JSON, in the form that hearth export writes and
+        Each document is one line of JSON, in the format that hearth export writes and
         hearth load reads (docs/json-lines.md). A document that does not exist is reported
-        on standard error, and the status is 1.
+        on standard error, and the exit status is 1.
 
         Examples:
 
@@ -55,9 +55,9 @@ enum GetCommand: Subcommand {
 /// The flags of the commands that read from a running server, or from a data directory that none serves.
 enum ReadingFlags {
     static let data = Flag<String>(
-        "data", "DIR", required: false, help: "Read this data directory: through the server that runs on it, or if none does by opening it.")
+        "data", "DIR", required: false, help: "Read this data directory, through the server that uses it, or directly if there is none.")
     static let timeout = Flag(
-        "timeout", "TIME", default: TimeSpan.seconds(60), help: "How long to wait for the server's answer.")
+        "timeout", "TIME", default: TimeSpan.seconds(60), help: "How long to wait for the server's reply.")
 
     static let all: [any FlagDeclaration] = [
         ServerFlags.address, data, ServerFlags.project, ServerFlags.database, timeout,
@@ -85,14 +85,14 @@ enum ReadingFlags {
     /// The directory to read; nil if a server is named. One that the environment names gives way to a server on the command line.
     private static func directory(_ arguments: ParsedArguments) throws -> String? {
         guard arguments.given.contains(ServerFlags.address.name) else { return arguments.value(of: data) }
-        if arguments.given.contains(data.name) { throw UsageError(message: "--address and --data exclude each other") }
+        if arguments.given.contains(data.name) { throw UsageError(message: "--address and --data cannot be combined") }
         return nil
     }
 
     /// Opens a directory and serves it on a port of this machine that the system picks.
     private static func serve(_ directory: String) throws -> GatewayServer {
         guard FileManager.default.fileExists(atPath: directory) else {
-            throw CommandFailure("there is no data directory \(directory)")
+            throw CommandFailure("\(directory) is not a Hearth data directory")
         }
         let log = Log.standardError(level: .error)
         var configuration = GatewayConfiguration(store: StoreConfiguration(directory: directory), log: log)
@@ -102,7 +102,7 @@ enum ReadingFlags {
         do {
             return try GatewayServer.start(configuration)
         } catch {
-            throw CommandFailure("\(directory) cannot be read: \(error)")
+            throw CommandFailure("cannot read \(directory): \(error)")
         }
     }
 
@@ -140,7 +140,7 @@ struct DocumentPrinter {
         Swift.print(String(decoding: line, as: UTF8.self))
     }
 
-    /// Prints one value behind a word.
+    /// Prints one value after a word.
     mutating func print(value: [UInt8], after word: String) throws {
         Swift.print(word + String(decoding: try writer.json(of: value.span.bytes), as: UTF8.self))
     }

@@ -13,18 +13,19 @@ enum IndexesCommand: Subcommand {
     static let words = ["ACTION", "[FILE...]"]
 
     static let discussion = """
-        ACTION is apply or list. apply makes the database's declared indexes those of FILE, in
-        Firebase's format: new ones are built in the background while the server goes on, those
-        no longer named are dropped. list prints each with its state: BUILDING, READY, DROPPING.
+        ACTION is apply or list. apply replaces the declared indexes of the database by those
+        in FILE, which has the format of Firebase's firestore.indexes.json. The server builds
+        new indexes in the background and drops indexes that are not in FILE. list prints each
+        index with its state: BUILDING, READY or DROPPING.
 
-        Single fields are indexed without being declared. fieldOverrides say otherwise: of a
-        field, of the fields inside a map, or of * (all others of a collection group), only the
-        indexes listed are kept, and none if the list is empty. The scope COLLECTION_GROUP asks
-        for an index over the whole group. "ttl": true deletes documents whose time in the
-        field has come. No query needs an index; hearth query --explain names the one that
-        would make it cheaper.
+        Single fields are indexed without a declaration. fieldOverrides change this for a
+        field, for the fields of a map, or for * (all other fields of a collection group): only
+        the listed indexes are kept, and none if the list is empty. The scope COLLECTION_GROUP
+        adds an index over the whole group. "ttl": true deletes a document when the time in the
+        field has passed. No query needs a declared index; hearth query --explain names an
+        index that would make the query cheaper.
 
-        If no server runs on the directory, apply builds the indexes itself before it ends.
+        If no server uses the directory, apply builds the indexes itself.
 
         Examples:
 
@@ -43,14 +44,14 @@ enum IndexesCommand: Subcommand {
         switch (arguments.words[0], files.count) {
         case ("apply", 1):
             guard let text = FileManager.default.contents(atPath: files[1]) else {
-                throw CommandFailure("\(files[1]) cannot be read")
+                throw CommandFailure("cannot read \(files[1])")
             }
             let file = try IndexFile(json: text)
             for note in file.notes { CommandRouter.complain(note) }
             try await apply(file.declaration, database, arguments[data])
         case ("list", 0):
             for (state, json) in try list(database, arguments[data]) { print("\(state)\t\(json)") }
-        default: throw UsageError(message: "write hearth indexes apply FILE, or hearth indexes list")
+        default: throw UsageError(message: "usage: hearth indexes apply FILE, or hearth indexes list")
         }
     }
 
@@ -59,7 +60,7 @@ enum IndexesCommand: Subcommand {
     ) async throws {
         let what = "\(wanted.indexes.count) indexes and \(wanted.fieldOverrides.count) field overrides"
         if try applyByServer(wanted, database, directory) {
-            return print("\(what) applied; what is new is being built")
+            return print("\(what) applied; new indexes are being built")
         }
         let store = try DocumentStore.open(StoreConfiguration(directory: directory))
         defer { store.close() }
@@ -139,7 +140,7 @@ struct IndexFile {
         do {
             contents = try JSONDecoder().decode(Contents.self, from: json)
         } catch {
-            throw CommandFailure("this is no firestore.indexes.json: \(error)")
+            throw CommandFailure("invalid firestore.indexes.json: \(error)")
         }
         for index in contents.indexes ?? [] { try add(index) }
         for override in contents.fieldOverrides ?? [] { try add(override) }
@@ -151,12 +152,12 @@ struct IndexFile {
         var nameKind: IndexShape.Part.Kind?
         for field in index.fields {
             if nameKind != nil, field.vectorConfig == nil {
-                throw CommandFailure("an index of \(index.collectionGroup): no field can come after __name__")
+                throw CommandFailure("index of \(index.collectionGroup): no field may follow __name__")
             }
-            if vector != nil { throw CommandFailure("an index of \(index.collectionGroup): the vector must be its last field") }
+            if vector != nil { throw CommandFailure("index of \(index.collectionGroup): the vector must be the last field") }
             if let configuration = field.vectorConfig {
                 guard (1...Limits.vectorDimension).contains(configuration.dimension) else {
-                    throw CommandFailure("\(index.collectionGroup).\(field.fieldPath): a vector has 1 to \(Limits.vectorDimension) dimensions")
+                    throw CommandFailure("\(index.collectionGroup).\(field.fieldPath): a vector must have 1 to \(Limits.vectorDimension) dimensions")
                 }
                 vector = IndexShape.VectorPart(
                     field: try DocumentModel.FieldPath(field.fieldPath), dimension: configuration.dimension)
@@ -164,7 +165,7 @@ struct IndexFile {
             }
             guard let kind = Self.kind(field.order, field.arrayConfig) else {
                 throw CommandFailure(
-                    "\(index.collectionGroup).\(field.fieldPath): write order, arrayConfig CONTAINS or vectorConfig")
+                    "\(index.collectionGroup).\(field.fieldPath): expected order, arrayConfig CONTAINS or vectorConfig")
             }
             if field.fieldPath == "__name__" {
                 nameKind = kind
@@ -185,7 +186,7 @@ struct IndexFile {
         let field = override.fieldPath == "*" ? nil : try DocumentModel.FieldPath(override.fieldPath)
         let modes = override.indexes.map { $0.reduce(into: FieldOverride.Modes()) { $0.formUnion(Self.mode($1)) } }
         if field == nil, let modes, modes != modes.intersection(.automatic) {
-            notes.append("\(name): indexes of scope COLLECTION_GROUP are kept of fields that are named; * is passed over there")
+            notes.append("\(name): an index with scope COLLECTION_GROUP needs the name of a field; * is ignored")
         }
         declaration.fieldOverrides.append(
             FieldOverride(

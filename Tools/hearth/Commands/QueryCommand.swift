@@ -9,31 +9,31 @@ import Gateway
 /// Runs a query on a server or a data directory and prints its results.
 enum QueryCommand: Subcommand {
     static let name = "query"
-    static let summary = "Prints the documents of a collection that meet conditions."
+    static let summary = "Prints the documents of a collection that match conditions."
     static let words = ["COLLECTION", "[CONDITION...]"]
 
     static let discussion = """
-        COLLECTION is a collection's path, such as books or users/ada/books. A CONDITION is
-        FIELD OPERATOR VALUE in one word of the shell, given with --where or by itself; all
-        of them must hold.
+        COLLECTION is the path of a collection, such as books or users/ada/books. A CONDITION
+        is FIELD OPERATOR VALUE as one shell word, with or without --where. A document must
+        match all conditions.
 
         Operators: == != < <= > >= in not-in array-contains array-contains-any
-        A field inside a map is written with dots; a name that is not simple in backticks.
+        Write a field of a map with dots. Put a name with special characters in backticks.
 
         Values:
           3  3.0  -1e9              a number: an integer, or a double if it has . or e
           NaN  Infinity  -Infinity  a double
-          true  false  null         what they say
-          2026-01-31T12:00:00Z      a time, with any offset from UTC
+          true  false  null         booleans and null
+          2026-01-31T12:00:00Z      a timestamp, with any offset from UTC
           /users/ada                a reference to that document
           anything else             a string: Joyce, two words, 2026-01-31
-          "3"                       a string, whatever is in it
-          [...]  {...}              JSON in the forms of docs/json-lines.md: lists, maps,
+          "3"                       always a string
+          [...]  {...}              JSON as in docs/json-lines.md: lists, maps,
                                     {"$bytes": "aGk="}, {"$geoPoint": [52.5, 13.4]}
-        Operators that take a list take JSON, or values with commas between: in red,blue
-        __name__ is compared with an id in the collection, or with a document's path.
+        Operators that take a list accept JSON, or values separated by commas: in red,blue
+        __name__ is compared with a document id of the collection, or with a document path.
 
-        Results are lines of JSON, in the form that hearth get prints.
+        Results are lines of JSON, in the format of hearth get.
 
         Examples:
 
@@ -45,28 +45,28 @@ enum QueryCommand: Subcommand {
         """
 
     static let conditions = Flag<String>(
-        repeatable: "where", "CONDITION", help: "A condition that results must meet: 'FIELD OPERATOR VALUE'.")
+        repeatable: "where", "CONDITION", help: "A condition that results must match: 'FIELD OPERATOR VALUE'.")
     static let orderBy = Flag<String>(
         "order-by", "FIELDS", required: false,
-        help: "The order of the results: fields with commas between, each with :desc behind it if it goes down, such as year:desc,title.")
-    static let limit = Flag<Int>("limit", "N", required: false, help: "The most results wanted.")
-    static let offset = Flag("offset", "N", default: 0, in: 0...Int(Int32.max), help: "Results to leave out at the beginning.")
-    static let select = Flag<String>("select", "FIELDS", required: false, help: "The fields wanted, with commas between.")
+        help: "The order of the results: fields separated by commas, each followed by :desc for descending order, such as year:desc,title.")
+    static let limit = Flag<Int>("limit", "N", required: false, help: "The maximum number of results.")
+    static let offset = Flag("offset", "N", default: 0, in: 0...Int(Int32.max), help: "The number of results to skip.")
+    static let select = Flag<String>("select", "FIELDS", required: false, help: "The fields to print, separated by commas.")
     static let group = Flag(switch: "group", help: "Search every collection with this id, at any depth.")
 
-    static let count = Flag(switch: "count", help: "Print how many results there are.")
+    static let count = Flag(switch: "count", help: "Print the number of results.")
     static let sum = Flag<String>(repeatable: "sum", "FIELD", help: "Print the sum of the field's numbers.")
     static let average = Flag<String>(repeatable: "avg", "FIELD", help: "Print the mean of the field's numbers.")
 
     static let explain = Flag(
-        switch: "explain", help: "Print how the query would be answered instead of the results: the plan as a tree, source at the bottom.")
+        switch: "explain", help: "Print the query plan instead of the results, as a tree with the source at the bottom.")
     static let analyze = Flag(
-        switch: "analyze", help: "Run the query, throw its results away, and print the plan and what was read.")
+        switch: "analyze", help: "Run the query, discard its results, and print the plan and what was read.")
 
     static let flagGroups = [
-        FlagGroup(heading: "What", flags: [conditions, orderBy, limit, offset, select, group]),
-        FlagGroup(heading: "Instead of the results", flags: [count, sum, average, explain, analyze]),
-        FlagGroup(heading: "Where", flags: ReadingFlags.all),
+        FlagGroup(heading: "Query", flags: [conditions, orderBy, limit, offset, select, group]),
+        FlagGroup(heading: "Instead of results", flags: [count, sum, average, explain, analyze]),
+        FlagGroup(heading: "Server", flags: ReadingFlags.all),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
@@ -108,7 +108,7 @@ enum QueryCommand: Subcommand {
                 "\n\(execution.resultsReturned) results, \(execution.documentsScanned) documents and "
                     + "\(execution.indexEntriesScanned) index entries read, \(microseconds) us")
         }
-        if !metrics.advice.isEmpty { print("\nThis index would make it cheaper:\n\(metrics.advice)") }
+        if !metrics.advice.isEmpty { print("\nThis index would make the query cheaper:\n\(metrics.advice)") }
     }
 
     /// The totals asked for; the alias of each says what it is.
@@ -124,7 +124,7 @@ enum QueryCommand: Subcommand {
         return totals
     }
 
-    /// Prints one total by itself, several each behind its name.
+    /// Prints one total alone, several each after its name.
     private static func printTotals(
         _ client: HearthClient, _ parent: String, _ query: StructuredQuery, _ totals: [Aggregation],
         _ printer: inout DocumentPrinter

@@ -6,15 +6,15 @@ import Foundation
 /// Makes a data directory out of a backup, after checking it.
 enum RestoreCommand: Subcommand {
     static let name = "restore"
-    static let summary = "Makes a data directory from a backup."
+    static let summary = "Creates a data directory from a backup."
     static let words = ["BACKUP"]
     static let data = Flag(
-        "data", "DIR", default: "./hearth-data", help: "The data directory to make; it must not exist, or be empty.")
+        "data", "DIR", default: "./hearth-data", help: "The data directory to create. It must not exist or must be empty.")
     static let flagGroups = [FlagGroup(heading: "Flags", flags: [data])]
 
     static let discussion = """
-        Copies the backup and checks the copy as hearth check does before it gets its name.
-        The backup stays as it is and can be restored again.
+        Copies the backup, verifies the copy as hearth check does, and then renames it to DIR.
+        The backup does not change.
 
         Example:
 
@@ -25,7 +25,7 @@ enum RestoreCommand: Subcommand {
         let backup = arguments.words[0]
         let directory = arguments[data]
         guard FileManager.default.fileExists(atPath: "\(backup)/FORMAT") else {
-            throw CommandFailure("\(backup) is no backup")
+            throw CommandFailure("\(backup) is not a backup")
         }
         let partial = try copy(backup, besides: directory)
         let report = try StoreCheck.run(StoreConfiguration(directory: partial))

@@ -9,22 +9,22 @@ import Transport
 /// Serves a data directory until SIGTERM or SIGINT.
 enum ServeCommand: MainThreadSubcommand {
     static let name = "serve"
-    static let summary = "Serves the documents of a data directory."
+    static let summary = "Runs the server on a data directory."
     static let words: [String] = []
-    static let flagGroups = ServeFlags.groups
+    static let flagGroups = ServeSettings.groups
 
     static let discussion = """
-        Opens the data directory, creating it if there is none and recovering it after a
-        crash, listens, and prints one line on standard output when it is ready:
+        Opens the data directory, creates it if it does not exist, recovers it after a
+        crash, and prints one line on standard output when the server is ready:
 
           hearth ready on 127.0.0.1:8080
 
-        Everything else is logged on standard error, one event a line, as key=value.
+        The server logs to standard error: one event per line, as key=value pairs.
 
-        A commit is answered when it is on the disk. SIGTERM and SIGINT stop the server
-        in order: it accepts nothing new, answers what it has accepted, writes its state
-        and exits with status 0; a second signal ends it at once. Ending it in any other
-        way, even by kill -9, loses nothing that was answered.
+        The server acknowledges a commit after it is on disk. SIGTERM and SIGINT stop the
+        server: it accepts no new calls, completes open calls, writes its state and exits
+        with status 0. A second signal ends it immediately. No acknowledged commit is lost
+        if the process ends in any other way, including kill -9.
 
         Examples:
 
@@ -37,8 +37,8 @@ enum ServeCommand: MainThreadSubcommand {
         // Before any thread is started: threads inherit the mask, so all of them leave the signals to `Shutdown`.
         Shutdown.takeSignals()
         DescriptorLimit.raise()
-        let log = Log.standardError(level: LogLevel(name: arguments[ServeFlags.logLevel]) ?? .info)
-        let configuration = ServeFlags.configuration(arguments, log)
+        let log = Log.standardError(level: LogLevel(name: arguments[ServeSettings.logLevel]) ?? .info)
+        let configuration = ServeSettings.configuration(arguments, log)
         log(.info, "starting", [
             "data": configuration.store.directory, "loops": String(configuration.loops), "pid": String(getpid()),
         ])
@@ -52,7 +52,7 @@ enum ServeCommand: MainThreadSubcommand {
         let endpoint = Endpoint(host: gateway.host, port: Int(gateway.port)).flagText
         log(.info, "ready", ["address": endpoint])
         print("hearth ready on \(endpoint)")
-        // Whoever waits for the line may read it through a pipe.
+        // A process that waits for the line may read it through a pipe.
         fflush(nil)
         let signal = Shutdown.waitForSignal()
         log(.info, "draining", ["signal": signal == SIGTERM ? "SIGTERM" : "SIGINT"])

@@ -8,26 +8,26 @@ import Foundation
 
 enum ExportCommand: Subcommand {
     static let name = "export"
-    static let summary = "Writes a collection of a running server as JSON lines."
+    static let summary = "Writes the documents of a collection as JSON lines."
     static let words: [String] = []
     static let discussion = """
-        Writes every document of a collection, in the order of their names, one JSON object a line, as the collection stood at
-        one moment. hearth load reads what export writes, and gives the same documents again; docs/json-lines.md describes
-        the lines.
+        Reads one consistent version of a collection from a running server and writes one JSON object per document and
+        line, ordered by document name. hearth load reads the output and restores the same documents.
+        docs/json-lines.md describes the format.
 
         Examples:
           hearth export --collection books > books.jsonl
           hearth export --address 10.0.0.7:8080 --collection users --recursive --output users.jsonl
         """
 
-    static let collection = Flag<String>("collection", "PATH", required: true, help: "What to export, for example books or users/ada/books.")
-    static let recursive = Flag(switch: "recursive", help: "Also export the sub-collections, at any depth.")
+    static let collection = Flag<String>("collection", "PATH", required: true, help: "The collection to export, for example books or users/ada/books.")
+    static let recursive = Flag(switch: "recursive", help: "Also export subcollections, at any depth.")
     static let output = Flag<String>("output", "FILE", required: false, help: "Write to FILE instead of standard output.")
-    static let quiet = Flag(switch: "quiet", help: "Print no progress.")
+    static let quiet = Flag(switch: "quiet", help: "Do not print progress.")
 
     static let flagGroups = [
-        FlagGroup(heading: "What", flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database, recursive]),
-        FlagGroup(heading: "How", flags: [output, quiet]),
+        FlagGroup(heading: "Source", flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database, recursive]),
+        FlagGroup(heading: "Options", flags: [output, quiet]),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {

@@ -64,7 +64,7 @@ struct Exporter {
         let probe = try collection.document("read-time-probe").description
         let reply = try await client.batchGet(
             BatchGetDocumentsRequest(database: collection.database.description, documents: [probe]))
-        guard let readTime = reply.readTime else { throw CommandFailure("the server gave no read time") }
+        guard let readTime = reply.readTime else { throw CommandFailure("the server sent no read time") }
         return readTime
     }
 

@@ -1,4 +1,4 @@
-// Where `--skip-bad` puts the lines that are no documents.
+// Where `--skip-bad` writes invalid lines.
 
 import Foundation
 
@@ -26,6 +26,6 @@ final class BadLines {
 
     /// Notes a line that the server refused; its text is not at hand any more.
     func note(_ line: Int, reason: String) throws {
-        try file.write(contentsOf: Data("# \(input):\(line): \(reason) (line not repeated here)\n".utf8))
+        try file.write(contentsOf: Data("# \(input):\(line): \(reason) (the line is not repeated here)\n".utf8))
     }
 }

@@ -5,18 +5,19 @@ import FirebaseFirestore
 
 enum LoadCommand: Subcommand {
     static let name = "load"
-    static let summary = "Loads JSON lines into a collection of a running server."
+    static let summary = "Loads JSON lines into a collection."
     static let words = ["FILE"]
     static let discussion = """
-        Reads FILE (- is standard input), one JSON object a line, and stores each as a document. What JSON lacks is written
-        as an object of one member: {"$timestamp": "2026-01-31T12:00:00Z"}, {"$bytes": "aGk="}, {"$reference": "users/ada"},
-        {"$geoPoint": [52.5, 13.4]}, {"$vector": [0.1, 0.2]}, {"$double": "NaN"}. docs/json-lines.md has the whole table.
+        Reads FILE (- is standard input), one JSON object per line, and stores each object as a document on a running
+        server. Types that JSON lacks are objects with one member: {"$timestamp": "2026-01-31T12:00:00Z"},
+        {"$bytes": "aGk="}, {"$reference": "users/ada"}, {"$geoPoint": [52.5, 13.4]}, {"$vector": [0.1, 0.2]},
+        {"$double": "NaN"}. docs/json-lines.md lists all of them.
 
-        A line names its document by the member "__name__" (its path below the collection) or by the member that --id-field
-        names; lines with neither get an id of 20 characters. Documents that exist are replaced.
+        A line names its document with the member "__name__" (the path below the collection) or with the member that
+        --id-field names. A line with neither gets an id of 20 characters. Existing documents are replaced.
 
-        The load stops at the first bad line and says why; everything before that line is stored. How far it came is kept in
-        FILE.hearth-load until it is done: --resume goes on from there without storing anything twice.
+        The load stops at the first invalid line and prints the reason; all lines before it are stored. FILE.hearth-load
+        keeps the position until the load is complete: --resume continues there and stores no line twice.
 
         Examples:
           hearth load --collection books books.jsonl
@@ -24,22 +25,22 @@ enum LoadCommand: Subcommand {
         """
 
     static let collection = Flag<String>(
-        "collection", "PATH", required: true, help: "Where the documents go, for example books or users/ada/books.")
+        "collection", "PATH", required: true, help: "The collection to load into, for example books or users/ada/books.")
     static let idField = Flag<String>(
-        "id-field", "NAME", required: false, help: "The member of each line that holds the document's id; it is stored too.")
-    static let inFlight = Flag("in-flight", "COUNT", default: 8, in: 1...256, help: "Commits of up to 500 documents under way at once.")
+        "id-field", "NAME", required: false, help: "The member of each line that holds the document id. It is also stored as a field.")
+    static let inFlight = Flag("in-flight", "COUNT", default: 8, in: 1...256, help: "Commits of up to 500 documents in flight at once.")
     static let connections = Flag("connections", "COUNT", default: 4, in: 1...64, help: "Connections to the server.")
     static let sortMemory = Flag(
         "sort-memory", "SIZE", default: .mebibytes(1_024), in: .mebibytes(2)...ByteCount(bytes: 1 << 40),
-        help: "Memory for sorting documents by name, which makes loading faster and the server's tree smaller; about as much is taken as a file has, up to this.")
+        help: "Limit of the memory for sorting documents by name, which makes loading faster and the server's tree smaller.")
     static let skipBad = Flag<String>(
-        "skip-bad", "FILE", required: false, help: "Put bad lines into FILE, each below its reason, and go on.")
-    static let resume = Flag(switch: "resume", help: "Go on with a load of the same file that was interrupted.")
-    static let quiet = Flag(switch: "quiet", help: "Print no progress.")
+        "skip-bad", "FILE", required: false, help: "Write invalid lines to FILE, each after its reason, and continue.")
+    static let resume = Flag(switch: "resume", help: "Continue an interrupted load of the same file.")
+    static let quiet = Flag(switch: "quiet", help: "Do not print progress.")
 
     static let flagGroups = [
-        FlagGroup(heading: "Where to", flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database]),
-        FlagGroup(heading: "How", flags: [idField, skipBad, resume, sortMemory, inFlight, connections, quiet]),
+        FlagGroup(heading: "Target", flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database]),
+        FlagGroup(heading: "Options", flags: [idField, skipBad, resume, sortMemory, inFlight, connections, quiet]),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
@@ -76,7 +77,7 @@ enum LoadCommand: Subcommand {
         let idField = arguments.value(of: idField)
         let fresh = LoadState(collection: collection.description, idField: idField, seed: .random(in: 0...UInt64.max), windowBytes: windowBytes(input, arguments))
         guard input != "-" else {
-            if arguments[resume] { throw UsageError(message: "--resume needs a file: standard input cannot be read again") }
+            if arguments[resume] { throw UsageError(message: "--resume needs a file, because standard input cannot be read again") }
             return fresh
         }
         let statePath = LoadState.path(for: input)
@@ -86,11 +87,11 @@ enum LoadCommand: Subcommand {
         }
         guard arguments[resume] else {
             throw CommandFailure(
-                "a load of \(input) was interrupted at line \(old.progress.lines + 1); go on with --resume, or delete \(statePath) to begin again")
+                "a load of \(input) was interrupted at line \(old.progress.lines + 1); continue with --resume, or delete \(statePath) to start again")
         }
         guard old.collection == fresh.collection, old.idField == idField else {
             throw CommandFailure(
-                "the interrupted load went to \(old.collection) with id field \(old.idField ?? "none"); say the same, or delete \(statePath)")
+                "the interrupted load went to \(old.collection) with id field \(old.idField ?? "none"); use the same flags, or delete \(statePath)")
         }
         return old
     }

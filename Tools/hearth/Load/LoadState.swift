@@ -1,4 +1,4 @@
-// How far a load has come, kept beside the input so that an interrupted load can go on where it stopped.
+// The progress of a load, kept next to the input so that an interrupted load can continue.
 
 import Foundation
 

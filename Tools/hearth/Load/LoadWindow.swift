@@ -18,7 +18,7 @@ struct LoadWindow: Sendable {
 
     private var pieces: [ParsedPiece] = []
     private var entries: [Entry] = []
-    /// The place behind the window's last line, with everything before it counted.
+    /// The position after the window's last line, with everything before it counted.
     private(set) var end: LoadProgress
     /// Bytes of input.
     private(set) var inputBytes = 0
@@ -31,7 +31,7 @@ struct LoadWindow: Sendable {
     /// Documents to be sent. Of several lines that name one document the last counts.
     var count: Int { entries.count }
 
-    /// Lines that are no documents, in order; if the load stops at them, at most one, and nothing after it is in the window.
+    /// Invalid lines, in order; if the load stops at them, at most one, and nothing after it is in the window.
     var badLines: [ParsedPiece.BadLine] { pieces.flatMap(\.badLines) }
 
     /// Adds what follows the pieces before.
@@ -124,7 +124,7 @@ struct LoadBatch: Sendable {
     var writes: CommitWrites
     /// The line of each write, for errors.
     var lines: [Int] = []
-    /// The place in the window's order behind the last one.
+    /// The position in the window's order after the last one.
     var end: Int
 
     static let documentsMax = 500

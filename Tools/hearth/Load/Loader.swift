@@ -45,7 +45,7 @@ struct Loader {
         progressLine = ProgressLine(isQuiet: options.isQuiet)
     }
 
-    /// Loads to the end of the input, and says so on standard output.
+    /// Loads to the end of the input, and reports it on standard output.
     mutating func run() async throws {
         try save()
         let start = state.progress
@@ -61,7 +61,7 @@ struct Loader {
         let documents = done.documents - start.documents
         var summary = ProgressLine.text(
             documents: documents, bytes: done.offset - start.offset, totalBytes: nil, seconds: progressLine.seconds)
-        if done.skipped > 0, let path = options.skipBadPath { summary += "; \(done.skipped) bad lines in \(path)" }
+        if done.skipped > 0, let path = options.skipBadPath { summary += "; \(done.skipped) invalid lines in \(path)" }
         print("loaded \(summary)")
         if let statePath { try? FileManager.default.removeItem(atPath: statePath) }
     }
@@ -85,7 +85,7 @@ struct Loader {
         }
     }
 
-    /// Stores what is left of a window, and moves on behind it.
+    /// Stores the rest of a window, and continues after it.
     private mutating func store(_ window: LoadWindow, totalBytes: Int?) async throws {
         // Whatever else the file may hold by now: only a window that is still the same is gone on with.
         if state.storedOf != window.count { (state.stored, state.storedOf) = (0, window.count) }
@@ -158,7 +158,7 @@ struct Loader {
         switch result {
         case .success(let batch): watermark.finish(number, end: batch.end)
         case .failure(.failed(let error)):
-            throw CommandFailure("the server did not take a batch: \(error.message) (\(error.code))" + resumeHint)
+            throw CommandFailure("the server refused a batch: \(error.message) (\(error.code))" + resumeHint)
         case .failure(.refused(let refused, let batch)):
             guard badLines != nil else {
                 throw CommandFailure("\(options.input):\(refused[0].line): \(refused[0].reason)" + resumeHint)
@@ -168,7 +168,7 @@ struct Loader {
         }
     }
 
-    private var resumeHint: String { statePath == nil ? "" : "; go on with --resume" }
+    private var resumeHint: String { statePath == nil ? "" : "; continue with --resume" }
 
     private mutating func save() throws {
         lastSave = ContinuousClock().now

@@ -37,10 +37,10 @@ struct ParsedPiece: Sendable {
     private(set) var bytes: [UInt8] = []
     private(set) var documents: [Document] = []
     private(set) var badLines: [BadLine] = []
-    /// The place behind the last line that was looked at.
+    /// The position after the last line that was read.
     private(set) var end: (offset: Int, lines: Int)
 
-    /// Reads all lines, or those before the first bad one; empty lines and those that begin with `#` are no documents.
+    /// Reads all lines, or those before the first invalid one; it skips empty lines and those that begin with `#`.
     init(_ piece: Piece, _ rules: LineRules) {
         end = (piece.offset, piece.firstLine - 1)
         var parser = JSONLineParser(database: rules.collection.database.description, idField: rules.idField)

@@ -1,45 +1,46 @@
-// The background thread: checkpoints, the sweep of history, and giving memory back.
-
 internal import Basics
 internal import Synchronization
 
-/// Runs until the engine is closed. All write transactions of the tree happen here.
-final class Background {
+/// The checkpoint thread: it writes checkpoints, removes history and releases memory, until the engine is closed.
+///
+/// All write transactions of the tree run here.
+final class CheckpointThread {
     private enum Task {
         case checkpoint(FrozenOverlay)
         case sweep
-        case tidy
-        /// Commits are refused: there may be space again.
-        case lookForSpace
-        /// The state of things has changed; those who wait must look at it.
-        case announce
+        /// Release the memory of retired memtables.
+        case reclaim
+        /// Commits are refused because space is short: check whether there is space again.
+        case checkSpace
+        /// The progress has changed: wake the threads that wait for it.
+        case notify
         case stop
     }
 
     private let core: EngineCore
     private var state: TreeState
     private var sweep: HistorySweep?
-    /// The last request for a sweep that came before the current one began.
+    /// The last request for a sweep before the current one began.
     private var sweepCovering: UInt64 = 0
     private var nextSweepNanoseconds: UInt64
     private var retryNanoseconds: UInt64 = 0
-    private var nextLookNanoseconds: UInt64 = 0
-    /// Since when the tree has too little space, as far as seen.
+    private var nextSpaceCheckNanoseconds: UInt64 = 0
+    /// The first time at which the tree was seen with too little space; nil if it has enough.
     private var shortSinceNanoseconds: UInt64?
-    /// The end of the last sweep, or of the last try.
+    /// The end of the last sweep or of the last attempt.
     private var lastSweepNanoseconds: UInt64 = 0
     private var hasMemoryToFree = false
-    /// The checkpoint under way was begun because nobody commits.
+    /// Whether the current checkpoint started because there were no commits.
     private var isIdleCheckpoint = false
 
-    /// Space for the tree or the log is missing at present. Under no lock but that of `progress`.
+    /// Whether space for the tree or the log is missing. Take no lock except that of `progress`.
     private var isSpaceShort: Bool { core.tree.space.isShort || core.pool.error != nil }
 
-    /// After a full disk, this long until a checkpoint is tried again.
+    /// Time from a full disk to the next attempt of a checkpoint.
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
-    /// History is dropped early only when a checkpoint has not helped.
+    /// History is removed early only if a checkpoint did not make enough space.
     private static let shortBeforeSweepNanoseconds: UInt64 = 1_000_000_000
-    private static let tidyAfterNanoseconds: UInt64 = 10_000_000
+    private static let reclaimAfterNanoseconds: UInt64 = 10_000_000
 
     init(_ core: EngineCore, state: TreeState) {
         self.core = core
@@ -53,13 +54,13 @@ final class Background {
         while true {
             switch nextTask() {
             case .checkpoint(let frozen): checkpoint(frozen)
-            case .sweep: sweepOn()
-            case .announce: core.progress.wake()
-            case .lookForSpace: lookForSpace()
-            case .tidy: hasMemoryToFree = !core.registry.reclaim()
+            case .sweep: continueSweep()
+            case .notify: core.progress.wake()
+            case .checkSpace: checkSpace()
+            case .reclaim: hasMemoryToFree = !core.registry.reclaim()
             case .stop:
-                noteCleanEnd()
-                core.progress.update { $0.isBackgroundEnded = true }
+                recordCleanShutdown()
+                core.progress.update { $0.isCheckpointThreadEnded = true }
                 return
             }
         }
@@ -69,44 +70,44 @@ final class Background {
         while true {
             let now = SystemClock.monotonicNanoseconds()
             if let task = core.progress.wait(untilNanoseconds: now + waitNanoseconds(now), { self.task(&$0) }) { return task }
-            if hasMemoryToFree { return .tidy }
+            if hasMemoryToFree { return .reclaim }
         }
     }
 
-    /// How long nothing will come up by itself.
+    /// How long to wait at most for the next task.
     private func waitNanoseconds(_ now: UInt64) -> UInt64 {
-        if hasMemoryToFree { return Self.tidyAfterNanoseconds }
+        if hasMemoryToFree { return Self.reclaimAfterNanoseconds }
         let idle = core.options.idleCheckpointMicroseconds * 1000
         return min(1_000_000_000, idle > 0 ? max(idle / 4, 1_000_000) : .max, Self.retryAfterNanoseconds * 2)
     }
 
-    /// What is to be done now, if anything; freezes the overlay when it is time to. Under the lock of `progress`.
+    /// The next task, or nil; freezes the overlay when it is time. Call it under the lock of `progress`.
     private func task(_ progress: inout EngineCore.Progress) -> Task? {
         let now = SystemClock.monotonicNanoseconds()
         if progress.failure != nil { return progress.isClosed ? .stop : nil }
         if progress.full != nil, progress.frozen == nil, now >= retryNanoseconds {
-            // It was not a checkpoint that met the full disk, so none will find out that there is room again: just try.
+            // No checkpoint met the full disk, so no checkpoint will notice that there is space again: try now.
             progress.full = nil
-            return .announce
+            return .notify
         }
         if progress.frozen == nil, !progress.isGroupOpen {
             if core.registry.viewOfChanger.active.isEmpty {
                 if progress.satisfied < progress.requested {
                     progress.satisfied = progress.requested
-                    return .announce
+                    return .notify
                 }
                 if progress.isClosed { return .stop }
             } else if progress.isClosed || progress.requested > progress.satisfied || isIdle(progress, now)
-                || isSpaceShort && progress.full == nil && now >= nextLookNanoseconds
+                || isSpaceShort && progress.full == nil && now >= nextSpaceCheckNanoseconds
             {
                 isIdleCheckpoint = isIdle(progress, now)
-                nextLookNanoseconds = now + Self.retryAfterNanoseconds
+                nextSpaceCheckNanoseconds = now + Self.retryAfterNanoseconds
                 do throws(StorageError) {
                     try core.freeze(&progress)
                 } catch {
                     retryNanoseconds = now + Self.retryAfterNanoseconds
                     progress.full = error
-                    return .announce
+                    return .notify
                 }
             }
         }
@@ -120,7 +121,7 @@ final class Background {
             return isSweepDueForSpace(progress, now) ? .sweep : nil
         }
         if progress.isClosed { return nil }
-        if isSpaceShort, now >= nextLookNanoseconds { return .lookForSpace }
+        if isSpaceShort, now >= nextSpaceCheckNanoseconds { return .checkSpace }
         if isSweepDueForSpace(progress, now) { return .sweep }
         if progress.full != nil { return nil }
         if sweep == nil, progress.sweepsRequested > progress.sweepsDone {
@@ -130,7 +131,7 @@ final class Background {
         return sweep != nil || now >= nextSweepNanoseconds ? .sweep : nil
     }
 
-    /// While space is short, history is dropped earlier.
+    /// While space is short, history is removed earlier.
     private func isSweepDueForSpace(_ progress: EngineCore.Progress, _ now: UInt64) -> Bool {
         guard isTreeShort(progress) else {
             shortSinceNanoseconds = nil
@@ -143,7 +144,7 @@ final class Background {
         return sweep != nil || now >= lastSweepNanoseconds + pause
     }
 
-    /// Dropping history makes room in the tree, and not in the log.
+    /// Removing history makes space in the tree, but not in the log.
     private func isTreeShort(_ progress: EngineCore.Progress) -> Bool {
         progress.full != nil || core.tree.space.isShort
     }
@@ -158,11 +159,11 @@ final class Background {
     }
 }
 
-// MARK: - The end
+// MARK: - Shutdown
 
-extension Background {
-    /// With everything in the tree, the written segments of the log are not needed: the next open does not read them.
-    private func noteCleanEnd() {
+extension CheckpointThread {
+    /// If the tree has all commits, the next open does not need the written segments of the log: record this in the tree.
+    private func recordCleanShutdown() {
         let isClean = core.progress.withLock { $0.failure == nil && $0.full == nil && $0.frozen == nil }
         guard isClean, core.registry.viewOfChanger.active.isEmpty, state.newest == state.checkpoint else { return }
         guard core.pool.hasSegments else { return }
@@ -172,7 +173,7 @@ extension Background {
         do throws(StorageError) {
             try TreeUpdate.begin(core.tree, horizon: state.horizon).commit(last, fault: core.fault)
         } catch {
-            // The next open reads a little more; nothing is lost.
+            // The next open reads more of the log. Nothing is lost.
             core.progress.update { $0.full = error }
         }
     }
@@ -180,7 +181,7 @@ extension Background {
 
 // MARK: - Checkpoints
 
-extension Background {
+extension CheckpointThread {
     private func checkpoint(_ frozen: FrozenOverlay) {
         guard waitUntilPublished(frozen.overlay.versionMax) else { return }
         let start = SystemClock.monotonicNanoseconds()
@@ -211,7 +212,9 @@ extension Background {
         if isSpaceShort { core.recheckSpace() }
     }
 
-    /// Waits until everything in a frozen overlay is durable; false if that will never be.
+    /// Waits until everything in a frozen overlay is durable.
+    ///
+    /// - Returns: false if the engine failed before.
     private func waitUntilPublished(_ version: CommitVersion) -> Bool {
         core.isPublishAwaited.store(true, ordering: .sequentiallyConsistent)
         defer { core.isPublishAwaited.store(false, ordering: .relaxed) }
@@ -221,7 +224,7 @@ extension Background {
         }
     }
 
-    /// A full disk is waited out; anything else is final. Damage stays damage: the code tells what to do about it.
+    /// Waits for space if the disk is full; any other error is final. Damage keeps its code, which tells the operator what to do.
     private func handle(_ error: StorageError) {
         if error.code == .full {
             retryNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
@@ -236,16 +239,16 @@ extension Background {
 
 // MARK: - Space
 
-extension Background {
-    /// The tree has changed: its free pages count.
+extension CheckpointThread {
+    /// Counts the free pages of the changed tree.
     private func settleSpace() {
-        // Without a reader slot the space is counted the next time.
+        // If no reader slot is free, the next call counts.
         try? core.tree.settleSpace()
     }
 
-    /// Ends the refusal of commits if there is room again.
-    private func lookForSpace() {
-        nextLookNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
+    /// Accepts commits again if there is space.
+    private func checkSpace() {
+        nextSpaceCheckNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
         settleSpace()
         core.recheckSpace()
         core.progress.wake()
@@ -254,8 +257,8 @@ extension Background {
 
 // MARK: - History
 
-extension Background {
-    private func sweepOn() {
+extension CheckpointThread {
+    private func continueSweep() {
         let isShort = core.progress.withLock { isTreeShort($0) }
         let retention = isShort ? retentionWhenFull : core.options.retentionMicroseconds
         var current =
@@ -280,7 +283,7 @@ extension Background {
         core.progress.update { $0.sweepsDone = max($0.sweepsDone, sweepCovering) }
     }
 
-    /// The next walk comes after an eighth of the retention: history is at most that much longer than promised.
+    /// The next sweep starts after an eighth of the retention, so history exceeds the retention by that much at most.
     private func scheduleSweep() {
         let pause = max(core.options.retentionMicroseconds / 8, core.options.sweepPauseMicroseconds)
         lastSweepNanoseconds = SystemClock.monotonicNanoseconds()

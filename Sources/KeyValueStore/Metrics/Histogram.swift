@@ -1,9 +1,9 @@
-// How values spread, in powers of two: one bucket for each number of bits.
-//
-//     bucket   0   1   2     3     4      ...  k
-//     values   0   1   2-3   4-7   8-15        2^(k-1) ... 2^k - 1
-
-/// A histogram that one thread at a time records into and any thread reads; recording allocates and locks nothing.
+/// The distribution of values in powers of two: one bucket for each number of bits.
+///
+///     bucket   0   1   2     3     4      ...  k
+///     values   0   1   2-3   4-7   8-15        2^(k-1) ... 2^k - 1
+///
+/// One thread at a time records; any thread reads. Recording does not allocate or lock.
 @usableFromInline package struct Histogram: ~Copyable, Sendable {
     /// Values of 2^46 and more (19 hours in nanoseconds) share the last.
     package static let bucketCount = 48

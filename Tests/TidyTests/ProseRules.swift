@@ -1,0 +1,76 @@
+// Words and phrases that this project does not use (docs/glossary.md, "Language").
+
+extension TidyRule {
+    private static let plainRemedy =
+        "Write subject, verb, object, one claim a sentence; docs/glossary.md has the words to use."
+
+    static let plainPages = TidyRule(
+        name: "Pages are in plain English", folders: ["README.md", "ARCHITECTURE.md", "docs"], fileExtension: "md",
+        remedy: plainRemedy, ratchet: Ratchet.pagePhrases
+    ) { file in
+        // The glossary names the words.
+        if file.path == "docs/glossary.md" { return [] }
+        return file.lines.indices.filter { Phrases.occur(in: file.lines[$0]) }
+    }
+
+    static let plainComments = TidyRule(
+        name: "Comments and texts are in plain English", folders: ["Sources", "Tools"],
+        remedy: plainRemedy, ratchet: Ratchet.commentPhrases
+    ) { file in
+        var isInText = false
+        return file.lines.indices.filter { index in
+            Phrases.prose(of: file.lines[index], isInText: &isInText).contains(where: Phrases.occur)
+        }
+    }
+}
+
+/// Finds the phrases in lines.
+enum Phrases {
+    /// By their first word; each with its further words.
+    private static let all: [String: [[String]]] = {
+        let phrases = [
+            "whoever", "but for", "for ever", "of its own", "of their own", "of our own", "time has come",
+            "time had come", "is told", "are told", "was told", "were told", "be told", "told of", "behind", "goes on",
+            "go on", "going on", "went on", "for want of", "anew", "in the making", "stands at", "stands in",
+            "stands beside", "is no", "are no", "by halves", "courtesy", "hangs on", "hang on", "somebody", "lest",
+            "thereof", "is answered", "are answered", "was answered", "were answered", "be answered", "says so",
+            "said so", "comes to be", "come to be", "for the asking",
+        ]
+        let words = phrases.map { $0.split(separator: " ").map(String.init) }
+        return Dictionary(grouping: words) { $0[0] }.mapValues { $0.map { Array($0.dropFirst()) } }
+    }()
+
+    /// Whether a text has one of the phrases.
+    static func occur(in text: some StringProtocol) -> Bool {
+        let words = text.split { !$0.isLetter }.map { $0.lowercased() }
+        return words.indices.contains { index in
+            (all[words[index]] ?? []).contains { rest in
+                guard words[(index + 1)...].starts(with: rest) else { return false }
+                return rest != ["no"] || isNegation(words, at: index)
+            }
+        }
+    }
+
+    /// Whether "is no" and "are no" mean "is not": "there is no" and "is no longer" do not.
+    private static func isNegation(_ words: [String], at index: Int) -> Bool {
+        if index > 0, words[index - 1] == "there" { return false }
+        return !words[(index + 2)...].starts(with: ["longer"])
+    }
+
+    /// The comment and the string literals of a line of Swift.
+    ///
+    /// - Parameter isInText: whether the line is within a literal of several lines; changed for the next line.
+    static func prose(of line: Substring, isInText: inout Bool) -> [Substring] {
+        if line.contains("\"\"\"") {
+            isInText.toggle()
+            return []
+        }
+        if isInText { return [line] }
+        if line.drop(while: { $0 == " " }).hasPrefix("//") { return [line] }
+        var parts = line.split(separator: "\"", omittingEmptySubsequences: false)
+        // Every second part lies between quotes; the last may end with a comment.
+        let last = parts.removeLast()
+        let literals = parts.indices.filter { $0 % 2 == 1 }.map { parts[$0] }
+        return literals + last.split(separator: "// ").dropFirst()
+    }
+}
