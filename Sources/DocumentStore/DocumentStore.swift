@@ -40,7 +40,7 @@ package final class DocumentStore: Sendable {
         self.configuration = configuration
         databases = DatabaseDirectory(maximum: configuration.databasesMaximum)
         let recovery = Recovery(configuration: configuration, databases: databases)
-        engine = try EmbeddedEngine.open(
+        engine = try StorageEngine.open(
             directory: configuration.directory, options: DocumentStore.engineOptions(configuration),
             replay: recovery.replay)
         try recovery.loadIfNeeded(from: engine)

@@ -4,6 +4,10 @@ import Basics
 
 /// Settings of an engine. Defaults suit a server; tests make things small.
 package struct EngineOptions: Sendable {
+    /// Set for an engine that keeps everything in memory: the volume that it reads and writes. It does not use the settings
+    /// about files.
+    package var volume: MemoryVolume?
+
     /// When the overlay holds this much, it is frozen and checkpointed; while a checkpoint is running it may grow to twice as much.
     /// Bounds memory (one overlay being filled, one being written out: twice this, four times when checkpoints cannot keep up),
     /// the log, and so the time of recovery. Larger makes random-key checkpoints cheaper.

@@ -1,27 +1,39 @@
-// The storage interface: what the document store needs of an ordered, versioned, durable store of bytes.
-//
-// Upper layers name the concrete type through the alias `StorageEngine`, so that the compiler specialises all calls.
-//
-//      commit thread                       any thread                         any thread
-//      ─────────────                       ──────────                         ──────────
-//      let writer = engine.makeWriter()    let reader = engine.makeReader()   engine.backup(to:)
-//      writer.latest  (sees staged)        reader.snapshot(at: version)       engine.statistics
-//      writer.stage(version, record,         .value(forKey:)                  engine.checkpointNow()
-//                   mutations)               .cursor(from:to:direction:)
-//      writer.seal { result in … }
+// The storage seam: what the document store needs of an ordered, versioned, durable store of bytes, and nothing more.
 
-/// The engine that this build of the server uses.
-package typealias StorageEngine = EmbeddedEngine
-
-/// An ordered key-value store with versions: atomic durable commits by one writer, consistent snapshots for many readers.
+/// An ordered key-value store with versions: atomic durable commits by one writer, consistent snapshots for many
+/// readers.
+///
+///     commit thread                        any thread                         any thread
+///     ─────────────                        ──────────                         ──────────
+///     let writer = engine.makeWriter()     let reader = engine.makeReader()   engine.backup(to:)
+///     writer.latest   (sees staged)        reader.snapshot(at: version)       engine.statistics
+///     writer.stage(version:record:           .value(forKey:)                  engine.checkpointNow()
+///                  mutations:)               .cursor(from:to:direction:)
+///     writer.commitGroup { result in … }
+///
+/// Two engines conform: ``EmbeddedEngine`` (a log and a tree in a directory) and ``MemoryEngine`` (a sorted table in
+/// memory). The document store names neither. It uses ``StorageEngine``, which holds one of them.
+///
+/// The rules that every engine keeps:
+///
+/// - Keys have 1 to `EngineLimits.keyBytesMax` bytes and are ordered as unsigned bytes.
+/// - A commit is a record and the mutations that were derived from it, at a version above all versions before it. It is
+///   atomic.
+/// - A group of staged commits becomes durable first, then visible to all snapshots at one instant.
+/// - After a crash the engine has exactly the groups that were durable. It passes the records whose mutations it has
+///   not kept to a ``Replay``, which derives them again.
+/// - A snapshot at a version shows all commits up to the version and none after it, as long as the version is not below
+///   `oldestReadableVersion`. Spaces in `EngineOptions.latestOnlySpaces` keep only the newest value of each key.
 package protocol KeyValueEngine: AnyObject, Sendable {
     associatedtype Writer: KeyValueWriter
     associatedtype Reader: KeyValueReader
 
-    /// The one writer. Fails when it has been made before.
+    /// The one writer. Asking twice is a bug of the caller.
+    /// - Throws: `closed`.
     func makeWriter() throws(StorageError) -> Writer
 
-    /// A reader for one thread; make one per event loop and keep it.
+    /// A reader for one thread. Make one per thread and keep it.
+    /// - Throws: `closed`.
     func makeReader() throws(StorageError) -> Reader
 
     /// The last version that is durable and visible.
@@ -30,33 +42,123 @@ package protocol KeyValueEngine: AnyObject, Sendable {
     /// Snapshots below this version are refused. Only ever grows.
     var oldestReadableVersion: CommitVersion { get }
 
-    /// Writes a consistent copy, as of a version published during the call, into a directory that does not exist yet or is empty.
+    /// Counters and sizes. Any thread.
+    var statistics: EngineStatistics { get }
+
+    /// Why commits other than deletes are refused for want of space, if they are. Any thread.
+    var shortage: StorageError? { get }
+
+    /// Makes the next open quick: nothing published before the call is replayed then. Returns when that is done.
+    func checkpointNow() throws(StorageError)
+
+    /// Removes all history that has become too old by the engine's clock. It also happens by itself.
+    func sweepHistoryNow() throws(StorageError)
+
+    /// Writes a consistent copy, as of a version published during the call, into a directory that does not exist or is
+    /// empty.
     func backup(to directory: String) throws(StorageError)
 
-    /// Ends all activity and makes the next open quick. The writer must not be in use; readers must have no snapshot open.
+    /// Ends all activity and makes the next open quick. The writer must not be in use; readers must have no snapshot
+    /// open.
     func close() throws(StorageError)
 }
 
-/// Stages commits and seals them in groups. Belongs to one thread.
+/// Stages commits and commits them in groups. Belongs to one thread.
+///
+///     for request in queue {
+///         // validate against `writer.latest`, which sees what was staged a moment ago
+///         try writer.stage(version: version, record: record, mutations: batch)
+///         if writer.isGroupFull { break }
+///     }
+///     try writer.commitGroup { result in … answer … }   // waits for the group before, then returns at once
 package protocol KeyValueWriter: AnyObject {
-    /// Adds a commit to the group being built. See `Writer.stage`.
+    associatedtype Latest: KeyValueLatest
+
+    /// The state with everything staged so far, durable or not.
+    var latest: Latest { get }
+
+    /// The version of the last staged commit, or the last one of the store.
+    var lastVersion: CommitVersion { get }
+
+    /// Whether commits are staged that no call of `commitGroup` has taken.
+    var hasStaged: Bool { get }
+
+    /// Bytes of records and mutations staged.
+    var stagedBytes: Int { get }
+
+    /// Keys put and deleted by what is staged.
+    var stagedEntries: Int { get }
+
+    /// The group has reached `EngineOptions.groupBytesMax`.
+    var isGroupFull: Bool { get }
+
+    /// Staging a small commit and committing it on this thread waits for nothing but its own sync.
+    var canCommitAtOnce: Bool { get }
+
+    /// Adds a commit to the group: all of it or, when this throws, nothing. May wait when the engine cannot keep up.
+    ///
+    /// - Parameters:
+    ///   - version: above every version staged before.
+    ///   - record: what ``Replay`` needs to derive the mutations again; opaque to the engine.
+    ///   - mayUseReserve: the commit only deletes, or maintains the store's own counts; it may use the space that is
+    ///     kept for that.
+    /// - Throws: `full`, `failed`, `closed`, `versionNotIncreasing`, `valueTooLong`.
     func stage(
         version: CommitVersion, record: RawSpan, mutations: borrowing MutationBatch, mayUseReserve: Bool
     ) throws(StorageError)
 
-    /// Hands the staged group to be made durable. See `Writer.seal`.
-    func seal(completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void) throws(StorageError)
+    /// Makes the staged group durable, then visible, and returns the published version. Blocks for the sync. With
+    /// nothing staged it returns at once.
+    ///
+    /// A failed sync is final: this throws `failed`, and so does every later call.
+    func commitGroup() throws(StorageError) -> CommitVersion
+
+    /// The same on another thread of the engine, or on this one if nothing has to be waited for; `completion` is called
+    /// once there. Waits first for the group before, if that is still being synced.
+    func commitGroup(
+        completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
+    ) throws(StorageError)
+
+    /// Waits until no group is being committed on another thread. Its completion has been called then.
+    func waitForGroup()
+
+    /// Releases what `latest` holds. To be called before the thread sleeps, so that the engine can reuse memory and
+    /// pages.
+    func finishReading()
+}
+
+/// Reads the newest state, staged commits included. Belongs to the writer's thread.
+package protocol KeyValueLatest {
+    associatedtype Cursor: KeyValueCursor, ~Copyable, ~Escapable
+
+    /// The newest value of a key; valid until the next `stage` or `commitGroup`.
+    @_lifetime(borrow self)
+    borrowing func value(forKey key: RawSpan) throws(StorageError) -> StoredValue?
+
+    /// The newest values of `lower..<upper`; nil leaves an end open. Nothing may be staged or committed while the
+    /// cursor lives.
+    @_lifetime(borrow self)
+    borrowing func cursor(
+        from lower: RawSpan?, to upper: RawSpan?, direction: ScanDirection
+    ) throws(StorageError) -> Cursor
 }
 
 /// Makes snapshots. Belongs to one thread.
-package protocol KeyValueReader: AnyObject {
+package protocol KeyValueReader {
     associatedtype Snapshot: KeyValueSnapshot, ~Copyable
 
-    /// The state as of a version, or as of the last published one.
+    /// The state as of a version, or as of the last published one. A version above that one is lowered to it.
+    /// - Throws: `versionTooOld`, `tooManyReaders`, `closed`, `inputOutput`.
     func snapshot(at version: CommitVersion?) throws(StorageError) -> Snapshot
+
+    /// From now on resources of a closed snapshot are kept for the next one, until ``releaseSnapshots()``.
+    func reuseSnapshots()
+
+    /// Releases what is kept for the next snapshot. To be called before the thread sleeps.
+    func releaseSnapshots()
 }
 
-/// One consistent state. Short-lived: a version is what you keep, a snapshot is what you read a page with.
+/// One consistent state. Short-lived: keep a version for as long as a client needs it, and a snapshot for one page.
 package protocol KeyValueSnapshot: ~Copyable {
     associatedtype Cursor: KeyValueCursor, ~Copyable, ~Escapable
 
@@ -66,20 +168,21 @@ package protocol KeyValueSnapshot: ~Copyable {
     @_lifetime(borrow self)
     borrowing func value(forKey key: RawSpan) throws(StorageError) -> StoredValue?
 
-    /// Walks the keys of the half-open range `lower..<upper`; nil leaves an end open.
+    /// The entries of the half-open range `lower..<upper`; nil leaves an end open.
     @_lifetime(borrow self)
     borrowing func cursor(
         from lower: RawSpan?, to upper: RawSpan?, direction: ScanDirection
     ) throws(StorageError) -> Cursor
 }
 
-/// A place in an ordered range.
+/// A position in an ordered range.
 package protocol KeyValueCursor: ~Copyable, ~Escapable {
-    /// Goes to the next entry in the cursor's direction, at first to the first; false at the end.
+    /// Moves to the next entry in the cursor's direction, at first to the first; false at the end.
     @_lifetime(self: copy self)
     mutating func next() throws(StorageError) -> Bool
 
-    /// Makes the following `next()` go to the first entry at or beyond `key` in the cursor's direction, but never outside the range.
+    /// Makes the following `next()` move to the first entry at or beyond `key` in the cursor's direction, but never
+    /// outside the range.
     @_lifetime(self: copy self)
     mutating func seek(to key: RawSpan) throws(StorageError)
 
@@ -88,12 +191,12 @@ package protocol KeyValueCursor: ~Copyable, ~Escapable {
     var version: CommitVersion { get }
 }
 
-/// Which way a cursor walks.
+/// The direction in which a cursor moves.
 package enum ScanDirection: Hashable, Sendable {
     case forward, backward
 }
 
-/// A value lent by a snapshot, with the version of the commit that wrote it. Points into the map or the overlay: nothing was copied.
+/// A value lent by a snapshot, with the version of the commit that wrote it. Nothing was copied.
 package struct StoredValue: ~Escapable {
     package let bytes: RawSpan
     package let version: CommitVersion
@@ -104,3 +207,11 @@ package struct StoredValue: ~Escapable {
         self.version = version
     }
 }
+
+/// Derives the mutations of a commit again from its record, when a store is opened.
+///
+/// Called once for each record after the last checkpoint, in order. `latest` shows the state just before the commit.
+/// The batch is empty at the call. What it throws ends the opening.
+package typealias Replay = (
+    _ version: CommitVersion, _ record: RawSpan, _ mutations: inout MutationBatch, _ latest: LatestReader
+) throws -> Void

@@ -27,7 +27,7 @@ extension StorageError {
     package struct Code: Hashable, Sendable {
         fileprivate enum Name: String {
             case corrupt, full, failed, locked, unsupportedFormat, versionTooOld, versionNotIncreasing
-            case keyTooLong, valueTooLong, tooManyReaders, inputOutput, closed
+            case keyTooLong, valueTooLong, tooManyReaders, inputOutput, closed, unsupported
         }
 
         fileprivate let name: Name
@@ -57,6 +57,8 @@ extension StorageError {
         package static let inputOutput = Code(name: .inputOutput)
         /// The engine is closed.
         package static let closed = Code(name: .closed)
+        /// This engine cannot do it.
+        package static let unsupported = Code(name: .unsupported)
     }
 }
 

@@ -106,7 +106,7 @@ final class CommitPipeline: @unchecked Sendable {
             for request in taken {
                 process(request)
                 settleWaiting()
-                if writer.shouldSeal { seal(isLone: false) }
+                if writer.isGroupFull { seal(isLone: false) }
             }
             requestsInGroup += taken.count
             let isIdle = taken.isEmpty
@@ -122,7 +122,7 @@ final class CommitPipeline: @unchecked Sendable {
     /// Does the commit thread's work for one request on the calling thread, which has claimed the queue; false, and nothing
     /// done, when it would have to wait for more than its own sync.
     func performClaimed(_ request: QueuedRequest) -> Bool {
-        guard !isSyncing.isSet, waiting.isEmpty, writer.hasRoom else { return false }
+        guard !isSyncing.isSet, waiting.isEmpty, writer.canCommitAtOnce else { return false }
         process(request)
         settleWaiting()
         seal(isLone: true)
@@ -354,7 +354,7 @@ final class CommitPipeline: @unchecked Sendable {
         counters.groupRequests.record(UInt64(group.count))
         do throws(StorageError) {
             if isLone {
-                give(group, .success(try writer.sealAndSync()))
+                give(group, .success(try writer.commitGroup()))
             } else {
                 try sealInBackground(group)
             }
@@ -364,11 +364,11 @@ final class CommitPipeline: @unchecked Sendable {
     }
 
     private func sealInBackground(_ group: [PendingAnswer]) throws(StorageError) {
-        writer.waitForSync()
+        writer.waitForGroup()
         isSyncing.set()
         let giver = AnswerGiver(transactions: transactions, versions: versions, queue: queue)
         do throws(StorageError) {
-            try writer.seal { [isSyncing, queue] result in
+            try writer.commitGroup { [isSyncing, queue] result in
                 giver.give(group, result)
                 isSyncing.clear()
                 queue.nudge()
@@ -561,7 +561,7 @@ final class CommitPipeline: @unchecked Sendable {
         for request in waiting.removeAll() { request.refuse(.shuttingDown) }
         if versions.lastHandedOut > lastVersion.microseconds { try? stageClockRecord(with: false) }
         seal(isLone: true)
-        writer.waitForSync()
+        writer.waitForGroup()
         seal(isLone: true)
         writer.finishReading()
     }

@@ -37,8 +37,9 @@ package enum StoreCheck {
     /// - Throws: `StorageError` when the directory cannot be looked at: it is in use, or no data directory.
     package static func run(_ configuration: StoreConfiguration) throws -> Report {
         var report = Report()
-        let engineReport = try EngineCheck.run(directory: configuration.directory)
-        report.problems = engineReport.problems
+        if configuration.engine.volume == nil {
+            report.problems = try EngineCheck.run(directory: configuration.directory).problems
+        }
         // What the engine finds damaged is not opened: recovery would write.
         if !report.isClean { return report }
         let store = try DocumentStore.open(configuration)

@@ -35,7 +35,7 @@ package final class StoreReader {
     package func keepViews() { hot.state.keepsViews = true }
 
     /// Lets go of what reads shared, so that the storage can reuse pages and memory.
-    package func letGo() { hot.state.engineReader?.releaseView() }
+    package func letGo() { hot.state.engineReader?.releaseSnapshots() }
 
     // MARK: Read points
 
@@ -178,7 +178,7 @@ package final class StoreReader {
         do throws(StorageError) {
             if let reader = hot.state.engineReader { return try reader.snapshot(at: version) }
             let reader = try store.engine.makeReader()
-            if hot.state.keepsViews { reader.keepViews() }
+            if hot.state.keepsViews { reader.reuseSnapshots() }
             hot.state.engineReader = reader
             return try reader.snapshot(at: version)
         } catch {

@@ -4,14 +4,6 @@ internal import Basics
 internal import Glibc
 
 extension EmbeddedEngine {
-    /// Derives again, from a log record, the keys that its commit changed.
-    ///
-    /// Called once for each record after the last checkpoint, in order. `latest` shows the state just before the commit. The batch
-    /// is empty at the call. What it throws ends the opening.
-    package typealias Replay = (
-        _ version: CommitVersion, _ record: RawSpan, _ mutations: inout MutationBatch, _ latest: LatestReader
-    ) throws -> Void
-
     /// Opens a directory, creating it if need be, and recovers what its log holds.
     ///
     /// - Throws: `StorageError` (`locked`, `unsupportedFormat`, `corrupt`, `inputOutput`, `full`), or what `replay` throws.
@@ -40,18 +32,18 @@ extension EmbeddedEngine {
 /// to `EngineOptions.overlayGrowthMax` times its bound. The checkpoint thread continues the checkpoint when the engine is open.
 private final class Opening {
     private let core: EngineCore
-    private let latest: LatestReader
+    private let latest: EmbeddedLatest
     private(set) var state: TreeState
     private var batch = MutationBatch()
 
     init(_ core: EngineCore, _ state: TreeState) {
         self.core = core
         self.state = state
-        latest = LatestReader(core, version: .maximum)
+        latest = EmbeddedLatest(core, version: .maximum)
     }
 
     /// Replays the log and prepares its end for writing.
-    func recoverLog(_ replay: EmbeddedEngine.Replay) throws -> LogWriter {
+    func recoverLog(_ replay: Replay) throws -> LogWriter {
         let directory = core.directory + "/log"
         try Directory.create(directory)
         try Self.removeUnfinished(in: directory)
@@ -112,12 +104,12 @@ private final class Opening {
     }
 
     private func replay(
-        _ version: CommitVersion, _ record: UnsafeRawBufferPointer, _ replay: EmbeddedEngine.Replay
+        _ version: CommitVersion, _ record: UnsafeRawBufferPointer, _ replay: Replay
     ) throws {
         // After a crash in a checkpoint the tree holds newer values of some keys; history hides them.
         if state.newest > state.checkpoint { latest.version = CommitVersion(microseconds: version.microseconds - 1) }
         batch.removeAll()
-        try replay(version, unsafe RawSpan(_unsafeBytes: record), &batch, latest)
+        try replay(version, unsafe RawSpan(_unsafeBytes: record), &batch, .embedded(latest))
         let overlay = core.registry.viewOfChanger.active
         let needed = Overlay.bytesNeeded(count: batch.count, bytes: batch.byteCount)
         guard needed <= EngineLimits.groupBytesMax else {

@@ -32,7 +32,7 @@ extension EmbeddedEngine {
 
     /// The numbers that need a look through a reader's eyes; left at zero when there is no reader slot or the engine is closed.
     private func readTree(into statistics: inout EngineStatistics) {
-        let reader = EngineReader(core)
+        let reader = EmbeddedReader(core)
         guard let view = try? reader.open(at: .max) else { return }
         defer { reader.close(view) }
         statistics.overlayEntries = view.active.entryCount + (view.frozen?.entryCount ?? 0)

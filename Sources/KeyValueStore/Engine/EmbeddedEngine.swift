@@ -9,7 +9,7 @@ internal import Synchronization
 ///     DIR/tree/data.mdb     the tree (`TreeFormat`), an LMDB environment
 ///
 /// - Write: stage → memtable (invisible) and log group → seal → write and sync the group → publish → reply.
-/// - Read: the memtables, then the tree; the first that has the key at the version is used (``EngineReader``).
+/// - Read: the memtables, then the tree; the first that has the key at the version is used (``EmbeddedReader``).
 /// - Checkpoint: the memtable is frozen, written to the tree in key order, and released; its log segments are recycled
 ///   (``Checkpoint``).
 /// - Open: commits in the log after the tree's checkpoint go into a new memtable (`EmbeddedEngine+Open`).
@@ -24,7 +24,7 @@ package final class EmbeddedEngine: KeyValueEngine {
     struct Parts {
         var log: LogWriter?
         /// The writer's reader, which may still be open when the engine closes.
-        var latest: LatestReader?
+        var latest: EmbeddedLatest?
         var logThread: SystemThread?
         var checkpointThread: SystemThread?
         var poolThread: SystemThread?
@@ -56,22 +56,22 @@ package final class EmbeddedEngine: KeyValueEngine {
 
     /// The one writer.
     /// - Throws: `closed`. Asking twice is a bug of the caller, and traps.
-    package func makeWriter() throws(StorageError) -> EngineWriter {
+    package func makeWriter() throws(StorageError) -> EmbeddedWriter {
         let log = try parts.withLock { parts throws(StorageError) -> LogWriter in
             if parts.isClosed { throw StorageError(.closed, "the engine is closed") }
             guard let log = parts.log else { preconditionFailure("the writer of an engine is made once") }
             parts.log = nil
             return log
         }
-        let writer = EngineWriter(core, log: log, synchronizer: synchronizer)
+        let writer = EmbeddedWriter(core, log: log, synchronizer: synchronizer)
         parts.withLock { $0.latest = writer.latest }
         return writer
     }
 
     /// A reader for one thread; make one per event loop and keep it.
-    package func makeReader() throws(StorageError) -> EngineReader {
+    package func makeReader() throws(StorageError) -> EmbeddedReader {
         if core.isClosed.load(ordering: .acquiring) { throw StorageError(.closed, "the engine is closed") }
-        return EngineReader(core)
+        return EmbeddedReader(core)
     }
 
     /// The last version that is durable and visible.

@@ -12,11 +12,11 @@ struct FrozenOverlay: Sendable {
 ///
 ///     thread       does                                                                  waits for
 ///     ──────       ────                                                                  ─────────
-///     commit       stages into the active memtable, seals groups (`EngineWriter`)        room in the memtable; the log
+///     commit       stages into the active memtable, seals groups (`EmbeddedWriter`)        room in the memtable; the log
 ///     log          writes and syncs one group at a time, publishes it                    a group
 ///     checkpoint   freezes the memtable when idle, checkpoints, removes history          a frozen memtable; time
 ///     segments     prepares log segments                                                 a need for one
-///     any          reads (`EngineReader`)                                                nothing
+///     any          reads (`EmbeddedReader`)                                                nothing
 ///
 /// Progress, lowest first; each value only grows:
 ///

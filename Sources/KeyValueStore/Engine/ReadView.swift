@@ -51,11 +51,4 @@ struct ReadView {
 struct FoundEntry {
     let bytes: UnsafeRawBufferPointer?
     let version: UInt64
-
-    /// Lends the value to a closure.
-    func lend<Output>(to body: (RawSpan?, CommitVersion) throws -> Output) rethrows -> Output {
-        let version = unsafe CommitVersion(microseconds: self.version)
-        guard let bytes = unsafe bytes else { return try body(nil, version) }
-        return try body(unsafe RawSpan(_unsafeBytes: bytes), version)
-    }
 }

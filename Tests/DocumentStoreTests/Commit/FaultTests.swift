@@ -23,7 +23,9 @@ final class FaultSwitch: Sendable {
 
 @Suite("Faults")
 struct FaultTests {
-    @Test("A full disk refuses writes clearly, lets reads go on, and writes resume; counts and results stay right")
+    @Test(
+        "A full disk refuses writes clearly, lets reads go on, and writes resume; counts and results stay right",
+        .needsFiles)
     func full() async throws {
         let fault = FaultSwitch()
         let harness = try StoreHarness {
@@ -66,7 +68,9 @@ struct FaultTests {
         try harness.finish()
     }
 
-    @Test("A failed sync is final: the outcome is called unknown, nothing later is acknowledged, reads go on")
+    @Test(
+        "A failed sync is final: the outcome is called unknown, nothing later is acknowledged, reads go on",
+        .needsFiles)
     func failedSync() async throws {
         let fault = FaultSwitch()
         let harness = try StoreHarness { $0.engine.fault = { fault.check($0) } }

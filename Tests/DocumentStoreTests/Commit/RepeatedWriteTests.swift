@@ -308,12 +308,12 @@ struct RepeatedWriteTests {
         // What a crash leaves: the record is in the log, and what follows from it is nowhere.
         var options = harness.configuration.engine
         options.idleCheckpointMicroseconds = 0
-        let engine = try EmbeddedEngine.open(
+        let engine = try StorageEngine.open(
             directory: harness.configuration.directory, options: options, replay: { _, _, _, _ in })
         let writer = try engine.makeWriter()
         let version = CommitVersion(microseconds: writer.lastVersion.microseconds + 1_000)
         try writer.stage(version: version, record: record.bytes, mutations: MutationBatch())
-        try writer.sealAndSync()
+        try writer.commitGroup()
         let crashed = try harness.crashed()
         #expect(try crashed.integer("c/a") == 3)
         #expect(try crashed.integer("c/b") == 4)

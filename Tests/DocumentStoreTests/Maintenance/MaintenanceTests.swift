@@ -11,7 +11,9 @@ import Testing
 
 @Suite("Maintenance")
 struct MaintenanceTests {
-    @Test("A backup taken while commits go on opens, is clean and is one moment")
+    @Test(
+        "A backup taken while commits go on opens, is clean and is one moment",
+        .needsFiles)
     func backup() async throws {
         let harness = try StoreHarness()
         try await harness.commit((0..<100).map { .set("c/\($0)", fields(0)) })
@@ -36,7 +38,9 @@ struct MaintenanceTests {
         try harness.finish()
     }
 
-    @Test("A damaged document ends in DATA_LOSS with its name and no file's; others are served, and the check finds it")
+    @Test(
+        "A damaged document ends in DATA_LOSS with its name and no file's; others are served, and the check finds it",
+        .needsFiles)
     func damagedDocument() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("m/x", fields(0x0123_4567_89AB_CDEF))])
@@ -70,7 +74,9 @@ struct MaintenanceTests {
         #expect(try !StoreCheck.run(again.configuration).problems.isEmpty)
     }
 
-    @Test("The check names what is wrong")
+    @Test(
+        "The check names what is wrong",
+        .needsFiles)
     func damage() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(2))])
@@ -82,14 +88,14 @@ struct MaintenanceTests {
             var configuration = harness.configuration
             try copyDirectory(harness.configuration.directory, to: copy.path(of: "data"))
             configuration.directory = copy.path(of: "data")
-            let engine = try EmbeddedEngine.open(directory: configuration.directory, options: configuration.engine) { _, _, _, _ in }
+            let engine = try StorageEngine.open(directory: configuration.directory, options: configuration.engine) { _, _, _, _ in }
             let writer = try engine.makeWriter()
             var batch = MutationBatch()
             change(&batch)
             let record = [LogRecord.clockKind]
             try writer.stage(
                 version: CommitVersion(microseconds: writer.lastVersion.microseconds + 1), record: record.byteSpan, mutations: batch)
-            try writer.sealAndSync()
+            try writer.commitGroup()
             try engine.checkpointNow()
             writer.finishReading()
             try engine.close()

@@ -46,6 +46,28 @@ struct SeenDocument: Equatable {
     var updateMicroseconds: UInt64
 }
 
+/// The storage engine that the tests of the store run over. `Tools/test` runs them once over each.
+enum EngineUnderTest: String {
+    case embedded, memory
+
+    /// `HEARTH_TEST_ENGINE`, or the embedded engine.
+    static let current: EngineUnderTest = {
+        guard let name = ProcessInfo.processInfo.environment["HEARTH_TEST_ENGINE"] else { return .embedded }
+        guard let engine = EngineUnderTest(rawValue: name) else {
+            fatalError("HEARTH_TEST_ENGINE is embedded or memory")
+        }
+        return engine
+    }()
+
+    /// Whether the engine has files, and threads that write them; some tests damage these or make them fail.
+    static var hasFiles: Bool { current == .embedded }
+}
+
+extension Trait where Self == ConditionTrait {
+    /// For tests of what only the embedded engine has.
+    static var needsFiles: Self { .enabled(if: EngineUnderTest.hasFiles, "The engine in memory has no files.") }
+}
+
 final class StoreHarness: Sendable {
     let directory: TemporaryDirectory
     let configuration: StoreConfiguration
@@ -70,6 +92,7 @@ final class StoreHarness: Sendable {
         configuration.engine.overlayBytesMax = 1 << 20
         configuration.engine.logSegmentBytes = 256 << 10
         configuration.engine.idleCheckpointMicroseconds = 0
+        if EngineUnderTest.current == .memory { configuration.engine.volume = MemoryVolume(replaysRecords: true) }
         configure(&configuration)
         self.configuration = configuration
         store = try DocumentStore.open(configuration)
@@ -98,12 +121,14 @@ final class StoreHarness: Sendable {
     /// Opens a copy of the directory as it is now: what a crash at this moment would leave. To be called while nothing is
     /// being committed.
     func crashed(configure: (inout StoreConfiguration) -> Void = { _ in }) throws -> StoreHarness {
-        let copy = try copyOfDirectory()
+        let volume = configuration.engine.volume?.copy()
+        let copy = volume == nil ? try copyOfDirectory() : nil
         let configuration = configuration
         return try StoreHarness(in: copy, clock: clock, database: database.database) {
             let place = $0.directory
             $0 = configuration
             $0.directory = place
+            $0.engine.volume = volume
             configure(&$0)
         }
     }

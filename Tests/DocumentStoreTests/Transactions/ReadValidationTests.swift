@@ -29,7 +29,7 @@ import Testing
             options.overlayBytesMax = 1 << 20
             options.logSegmentBytes = 1 << 20
             options.retentionMicroseconds = 1 << 60
-            engine = try EmbeddedEngine.open(directory: directory.path, options: options) { _, _, _, _ in }
+            engine = try StorageEngine.open(directory: directory.path, options: options) { _, _, _, _ in }
             writer = try engine.makeWriter()
             validation = ReadValidation(
                 latest: writer.latest, history: try engine.makeReader(), rescanMaximum: rescan)
@@ -64,7 +64,7 @@ import Testing
             let record: [UInt8] = [1]
             try writer.stage(
                 version: CommitVersion(microseconds: version), record: record.byteSpan, mutations: batch)
-            try writer.sealAndSync()
+            try writer.commitGroup()
         }
 
         func begin() -> Transaction {

@@ -25,7 +25,7 @@ import Testing
             options.mapBytesMax = 1 << 28
             options.overlayBytesMax = 4 << 20
             options.logSegmentBytes = 1 << 20
-            engine = try EmbeddedEngine.open(directory: directory.path, options: options) { _, _, _, _ in }
+            engine = try StorageEngine.open(directory: directory.path, options: options) { _, _, _, _ in }
             writer = try engine.makeWriter()
             versions = VersionClock(clock: clock, engine: engine)
         }
@@ -42,7 +42,7 @@ import Testing
             return last.microseconds
         }
 
-        func publish() throws { try writer.sealAndSync() }
+        func publish() throws { try writer.commitGroup() }
 
         func commit() throws -> UInt64 {
             let version = try stage()

@@ -14,7 +14,7 @@ struct EngineTests {
             let store = try Store(directory.path)
             try store.stage(10, [.put("a", "1"), .put("b", "2")])
             #expect(try store.get("a") == nil)
-            #expect(try store.writer.sealAndSync().microseconds == 10)
+            #expect(try store.writer.commitGroup().microseconds == 10)
             #expect(try store.get("a") == "1")
             try store.commit(11, [.delete("a"), .put("c", "3")])
             #expect(try store.get("a") == nil)

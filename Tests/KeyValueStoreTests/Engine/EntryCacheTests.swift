@@ -20,7 +20,7 @@ struct EntryCacheTests {
         // Lengths on both sides of what fits into a leaf, and keys that end alike.
         let keys = (0..<3_000).map { Bytes("\($0 % 7)/key-\($0)".utf8) }
         let reader = try store.engine.makeReader()
-        if keepsViews { reader.keepViews() }
+        if keepsViews { reader.reuseSnapshots() }
 
         func commit(_ count: Int) throws {
             let changes = (0..<count).map { _ in
@@ -54,9 +54,9 @@ struct EntryCacheTests {
             // Seen through the overlay although the cache knows older places.
             try commit(200)
             try readAll(at: model.last)
-            if random.oneIn(2) { reader.releaseView() }
+            if random.oneIn(2) { reader.releaseSnapshots() }
         }
-        reader.releaseView()
+        reader.releaseSnapshots()
         try store.engine.close()
     }
 }

@@ -292,12 +292,12 @@ struct FaultTests {
         faults.isOn.store(true, ordering: .releasing)
         try store.stage(2, [.put("a", "2")])
         if isInline {
-            let error = #expect(throws: StorageError.self) { try store.writer.sealAndSync() }
+            let error = #expect(throws: StorageError.self) { try store.writer.commitGroup() }
             #expect(error?.code == .failed)
         } else {
             let outcome = Outcome()
-            try store.writer.seal { outcome.result.store($0) }
-            store.writer.waitForSync()
+            try store.writer.commitGroup { outcome.result.store($0) }
+            store.writer.waitForGroup()
             #expect(outcome.code == .failed)
         }
         faults.isOn.store(false, ordering: .releasing)
@@ -361,7 +361,7 @@ struct FaultTests {
         try? store.engine.close()
         options.fault = nil
         // During replay each commit must see the state just before it, whatever the tree holds already.
-        let engine = try EmbeddedEngine.open(directory: directory.path, options: options) { version, record, batch, latest in
+        let engine = try StorageEngine.open(directory: directory.path, options: options) { version, record, batch, latest in
             let before = version.microseconds - 1
             let counter = try read([0xF0, 1], latest)
             #expect(counter.text == (before == 0 ? nil : "\(before)"))

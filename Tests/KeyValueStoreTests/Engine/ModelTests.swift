@@ -58,7 +58,7 @@ private final class ModelRun {
         let microseconds = Atomic<UInt64>(0)
     }
 
-    init(seed: UInt64) throws {
+    init(seed: UInt64, inMemory: Bool) throws {
         random = SeededGenerator(seed: seed)
         latestOnlySpace = seed % 2 == 0 ? 0 : 0x80
         keys = Self.makeKeys(&random, latestOnlySpace)
@@ -73,13 +73,14 @@ private final class ModelRun {
         options.sweepPauseMicroseconds = 1 << 40
         let now = now
         options.clock = { now.microseconds.load(ordering: .relaxed) }
+        if inMemory { options.volume = MemoryVolume(replaysRecords: true) }
         store = try Store(directory.path, options)
         try makeLasting()
     }
 
     func makeLasting() throws {
         lasting = try store!.engine.makeReader()
-        if random.oneIn(2) { lasting!.keepViews() }
+        if random.oneIn(2) { lasting!.reuseSnapshots() }
     }
 
     /// Keys that are prefixes of each other and bytes at both ends, where order goes wrong first.
@@ -101,7 +102,7 @@ private final class ModelRun {
         lasting = nil
         try store!.engine.close()
         store = nil
-        try expectClean(directory.path)
+        if options.volume == nil { try expectClean(directory.path) }
     }
 
     func step() throws {
@@ -122,17 +123,14 @@ private final class ModelRun {
             model.commit(version, changes)
             let key = random.pick(keys)
             let expected = model.value(key, at: version)
-            let isRight = try store!.writer.latest.withLatestValue(forKey: key.span.bytes) { value, _ in
-                guard let value else { return expected == nil }
-                return value.withUnsafeBytes { Bytes($0) } == expected
-            }
-            #expect(isRight, "the writer reads \(key) at \(version)")
+            let found = try store!.writer.latest.bytes(key)
+            #expect(found == expected, "the writer reads \(key) at \(version)")
         }
         if random.oneIn(2) {
-            try store!.writer.sealAndSync()
+            try store!.writer.commitGroup()
         } else {
-            try store!.writer.seal { _ in }
-            store!.writer.waitForSync()
+            try store!.writer.commitGroup { _ in }
+            store!.writer.waitForGroup()
         }
         now.microseconds.store(model.last, ordering: .relaxed)
     }
@@ -152,14 +150,21 @@ private final class ModelRun {
         lasting = nil
         try store!.engine.close()
         store = nil
-        if random.oneIn(3) { try expectClean(directory.path) }
+        if options.volume == nil, random.oneIn(3) { try expectClean(directory.path) }
         store = try Store(directory.path, options)
         #expect(store!.replayed == [])
         try makeLasting()
     }
 
-    /// Goes on with a copy of the files as they are now: what a kill leaves behind.
+    /// Opens a copy of what is durable now: what a kill leaves behind.
     func crash() throws {
+        if let volume = options.volume {
+            var options = options
+            options.volume = volume.copy()
+            let copy = try Store(directory.path, options)
+            try compare(copy)
+            return try copy.engine.close()
+        }
         let copy = directory.path(of: "copy")
         Files.copyTree(directory.path, to: copy)
         let engine = try Store(copy, options)
@@ -183,7 +188,7 @@ private final class ModelRun {
 
     func compare(_ store: Store, at version: UInt64, isLatest: Bool) throws {
         let reader = if let lasting, store === self.store, random.oneIn(2) { lasting } else { try store.engine.makeReader() }
-        if random.oneIn(3) { reader.releaseView() }
+        if random.oneIn(3) { reader.releaseSnapshots() }
         let snapshot = try reader.snapshot(at: CommitVersion(microseconds: version))
         var lower = random.oneIn(3) ? [] : random.pick(keys)
         var upper = random.oneIn(3) ? [255] : random.pick(keys) + [0]
@@ -228,15 +233,15 @@ private final class ModelRun {
 
 @Suite("Engine against a model")
 struct ModelTests {
-    @Test("Random histories read the same at every version", arguments: UInt64(1)...8)
-    func randomHistory(seed: UInt64) throws {
-        try ModelRun(seed: seed).run(steps: 150)
+    @Test("Random histories read the same at every version", arguments: UInt64(1)...8, [false, true])
+    func randomHistory(seed: UInt64, inMemory: Bool) throws {
+        try ModelRun(seed: seed, inMemory: inMemory).run(steps: 150)
     }
 
-    @Test("A random history with a seed of today")
-    func freshSeed() throws {
+    @Test("A random history with a seed of today", arguments: [false, true])
+    func freshSeed(inMemory: Bool) throws {
         let seed = UInt64.random(in: 0 ... .max)
         print("model seed \(seed)")
-        try ModelRun(seed: seed).run(steps: 150)
+        try ModelRun(seed: seed, inMemory: inMemory).run(steps: 150)
     }
 }

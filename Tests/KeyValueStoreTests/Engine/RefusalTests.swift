@@ -116,7 +116,7 @@ struct RefusalTests {
         #expect(!store.writer.hasStaged)
         try store.stage(101, [.put("a", "2")])
         #expect(code { try store.stage(101, [.put("a", "3")]) } == .versionNotIncreasing)
-        try store.writer.sealAndSync()
+        try store.writer.commitGroup()
         try store.engine.close()
         let again = try Store(directory.path)
         #expect(again.writer.lastVersion.microseconds == 101)
@@ -165,7 +165,7 @@ struct RefusalTests {
         let store = try Store(directory.path)
         let reader = try store.engine.makeReader()
         try store.commit(1, [.put("a", "1")])
-        _ = try store.writer.latest.withLatestValue(forKey: Bytes("a".utf8).span.bytes) { value, _ in value?.byteCount }
+        _ = try store.writer.latest.bytes(Bytes("a".utf8))
         try store.engine.close()
         try store.engine.close()
         #expect(code { _ = try reader.snapshot() } == .closed)

@@ -115,12 +115,12 @@ private final class Race: Sendable {
             let value = version % 7 == 0 ? nil : Bytes("\(version)".utf8)
             try store.stage(version, keys.map { Change(key: $0, value: value) })
             if version % 3 == 0 {
-                try store.writer.seal { _ in }
+                try store.writer.commitGroup { _ in }
                 lastVersion.store(version, ordering: .relaxed)
             }
         }
-        try store.writer.sealAndSync()
-        store.writer.waitForSync()
+        try store.writer.commitGroup()
+        store.writer.waitForGroup()
     }
 
     func read(_ reader: EngineReader, seed: UInt64) throws {

@@ -209,7 +209,7 @@ struct RecoveryTests {
         struct Refusal: Error {}
         let logged = try LoggedDirectory(commits: 2)
         #expect(throws: Refusal.self) {
-            try EmbeddedEngine.open(directory: logged.killed) { _, _, _, _ in throw Refusal() }
+            try StorageEngine.open(directory: logged.killed) { _, _, _, _ in throw Refusal() }
         }
         let store = try Store(logged.killed)
         #expect(store.replayed == [10, 20])

@@ -133,14 +133,14 @@ extension MutationBatch {
 
 /// An open engine with its writer.
 final class Store {
-    let engine: EmbeddedEngine
+    let engine: StorageEngine
     let writer: EngineWriter
     /// The versions that recovery replayed.
     let replayed: [UInt64]
 
     init(_ directory: String, _ options: EngineOptions = .small) throws {
         var replayed: [UInt64] = []
-        engine = try EmbeddedEngine.open(directory: directory, options: options) { version, record, batch, _ in
+        engine = try StorageEngine.open(directory: directory, options: options) { version, record, batch, _ in
             replayed.append(version.microseconds)
             batch.add(Record.decode(record))
         }
@@ -159,12 +159,12 @@ final class Store {
     /// A commit that only deletes, and so may use the reserve.
     func delete(_ version: UInt64, _ key: String) throws(StorageError) {
         try stage(version, [.delete(key)], mayUseReserve: true)
-        try writer.sealAndSync()
+        try writer.commitGroup()
     }
 
     func commit(_ version: UInt64, _ changes: [Change]) throws(StorageError) {
         try stage(version, changes)
-        try writer.sealAndSync()
+        try writer.commitGroup()
     }
 
     func get(_ key: String, at version: UInt64? = nil) throws -> String? {
@@ -188,6 +188,13 @@ struct Entry: Equatable, CustomStringConvertible {
 
     var description: String {
         "\(String(decoding: key, as: UTF8.self))=\(String(decoding: value, as: UTF8.self))@\(version)"
+    }
+}
+
+extension LatestReader {
+    func bytes(_ key: Bytes) throws -> Bytes? {
+        guard let value = try value(forKey: key.span.bytes) else { return nil }
+        return value.bytes.withUnsafeBytes { Bytes($0) }
     }
 }
 

@@ -3,7 +3,7 @@
 /// A place in an ordered range; `key`, `value` and `version` are those of the entry that `next()` went to, and undefined before that
 /// and at the end.
 @safe
-package struct EngineCursor: ~Copyable, ~Escapable, KeyValueCursor {
+package struct EmbeddedCursor: ~Copyable, ~Escapable, KeyValueCursor {
     private var active: OverlayCursor
     private var frozen: OverlayCursor
     private var tree: TreeCursor
@@ -15,9 +15,9 @@ package struct EngineCursor: ~Copyable, ~Escapable, KeyValueCursor {
     private var isPositioned = false
     private var isAtEnd = false
 
-    private var currentKey = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
-    private var currentValue = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
-    private var currentVersion: UInt64 = 0
+    private(set) var currentKey = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    private(set) var currentValue = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    private(set) var currentVersion: UInt64 = 0
 
     @_lifetime(immortal)
     private init(
@@ -35,10 +35,10 @@ package struct EngineCursor: ~Copyable, ~Escapable, KeyValueCursor {
     @_lifetime(immortal)
     static func open(
         _ view: ReadView, lower: RawSpan?, upper: RawSpan?, direction: ScanDirection
-    ) throws(StorageError) -> EngineCursor {
+    ) throws(StorageError) -> EmbeddedCursor {
         let tree = TreeCursor(
             view.tree, version: view.version, needsHistory: view.needsHistory, latestOnly: view.latestOnly)
-        return EngineCursor(
+        return EmbeddedCursor(
             view: view, tree: tree, lower: try copyBound(lower), upper: try copyBound(upper), direction: direction)
     }
 
@@ -62,18 +62,11 @@ package struct EngineCursor: ~Copyable, ~Escapable, KeyValueCursor {
     }
 
     package var version: CommitVersion { CommitVersion(microseconds: currentVersion) }
-
-    /// Calls `body` with the entry that `next()` went to.
-    package borrowing func withEntry<Output>(
-        _ body: (_ key: RawSpan, _ value: RawSpan, _ version: CommitVersion) throws -> Output
-    ) rethrows -> Output {
-        try body(key, value, version)
-    }
 }
 
 // MARK: - Moving
 
-extension EngineCursor {
+extension EmbeddedCursor {
     /// Goes to the next entry in the cursor's direction, at first to the first; false at the end.
     @_lifetime(self: copy self)
     package mutating func next() throws(StorageError) -> Bool {

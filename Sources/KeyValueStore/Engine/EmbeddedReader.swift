@@ -16,7 +16,7 @@ internal import Synchronization
 ///
 /// Not thread-safe. A reader may move between threads while no snapshot is open.
 @safe
-package final class EngineReader: KeyValueReader {
+package final class EmbeddedReader: KeyValueReader {
     let core: EngineCore
     private let slot: ReaderSlot
     /// Apart, because a class's own properties would be checked for overlapping access at each use, at a cost.
@@ -47,7 +47,7 @@ package final class EngineReader: KeyValueReader {
 
     deinit {
         core.readers.withLock { $0[ObjectIdentifier(self)] = nil }
-        releaseView()
+        releaseSnapshots()
         endTransactions()
         core.registry.removeSlot(slot)
         unsafe state.pointee.cache.release()
@@ -58,7 +58,7 @@ package final class EngineReader: KeyValueReader {
     ///
     /// The caller that returns times to clients must ensure that no later commit gets a version at or below them.
     /// - Throws: `versionTooOld`, `tooManyReaders`, `closed`, `inputOutput`.
-    package func snapshot(at version: CommitVersion? = nil) throws(StorageError) -> EngineSnapshot {
+    package func snapshot(at version: CommitVersion? = nil) throws(StorageError) -> EmbeddedSnapshot {
         while true {
             let published = core.published.load(ordering: .acquiring)
             let chosen = min(version?.microseconds ?? published, published)
@@ -70,13 +70,13 @@ package final class EngineReader: KeyValueReader {
                 if version == nil && core.published.load(ordering: .acquiring) > chosen { continue }
                 throw StorageError(.versionTooOld, "the history of version \(chosen) has been removed")
             }
-            return EngineSnapshot(view: view, reader: self)
+            return EmbeddedSnapshot(view: view, reader: self)
         }
     }
 
     /// Opens a view at any version, also of what is not published yet.
     func open(at version: UInt64) throws(StorageError) -> ReadView {
-        releaseView()
+        releaseSnapshots()
         let overlays = unsafe state.pointee.openSnapshots == 0 ? core.registry.enter(slot) : core.registry.viewOfReader
         do throws(StorageError) {
             if core.isClosed.load(ordering: .sequentiallyConsistent) {
@@ -114,11 +114,11 @@ package final class EngineReader: KeyValueReader {
     // MARK: Many snapshots in a row
 
     /// Keeps the view of a closed snapshot for the next one, which then does not renew a transaction. The caller must call
-    /// ``releaseView()`` before it waits for anything.
-    package func keepViews() { unsafe state.pointee.keepsView = true }
+    /// ``releaseSnapshots()`` before it waits for anything.
+    package func reuseSnapshots() { unsafe state.pointee.keepsView = true }
 
     /// Releases the view that was kept, and with it pages and memory of earlier states.
-    package func releaseView() {
+    package func releaseSnapshots() {
         guard let view = unsafe state.pointee.kept else { return }
         unsafe state.pointee.kept = nil
         end(view)
@@ -131,7 +131,7 @@ package final class EngineReader: KeyValueReader {
     private func reopen(at version: UInt64) -> ReadView? {
         guard let kept = unsafe state.pointee.kept else { return nil }
         guard core.registry.generation == kept.generation, !core.isClosed.load(ordering: .sequentiallyConsistent) else {
-            releaseView()
+            releaseSnapshots()
             return nil
         }
         unsafe state.pointee.kept = nil
@@ -145,7 +145,7 @@ package final class EngineReader: KeyValueReader {
 
 // MARK: - Transactions
 
-extension EngineReader {
+extension EmbeddedReader {
     /// A read transaction on the tree as it is now.
     private func takeTransaction() throws(StorageError) -> (OpaquePointer, TreeSnapshot) {
         let transaction = if let idle = unsafe try renewIdle() { unsafe idle } else { unsafe try TreeTransaction.begin(core.tree) }
@@ -207,15 +207,15 @@ extension EngineReader {
 /// A reader that the engine does not keep alive; it leaves the engine's list before it goes.
 @safe
 struct RegisteredReader: @unchecked Sendable {  // Used under the lock of the list, at close, when the reader is idle.
-    let reader: Unmanaged<EngineReader>
+    let reader: Unmanaged<EmbeddedReader>
 }
 
 /// One consistent state. Keep it for a page of results, not for the time of a client: it holds memory and pages back.
-package struct EngineSnapshot: ~Copyable, KeyValueSnapshot {
+package struct EmbeddedSnapshot: ~Copyable, KeyValueSnapshot {
     private let view: ReadView
-    private let reader: EngineReader
+    private let reader: EmbeddedReader
 
-    init(view: ReadView, reader: EngineReader) {
+    init(view: ReadView, reader: EmbeddedReader) {
         self.view = view
         self.reader = reader
     }
@@ -237,21 +237,12 @@ package struct EngineSnapshot: ~Copyable, KeyValueSnapshot {
         return unsafe _overrideLifetime(value, borrowing: self)
     }
 
-    /// Calls `body` with the value (nil if there is none) and the version that wrote it. Without a value the version is that
-    /// of the deletion if it is still known, else zero.
-    package borrowing func withValue<Output>(
-        forKey key: RawSpan, _ body: (RawSpan?, CommitVersion) throws -> Output
-    ) throws -> Output {
-        let found = unsafe try key.withUnsafeBytes { key throws(StorageError) in unsafe try view.find(key) }
-        return unsafe try found.lend(to: body)
-    }
-
     /// Walks the keys of the half-open range `lower..<upper`; nil leaves an end open.
     @_lifetime(borrow self)
     package borrowing func cursor(
         from lower: RawSpan? = nil, to upper: RawSpan? = nil, direction: ScanDirection = .forward
-    ) throws(StorageError) -> EngineCursor {
-        let cursor = try EngineCursor.open(view, lower: lower, upper: upper, direction: direction)
+    ) throws(StorageError) -> EmbeddedCursor {
+        let cursor = try EmbeddedCursor.open(view, lower: lower, upper: upper, direction: direction)
         return unsafe _overrideLifetime(cursor, borrowing: self)
     }
 }

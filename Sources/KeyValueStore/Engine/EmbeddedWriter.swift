@@ -7,7 +7,7 @@ internal import Synchronization
 ///     ─────────────                        ──────────                     ───────
 ///     stage 1  ┐ log group, memtable
 ///     stage 2  ┘ (invisible: not published)
-///     seal ───────────────────────────────► write, fdatasync
+///     commitGroup ────────────────────────► write, fdatasync
 ///     stage 3  ┐                            …                             see nothing of 1, 2
 ///     stage 4  ┘                            published = 2 ──────────────► see 1 and 2
 ///                                           completion(2)
@@ -18,13 +18,13 @@ internal import Synchronization
 ///     for request in queue {
 ///         // validate against `writer.latest`, which sees what was staged a moment ago
 ///         try writer.stage(version: version, record: record, mutations: batch)
-///         if writer.shouldSeal { break }
+///         if writer.isGroupFull { break }
 ///     }
-///     try writer.seal { result in … reply … }      // waits for the group before, then returns
+///     try writer.commitGroup { result in … reply … }      // waits for the group before, then returns
 ///
 /// No snapshot sees any part of a group before it is published. All of a group becomes visible at once, after it is
 /// durable.
-package final class EngineWriter: KeyValueWriter {
+package final class EmbeddedWriter: KeyValueWriter {
     private let core: EngineCore
     private let log: LogWriter
     private let synchronizer: LogSynchronizer
@@ -39,13 +39,13 @@ package final class EngineWriter: KeyValueWriter {
     package private(set) var stagedEntries = 0
 
     /// The state with everything staged so far, durable or not.
-    package let latest: LatestReader
+    package let latest: EmbeddedLatest
 
     init(_ core: EngineCore, log: LogWriter, synchronizer: LogSynchronizer) {
         self.core = core
         self.log = log
         self.synchronizer = synchronizer
-        latest = LatestReader(core, version: .maximum)
+        latest = EmbeddedLatest(core, version: .maximum)
     }
 
     /// The version of the last staged commit, or the last one of the directory.
@@ -57,20 +57,17 @@ package final class EngineWriter: KeyValueWriter {
     package var hasStaged: Bool { !log.isEmpty }
 
     /// The group has reached `EngineOptions.groupBytesMax`.
-    package var shouldSeal: Bool { stagedBytes >= core.options.groupBytesMax }
+    package var isGroupFull: Bool { stagedBytes >= core.options.groupBytesMax }
 
     /// Staging a small commit and sealing it waits for nothing but the disk: no checkpoint has to end first.
-    package var hasRoom: Bool {
+    package var canCommitAtOnce: Bool {
         // Under the lock: the checkpoint thread changes the view too.
         !synchronizer.isBusy
             && core.progress.withLock { _ in core.registry.viewOfChanger.active.byteCount } < core.options.overlayBytesMax
     }
 
-    /// A sealed group is on its way to the disk.
-    package var isSyncing: Bool { synchronizer.isBusy }
-
     /// Waits until no sealed group is on its way. Its completion has been called then.
-    package func waitForSync() { synchronizer.waitUntilIdle() }
+    package func waitForGroup() { synchronizer.waitUntilIdle() }
 
     /// Adds a commit to the group being built: all of it or, when this throws, nothing.
     ///
@@ -112,7 +109,7 @@ package final class EngineWriter: KeyValueWriter {
     /// With nothing staged it completes at once with the published version, on this thread.
     ///
     /// A failed write or sync is final: `completion` gets `failed`, and so does every later call.
-    package func seal(
+    package func commitGroup(
         completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
     ) throws(StorageError) {
         guard hasStaged else {
@@ -122,10 +119,10 @@ package final class EngineWriter: KeyValueWriter {
         synchronizer.submit(try sealGroup(), completion: completion)
     }
 
-    /// Like `seal`, but writes and syncs on the calling thread: saves two thread switches when nobody else is waiting.
+    /// Like `commitGroup(completion:)`, but writes and syncs on the calling thread: saves two thread switches when nobody else is waiting.
     /// - Returns: the published version.
     @discardableResult
-    package func sealAndSync() throws(StorageError) -> CommitVersion {
+    package func commitGroup() throws(StorageError) -> CommitVersion {
         guard hasStaged else { return CommitVersion(microseconds: core.published.load(ordering: .acquiring)) }
         return try synchronizer.perform(try sealGroup())
     }
@@ -134,7 +131,7 @@ package final class EngineWriter: KeyValueWriter {
     package func finishReading() { latest.finish() }
 }
 
-extension EngineWriter {
+extension EmbeddedWriter {
     /// The overlay to stage into. When the group is empty, makes room first: freezes a full overlay; or if the one before is not in
     /// the tree yet and this one has grown to its limit, waits until it is.
     private func openGroup(mayUseReserve: Bool) throws(StorageError) -> Overlay {
@@ -264,8 +261,8 @@ extension MutationBatch {
 /// Reads the newest state, staged commits included. Belongs to the writer's thread.
 ///
 /// It keeps a view between calls, and takes a new one when the overlays have changed.
-package final class LatestReader {
-    private let reader: EngineReader
+package final class EmbeddedLatest: KeyValueLatest {
+    private let reader: EmbeddedReader
     private var view: ReadView?
 
     /// What is read: everything, or during recovery what is before the record being replayed.
@@ -274,7 +271,7 @@ package final class LatestReader {
     }
 
     init(_ core: EngineCore, version: CommitVersion) {
-        reader = EngineReader(core)
+        reader = EmbeddedReader(core)
         self.version = version
     }
 
@@ -296,16 +293,6 @@ package final class LatestReader {
         return opened
     }
 
-    /// Calls `body` with the newest value of a key (nil if it has none) and the version that wrote it. Without a value the
-    /// version is that of the deletion if it is still known, else zero. The span is valid during the call.
-    package func withLatestValue<Output>(
-        forKey key: RawSpan, _ body: (RawSpan?, CommitVersion) throws -> Output
-    ) throws -> Output {
-        let view = try current()
-        let found = unsafe try key.withUnsafeBytes { key throws(StorageError) in unsafe try view.find(key) }
-        return unsafe try found.lend(to: body)
-    }
-
     /// The newest value of a key; valid until the next stage or seal.
     @_lifetime(borrow self)
     package func value(forKey key: RawSpan) throws(StorageError) -> StoredValue? {
@@ -321,8 +308,8 @@ package final class LatestReader {
     @_lifetime(borrow self)
     package func cursor(
         from lower: RawSpan? = nil, to upper: RawSpan? = nil, direction: ScanDirection = .forward
-    ) throws(StorageError) -> EngineCursor {
-        let cursor = try EngineCursor.open(try current(), lower: lower, upper: upper, direction: direction)
+    ) throws(StorageError) -> EmbeddedCursor {
+        let cursor = try EmbeddedCursor.open(try current(), lower: lower, upper: upper, direction: direction)
         return unsafe _overrideLifetime(cursor, borrowing: self)
     }
 }
