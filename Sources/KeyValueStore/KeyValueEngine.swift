@@ -45,7 +45,7 @@ package protocol KeyValueEngine: AnyObject, Sendable {
     /// Counters and sizes. Any thread.
     var statistics: EngineStatistics { get }
 
-    /// Why commits other than deletes are refused for want of space, if they are. Any thread.
+    /// The lack of space for which commits other than deletes are refused; nil if there is enough. Any thread.
     var shortage: StorageError? { get }
 
     /// Makes the next open quick: nothing published before the call is replayed then. Returns when that is done.

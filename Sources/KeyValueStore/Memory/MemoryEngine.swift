@@ -89,7 +89,7 @@ package final class MemoryEngine: KeyValueEngine {
         }
     }
 
-    /// Memory has no bound of its own.
+    /// The engine sets no bound for its memory, so this is always nil.
     package var shortage: StorageError? { nil }
 
     package func checkpointNow() throws(StorageError) {
