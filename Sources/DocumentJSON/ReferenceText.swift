@@ -1,8 +1,7 @@
-// The text of a reference: a full document name, or a path relative to the database of the line.
-
 import Basics
 import DocumentModel
 
+/// The text of a reference: a full document name, or a path relative to the database of the line.
 enum ReferenceText {
     private static let labels = ["projects/", "databases/", "documents/"].map { Array($0.utf8) }
 

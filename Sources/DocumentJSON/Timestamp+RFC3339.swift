@@ -60,7 +60,7 @@ package enum RFC3339 {
 
         let days = CalendarDate.daysSinceEpoch(year: year, month: month, day: day)
         let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offsetMinutes * 60
-        guard (minimumSeconds...maximumSeconds).contains(seconds) else { return nil }
+        guard (secondsMin...secondsMax).contains(seconds) else { return nil }
         return TimestampValue(seconds: Int64(seconds), nanoseconds: Int32(nanoseconds))
     }
 
@@ -89,6 +89,6 @@ package enum RFC3339 {
         }
     }
 
-    private static let minimumSeconds = CalendarDate.daysSinceEpoch(year: 1, month: 1, day: 1) * 86_400
-    private static let maximumSeconds = CalendarDate.daysSinceEpoch(year: 10_000, month: 1, day: 1) * 86_400 - 1
+    private static let secondsMin = CalendarDate.daysSinceEpoch(year: 1, month: 1, day: 1) * 86_400
+    private static let secondsMax = CalendarDate.daysSinceEpoch(year: 10_000, month: 1, day: 1) * 86_400 - 1
 }

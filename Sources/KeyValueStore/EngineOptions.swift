@@ -8,62 +8,64 @@ package struct EngineOptions: Sendable {
     /// about files.
     package var volume: MemoryVolume?
 
-    /// When the overlay holds this much, it is frozen and checkpointed; while a checkpoint is running it may grow to twice as much.
-    /// Bounds memory (one overlay being filled, one being written out: twice this, four times when checkpoints cannot keep up),
-    /// the log, and so the time of recovery. Larger makes random-key checkpoints cheaper.
+    /// Size at which the memtable is frozen and checkpointed; during a checkpoint it may grow to twice as much.
+    ///
+    /// It bounds memory (one memtable being filled and one being written: twice this, four times if checkpoints cannot
+    /// keep up), the log, and the time of recovery. A larger memtable makes checkpoints of random keys cheaper.
     package var overlayBytesMax = 64 << 20
 
-    /// How many times `overlayBytesMax` an overlay holds before commits wait for a checkpoint.
+    /// The multiple of `overlayBytesMax` at which commits wait for a checkpoint.
     static let overlayGrowthMax = 2
 
-    /// Size of one log segment. Only whole segments are recycled.
+    /// Size of one log segment in bytes. A segment is recycled as a whole.
     package var logSegmentBytes = 16 << 20
 
-    /// Recycled segments kept for the next writes while there are any; more are deleted, and when idle all but one.
+    /// Maximum number of spare segments while there are writes. Further ones are deleted; when idle, one is kept.
     package var logSpareSegmentsMax = 6
 
-    /// Disk space kept for commits that only delete, so that they can free space on a full disk: a quarter of it, one segment at most,
-    /// for the log, the rest for the tree. 0 keeps none.
+    /// Disk space reserved for commits that only delete, in bytes, so that they succeed on a full disk. A quarter of
+    /// it, at most one segment, is for the log, the rest for the tree. 0 reserves none.
     package var diskReserveBytes = 16 << 20
 
     /// The log's part of the reserve.
     var logReserveBytes: Int { min(diskReserveBytes / 4, logSegmentBytes) }
 
-    /// How long superseded values stay readable while the disk is full, in microseconds, if that is less than the retention.
+    /// Retention while the disk is full, in microseconds, if it is less than `retentionMicroseconds`.
     package var retentionWhenFullMicroseconds: UInt64 = 60_000_000
 
-    /// A writer should seal a group when it has staged this much.
+    /// Staged bytes at which a writer should seal a group.
     package var groupBytesMax = 4 << 20
 
-    /// How much address space the tree may take. The file grows as needed; only addresses are reserved.
+    /// Address space of the tree in bytes, which limits its file. The file grows as needed.
     package var mapBytesMax = 1 << 40
 
-    /// Memory that each reader may take to remember where entries of the tree lie, in bytes; a power of two is taken, 16 an entry.
-    /// It is taken as entries are read, and speeds up reading them again two- to threefold. 0 turns it off.
+    /// Memory of each reader for the positions of tree entries, in bytes, rounded to a power of two; 16 per entry.
+    /// It is allocated as entries are read. Repeated reads are two to three times as fast. 0 disables it.
     package var entryCacheBytesMax = 16 << 20
 
-    /// Memory of changed pages in one tree transaction of a checkpoint; LMDB keeps that much for the next one.
+    /// Memory of changed pages in one transaction of a checkpoint, in bytes. LMDB keeps it for the next one.
     package var checkpointTransactionBytes = 16 << 20
 
-    /// How long superseded values stay readable, in microseconds. 0 keeps no history.
+    /// How long superseded values stay readable, in microseconds. With 0 there is no history.
     package var retentionMicroseconds: UInt64 = 3_600_000_000
 
-    /// Least time between two searches for history to remove, which otherwise come after an eighth of the retention.
+    /// Minimum time between two sweeps of history, which otherwise start after an eighth of the retention.
     package var sweepPauseMicroseconds: UInt64 = 1_000_000
 
-    /// Keys whose first byte is in here keep no history: a read at any version gives the value as of that version or a later one.
+    /// Keys with these first bytes have no history: a read returns the value of its version or of a later one.
     package var latestOnlySpaces: Set<UInt8> = []
 
-    /// With no commit for this long, what is in the overlay is checkpointed and its memory given back. 0 turns it off.
+    /// Time without commits after which the memtable is checkpointed and its memory released. 0 disables this.
     package var idleCheckpointMicroseconds: UInt64 = 2_000_000
 
-    /// Readers and writer open at the same time, each snapshot that overlaps another of the same reader counting as one.
+    /// Maximum number of open readers and writers. A snapshot that overlaps another of its reader counts as one.
     package var readersMax = 1_000
 
-    /// Now, in microseconds since 1970; decides only when history is old enough to go.
+    /// The current time in microseconds since 1970. It only decides when history is removed.
     package var clock: @Sendable () -> UInt64 = { SystemClock.microseconds() }
 
-    /// Fault injection for tests: asked before each file operation, may answer with an `errno` that the operation then fails with.
+    /// Fault injection for tests: called before each file operation, which fails with the returned `errno` unless it
+    /// is 0.
     package var fault: (@Sendable (FileOperation) -> Int32)?
 
     package init() {}

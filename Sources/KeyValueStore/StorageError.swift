@@ -34,7 +34,8 @@ extension StorageError {
 
         /// Bytes on disk are not what was written. Final: restore a backup.
         package static let corrupt = Code(name: .corrupt)
-        /// The disk or the map is full. The request has no effect; reads continue, and writes resume when there is space.
+        /// The disk or the map is full. The request has no effect. Reads continue, and writes resume when there is
+        /// space.
         package static let full = Code(name: .full)
         /// A write or sync failed earlier, so nothing can be promised any more. Final until restart; the outcome of
         /// commits that were being synced is unknown.

@@ -12,7 +12,7 @@ enum Ratchet {
         "Sources/FirestoreMessages": 7,
         "Sources/FirestoreSchema": 6,
         "Sources/Gateway": 95,
-        "Sources/KeyValueStore": 180,
+        "Sources/KeyValueStore": 172,
         "Sources/Transport": 153,
         "Tests/AtomicityTests": 11,
         "Tests/BasicsTests": 3,

@@ -1,5 +1,3 @@
-// Key strategies: from Swift names to field names and back.
-
 extension EncodingSession {
     /// The field name of a key under a strategy that is not the default.
     func convertedName(of key: any CodingKey, frame: Int? = nil) -> String {
@@ -20,6 +18,7 @@ extension EncodingSession {
     }
 }
 
+/// The key strategies: from Swift names to field names and back.
 enum KeyConversion {
     /// `myURLProperty` -> `my_url_property`: an underscore where a lower-case letter meets an upper-case one, and before
     /// the last of several upper-case letters when a lower-case one follows. Outer underscores stay.

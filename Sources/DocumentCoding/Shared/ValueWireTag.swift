@@ -1,7 +1,6 @@
-// Tags of `google.firestore.v1.Value` and of the messages around it, as the bytes that stand on the wire.
-
 import DocumentModel
 
+/// The tags of `google.firestore.v1.Value` and of the messages that contain it, as wire bytes.
 enum ValueWireTag {
     private typealias Field = FieldNumber.Value
 

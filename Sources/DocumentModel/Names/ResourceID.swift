@@ -1,5 +1,3 @@
-// The rules of collection and document ids, judged on UTF-8 bytes.
-
 package import Basics
 
 /// What can be wrong with a resource name.
@@ -44,6 +42,7 @@ package enum NameRules: Sendable {
     case query
 }
 
+/// The rules of collection and document ids, checked on UTF-8 bytes.
 package enum ResourceID {
     /// Judges one id; nil means that it may be used. UTF-8 is checked with the whole name.
     @usableFromInline

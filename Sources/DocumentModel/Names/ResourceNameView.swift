@@ -111,6 +111,7 @@ package struct PathSegments: ~Escapable {
     }
 }
 
+/// Functions on paths relative to the documents root.
 package enum ResourcePath {
     /// Order of two relative paths, segment by segment by ``ResourceID/compare(_:_:)``, prefix first: the order of
     /// `__name__` within a database. Negative, 0 or positive.

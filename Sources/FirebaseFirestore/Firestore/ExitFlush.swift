@@ -14,9 +14,9 @@ enum ExitFlush {
     /// The environment variable with the seconds that the end of the process waits for writes; 0 = it does not wait.
     static let variable = "HEARTH_EXIT_WAIT"
     private static let standardSeconds = 5.0
-    private static let maximumSeconds = 3600.0
+    private static let secondsMax = 3600.0
 
-    private enum Stage { case running, over }
+    private enum Stage { case running, ended }
     private static let stage = Mutex(Stage.running)
 
     private static let registration: Void = register()
@@ -35,14 +35,14 @@ enum ExitFlush {
         stage.withLock { stage in
             guard stage == .running else { return }
             flush(within: seconds(in: ProcessInfo.processInfo.environment))
-            stage = .over
+            stage = .ended
         }
     }
 
     /// The seconds to wait. What cannot be read counts as not set.
     static func seconds(in environment: [String: String]) -> Double {
         guard let text = environment[variable], let seconds = Double(text), seconds >= 0 else { return standardSeconds }
-        return min(seconds, maximumSeconds)
+        return min(seconds, secondsMax)
     }
 
     private static func flush(within seconds: Double) {

@@ -1,9 +1,8 @@
-// Operands of filters: the values a program compares fields with, checked and encoded.
-
 import DocumentCoding
 import DocumentModel
 import Foundation
 
+/// The operands of filters: values that a program compares with fields, checked and encoded.
 enum OperandRules {
     /// The condition that a filter of the API stands for.
     static func filter(

@@ -1,8 +1,7 @@
-// Operands of queries as wire bytes.
-
 import DocumentCoding
 import DocumentModel
 
+/// The operands of queries as wire bytes.
 enum QueryValues {
     /// Operands that are tested for by a filter on the field alone.
     enum Special: Equatable {

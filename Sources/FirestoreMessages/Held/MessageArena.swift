@@ -1,12 +1,12 @@
 internal import CFirestoreProto
 internal import DocumentModel
 
-/// Memory for the C structs of one message: handed out front to back, freed in one step when the arena goes.
+/// Memory for the C structs of one message: allocated front to back, and freed in one step at the end.
 ///
 /// The first block is on the stack, so that a small message allocates nothing. One thread at a time.
 @safe struct MessageArena: ~Copyable {
-    /// What protobuf-c's allocator works on.
-    @unsafe fileprivate struct Room {
+    /// The state of protobuf-c's allocator.
+    @unsafe fileprivate struct State {
         // Owner: the blocks, which are freed together. Bounds: `next` up to `end`.
         var next: UnsafeMutableRawPointer
         var end: UnsafeMutableRawPointer
@@ -16,7 +16,7 @@ internal import DocumentModel
     }
 
     // Lifetime: the call of `with` that made the arena.
-    private let room: UnsafeMutablePointer<Room>
+    private let state: UnsafeMutablePointer<State>
 
     /// Bytes of the first block.
     private static var stackBytes: Int { 2 << 10 }
@@ -28,13 +28,13 @@ internal import DocumentModel
         try unsafe withUnsafeTemporaryAllocation(byteCount: stackBytes, alignment: alignment) { first in
             // A temporary allocation of more than 0 bytes has an address.
             let start = unsafe first.baseAddress.unsafelyUnwrapped
-            var room = unsafe Room(next: start, end: start + first.count, blocks: nil)
-            defer { unsafe free(room.blocks) }
-            return try unsafe withUnsafeMutablePointer(to: &room) { unsafe try body(MessageArena(room: $0)) }
+            var state = unsafe State(next: start, end: start + first.count, blocks: nil)
+            defer { unsafe free(state.blocks) }
+            return try unsafe withUnsafeMutablePointer(to: &state) { unsafe try body(MessageArena(state: $0)) }
         }
     }
 
-    private init(room: UnsafeMutablePointer<Room>) { unsafe self.room = unsafe room }
+    private init(state: UnsafeMutablePointer<State>) { unsafe self.state = unsafe state }
 
     private static func free(_ blocks: UnsafeMutableRawPointer?) {
         var block = unsafe blocks
@@ -47,33 +47,33 @@ internal import DocumentModel
     /// The arena as protobuf-c takes it; valid as long as the arena.
     var allocator: ProtobufCAllocator {
         unsafe ProtobufCAllocator(
-            alloc: { room, size in
-                unsafe room.map { unsafe MessageArena.allocate(size, in: $0.assumingMemoryBound(to: Room.self)) }
+            alloc: { state, size in
+                unsafe state.map { unsafe MessageArena.allocate(size, in: $0.assumingMemoryBound(to: State.self)) }
             },
-            free: { _, _ in }, allocator_data: UnsafeMutableRawPointer(room))
+            free: { _, _ in }, allocator_data: UnsafeMutableRawPointer(state))
     }
 
     /// Memory for `count` elements, not initialized.
     func allocate<Element>(_ type: Element.Type, count: Int) -> UnsafeMutablePointer<Element> {
-        let bytes = unsafe Self.allocate(count * MemoryLayout<Element>.stride, in: room)
+        let bytes = unsafe Self.allocate(count * MemoryLayout<Element>.stride, in: state)
         return unsafe bytes.bindMemory(to: type, capacity: count)
     }
 
-    private static func allocate(_ size: Int, in room: UnsafeMutablePointer<Room>) -> UnsafeMutableRawPointer {
+    private static func allocate(_ size: Int, in state: UnsafeMutablePointer<State>) -> UnsafeMutableRawPointer {
         let rounded = (size + alignment - 1) & ~(alignment - 1)
-        if unsafe rounded > room.pointee.end - room.pointee.next { unsafe addBlock(for: rounded, to: room) }
-        let piece = unsafe room.pointee.next
-        unsafe room.pointee.next = unsafe piece + rounded
+        if unsafe rounded > state.pointee.end - state.pointee.next { unsafe addBlock(for: rounded, to: state) }
+        let piece = unsafe state.pointee.next
+        unsafe state.pointee.next = unsafe piece + rounded
         return unsafe piece
     }
 
-    private static func addBlock(for size: Int, to room: UnsafeMutablePointer<Room>) {
-        let bytes = unsafe max(room.pointee.blockBytes, size + alignment)
+    private static func addBlock(for size: Int, to state: UnsafeMutablePointer<State>) {
+        let bytes = unsafe max(state.pointee.blockBytes, size + alignment)
         let block = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: alignment)
-        unsafe block.storeBytes(of: room.pointee.blocks, as: UnsafeMutableRawPointer?.self)
-        unsafe room.pointee.blocks = unsafe block
-        unsafe room.pointee.blockBytes = unsafe min(room.pointee.blockBytes * 2, 1 << 20)
-        unsafe room.pointee.next = unsafe block + alignment
-        unsafe room.pointee.end = unsafe block + bytes
+        unsafe block.storeBytes(of: state.pointee.blocks, as: UnsafeMutableRawPointer?.self)
+        unsafe state.pointee.blocks = unsafe block
+        unsafe state.pointee.blockBytes = unsafe min(state.pointee.blockBytes * 2, 1 << 20)
+        unsafe state.pointee.next = unsafe block + alignment
+        unsafe state.pointee.end = unsafe block + bytes
     }
 }

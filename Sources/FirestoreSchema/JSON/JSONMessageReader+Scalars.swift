@@ -5,28 +5,28 @@ internal import DocumentJSON
 internal import DocumentModel
 
 extension JSONMessageReader {
-    func expect(_ byte: UInt8, _ scanner: inout JSONScanner) throws(Trouble) {
+    func expect(_ byte: UInt8, _ scanner: inout JSONScanner) throws(Failure) {
         do throws(JSONLineError) { try scanner.expect(byte) } catch { throw .syntax(error) }
     }
 
-    func literal(_ text: StaticString, _ scanner: inout JSONScanner) throws(Trouble) {
+    func literal(_ text: StaticString, _ scanner: inout JSONScanner) throws(Failure) {
         do throws(JSONLineError) { try scanner.literal(text) } catch { throw .syntax(error) }
     }
 
-    func stringExtent(_ scanner: inout JSONScanner) throws(Trouble) -> JSONScanner.StringRange {
+    func stringExtent(_ scanner: inout JSONScanner) throws(Failure) -> JSONScanner.StringRange {
         scanner.skipSpace()
         do throws(JSONLineError) { return try scanner.string() } catch { throw .syntax(error) }
     }
 
     /// The characters of a string.
-    func stringBytes(_ scanner: inout JSONScanner) throws(Trouble) -> [UInt8] {
+    func stringBytes(_ scanner: inout JSONScanner) throws(Failure) -> [UInt8] {
         let extent = try stringExtent(&scanner)
         var text: [UInt8] = []
         do throws(JSONLineError) { try scanner.append(extent, to: &text) } catch { throw .syntax(error) }
         return text
     }
 
-    func boolean(_ scanner: inout JSONScanner) throws(Trouble) -> Bool {
+    func boolean(_ scanner: inout JSONScanner) throws(Failure) -> Bool {
         if scanner.peek() == UInt8(ascii: "t") {
             try literal("true", &scanner)
             return true
@@ -35,13 +35,13 @@ extension JSONMessageReader {
         return false
     }
 
-    func integer(_ scanner: inout JSONScanner) throws(Trouble) -> Int64 {
+    func integer(_ scanner: inout JSONScanner) throws(Failure) -> Int64 {
         let text = try scalarText(&scanner)
         guard let value = ScalarText.integer(text) else { throw .value(text, "a 64-bit integer") }
         return value
     }
 
-    func double(_ scanner: inout JSONScanner) throws(Trouble) -> Double {
+    func double(_ scanner: inout JSONScanner) throws(Failure) -> Double {
         let isText = scanner.peek() == UInt8(ascii: "\"")
         let text = try scalarText(&scanner)
         guard let value = ScalarText.double(text, allowsNames: isText) else { throw .value(text, "a double") }
@@ -49,7 +49,7 @@ extension JSONMessageReader {
     }
 
     /// The value of an enumeration by its name or number; null for `NullValue`.
-    func enumeration(_ type: Int, _ scanner: inout JSONScanner) throws(Trouble) -> Int32 {
+    func enumeration(_ type: Int, _ scanner: inout JSONScanner) throws(Failure) -> Int32 {
         if scanner.peek() == UInt8(ascii: "n") {
             try literal("null", &scanner)
             return 0
@@ -63,7 +63,7 @@ extension JSONMessageReader {
     }
 
     /// The text of a number, or of a string that spells one.
-    private func scalarText(_ scanner: inout JSONScanner) throws(Trouble) -> String {
+    private func scalarText(_ scanner: inout JSONScanner) throws(Failure) -> String {
         if scanner.peek() == UInt8(ascii: "\"") { return String(decoding: try stringBytes(&scanner), as: UTF8.self) }
         let start = scanner.position
         do throws(JSONLineError) { _ = try scanner.numberExtent() } catch { throw .syntax(error) }

@@ -39,7 +39,7 @@ package struct JSONMessageReader {
         var scanner = JSONScanner(json.byteElements)
         scanner.skipSpace()
         if scanner.position == json.byteCount { return }
-        do throws(Trouble) {
+        do throws(Failure) {
             try message(type.number, &scanner, 0, &output)
             scanner.skipSpace()
             guard scanner.position == json.byteCount else {
@@ -54,7 +54,7 @@ package struct JSONMessageReader {
 
     mutating func message(
         _ number: Int, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout WireWriter
-    ) throws(Trouble) {
+    ) throws(Failure) {
         guard depth < Self.depthMax else { throw .tooDeep }
         switch schema.messages[number].form {
         case .object: try object(number, &scanner, depth, &output)
@@ -73,7 +73,7 @@ package struct JSONMessageReader {
 
     private mutating func object(
         _ number: Int, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout WireWriter
-    ) throws(Trouble) {
+    ) throws(Failure) {
         try expect(UInt8(ascii: "{"), &scanner)
         if scanner.skip(UInt8(ascii: "}")) { return }
         let table = schema.messages[number]
@@ -107,7 +107,7 @@ package struct JSONMessageReader {
     }
 
     /// Steps over a null, which is like no member at all, except where null is what the field is about.
-    private func skipNull(_ field: FieldTable, _ scanner: inout JSONScanner) throws(Trouble) -> Bool {
+    private func skipNull(_ field: FieldTable, _ scanner: inout JSONScanner) throws(Failure) -> Bool {
         guard scanner.peek() == UInt8(ascii: "n") else { return false }
         if field.kind == .enumeration, !field.isRepeated, isNullValue(field) { return false }
         try literal("null", &scanner)
@@ -120,7 +120,7 @@ package struct JSONMessageReader {
 
     private mutating func array(
         _ field: FieldTable, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout WireWriter
-    ) throws(Trouble) {
+    ) throws(Failure) {
         guard depth < Self.depthMax else { throw .tooDeep }
         try expect(UInt8(ascii: "["), &scanner)
         if scanner.skip(UInt8(ascii: "]")) { return }
@@ -136,7 +136,7 @@ package struct JSONMessageReader {
     /// The members of an object as entries {1 key, 2 value} of a map, whose keys are strings throughout `proto/`.
     private mutating func map(
         _ field: FieldTable, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout WireWriter
-    ) throws(Trouble) {
+    ) throws(Failure) {
         guard depth < Self.depthMax else { throw .tooDeep }
         try expect(UInt8(ascii: "{"), &scanner)
         if scanner.skip(UInt8(ascii: "}")) { return }
@@ -159,7 +159,7 @@ package struct JSONMessageReader {
     /// A value with its tag.
     private mutating func single(
         _ field: FieldTable, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout WireWriter
-    ) throws(Trouble) {
+    ) throws(Failure) {
         switch field.kind {
         case .message:
             output.appendTag(field: field.number, .lengthDelimited)
@@ -190,15 +190,15 @@ package struct JSONMessageReader {
 
     private func field(
         _ key: JSONScanner.StringRange, of table: MessageTable, _ scanner: borrowing JSONScanner
-    ) throws(Trouble) -> Int? {
+    ) throws(Failure) -> Int? {
         guard key.isEscaped else { return table.field(named: scanner.line.extracting(key.start..<key.end).rawBytes) }
         var name: [UInt8] = []
-        try Trouble.wrapped { () throws(JSONLineError) in try scanner.append(key, to: &name) }
+        try Failure.wrapped { () throws(JSONLineError) in try scanner.append(key, to: &name) }
         return table.field(named: name.byteSpan)
     }
 
     /// A member's name and the colon after it.
-    private func keyText(_ scanner: inout JSONScanner) throws(Trouble) -> JSONScanner.StringRange {
+    private func keyText(_ scanner: inout JSONScanner) throws(Failure) -> JSONScanner.StringRange {
         scanner.skipSpace()
         let key = try stringExtent(&scanner)
         try expect(UInt8(ascii: ":"), &scanner)
@@ -206,7 +206,7 @@ package struct JSONMessageReader {
     }
 
     /// Whether a comma follows. Otherwise the closing bracket must follow.
-    private func hasNext(_ bracket: UInt8, _ scanner: inout JSONScanner) throws(Trouble) -> Bool {
+    private func hasNext(_ bracket: UInt8, _ scanner: inout JSONScanner) throws(Failure) -> Bool {
         if scanner.skip(UInt8(ascii: ",")) { return true }
         try expect(bracket, &scanner)
         return false
@@ -215,7 +215,7 @@ package struct JSONMessageReader {
     /// Appends length and text of a string.
     private mutating func appendText(
         _ text: JSONScanner.StringRange, _ scanner: borrowing JSONScanner, _ output: inout WireWriter
-    ) throws(Trouble) {
+    ) throws(Failure) {
         guard text.isEscaped else {
             output.appendVarint(UInt64(text.end - text.start))
             return output.append(scanner.line.extracting(text.start..<text.end).rawBytes)
@@ -229,7 +229,7 @@ package struct JSONMessageReader {
     // MARK: Errors
 
     /// What can be wrong, before it is put into a sentence with its place.
-    enum Trouble: Error {
+    enum Failure: Error {
         case syntax(JSONLineError)
         case unknownName(Int, Int)
         case repeatedName
@@ -239,12 +239,12 @@ package struct JSONMessageReader {
         case cannotBeSet(String)
         case tooDeep
 
-        static func wrapped(_ body: () throws(JSONLineError) -> Void) throws(Trouble) {
+        static func wrapped(_ body: () throws(JSONLineError) -> Void) throws(Failure) {
             do throws(JSONLineError) { try body() } catch { throw .syntax(error) }
         }
     }
 
-    private func requestError(_ trouble: Trouble, _ json: RawSpan) -> RequestError {
+    private func requestError(_ trouble: Failure, _ json: RawSpan) -> RequestError {
         let place = placeText(json)
         let at = place.isEmpty ? "" : " at '\(place)'"
         let text =

@@ -40,21 +40,22 @@ package struct Schema: Sendable {
     }
 }
 
-/// A message of the schema, by its place in the tables.
+/// A message of the schema, by its index in the tables.
 package struct MessageType: Equatable, Sendable {
     let number: Int
 }
 
+/// A message: its fields and the names of its oneofs.
 struct MessageTable: Sendable {
     let name: String
     let form: MessageForm
     let fields: [FieldTable]
     let oneofs: [String]
 
-    /// The place of the field with this number in `fields`.
+    /// The index in `fields` of the field with this number.
     func field(numbered number: Int) -> Int? { fields.firstIndex { $0.number == number } }
 
-    /// The place of the field that JSON calls so: by its name in lowerCamelCase or as `proto/` has it.
+    /// The index in `fields` of the field with this JSON name, in lowerCamelCase or as in `proto/`.
     func field(named name: RawSpan) -> Int? {
         // Plain loops: the tables are short, and nothing is allocated.
         for index in fields.indices where fields[index].isNamed(name) { return index }
@@ -62,6 +63,7 @@ struct MessageTable: Sendable {
     }
 }
 
+/// A field of a message.
 struct FieldTable: Sendable {
     let number: Int
     let name: [UInt8]
@@ -70,7 +72,7 @@ struct FieldTable: Sendable {
     let isRepeated: Bool
     let isMap: Bool
     let oneof: Int?
-    /// Place of the message or enumeration in the schema; 0 for scalars.
+    /// The index of the message or enumeration in the schema; 0 for scalars.
     let type: Int
 
     func isNamed(_ text: RawSpan) -> Bool {
@@ -78,6 +80,7 @@ struct FieldTable: Sendable {
     }
 }
 
+/// An enumeration: the names and numbers of its values.
 struct EnumTable: Sendable {
     let name: String
     let values: [(name: String, number: Int32)]

@@ -91,7 +91,7 @@ final class CheckpointThread {
             return .notify
         }
         if progress.frozen == nil, !progress.isGroupOpen {
-            if core.registry.viewOfChanger.active.isEmpty {
+            if core.registry.viewForUpdate.active.isEmpty {
                 if progress.satisfied < progress.requested {
                     progress.satisfied = progress.requested
                     return .notify
@@ -165,7 +165,7 @@ extension CheckpointThread {
     /// If the tree has all commits, the next open does not need the written segments of the log: record this in the tree.
     private func recordCleanShutdown() {
         let isClean = core.progress.withLock { $0.failure == nil && $0.full == nil && $0.frozen == nil }
-        guard isClean, core.registry.viewOfChanger.active.isEmpty, state.newest == state.checkpoint else { return }
+        guard isClean, core.registry.viewForUpdate.active.isEmpty, state.newest == state.checkpoint else { return }
         guard core.pool.hasSegments else { return }
         var last = state
         last.firstSegment = core.pool.firstUnwritten
@@ -205,7 +205,7 @@ extension CheckpointThread {
             progress.frozen = nil
             progress.full = nil
             progress.satisfied = max(progress.satisfied, progress.covering)
-            core.registry.show(active: core.registry.viewOfChanger.active, frozen: nil, retiring: frozen.overlay)
+            core.registry.show(active: core.registry.viewForUpdate.active, frozen: nil, retiring: frozen.overlay)
         }
         hasMemoryToFree = !core.registry.reclaim()
         settleSpace()

@@ -110,7 +110,7 @@ private final class Opening {
         if state.newest > state.checkpoint { latest.version = CommitVersion(microseconds: version.microseconds - 1) }
         batch.removeAll()
         try replay(version, unsafe RawSpan(_unsafeBytes: record), &batch, .embedded(latest))
-        let overlay = core.registry.viewOfChanger.active
+        let overlay = core.registry.viewForUpdate.active
         let needed = Overlay.bytesNeeded(count: batch.count, bytes: batch.byteCount)
         guard needed <= EngineLimits.groupBytesMax else {
             throw StorageError(.valueTooLong, "replay of commit \(version) gives \(needed) bytes of mutations")
@@ -128,7 +128,7 @@ private final class Opening {
 
     /// Empties the overlay into the tree. On a full disk it is frozen instead, once, when it has grown to its limit.
     private func makeRoom() throws(StorageError) {
-        let (overlay, hasFrozen) = core.progress.withLock { (core.registry.viewOfChanger.active, $0.frozen != nil) }
+        let (overlay, hasFrozen) = core.progress.withLock { (core.registry.viewForUpdate.active, $0.frozen != nil) }
         if hasFrozen { return }
         do throws(StorageError) {
             if !isFull { try core.tree.space.admit(heldBytes: overlay.byteCount, mayUseReserve: true, isFinal: true) }
@@ -158,7 +158,7 @@ private final class Opening {
         core.checkpoint.store(state.checkpoint.microseconds, ordering: .releasing)
         core.progress.withLock { progress in
             progress.frozen = nil
-            core.registry.show(active: core.registry.viewOfChanger.active, frozen: nil, retiring: full.overlay)
+            core.registry.show(active: core.registry.viewForUpdate.active, frozen: nil, retiring: full.overlay)
         }
         latest.version = .maximum
     }

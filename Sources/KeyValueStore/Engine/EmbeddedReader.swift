@@ -77,7 +77,7 @@ package final class EmbeddedReader: KeyValueReader {
     /// Opens a view at any version, also of what is not published yet.
     func open(at version: UInt64) throws(StorageError) -> ReadView {
         releaseSnapshots()
-        let overlays = unsafe state.pointee.openSnapshots == 0 ? core.registry.enter(slot) : core.registry.viewOfReader
+        let overlays = unsafe state.pointee.openSnapshots == 0 ? core.registry.enter(slot) : core.registry.viewForReading
         do throws(StorageError) {
             if core.isClosed.load(ordering: .sequentiallyConsistent) {
                 throw StorageError(.closed, "the engine is closed")

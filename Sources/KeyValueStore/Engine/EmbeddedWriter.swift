@@ -63,7 +63,7 @@ package final class EmbeddedWriter: KeyValueWriter {
     package var canCommitAtOnce: Bool {
         // Under the lock: the checkpoint thread changes the view too.
         !synchronizer.isBusy
-            && core.progress.withLock { _ in core.registry.viewOfChanger.active.byteCount } < core.options.overlayBytesMax
+            && core.progress.withLock { _ in core.registry.viewForUpdate.active.byteCount } < core.options.overlayBytesMax
     }
 
     /// Waits until no sealed group is on its way. Its completion has been called then.
@@ -143,7 +143,7 @@ extension EmbeddedWriter {
             frozenBytes = progress.frozen?.overlay.byteCount ?? 0
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
             if let failure = progress.failure { throw failure }
-            let active = core.registry.viewOfChanger.active
+            let active = core.registry.viewForUpdate.active
             if let full = progress.full {
                 let hasRoom = active.byteCount < EngineOptions.overlayGrowthMax * core.options.overlayBytesMax
                 if !mayUseReserve || !hasRoom { throw full }
@@ -159,7 +159,7 @@ extension EmbeddedWriter {
                 try core.freeze(&progress)
                 frozenBytes = active.byteCount
                 progress.isGroupOpen = true
-                return (core.registry.viewOfChanger.active, true)
+                return (core.registry.viewForUpdate.active, true)
             }
             // During a long checkpoint it may grow: the next one writes each page once for more entries.
             if active.byteCount < EngineOptions.overlayGrowthMax * core.options.overlayBytesMax {

@@ -114,7 +114,7 @@ final class EngineCore: Sendable {
     /// Looks whether there is space for what the overlays hold, after commits were refused.
     func recheckSpace() {
         let held = progress.withLock { progress in
-            registry.viewOfChanger.active.byteCount + (progress.frozen?.overlay.byteCount ?? 0)
+            registry.viewForUpdate.active.byteCount + (progress.frozen?.overlay.byteCount ?? 0)
         }
         tree.space.recheck(heldBytes: held)
     }
@@ -130,7 +130,7 @@ final class EngineCore: Sendable {
     /// Freezes the active overlay for the next checkpoint, if there is something in it and nothing is frozen.
     /// Call under the lock of `progress`, when no group is open, and wake the others afterwards.
     func freeze(_ progress: inout Progress) throws(StorageError) {
-        let active = registry.viewOfChanger.active
+        let active = registry.viewForUpdate.active
         guard progress.frozen == nil, !progress.isGroupOpen, !active.isEmpty else { return }
         let fresh = try EngineCore.makeOverlay(options)
         progress.frozen = FrozenOverlay(overlay: active, nextSegment: progress.nextGroupSegment)

@@ -63,8 +63,8 @@ final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic o
 
     var generation: UInt64 { currentGeneration.load(ordering: .acquiring) }
 
-    /// The view as the thread that changes it knows it. Others must `enter` first.
-    var viewOfChanger: OverlayView { unsafe viewPointer(ordering: .acquiring).pointee }
+    /// The current view, for the thread that may change it. Other threads must `enter` first.
+    var viewForUpdate: OverlayView { unsafe viewPointer(ordering: .acquiring).pointee }
 
     private func viewPointer(ordering: AtomicLoadOrdering) -> UnsafeMutablePointer<OverlayView> {
         let bits = currentView.load(ordering: .sequentiallyConsistent)
@@ -99,12 +99,12 @@ extension OverlayRegistry {
         while true {
             let generation = currentGeneration.load(ordering: .acquiring)
             unsafe slot.generation.pointee.store(generation, ordering: .sequentiallyConsistent)
-            if currentGeneration.load(ordering: .sequentiallyConsistent) == generation { return viewOfReader }
+            if currentGeneration.load(ordering: .sequentiallyConsistent) == generation { return viewForReading }
         }
     }
 
-    /// The current view, for one who has entered and not left.
-    var viewOfReader: OverlayView { unsafe viewPointer(ordering: .sequentiallyConsistent).pointee }
+    /// The current view, for a reader that has entered and not left.
+    var viewForReading: OverlayView { unsafe viewPointer(ordering: .sequentiallyConsistent).pointee }
 
     /// Whether a reader has entered through a slot and not left.
     func isInUse(_ slot: ReaderSlot) -> Bool {
@@ -116,10 +116,10 @@ extension OverlayRegistry {
     }
 }
 
-// MARK: - Changers, one at a time
+// MARK: - Updates, by one thread at a time
 
 extension OverlayRegistry {
-    /// Shows another view from now on; `retiring` is no longer part of it and goes when nobody looks at it.
+    /// Replaces the view. `retiring` is no longer part of it, and is released when no reader uses it.
     func show(active: Overlay, frozen: Overlay?, retiring: Overlay?) {
         let old = unsafe viewPointer(ordering: .acquiring)
         let generation = unsafe old.pointee.generation + 1

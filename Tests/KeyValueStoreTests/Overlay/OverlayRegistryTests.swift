@@ -27,12 +27,12 @@ import Testing
 
     @Test func `What no reader looks through goes at once`() throws {
         let registry = OverlayRegistry(active: try Self.overlay(1))
-        let (first, second) = (registry.viewOfChanger.active, try Self.overlay(2))
+        let (first, second) = (registry.viewForUpdate.active, try Self.overlay(2))
         registry.show(active: second, frozen: first, retiring: nil)
         registry.show(active: second, frozen: nil, retiring: first)
         #expect(registry.reclaim())
         #expect(registry.generation == 3)
-        #expect(registry.viewOfChanger.frozen == nil)
+        #expect(registry.viewForUpdate.frozen == nil)
     }
 
     @Test func `A reader keeps the overlays of its view until it leaves`() throws {
@@ -129,7 +129,7 @@ import Testing
         }
         var previous: Overlay?
         for number in 2...3_000 as ClosedRange<UInt64> {
-            let active = registry.viewOfChanger.active
+            let active = registry.viewForUpdate.active
             registry.show(active: try Self.overlay(number), frozen: active, retiring: previous)
             previous = active
         }

@@ -1,11 +1,10 @@
-// hearth export: a collection as JSON lines.
-
 import DocumentJSON
 import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages
 import Foundation
 
+/// `hearth export`: writes a collection as JSON lines.
 enum ExportCommand: Subcommand {
     static let name = "export"
     static let summary = "Writes the documents of a collection as JSON lines."

@@ -1,11 +1,11 @@
-// The work of `hearth export`: pages of a collection at one read time, each written before the next is asked for.
-
 import DocumentJSON
 import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages
 import Foundation
 
+/// The work of `hearth export`: it reads pages of a collection at one read time and writes each before it requests the
+/// next.
 struct Exporter {
     let client: HearthClient
     let collection: CollectionPath

@@ -1,5 +1,4 @@
-// Ids for lines that name no document.
-
+/// Ids for lines that do not name a document.
 enum AutomaticID {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
 

@@ -1,8 +1,7 @@
-// hearth load: JSON lines into a collection.
-
 import DocumentModel
 import FirebaseFirestore
 
+/// `hearth load`: loads JSON lines into a collection.
 enum LoadCommand: Subcommand {
     static let name = "load"
     static let summary = "Loads JSON lines into a collection."

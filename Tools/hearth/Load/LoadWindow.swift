@@ -12,11 +12,11 @@ struct LoadWindow: Sendable {
     /// One document: the first bytes of its path that tell documents apart, and where it lies.
     private struct Entry {
         var key: UInt64
-        var piece: UInt32
+        var chunk: UInt32
         var document: UInt32
     }
 
-    private var pieces: [ParsedPiece] = []
+    private var chunks: [ParsedChunk] = []
     private var entries: [Entry] = []
     /// The position after the window's last line, with everything before it counted.
     private(set) var end: LoadProgress
@@ -26,44 +26,44 @@ struct LoadWindow: Sendable {
     init(start: LoadProgress) { end = start }
 
     /// Nothing of the input is in it.
-    var isEmpty: Bool { pieces.isEmpty }
+    var isEmpty: Bool { chunks.isEmpty }
 
     /// Documents to be sent. Of several lines that name one document the last counts.
     var count: Int { entries.count }
 
     /// Invalid lines, in order; if the load stops at them, at most one, and nothing after it is in the window.
-    var badLines: [ParsedPiece.BadLine] { pieces.flatMap(\.badLines) }
+    var badLines: [ParsedChunk.BadLine] { chunks.flatMap(\.badLines) }
 
-    /// Adds what follows the pieces before.
-    mutating func append(_ piece: ParsedPiece) {
-        inputBytes += piece.end.offset - end.offset
-        end.offset = piece.end.offset
-        end.lines = piece.end.lines
-        end.documents += piece.documents.count
-        end.skipped += piece.badLines.count
-        pieces.append(piece)
+    /// Adds what follows the chunks before.
+    mutating func append(_ chunk: ParsedChunk) {
+        inputBytes += chunk.end.offset - end.offset
+        end.offset = chunk.end.offset
+        end.lines = chunk.end.lines
+        end.documents += chunk.documents.count
+        end.skipped += chunk.badLines.count
+        chunks.append(chunk)
     }
 
     /// Puts the documents in order; nothing may be appended afterwards.
     mutating func sort() {
         let shared = sharedPrefixCount()
         var entries: [Entry] = []
-        entries.reserveCapacity(pieces.reduce(0) { $0 + $1.documents.count })
-        for (number, piece) in pieces.enumerated() {
-            for (index, document) in piece.documents.enumerated() {
+        entries.reserveCapacity(chunks.reduce(0) { $0 + $1.documents.count })
+        for (number, chunk) in chunks.enumerated() {
+            for (index, document) in chunk.documents.enumerated() {
                 var key: UInt64 = 0
                 for at in 0..<8 {
                     let offset = Int(document.path.lowerBound) + shared + at
-                    key = key << 8 | (offset < document.path.upperBound ? UInt64(piece.bytes[offset]) : 0)
+                    key = key << 8 | (offset < document.path.upperBound ? UInt64(chunk.bytes[offset]) : 0)
                 }
-                entries.append(Entry(key: key, piece: UInt32(number), document: UInt32(index)))
+                entries.append(Entry(key: key, chunk: UInt32(number), document: UInt32(index)))
             }
         }
         entries.sort { left, right in
             if left.key != right.key { return left.key < right.key }
             let order = comparePaths(left, right)
             if order != 0 { return order < 0 }
-            return (left.piece, left.document) < (right.piece, right.document)
+            return (left.chunk, left.document) < (right.chunk, right.document)
         }
         // Of those with one name the last one stays.
         var kept = 0
@@ -80,12 +80,12 @@ struct LoadWindow: Sendable {
 
     /// Bytes that all paths begin with.
     private func sharedPrefixCount() -> Int {
-        guard let model = pieces.first(where: { !$0.documents.isEmpty }) else { return 0 }
+        guard let model = chunks.first(where: { !$0.documents.isEmpty }) else { return 0 }
         let first = model.bytes[Self.range(model.documents[0].path)]
         var shared = first.count
-        for piece in pieces {
-            for document in piece.documents {
-                let path = piece.bytes[Self.range(document.path)]
+        for chunk in chunks {
+            for document in chunk.documents {
+                let path = chunk.bytes[Self.range(document.path)]
                 var same = 0
                 while same < min(shared, path.count), path[path.startIndex + same] == first[first.startIndex + same] { same += 1 }
                 shared = same
@@ -96,10 +96,10 @@ struct LoadWindow: Sendable {
     }
 
     private func comparePaths(_ left: Entry, _ right: Entry) -> Int {
-        let (leftPiece, rightPiece) = (pieces[Int(left.piece)], pieces[Int(right.piece)])
-        let leftPath = Self.range(leftPiece.documents[Int(left.document)].path)
-        let rightPath = Self.range(rightPiece.documents[Int(right.document)].path)
-        return leftPiece.bytes.span.bytes.extracting(leftPath).compareBytes(rightPiece.bytes.span.bytes.extracting(rightPath))
+        let (leftChunk, rightChunk) = (chunks[Int(left.chunk)], chunks[Int(right.chunk)])
+        let leftPath = Self.range(leftChunk.documents[Int(left.document)].path)
+        let rightPath = Self.range(rightChunk.documents[Int(right.document)].path)
+        return leftChunk.bytes.span.bytes.extracting(leftPath).compareBytes(rightChunk.bytes.span.bytes.extracting(rightPath))
     }
 
     private static func range(_ range: Range<Int32>) -> Range<Int> { Int(range.lowerBound)..<Int(range.upperBound) }
@@ -109,9 +109,9 @@ struct LoadWindow: Sendable {
         var batch = LoadBatch(database: database, end: start)
         while batch.end < count, !batch.isFull {
             let entry = entries[batch.end]
-            let piece = pieces[Int(entry.piece)]
-            let document = piece.documents[Int(entry.document)]
-            batch.writes.append(encoded: piece.bytes.span.bytes.extracting(Self.range(document.write)))
+            let chunk = chunks[Int(entry.chunk)]
+            let document = chunk.documents[Int(entry.document)]
+            batch.writes.append(encoded: chunk.bytes.span.bytes.extracting(Self.range(document.write)))
             batch.lines.append(document.line)
             batch.end += 1
         }

@@ -1,6 +1,6 @@
 // The work of `hearth load`: lines in, commits out.
 //
-//     file -> PieceReader -> ParsedPiece -> LoadWindow -> LoadBatch -> commit -> Watermark -> state file
+//     file -> ChunkReader -> ParsedChunk -> LoadWindow -> LoadBatch -> commit -> Watermark -> state file
 //             1 MiB of       writes, on     sorted by     500 docs    in flight  all before   for --resume
 //             whole lines    every core     name                      at most N  here stored
 //
@@ -180,14 +180,14 @@ struct Loader {
 private actor WindowReader {
     /// The file's size in bytes; nil for what has no size.
     nonisolated let totalBytes: Int?
-    private let reader: PieceReader
+    private let reader: ChunkReader
     private let rules: LineRules
     private let windowBytes: Int
     private var place: LoadProgress
     private var isAtEnd = false
 
     init(path: String, start: LoadProgress, windowBytes: Int, rules: LineRules) throws(CommandFailure) {
-        reader = try PieceReader(path: path, offset: start.offset, lineNumber: start.lines)
+        reader = try ChunkReader(path: path, offset: start.offset, lineNumber: start.lines)
         totalBytes = reader.totalBytes
         self.rules = rules
         self.windowBytes = windowBytes
@@ -199,24 +199,24 @@ private actor WindowReader {
         if isAtEnd { return nil }
         var window = LoadWindow(start: place)
         let tasksMax = ProcessInfo.processInfo.activeProcessorCount
-        try await withThrowingTaskGroup(of: (Int, ParsedPiece).self) { [rules] group in
-            var parsed: [Int: ParsedPiece] = [:]
+        try await withThrowingTaskGroup(of: (Int, ParsedChunk).self) { [rules] group in
+            var parsed: [Int: ParsedChunk] = [:]
             var (begun, appended, readBytes) = (0, 0, 0)
             while true {
                 if !isAtEnd, begun - appended < 2 * tasksMax, readBytes < windowBytes {
-                    guard let piece = try reader.next() else {
+                    guard let chunk = try reader.next() else {
                         isAtEnd = true
                         continue
                     }
-                    readBytes += piece.bytes.count
-                    group.addTask { [begun] in (begun, ParsedPiece(piece, rules)) }
+                    readBytes += chunk.bytes.count
+                    group.addTask { [begun] in (begun, ParsedChunk(chunk, rules)) }
                     begun += 1
-                } else if appended < begun, let (number, piece) = try await group.next() {
-                    parsed[number] = piece
-                    while let piece = parsed.removeValue(forKey: appended) {
+                } else if appended < begun, let (number, chunk) = try await group.next() {
+                    parsed[number] = chunk
+                    while let chunk = parsed.removeValue(forKey: appended) {
                         appended += 1
-                        window.append(piece)
-                        if rules.stopsAtBadLine, !piece.badLines.isEmpty {
+                        window.append(chunk)
+                        if rules.stopsAtBadLine, !chunk.badLines.isEmpty {
                             isAtEnd = true
                             group.cancelAll()
                             return

@@ -1,4 +1,4 @@
-// Lines made into writes, ready to be sent.
+// Lines as writes, ready to be sent.
 
 import Basics
 import DocumentJSON
@@ -6,21 +6,21 @@ import DocumentModel
 import FirestoreMessages
 import Glibc
 
-/// What lines become, and what they may leave out.
+/// How lines become documents.
 struct LineRules: Sendable {
-    /// Where the documents go.
+    /// The collection of the documents.
     var collection: CollectionPath
     /// The member that names the document.
     var idField: String?
-    /// What ids are made from for lines that name no document.
+    /// The seed of the ids for lines that do not name a document.
     var seed: UInt64
-    /// Nothing after a bad line is looked at.
+    /// Whether reading stops at an invalid line.
     var stopsAtBadLine: Bool
 }
 
-/// The documents of one piece, in the order of its lines.
-struct ParsedPiece: Sendable {
-    /// Where a document's write lies in `bytes`, and its path below the collection in that.
+/// The documents of one chunk, in the order of its lines.
+struct ParsedChunk: Sendable {
+    /// The range of a document's write in `bytes`, and the range of its path below the collection.
     struct Document {
         var write: Range<Int32>
         var path: Range<Int32>
@@ -41,26 +41,26 @@ struct ParsedPiece: Sendable {
     private(set) var end: (offset: Int, lines: Int)
 
     /// Reads all lines, or those before the first invalid one; it skips empty lines and those that begin with `#`.
-    init(_ piece: Piece, _ rules: LineRules) {
-        end = (piece.offset, piece.firstLine - 1)
+    init(_ chunk: Chunk, _ rules: LineRules) {
+        end = (chunk.offset, chunk.firstLine - 1)
         var parser = JSONLineParser(database: rules.collection.database.description, idField: rules.idField)
-        var writer = WireWriter(capacity: piece.bytes.count + piece.bytes.count / 4)
+        var writer = WireWriter(capacity: chunk.bytes.count + chunk.bytes.count / 4)
         var name = WireWriter(capacity: 256)
         var start = 0
-        while start < piece.bytes.count {
-            let lineEnd = Self.lineEnd(in: piece.bytes, from: start)
-            let line = piece.bytes.span.extracting(start..<lineEnd)
+        while start < chunk.bytes.count {
+            let lineEnd = Self.lineEnd(in: chunk.bytes, from: start)
+            let line = chunk.bytes.span.extracting(start..<lineEnd)
             let number = end.lines + 1
             if !(line.isEmpty || line[0] == 0x23 || (line.count == 1 && line[0] == 0x0D)) {
                 do {
                     try append(line, number, rules, &parser, &writer, &name)
                 } catch {
-                    badLines.append(BadLine(text: Array(piece.bytes[start..<lineEnd]), line: number, reason: Self.reason(error)))
+                    badLines.append(BadLine(text: Array(chunk.bytes[start..<lineEnd]), line: number, reason: Self.reason(error)))
                     if rules.stopsAtBadLine { break }
                 }
             }
-            start = min(lineEnd + 1, piece.bytes.count)
-            end = (piece.offset + start, number)
+            start = min(lineEnd + 1, chunk.bytes.count)
+            end = (chunk.offset + start, number)
         }
         bytes = writer.copyBytes()
     }

@@ -1,24 +1,24 @@
-// A file or standard input in pieces of whole lines.
-
 import Glibc
 
-/// Some lines of the input, in order.
-struct Piece: Sendable {
+/// Consecutive lines of the input.
+struct Chunk: Sendable {
     /// Whole lines; the last line of the input may lack its line feed.
     var bytes: [UInt8]
     /// The number of the first line, from 1.
     var firstLine: Int
-    /// Where the piece begins in the input.
+    /// The offset of the chunk in the input, in bytes.
     var offset: Int
 }
 
-/// Reads pieces of about a mebibyte; a longer one only for a line that does not fit, up to the longest line allowed.
-final class PieceReader {
-    /// Longest line read, in bytes. A document of 1 MiB with every byte escaped as `\u00XX` is 6 MiB.
+/// Reads a file or standard input in chunks of whole lines.
+///
+/// A chunk has about a mebibyte. A longer line makes a longer chunk, up to the maximum length of a line.
+final class ChunkReader {
+    /// Maximum length of a line in bytes. A document of 1 MiB with every byte escaped as `\u00XX` is 6 MiB.
     static let lineBytesMax = 16 << 20
     private static let readBytes = 1 << 20
 
-    /// The file's size in bytes; nil for what has no size (a pipe).
+    /// The size of the file in bytes; nil if the input has no size, as a pipe.
     let totalBytes: Int?
 
     private let descriptor: Int32
@@ -56,7 +56,7 @@ final class PieceReader {
     deinit { if descriptor != 0 { close(descriptor) } }
 
     /// The next lines; nil at the end. Waits for no more than one read to bring the end of a line.
-    func next() throws(CommandFailure) -> Piece? {
+    func next() throws(CommandFailure) -> Chunk? {
         var bytes = rest
         rest = []
         var searched = 0
@@ -67,21 +67,21 @@ final class PieceReader {
             if let end = Self.lastLineFeed(in: bytes, from: searched) {
                 rest = Array(bytes[(end + 1)...])
                 bytes.removeSubrange((end + 1)...)
-                return take(bytes)
+                return makeChunk(bytes)
             }
             searched = bytes.count
             if bytes.count > Self.lineBytesMax {
                 throw CommandFailure("line \(lineNumber + 1) is longer than \(Self.lineBytesMax >> 20) MiB")
             }
         }
-        return bytes.isEmpty ? nil : take(bytes)
+        return bytes.isEmpty ? nil : makeChunk(bytes)
     }
 
-    private func take(_ bytes: [UInt8]) -> Piece {
-        let piece = Piece(bytes: bytes, firstLine: lineNumber + 1, offset: offset)
+    private func makeChunk(_ bytes: [UInt8]) -> Chunk {
+        let chunk = Chunk(bytes: bytes, firstLine: lineNumber + 1, offset: offset)
         offset += bytes.count
         lineNumber += bytes.count { $0 == 0x0A }
-        return piece
+        return chunk
     }
 
     private func read(into bytes: inout [UInt8]) throws(CommandFailure) {
