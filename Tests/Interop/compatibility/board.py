@@ -90,7 +90,7 @@ def section(title, run):
     if not failed:
         lines += ["Nothing failed.", ""]
     for reason, keys in sorted(failed.items()):
-        what = "Failed for reasons not known" if reason == "unexpected" else f"Failed for want of {reason}"
+        what = "Failed for unknown reasons" if reason == "unexpected" else f"Failed because Hearth lacks {reason}"
         lines += [f"{what}: {names(keys)}.", ""]
     for reason, count in sorted(run.subtests.items(), key=str):
         lines += [f"In {count} tests that passed, the suite's second check of the results needs {reason or 'a look'}.", ""]
