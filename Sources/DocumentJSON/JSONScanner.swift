@@ -69,6 +69,8 @@ package struct JSONScanner: ~Escapable {
         let start = position
         // The literal's bytes live as long as the program.
         let bytes = unsafe UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        // The formatter would join `unsafe` and the name.
+        // swift-format-ignore
         for unsafe byte in unsafe bytes {
             guard position < line.count, line[position] == byte else {
                 throw JSONLineError("expected a value", at: start)

@@ -51,6 +51,8 @@
         unsafe slots = .allocate(capacity: Int(mask) + 1)
         unsafe slots.initialize(repeating: Slot(key: nil, value: nil), count: Int(mask) + 1)
         count = 0
+        // The formatter would join `unsafe` and the name.
+        // swift-format-ignore
         for unsafe slot in unsafe old {
             if let key = unsafe slot.key, let value = unsafe slot.value { unsafe insert(key, value) }
         }

@@ -170,6 +170,8 @@ extension EngineCore {
             // A reader that is going waits for this lock in its deinit: it is still whole.
             let all = unsafe readers.values.map { unsafe $0.reader }
             if unsafe all.contains(where: { unsafe $0._withUnsafeGuaranteedRef { $0.isInUse } }) { return true }
+            // The formatter would join `unsafe` and the name.
+            // swift-format-ignore
             for unsafe reader in unsafe all { unsafe reader._withUnsafeGuaranteedRef { $0.endTransactions() } }
             return false
         }

@@ -53,10 +53,14 @@ final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic o
         unsafe view.pointee.frozen?.release()
         unsafe view.deallocate()
         shared.withLock { shared in
+            // The formatter would join `unsafe` and the name.
+            // swift-format-ignore
             for unsafe item in unsafe shared.retired {
                 unsafe item.overlay?.release()
                 unsafe item.view.deallocate()
             }
+            // The formatter would join `unsafe` and the name.
+            // swift-format-ignore
             for unsafe slot in unsafe shared.slots { unsafe slot.deallocate() }
         }
     }
@@ -138,6 +142,8 @@ extension OverlayRegistry {
     func reclaim() -> Bool {
         shared.withLock { shared in
             var oldestInUse = UInt64.max
+            // The formatter would join `unsafe` and the name.
+            // swift-format-ignore
             for unsafe slot in unsafe shared.slots {
                 let announced = unsafe slot.pointee.load(ordering: .sequentiallyConsistent)
                 if announced != 0 { oldestInUse = min(oldestInUse, announced) }
