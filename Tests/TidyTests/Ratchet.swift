@@ -72,7 +72,6 @@ enum Ratchet {
         "Sources/DocumentJSON": 1,
         "Sources/DocumentModel": 2,
         "Sources/DocumentStore": 160,
-        "Sources/FirebaseFirestore": 4,
         "Sources/Gateway": 56,
         "Sources/KeyValueStore": 32,
         "Sources/Transport": 96,

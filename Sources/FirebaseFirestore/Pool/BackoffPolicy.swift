@@ -1,4 +1,4 @@
-// How long to wait before trying something again: exponential growth with jitter, as a pure function.
+// How long to wait before a retry: exponential growth with jitter, as a pure function.
 
 /// Exponential backoff with jitter.
 ///
@@ -10,22 +10,22 @@ struct BackoffPolicy: Sendable, Equatable {
     /// The growth per retry, at least 1.
     var multiplier: Double
     /// The longest wait before jitter, in nanoseconds.
-    var maximumNanoseconds: UInt64
-    /// The spread to either side, 0 ... 1.
+    var nanosecondsMax: UInt64
+    /// The jitter as a fraction of the wait, 0 ... 1.
     var jitter: Double
 
     init(initial: Duration, multiplier: Double, maximum: Duration, jitter: Double) {
         initialNanoseconds = initial.nanoseconds
         self.multiplier = multiplier
-        maximumNanoseconds = maximum.nanoseconds
+        nanosecondsMax = maximum.nanoseconds
         self.jitter = jitter
     }
 
-    /// Reconnecting, and calls that the server could not take: soon at first, never more than 5 s apart.
+    /// Reconnecting, and calls that the server could not accept: short waits first, at most 5 s.
     static let reconnect = BackoffPolicy(
         initial: .milliseconds(20), multiplier: 1.6, maximum: .seconds(5), jitter: 0.3)
 
-    /// Transactions after errors other than a conflict: the SDK's 1 s x 1.5 up to 60 s, half to either side.
+    /// Transactions after errors other than a conflict: the SDK's 1 s x 1.5 up to 60 s, with 50 % jitter.
     static let transaction = BackoffPolicy(
         initial: .seconds(1), multiplier: 1.5, maximum: .seconds(60), jitter: 0.5)
 
@@ -36,11 +36,11 @@ struct BackoffPolicy: Sendable, Equatable {
     /// The wait before retry `attempt`, in nanoseconds.
     ///
     /// - Parameters:
-    ///   - attempt: how many retries went before; negative counts as 0.
-    ///   - unit: a random number in `0 ..< 1`, the place within the spread.
+    ///   - attempt: the number of earlier retries; a negative number counts as 0.
+    ///   - unit: a random number in `0 ..< 1`, which selects the jitter.
     func delayNanoseconds(attempt: Int, unit: Double) -> UInt64 {
         var delay = Double(initialNanoseconds)
-        let maximum = Double(maximumNanoseconds)
+        let maximum = Double(nanosecondsMax)
         for _ in 0..<max(0, attempt) where delay < maximum { delay *= multiplier }
         return UInt64(min(delay, maximum) * (1 - jitter + 2 * jitter * unit))
     }

@@ -7,7 +7,7 @@ import FirebaseCore
 import Synchronization
 import Transport
 
-/// The pool of one loop. Everything but the part "From other threads" and the initializer is for the loop's thread.
+/// The pool of one loop. Everything except the part "From other threads" and the initializer is for the loop's thread.
 final class ConnectionPool: @unchecked Sendable {
     // Unchecked: the variables are confined to the loop's thread.
 
@@ -21,26 +21,26 @@ final class ConnectionPool: @unchecked Sendable {
     private var connections: [ConnectionID: PooledConnection] = [:]
     private var sequence = CommitSequence()
     private var nextOrderNumber: UInt64 = 1
-    /// Calls that ended as unavailable in this turn; the next one tells whether their connection did, too.
+    /// Calls that ended as unavailable in this iteration; the next one shows whether their connection ended too.
     private var orphans: [ObjectIdentifier: PooledCall] = [:]
-    /// Calls whose backoff runs, so that the end of the pool finds them.
+    /// Calls in backoff, so that the shutdown of the pool can end them.
     private var backingOff: [ObjectIdentifier: PooledCall] = [:]
-    /// Calls in the machine's queue that are over; they are swept out when they are many.
+    /// Ended calls in the machine's queue; they are removed when they are many.
     private var deadWaiting = 0
     private var onShutDown: (() -> Void)?
     private var random = JitterGenerator(seed: .random(in: 0 ... .max))
-    /// Why the last connection failed or ended, for people; nil before that.
+    /// Why the last connection failed or ended, for messages; nil before that.
     private var lastTrouble: String?
-    /// Tells people when calls wait in vain.
+    /// Decides when to report that calls wait for a server that cannot be reached.
     private var notice: OutageNotice?
 
     init(loop: EventLoop, configuration: HearthClient.Configuration) {
         self.loop = loop
         self.configuration = configuration
         var pool = Machine.Configuration()
-        pool.maximumConnections = configuration.connectionsPerLoop
+        pool.connectionsMax = configuration.connectionsPerLoop
         pool.growthThreshold = configuration.callsPerConnection
-        pool.maximumWaiting = configuration.waitingCallsMax
+        pool.waitingMax = configuration.waitingCallsMax
         machine = Machine(configuration: pool, jitterSeed: .random(in: 0 ... .max))
         notice = configuration.outageNoticeAfter.map {
             OutageNotice(firstAfterMilliseconds: $0.nanoseconds / 1_000_000)
@@ -51,11 +51,11 @@ final class ConnectionPool: @unchecked Sendable {
 
     // MARK: From other threads
 
-    /// Hands a call over, unless the pool was told to shut down. Calls of one thread arrive in its order.
+    /// Submits a call, unless the pool is shutting down. Calls of one thread arrive in its order.
     ///
-    /// - Returns: whether the call was taken; only then will it be finished.
+    /// - Returns: whether the pool accepted the call; only then will it finish the call.
     func enqueue(_ call: PooledCall) -> Bool {
-        // Under the lock, so that no call comes after the job that shuts down.
+        // Under the lock, so that no call arrives after the job that shuts down.
         isOpen.withLock { isOpen in
             if isOpen { loop.execute { self.submit(call) } }
             return isOpen
@@ -70,7 +70,7 @@ final class ConnectionPool: @unchecked Sendable {
         }
     }
 
-    /// Ends a call with CANCELLED, if it is not over.
+    /// Ends a call with CANCELLED, unless it has ended.
     func cancelFromAnywhere(_ call: PooledCall) {
         loop.execute { self.end(call, RequestError(.cancelled, "The call was cancelled.")) }
     }
@@ -123,7 +123,7 @@ final class ConnectionPool: @unchecked Sendable {
                 sessionHigh: $0.session.high, sessionLow: $0.session.low, sequence: $0.sequence,
                 oldestPending: sequence.oldestPending(of: $0))
         }
-        // A connection on its way down ends the call before `start` returns.
+        // A connection that is closing ends the call before `start` returns.
         call.phase = .inFlight(id, nil)
         let started = connection.start(call, deadlineMilliseconds: deadline, requestID: requestID)
         if case .inFlight(id, nil) = call.phase { call.phase = .inFlight(id, started) }
@@ -145,7 +145,7 @@ final class ConnectionPool: @unchecked Sendable {
             carryOutActions()
             return answered(call, outcome)
         }
-        // Either the server is not available or the connection is gone, which `closed` will have told by the next turn.
+        // Either the server is unavailable or the connection is closed; then `closed` comes before the next iteration.
         startDeadline(call)
         orphans[ObjectIdentifier(call)] = call
         loop.execute { self.settleOrphan(call, on: id, outcome) }
@@ -168,7 +168,7 @@ final class ConnectionPool: @unchecked Sendable {
     private func answered(_ call: PooledCall, _ outcome: CallOutcome) {
         call.answeredTries += 1
         let error = RequestError(outcome.code, outcome.message)
-        // A server that goes away hands back what it did not look at.
+        // A server that sends GOAWAY did not process these calls.
         let isHandedBack = outcome.isUnprocessed && outcome.code == .unavailable
         tryAgain(call, isHandedBack ? .notProcessed : .status(outcome.code), error)
     }
@@ -216,7 +216,7 @@ final class ConnectionPool: @unchecked Sendable {
         end(call, RequestError(.deadlineExceeded, "The deadline passed\(detail)."))
     }
 
-    /// Ends a call, wherever it is; `nil` after success. Harmless when it is over.
+    /// Ends a call in any state; `nil` after success. It has no effect if the call has ended.
     private func end(_ call: PooledCall, _ error: RequestError?) {
         guard !call.isOver else { return }
         call.isOver = true
@@ -244,7 +244,7 @@ final class ConnectionPool: @unchecked Sendable {
         return "\(call.method): \(outcome) after \(loop.nowMilliseconds - call.submittedAtMilliseconds) ms"
     }
 
-    /// One more call in the queue is over. Sweeping when half of them are keeps the cost of each constant.
+    /// One more call in the queue has ended. Removing them when they are half of it keeps the cost of each constant.
     private func sweepDeadWaiting() {
         deadWaiting += 1
         guard deadWaiting * 2 > machine.waitingCount else { return }
@@ -265,7 +265,7 @@ final class ConnectionPool: @unchecked Sendable {
         }
     }
 
-    // MARK: What people are told
+    // MARK: Messages for users
 
     private var trouble: String { lastTrouble ?? "it has not replied yet" }
 
@@ -274,7 +274,7 @@ final class ConnectionPool: @unchecked Sendable {
         return configuration.remedy.isEmpty ? sentence : "\(sentence) \(configuration.remedy)"
     }
 
-    /// Calls that wait for a connection and are not over.
+    /// Calls that wait for a connection and have not ended.
     private var callsInVain: Int {
         machine.isNetworkEnabled && machine.readyCount == 0 ? max(0, machine.waitingCount - deadWaiting) : 0
     }
@@ -347,9 +347,9 @@ final class ConnectionPool: @unchecked Sendable {
         carryOutActions()
     }
 
-    /// A dial failed or a connection ended, for whatever reason; comes once for each connection.
+    /// An attempt to connect failed, or a connection ended. Called once for each connection.
     ///
-    /// - Parameter description: what happened, in words that name the address.
+    /// - Parameter description: the reason, with the address.
     func closed(_ id: ConnectionID, _ description: String) {
         FirebaseLog.write(.debug, "connection closed: \(description)")
         lastTrouble = description

@@ -1,13 +1,13 @@
-// When to tell people that calls wait for a server that cannot be reached: after some seconds, then rarely.
+// When to report that calls wait for a server that cannot be reached: after some seconds, then rarely.
 
-/// Decides about the notices of one pool. A plain value without a clock: its owner runs the timers that it asks for.
+/// Decides about the notices of one pool. A plain value without a clock; its owner runs the timers.
 struct OutageNotice {
     /// How long calls wait without a connection before the first notice, in milliseconds.
     let firstAfterMilliseconds: UInt64
     /// The time to the second notice; it doubles with each further one.
     static let repeatAfterMilliseconds: UInt64 = 60_000
     static let repeatAfterMillisecondsMax: UInt64 = 600_000
-    /// How long to wait for the reason of the outage when a notice is due and no dial has failed yet.
+    /// How long to wait for the reason of the outage if a notice is due and no attempt to connect has failed yet.
     private static let reasonAfterMilliseconds: UInt64 = 500
 
     /// A timer to start. Its `outage` goes back to `timerFired`, which ignores timers of earlier outages.
@@ -37,8 +37,8 @@ struct OutageNotice {
     ///
     /// - Parameters:
     ///   - isOutage: whether calls still wait and nothing is connected.
-    ///   - isReasonKnown: whether a dial has failed.
-    /// - Returns: whether to speak now, and the next timer.
+    ///   - isReasonKnown: whether an attempt to connect has failed.
+    /// - Returns: whether to write a notice now, and the next timer.
     mutating func timerFired(_ timer: Timer, isOutage: Bool, isReasonKnown: Bool) -> (speaks: Bool, next: Timer?) {
         guard isWatching, timer.outage == outage else { return (false, nil) }
         guard isOutage else {
@@ -55,7 +55,7 @@ struct OutageNotice {
 
     /// The server was reached.
     ///
-    /// - Returns: whether notices said that it was not.
+    /// - Returns: whether there was a notice of the outage.
     mutating func connected() -> Bool {
         defer {
             isWatching = false

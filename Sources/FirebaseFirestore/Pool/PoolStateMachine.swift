@@ -1,37 +1,37 @@
-// The connection pool without connections: which call goes where, when to dial, when to wait. A struct without I/O
-// and without a clock; `ConnectionPool` feeds it events with the time and carries out what it answers.
-//
-//          connect            connected
-//   idle ----------> connecting ------> ready ----+--> (go-away) draining, the slot is idle again
-//     ^                  | failed         | lost   |
-//     +------------------+----------------+--------+     after a failure, nothing dials before `retryAt`
-//
-// A slot is a place for one connection. Slots open on demand: the first call dials slot 0, and another slot is dialled
-// when every ready connection has `growthThreshold` calls in flight. Calls of the ordered lane always travel on slot 0
-// in the order of their numbers, so a server that keeps a connection's order keeps the order of a client's writes.
-// While nothing is connected calls wait; those that must not wait fail with the first failed dial.
-
-/// Chooses connections for calls, for one event loop. Generic over the call, which it never looks into.
+/// Chooses connections for the calls of one event loop: a state machine without I/O and without a clock.
+///
+/// ``ConnectionPool`` passes it events with the time and carries out its actions. It is generic over the call, which it
+/// does not inspect.
+///
+///              connect            connected
+///       idle ----------> connecting ------> ready ----+--> (go-away) draining, the slot is idle again
+///         ^                  | failed         | lost   |
+///         +------------------+----------------+--------+     after a failure, no attempt before `retryAt`
+///
+/// A slot is a place for one connection. Slots open on demand: the first call opens slot 0, and another slot is opened
+/// when every ready connection has `growthThreshold` calls in flight. Calls of the ordered lane always use slot 0, in
+/// the order of their numbers, so a server that keeps the order of a connection keeps the order of a client's writes.
+/// Without a connection calls wait; those that must not wait fail with the first failed attempt.
 struct PoolStateMachine<Call> {
     struct Configuration: Sendable {
         /// Slots; at least 1.
-        var maximumConnections = 2
-        /// Calls in flight on the least busy connection that justify one more connection.
+        var connectionsMax = 2
+        /// Calls in flight on the least busy connection at which another connection is opened.
         var growthThreshold = 64
         /// Calls in flight on one connection, unless the server announces fewer.
         var streamsPerConnection = 4096
-        /// Calls that may wait for a connection; past it calls are refused.
-        var maximumWaiting = 100_000
+        /// Calls that may wait for a connection; further ones are rejected.
+        var waitingMax = 100_000
         var backoff = BackoffPolicy.reconnect
     }
 
-    /// Names one connection: its slot, and which of the connections that the slot had over time.
+    /// Names one connection: its slot, and its number among the connections of that slot.
     struct ConnectionID: Hashable, Sendable {
         var slot: Int
         var generation: UInt32
     }
 
-    /// How a call wants to travel.
+    /// The order in which a call is sent.
     enum Lane: Equatable, Sendable {
         /// On any connection.
         case any
@@ -39,7 +39,7 @@ struct PoolStateMachine<Call> {
         case ordered(UInt64)
     }
 
-    /// What becomes of a submitted call.
+    /// The result of submitting a call.
     enum Placement: Equatable, Sendable {
         case send(ConnectionID)
         /// The machine keeps the call; a later action sends or fails it.
@@ -48,13 +48,13 @@ struct PoolStateMachine<Call> {
     }
 
     enum Rejection: Equatable, Sendable {
-        /// No connection, and the call must not wait; or the network is switched off.
+        /// There is no connection and the call must not wait, or the network is disabled.
         case notConnected
         case queueFull
         case shutDown
     }
 
-    /// What the driver must do after an event. Rare; calls on a healthy pool take `Placement` alone.
+    /// What the driver must do after an event. Rare; calls on a healthy pool need only `Placement`.
     enum Action {
         case connect(ConnectionID)
         case close(ConnectionID)
@@ -86,27 +86,27 @@ struct PoolStateMachine<Call> {
 
     let configuration: Configuration
     private var slots: [Slot]
-    /// Calls in flight on connections that were told to go away.
+    /// Calls in flight on connections that received GOAWAY.
     private var draining: [ConnectionID: Int] = [:]
     private var waiting = FIFOQueue<WaitingCall>()
-    /// Sorted by number; all smaller numbers were sent on the present connection or are finished.
+    /// Sorted by number; all smaller numbers were sent on the current connection or have ended.
     private var orderedWaiting: [(number: UInt64, waiting: WaitingCall)] = []
-    /// Failed dials, and connections lost before they answered anything, in a row.
+    /// Consecutive failures: attempts to connect, and connections lost before their first reply.
     private(set) var consecutiveFailures = 0
-    /// Nothing dials before this time.
+    /// No attempt to connect starts before this time.
     private var retryAtNanoseconds: UInt64 = 0
     private var jitter: JitterGenerator
     private(set) var isNetworkEnabled = true
     private(set) var isShutDown = false
 
-    /// The actions that the last event led to, in order. The driver empties it after each event.
+    /// The actions that the last event requires, in order. The driver empties it after each event.
     var actions: [Action] = []
 
     init(configuration: Configuration, jitterSeed: UInt64) {
         self.configuration = configuration
         slots = Array(
             repeating: Slot(streamLimit: configuration.streamsPerConnection),
-            count: max(1, configuration.maximumConnections))
+            count: max(1, configuration.connectionsMax))
         jitter = JitterGenerator(seed: jitterSeed)
     }
 
@@ -120,9 +120,9 @@ struct PoolStateMachine<Call> {
 // MARK: - Calls
 
 extension PoolStateMachine {
-    /// A new call, or one that is tried again.
+    /// A new call, or a retry.
     ///
-    /// - Parameter mayWait: `false` if the call prefers failing to waiting for a server that cannot be reached.
+    /// - Parameter mayWait: `false` if the call fails instead of waiting for a server that cannot be reached.
     mutating func submit(_ call: Call, lane: Lane, mayWait: Bool, now: UInt64) -> Placement {
         guard !isShutDown else { return .rejected(.shutDown) }
         guard isNetworkEnabled || mayWait else { return .rejected(.notConnected) }
@@ -132,16 +132,16 @@ extension PoolStateMachine {
             if lane == .any, slots[target].inFlight > configuration.growthThreshold { dialOneMore(now: now) }
             return .send(id(of: target))
         }
-        guard waitingCount < configuration.maximumWaiting else { return .rejected(.queueFull) }
+        guard waitingCount < configuration.waitingMax else { return .rejected(.queueFull) }
         if !mayWait, isBackingOff(now: now) { return .rejected(.notConnected) }
         enqueue(WaitingCall(call: call, mayWait: mayWait), lane: lane)
         dialForWaiting(now: now)
         return .waiting
     }
 
-    /// A call is over on its connection, answered or cancelled; not for calls lost with their connection.
+    /// A call has ended on its connection, by a reply or by cancellation; not for calls lost with their connection.
     ///
-    /// - Parameter answered: whether the server answered, which shows that the connection works.
+    /// - Parameter answered: whether the server replied, which shows that the connection works.
     mutating func finished(on connection: ConnectionID, answered: Bool) {
         if slots[connection.slot].generation == connection.generation {
             if answered { consecutiveFailures = 0 }
@@ -153,7 +153,7 @@ extension PoolStateMachine {
         }
     }
 
-    /// Takes waiting calls back out, for example those past their deadline. O(waiting).
+    /// Removes waiting calls, for example those past their deadline. O(waiting).
     mutating func removeWaiting(where shouldRemove: (Call) -> Bool) -> [Call] {
         var removed = waiting.removeAll { shouldRemove($0.call) }.map(\.call)
         removed += orderedWaiting.filter { shouldRemove($0.waiting.call) }.map(\.waiting.call)
@@ -171,7 +171,7 @@ extension PoolStateMachine {
         return best
     }
 
-    /// Slot 0 if a new call of the ordered lane may go out at once.
+    /// Slot 0, if a new call of the ordered lane may be sent now.
     private func orderedSlot() -> Int? { orderedWaiting.isEmpty && slots[0].hasRoom ? 0 : nil }
 
     private mutating func enqueue(_ call: WaitingCall, lane: Lane) {
@@ -179,7 +179,7 @@ extension PoolStateMachine {
         case .any:
             waiting.append(call)
         case .ordered(let number):
-            // Nearly always at the end; a call that lost its connection goes back to its place.
+            // Nearly always at the end; a call that lost its connection returns to its position.
             let place = orderedWaiting.lastIndex { $0.number < number }.map { $0 + 1 } ?? 0
             orderedWaiting.insert((number, call), at: place)
         }
@@ -203,9 +203,9 @@ extension PoolStateMachine {
 // MARK: - Connections
 
 extension PoolStateMachine {
-    /// A dial succeeded.
+    /// An attempt to connect succeeded.
     ///
-    /// - Parameter streamLimit: the calls that the server allows on the connection, if it told.
+    /// - Parameter streamLimit: the number of calls that the server allows on the connection, if it announced one.
     mutating func connected(_ connection: ConnectionID, streamLimit: Int?) {
         guard isCurrent(connection), slots[connection.slot].state == .connecting else {
             return actions.append(.close(connection))
@@ -216,8 +216,8 @@ extension PoolStateMachine {
         sendWaiting()
     }
 
-    /// A dial failed, or a connection ended; its calls are lost, and come back through `submit` if they are to be
-    /// tried again.
+    /// An attempt to connect failed, or a connection ended. Its calls are lost and return through `submit` if they are
+    /// retried.
     mutating func lost(_ connection: ConnectionID, now: UInt64) {
         guard isCurrent(connection) else {
             draining[connection] = nil
@@ -226,7 +226,7 @@ extension PoolStateMachine {
         let wasReady = slots[connection.slot].isReady
         vacate(connection.slot)
         consecutiveFailures += 1
-        // A connection that worked is dialled again at once; only what keeps failing waits.
+        // A connection that worked is replaced immediately; only repeated failures wait.
         if !wasReady || consecutiveFailures > 1 {
             let wait = configuration.backoff.delayNanoseconds(
                 attempt: consecutiveFailures - 1, unit: jitter.nextUnit())
@@ -236,7 +236,7 @@ extension PoolStateMachine {
         dialForWaiting(now: now)
     }
 
-    /// The server takes no new calls on the connection; those in flight will still be answered.
+    /// The server accepts no new calls on the connection; those in flight still get their replies.
     mutating func goingAway(_ connection: ConnectionID, now: UInt64) {
         guard isCurrent(connection), slots[connection.slot].isReady else { return }
         let inFlight = slots[connection.slot].inFlight
@@ -245,10 +245,10 @@ extension PoolStateMachine {
         dialForWaiting(now: now)
     }
 
-    /// The time asked for by a `wake` action has come.
+    /// The time of a `wake` action has come.
     mutating func timerFired(now: UInt64) { dialForWaiting(now: now) }
 
-    /// Switches the network off (connections close, calls wait or fail) or on again.
+    /// Disables the network (connections close, calls wait or fail) or enables it again.
     mutating func setNetworkEnabled(_ isEnabled: Bool, now: UInt64) {
         guard isEnabled != isNetworkEnabled, !isShutDown else { return }
         isNetworkEnabled = isEnabled
@@ -301,7 +301,7 @@ extension PoolStateMachine {
         orderedWaiting.removeAll { !$0.waiting.mayWait }
     }
 
-    /// Dials what the waiting calls need, now or when the backoff ends.
+    /// Opens the connections that the waiting calls need, now or when the backoff ends.
     private mutating func dialForWaiting(now: UInt64) {
         guard isNetworkEnabled, !isShutDown else { return }
         let needsOrdered = !orderedWaiting.isEmpty && slots[0].state == .idle

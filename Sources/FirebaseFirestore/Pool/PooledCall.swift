@@ -1,16 +1,16 @@
-// One call through all its tries. Made on any thread, then handed to its pool's loop, which owns it until it ends.
+// One call with all its attempts. It is created on any thread and then belongs to its pool's loop until it ends.
 
 import Basics
 import DocumentModel
 import Transport
 
-/// What the pool needs of a call. Subclasses say what becomes of the messages.
+/// A call as the pool sees it. Subclasses handle the messages.
 class PooledCall: TimerTarget, @unchecked Sendable {
     // Unchecked: after `ConnectionPool.submit` only the thread of the pool's loop touches the variables.
 
     /// Where the call is.
     enum Phase {
-        /// Not with the pool yet, or over.
+        /// Not submitted to the pool yet, or ended.
         case idle
         /// In the pool's queue.
         case waiting
@@ -24,7 +24,7 @@ class PooledCall: TimerTarget, @unchecked Sendable {
     /// The request message.
     let request: [UInt8]
     let kind: CallKind
-    /// Whether the call keeps its place among the ordered ones.
+    /// Whether the call keeps its position among the ordered ones.
     let isOrdered: Bool
     let waitsForConnection: Bool
     /// Time for the whole call, retries included; `nil` = without limit.
@@ -32,15 +32,15 @@ class PooledCall: TimerTarget, @unchecked Sendable {
     let cancellation: Cancellation?
 
     var phase = Phase.idle
-    /// The pool that the call was submitted to; set before it is handed over and constant from then on.
+    /// The pool of the call; set before the call is submitted, and constant after that.
     var home: ConnectionPool?
     var orderNumber: UInt64 = 0
     var ticket: CommitSequence.Ticket?
-    /// Tries that ended with a status.
+    /// Attempts that ended with a status.
     var answeredTries = 0
-    /// The loop's time at which the call was handed over.
+    /// The loop's time at which the call was submitted.
     var submittedAtMilliseconds: UInt64 = 0
-    /// The loop's time at which the call ends unanswered.
+    /// The loop's time at which the call ends without a reply.
     var deadlineMilliseconds: UInt64?
     /// Runs while the call is on no connection; connections keep the deadlines of the calls on them.
     var deadlineTimer: EventLoop.Timer?
@@ -62,22 +62,22 @@ class PooledCall: TimerTarget, @unchecked Sendable {
     /// Whether the reply is a stream of messages.
     var isStreaming: Bool { false }
 
-    /// Whether another try could still give a right result.
+    /// Whether another attempt could still give a correct result.
     var isRepeatable: Bool { true }
 
-    /// A message of the reply, lent.
+    /// A message of the reply, borrowed.
     func received(_ message: RawSpan) {}
 
-    /// A try ended and another one begins: forget what was received.
+    /// An attempt ended and another one begins: discard what was received.
     func restart() {}
 
-    /// The call is over: `nil` after success. Called once.
+    /// The call has ended: `nil` after success. Called once.
     func finished(_ error: RequestError?) {}
 
     func timerFired(_ token: UInt64) { home?.deadlinePassed(self) }
 }
 
-/// A call with one message as its answer.
+/// A call with one reply message.
 final class UnaryCall: PooledCall, @unchecked Sendable {
     private var answer: [UInt8] = []
     private let completion: @Sendable (Result<[UInt8], RequestError>) -> Void
@@ -99,7 +99,7 @@ final class UnaryCall: PooledCall, @unchecked Sendable {
     }
 }
 
-/// A call whose messages are folded into one result, which is delivered at the end: a lost connection starts it again.
+/// A call whose messages are combined into one result at the end; a lost connection starts it again.
 final class CollectingCall<Collected: Sendable>: PooledCall, @unchecked Sendable {
     private let initial: Collected
     private var collected: Collected
@@ -107,7 +107,7 @@ final class CollectingCall<Collected: Sendable>: PooledCall, @unchecked Sendable
     private let add: (inout Collected, RawSpan) throws -> Void
     private let completion: @Sendable (Result<Collected, RequestError>) -> Void
 
-    /// - Parameter add: takes one message, lent; an error ends the call as INTERNAL.
+    /// - Parameter add: processes one message, borrowed; an error ends the call as INTERNAL.
     init(
         _ method: Method, request: [UInt8], options: HearthClient.CallOptions, timeoutMilliseconds: UInt64?, into initial: Collected,
         add: @escaping @Sendable (inout Collected, RawSpan) throws -> Void,

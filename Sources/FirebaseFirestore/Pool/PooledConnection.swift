@@ -3,7 +3,7 @@
 import DocumentModel
 import Transport
 
-/// A connection on its way up, up, or on its way down. For the thread of the pool's loop.
+/// A connection that is opening, open or closing. For the thread of the pool's loop.
 final class PooledConnection: @unchecked Sendable {
     // Unchecked: everything runs on the thread of the pool's loop, where the transport calls back, too.
 
@@ -12,7 +12,7 @@ final class PooledConnection: @unchecked Sendable {
     private let id: ID
     private unowned let pool: ConnectionPool
     private var connection: ClientConnection?
-    /// Whether this side closes it: what ends now ends because of that.
+    /// Whether this side is closing it: calls that end now end for this reason.
     private var isClosing = false
 
     init(_ id: ID, pool: ConnectionPool) {
@@ -20,7 +20,7 @@ final class PooledConnection: @unchecked Sendable {
         self.pool = pool
     }
 
-    /// Begins to dial.
+    /// Starts to connect.
     func dial(_ configuration: HearthClient.Configuration) {
         var transport = ClientConfiguration()
         transport.connectMilliseconds = max(1, configuration.connectTimeout.nanoseconds / 1_000_000)
@@ -40,7 +40,7 @@ final class PooledConnection: @unchecked Sendable {
 
     /// Sends a call.
     ///
-    /// - Returns: what cancels it; `nil` if it is over already.
+    /// - Returns: an object that cancels the call; `nil` if the call has ended.
     func start(_ call: PooledCall, deadlineMilliseconds: UInt32?, requestID: RequestID?) -> ClientCall? {
         guard let connection else {
             ended(call, CallOutcome(.unavailable, "the connection is closed", isUnprocessed: true))
@@ -61,14 +61,14 @@ final class PooledConnection: @unchecked Sendable {
         pool.ended(call, on: id, outcome, isClosing: isClosing)
     }
 
-    /// Closes at once; the calls on it are lost, and tried again if they may be.
+    /// Closes immediately. Its calls are lost, and retried if they may be.
     func close() {
         isClosing = true
         connection?.close()
     }
 }
 
-/// Takes the messages of a streaming call.
+/// Receives the messages of a streaming call.
 private final class MessageReceiver: ClientCallHandler, Sendable {
     private let call: PooledCall
     private let connection: PooledConnection

@@ -15,10 +15,10 @@ private typealias ID = Machine.ConnectionID
         connections: Int = 2, growAt: Int = 4, streams: Int = 100, waiting: Int = 10
     ) -> Machine {
         var configuration = Machine.Configuration()
-        configuration.maximumConnections = connections
+        configuration.connectionsMax = connections
         configuration.growthThreshold = growAt
         configuration.streamsPerConnection = streams
-        configuration.maximumWaiting = waiting
+        configuration.waitingMax = waiting
         configuration.backoff = BackoffPolicy(
             initial: .milliseconds(100), multiplier: 2, maximum: .seconds(1), jitter: 0)
         return Machine(configuration: configuration, jitterSeed: 1)
