@@ -49,3 +49,10 @@ extension [UInt8]: JSONText.Output {
     package mutating func append(_ bytes: RawSpan) { append(contentsOf: bytes) }
     package mutating func append(byte: UInt8) { append(byte) }
 }
+
+extension ByteBuffer: JSONText.Output {}
+
+extension ByteBuffer {
+    /// Appends valid UTF-8 as a JSON string, with escapes.
+    package mutating func appendJSONString(_ text: RawSpan) { JSONText.appendQuoted(text, to: &self) }
+}

@@ -1,6 +1,7 @@
 package import Basics
 import DocumentModel
 import Synchronization
+import FirestoreMessages
 import Transport
 
 /// A client of one Hearth server over the native protocol, with connections, retries, deadlines and request

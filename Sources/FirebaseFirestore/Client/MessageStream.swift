@@ -1,6 +1,7 @@
 import Basics
 import DocumentModel
 import Synchronization
+import FirestoreMessages
 import Transport
 
 /// The messages of one streaming call, in order, at the consumer's pace.

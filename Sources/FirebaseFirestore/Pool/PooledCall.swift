@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import FirestoreMessages
 import Transport
 
 /// A call as the pool sees it. Subclasses handle the messages.

@@ -1,6 +1,7 @@
 // One connection of a pool: translates between the pool's calls and the transport's.
 
 import DocumentModel
+import FirestoreMessages
 import Transport
 
 /// A connection that is opening, open or closing. For the thread of the pool's loop.
@@ -49,9 +50,9 @@ final class PooledConnection: @unchecked Sendable {
         let options = Transport.CallOptions(deadlineMilliseconds: deadlineMilliseconds, requestID: requestID)
         if call.isStreaming {
             return connection.stream(
-                call.method, call.request, options, handler: MessageReceiver(call: call, connection: self))
+                call.method.rpc, call.request, options, handler: MessageReceiver(call: call, connection: self))
         }
-        return connection.unary(call.method, call.request, options) { outcome, reply in
+        return connection.unary(call.method.rpc, call.request, options) { outcome, reply in
             if outcome.code == .ok { call.received(reply) }
             self.ended(call, outcome)
         }

@@ -1,6 +1,6 @@
 // Writing `Document` messages front to back: every size is known beforehand, so nothing is moved or patched.
 
-package import DocumentModel
+import DocumentModel
 
 /// A `google.protobuf.Timestamp` as it is written.
 package struct WireTimestamp {

@@ -10,12 +10,12 @@ internal import DocumentStore
 internal import Transport
 
 /// One deletion under way; on the loop's thread.
-final class EmulatorReset<Call: ServiceCall> {
+final class EmulatorReset {
     /// Deletions in one commit, and bytes of their names.
     private static var pageDocuments: Int { 5_000 }
     private static var pageBytes: Int { 1 << 20 }
 
-    private let service: FirestoreService<Call>
+    private let service: FirestoreService
     private let database: DatabaseName
     private let namePrefix: [UInt8]
     private let done: (Result<Int, RequestError>) -> Void
@@ -23,7 +23,7 @@ final class EmulatorReset<Call: ServiceCall> {
 
     /// - Parameter done: told, on the loop's thread, how many documents were deleted, or why not all were.
     init(
-        _ service: FirestoreService<Call>, _ database: DatabaseName, _ done: @escaping (Result<Int, RequestError>) -> Void
+        _ service: FirestoreService, _ database: DatabaseName, _ done: @escaping (Result<Int, RequestError>) -> Void
     ) {
         self.service = service
         self.database = database

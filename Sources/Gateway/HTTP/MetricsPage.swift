@@ -4,6 +4,7 @@
 // counts is asked of each loop, so the answer comes a turn later.
 
 internal import Basics
+internal import FirestoreMessages
 internal import DocumentModel
 internal import DocumentStore
 internal import Glibc

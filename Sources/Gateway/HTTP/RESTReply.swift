@@ -27,7 +27,7 @@ final class RESTReply: ReplyForm {
         writer = JSONMessageWriter(isPretty: isPretty && !asEvents)
     }
 
-    func append(_ message: RawSpan, isFirst: Bool, to body: inout WireWriter) throws(RequestError) {
+    func append(_ message: RawSpan, isFirst: Bool, to body: inout ByteBuffer) throws(RequestError) {
         appendStart(isFirst: isFirst, to: &body)
         do throws(InvalidDocument) {
             try writer.append(message, type, to: &body)
@@ -37,7 +37,7 @@ final class RESTReply: ReplyForm {
         appendMessageEnd(to: &body)
     }
 
-    private func appendStart(isFirst: Bool, to body: inout WireWriter) {
+    private func appendStart(isFirst: Bool, to body: inout ByteBuffer) {
         if isEvents {
             body.append(utf8: "data: ")
         } else if isStreaming {
@@ -45,7 +45,7 @@ final class RESTReply: ReplyForm {
         }
     }
 
-    private func appendMessageEnd(to body: inout WireWriter) {
+    private func appendMessageEnd(to body: inout ByteBuffer) {
         if isEvents {
             body.append(utf8: "\r\n\r\n")
         } else if !isStreaming {
@@ -53,14 +53,14 @@ final class RESTReply: ReplyForm {
         }
     }
 
-    func appendEnd(isFirst: Bool, to body: inout WireWriter) {
+    func appendEnd(isFirst: Bool, to body: inout ByteBuffer) {
         if isEvents { return }
         // A call that succeeds without a message has nothing to say.
         // No byte follows an array's end: the official clients take one as the beginning of another array.
         body.append(utf8: isStreaming ? (isFirst ? "[]" : "\n]") : "{}\n")
     }
 
-    func appendError(_ error: RequestError, isFirst: Bool, to body: inout WireWriter) {
+    func appendError(_ error: RequestError, isFirst: Bool, to body: inout ByteBuffer) {
         if isEvents, !isFirst {
             appendStart(isFirst: false, to: &body)
             HTTPError.append(HTTPStatus(error.code), "\(error.code)", error.message, isPretty: false, to: &body)

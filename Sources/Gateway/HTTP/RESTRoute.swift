@@ -7,6 +7,7 @@
 //     POST                D:{verb}, D/.../{document}:{verb} everything else
 
 internal import Basics
+internal import FirestoreMessages
 internal import DocumentModel
 internal import Transport
 

@@ -7,7 +7,7 @@ internal import Transport
 
 /// The health of the server as one loop tells it: serving from its first call until the server drains. Confined to the loop.
 final class HealthService {
-    private typealias Status = HealthCheckResponse.ServingStatus
+    fileprivate typealias Status = HealthCheckResponse.ServingStatus
 
     private static let known: Set<String> = [
         "", "google.firestore.v1.Firestore", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
@@ -15,12 +15,11 @@ final class HealthService {
     ]
 
     private let counters: ServiceCounters
-    private var isServing = true
-    /// Calls of Watch for services that there are. Those for others will never hear anything new.
-    private var watchers: Set<Call> = []
+    private let streams: LastingStreams
 
-    init(counters: ServiceCounters) {
+    init(counters: ServiceCounters, streams: LastingStreams) {
         self.counters = counters
+        self.streams = streams
     }
 
     /// The answer to a Check.
@@ -30,33 +29,17 @@ final class HealthService {
         return HealthCheckResponse(status: status).encodedBytes()
     }
 
+    /// Sends the status now, and again when it changes: when the server drains, which also ends the call.
     func watch(_ call: Call, _ request: RawSpan) throws(RequestError) {
-        let status = try status(request)
-        call.send { HealthCheckResponse(status: status).encode(into: &$0) }
-        if status == .serving { watchers.insert(call) }
-        if status == .notServing { end(call) }
+        let watch = HealthWatch(call, of: self, try status(request))
+        call.stream(watch)
+        streams.insert(watch)
     }
 
-    private func end(_ call: Call) {
-        call.fail(.unavailable, "the server is draining")
-        counters.callEnded(.healthWatch, .unavailable)
-    }
-
-    /// A call is over; harmless for one that was never watched.
-    func forget(_ call: Call) {
-        guard !watchers.isEmpty else { return }
-        watchers.remove(call)
-    }
-
-    /// The server drains: watchers are told so and let go, since they would keep it from ending.
-    func stopServing() {
-        isServing = false
-        let told = watchers
-        watchers = []
-        for call in told {
-            call.send { HealthCheckResponse(status: .notServing).encode(into: &$0) }
-            end(call)
-        }
+    /// - Parameter code: nil if the client gave up.
+    fileprivate func ended(_ watch: HealthWatch, _ code: StatusCode?) {
+        streams.remove(watch)
+        if let code { counters.callEnded(Method.healthWatch.rpc, code) }
     }
 
     private func status(_ request: RawSpan) throws(RequestError) -> Status {
@@ -64,6 +47,41 @@ final class HealthService {
             throw .invalidArgument("the request is malformed")
         }
         guard Self.known.contains(message.service) else { return .serviceUnknown }
-        return isServing ? .serving : .notServing
+        return streams.isServing ? .serving : .notServing
     }
+}
+
+/// One call of Watch. Confined to the loop.
+private final class HealthWatch: ResponseSource, LastingStream {
+    private let call: Call
+    private unowned let service: HealthService
+    private let status: HealthService.Status
+    /// Not sent yet.
+    private var news: HealthService.Status?
+    private var isServing = true
+
+    init(_ call: Call, of service: HealthService, _ status: HealthService.Status) {
+        self.call = call
+        self.service = service
+        self.status = status
+        news = status
+    }
+
+    func stopServing() {
+        isServing = false
+        if status == .serving { news = .notServing }
+        call.resume()
+    }
+
+    func next(into output: inout ByteBuffer) -> SourceStep {
+        if let status = news.take() {
+            HealthCheckResponse(status: status).encode(into: &output)
+            return .message
+        }
+        if isServing { return .waiting }
+        service.ended(self, .unavailable)
+        return .failed(.unavailable, "the server is draining")
+    }
+
+    func cancelled() { service.ended(self, nil) }
 }

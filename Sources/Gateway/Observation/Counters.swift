@@ -1,6 +1,7 @@
 // Counters of what the gateway did: one set per event loop, written by that loop alone, read by anyone.
 
 internal import Basics
+package import FirestoreMessages
 internal import DocumentModel
 package import KeyValueStore
 internal import Transport
@@ -40,20 +41,20 @@ package final class ServiceCounters: TurnObserver, Sendable {
 
     /// Counts the end of a call.
     @inline(__always)
-    func callEnded(_ method: Method, _ code: StatusCode) {
-        ended[method.row * Self.codeCount + Int(code.rawValue)].add()
+    func callEnded(_ rpc: RPC, _ code: StatusCode) {
+        ended[rpc.row * Self.codeCount + Int(code.rawValue)].add()
     }
 
     /// Notes how long a call took that was not answered in the turn in which it came.
-    func callTook(_ method: Method, nanoseconds: UInt64) {
-        latencies[method.row].record(nanoseconds)
+    func callTook(_ rpc: RPC, nanoseconds: UInt64) {
+        latencies[rpc.row].record(nanoseconds)
     }
 
     /// Notes a call that was answered in the turn in which it came. Its answer leaves when the turn ends, so that is how long it
     /// took, and all such calls of a turn together read the clock twice.
     @inline(__always)
-    func callAnsweredAtOnce(_ method: Method, on loop: EventLoop) {
-        let index = method.row
+    func callAnsweredAtOnce(_ rpc: RPC, on loop: EventLoop) {
+        let index = rpc.row
         if answeredAtOnce[index].value == 0 {
             if methodsAnswered.value == 0 { loop.whenTurnEnds(self) }
             methodsAnswered.add(1 << UInt64(index))
@@ -74,23 +75,25 @@ package final class ServiceCounters: TurnObserver, Sendable {
     }
 
     func callsEnded(_ method: Method, _ code: StatusCode) -> UInt64 {
-        ended[method.row * Self.codeCount + Int(code.rawValue)].value
+        ended[method.rpc.row * Self.codeCount + Int(code.rawValue)].value
     }
 
-    func latency(_ method: Method) -> HistogramReading { latencies[method.row].reading }
+    func latency(_ method: Method) -> HistogramReading { latencies[method.rpc.row].reading }
 }
 
-extension Method {
-    /// Where its counters stand, below 32: the methods of Firestore by their numbers, those of other services behind them.
+extension RPC {
+    /// Where its counters are, below 32: Firestore's methods by their numbers, then those of other services.
     @inline(__always)
     fileprivate var row: Int {
-        let number = Int(rawValue)
+        let number = Int(number)
         return number < Self.otherServices ? number : number - Self.otherServices + 24
     }
 
     /// The lowest number of a method that is not Firestore's.
     private static var otherServices: Int { 128 }
+}
 
+extension Method {
     /// Its name in metrics: those of other services carry the service's.
     package var label: String {
         switch service {

@@ -6,36 +6,28 @@ internal import FirestoreMessages
 internal import FirestoreSchema
 internal import Transport
 
-/// The reflection of one loop: knows the calls that are open, so that they do not hold up a drain. Confined to the loop.
+/// The reflection of one loop. Confined to it.
 final class ReflectionService {
     private let counters: ServiceCounters
-    private var open: [Call: ReflectionStream] = [:]
-    private var isServing = true
+    private let streams: LastingStreams
 
-    init(counters: ServiceCounters) {
+    init(counters: ServiceCounters, streams: LastingStreams) {
         self.counters = counters
+        self.streams = streams
     }
 
-    /// Takes a call over.
+    /// Begins a call with its first question.
     func begin(_ call: Call, _ request: RawSpan) {
         let stream = ReflectionStream(call, of: self)
-        open[call] = stream
-        call.context = stream
-        stream.take(request)
-        if !isServing { stream.stopServing() }
-        call.stream(stream)
-    }
-
-    /// The server drains: calls end when what they have asked is answered.
-    func stopServing() {
-        isServing = false
-        for stream in open.values { stream.stopServing() }
+        stream.received(request)
+        call.open(stream)
+        streams.insert(stream)
     }
 
     /// - Parameter code: nil if the client gave up.
-    fileprivate func ended(_ call: Call, _ code: StatusCode?) {
-        open[call] = nil
-        if let code { counters.callEnded(.serverReflectionInfo, code) }
+    fileprivate func ended(_ stream: ReflectionStream, _ code: StatusCode?) {
+        streams.remove(stream)
+        if let code { counters.callEnded(Method.serverReflectionInfo.rpc, code) }
     }
 }
 
@@ -43,7 +35,7 @@ final class ReflectionService {
 ///
 /// A question of a few bytes may be answered with a whole file, so answers are made one at a time, and a client that asks
 /// faster than it reads is asked to stop.
-final class ReflectionStream: ResponseSource {
+private final class ReflectionStream: CallStream, LastingStream {
     /// Questions that may wait before the client is asked to stop sending.
     private static let waitingMax = 64
 
@@ -59,7 +51,7 @@ final class ReflectionStream: ResponseSource {
         self.service = service
     }
 
-    func take(_ request: RawSpan) {
+    func received(_ request: RawSpan) {
         waiting.append([UInt8](copying: request))
         if waiting.count > Self.waitingMax, !isHeld {
             isHeld = true
@@ -73,14 +65,14 @@ final class ReflectionStream: ResponseSource {
         call.resume()
     }
 
-    fileprivate func stopServing() {
+    func stopServing() {
         isServing = false
         call.resume()
     }
 
     // MARK: ResponseSource
 
-    func next(into output: inout WireWriter) -> SourceStep {
+    func next(into output: inout ByteBuffer) -> SourceStep {
         guard !waiting.isEmpty else {
             if clientEnded { return end(.ok, .finished) }
             return isServing ? .waiting : end(.unavailable, .failed(.unavailable, "the server is draining"))
@@ -99,18 +91,18 @@ final class ReflectionStream: ResponseSource {
     }
 
     private func end(_ code: StatusCode, _ step: SourceStep) -> SourceStep {
-        service.ended(call, code)
+        service.ended(self, code)
         return step
     }
 
     func cancelled() {
         waiting = []
-        service.ended(call, nil)
+        service.ended(self, nil)
     }
 
     // MARK: Answers
 
-    private func answer(_ request: [UInt8], into output: inout WireWriter) throws {
+    private func answer(_ request: [UInt8], into output: inout ByteBuffer) throws {
         let message = try ServerReflectionRequest(wire: request.byteSpan)
         ServerReflectionResponseWriter.append(host: message.host, original: request, to: &output)
         switch message.question {
@@ -138,7 +130,7 @@ final class ReflectionStream: ResponseSource {
     }
 
     /// The file and all that it imports, so that one answer is enough.
-    private static func append(_ file: FileDescriptor, to output: inout WireWriter) {
+    private static func append(_ file: FileDescriptor, to output: inout ByteBuffer) {
         ServerReflectionResponseWriter.append(fileSets: Catalogue.shared.closure(of: file).map(\.set), to: &output)
     }
 }

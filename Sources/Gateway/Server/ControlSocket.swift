@@ -178,7 +178,7 @@ package enum ControlClient {
     package static func declareIndexes(
         _ wanted: IndexDeclaration, in database: DatabaseName, directory: String
     ) throws(Failure) {
-        var writer = WireWriter(capacity: 256)
+        var writer = ByteBuffer(capacity: 256)
         wanted.append(to: &writer)
         _ = try ask("indexes \(database) \(Hexadecimal.text(writer.bytes))", directory: directory)
     }

@@ -56,13 +56,13 @@ package final class GatewayServer: Sendable {
     private let counters: [ServiceCounters]
     private let metrics: MetricsPage
     private let readiness: Readiness
-    private let fronts: [LoopBound<FrameFront>]
+    private let routers: [LoopBound<CallRouter>]
     private let control: ControlSocket?
     private let housekeeper: Housekeeper
 
     private init(
         _ configuration: GatewayConfiguration, store: DocumentStore, group: EventLoopGroup, server: Server,
-        counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, fronts: [LoopBound<FrameFront>],
+        counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, routers: [LoopBound<CallRouter>],
         control: ControlSocket?, housekeeper: Housekeeper
     ) {
         self.configuration = configuration
@@ -73,7 +73,7 @@ package final class GatewayServer: Sendable {
         self.counters = counters
         self.metrics = metrics
         self.readiness = readiness
-        self.fronts = fronts
+        self.routers = routers
         self.control = control
         self.housekeeper = housekeeper
     }
@@ -95,28 +95,24 @@ package final class GatewayServer: Sendable {
             let metrics = MetricsPage(counters: counters, store: store, version: configuration.version)
             let readiness = Readiness(store: store)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
-            // One service for each loop, whatever its clients speak.
-            var services: [FirestoreService<CarriedCall>] = []
-            var fronts: [LoopBound<FrameFront>] = []
-            let server = try Server.start(
-                transport, on: group,
-                makeHandler: { _ in
-                    let service = FirestoreService<CarriedCall>(
-                        store: store, limits: configuration.service, policy: configuration.policy,
-                        counters: counters[services.count], log: log)
-                    services.append(service)
-                    let front = FrameFront(service)
-                    fronts.append(LoopBound(front))
-                    return front
-                },
-                makeHTTPHandler: { _ in HTTPFront(services[services.count - 1], pages: pages, options: configuration.http) })
+            var routers: [LoopBound<CallRouter>] = []
+            let server = try Server.start(transport, rpcs: .gateway, on: group) { _ in
+                // One service for each loop, whichever protocol its clients use.
+                let service = FirestoreService(
+                    store: store, limits: configuration.service, policy: configuration.policy,
+                    counters: counters[routers.count], log: log)
+                let router = CallRouter(service)
+                routers.append(LoopBound(router))
+                return LoopServices(
+                    calls: router, http: HTTPRequestHandler(service, pages: pages, options: configuration.http))
+            }
             metrics.setServer(server)
             let host = server.host.contains(":") ? "[\(server.host)]" : server.host
             let control = ControlSocket.open(
                 in: configuration.store.directory, address: "\(host):\(server.port)", store: store, log: log)
             let gateway = GatewayServer(
                 configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
-                readiness: readiness, fronts: fronts, control: control,
+                readiness: readiness, routers: routers, control: control,
                 housekeeper: Housekeeper(server: server, store: store, log: log))
             gateway.scheduleFigures()
             return gateway
@@ -150,7 +146,7 @@ package final class GatewayServer: Sendable {
     /// Blocks; not for the thread of a loop.
     package func stop() {
         readiness.drain()
-        for (loop, front) in zip(group.loops, fronts) { loop.execute { front.value.stopServing() } }
+        for (loop, router) in zip(group.loops, routers) { loop.execute { router.value.stopServing() } }
         let drained = DispatchSemaphore(value: 0)
         server.drain(graceMilliseconds: UInt64(configuration.drainMilliseconds)) { drained.signal() }
         drained.wait()

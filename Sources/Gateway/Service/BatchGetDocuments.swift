@@ -14,12 +14,12 @@ extension FirestoreService {
                 "A batch get may name at most \(limits.batchGetDocuments) documents, not \(view.documentCount).")
         }
         let database = try database(view.database)
-        try authorize(call, .batchGetDocuments, view.database)
+        try authorize(call, view.database)
         let source = spareBatchGets.popLast() ?? BatchGetSource(service: self)
         do {
             try source.take(view, in: database)
             if case .newTransaction(let options) = view.consistency {
-                return beginTransaction(call, .batchGetDocuments, options, in: database) { service, transaction in
+                return beginTransaction(call, options, in: database) { service, transaction in
                     source.newTransaction = transaction.bytes
                     try service.start(source, call, .transaction(transaction), in: database)
                 }
@@ -32,15 +32,15 @@ extension FirestoreService {
     }
 
     private func start(
-        _ source: BatchGetSource<Call>, _ call: Call, _ selector: ReadSelector, in database: DatabaseName
+        _ source: BatchGetSource, _ call: Call, _ selector: ReadSelector, in database: DatabaseName
     ) throws {
         source.call = call
         if case .transaction(let transaction) = selector, store.readsLock(in: transaction) {
-            let body = { (service: FirestoreService<Call>, _: Void) throws in
+            let body = { (service: FirestoreService, _: Void) throws in
                 source.point = try service.reader.readPoint(selector, in: database)
                 service.stream(call, source)
             }
-            return store.lock(transaction, source.allNames, completion: continuation(call, .batchGetDocuments, body))
+            return store.lock(transaction, source.allNames, completion: continuation(call, body))
         }
         source.point = try reader.readPoint(selector, in: database)
         stream(call, source)
@@ -48,8 +48,8 @@ extension FirestoreService {
 }
 
 /// The answers to one BatchGetDocuments. Used again for later calls, so that one for a few names allocates nothing.
-final class BatchGetSource<Call: ServiceCall>: ResponseSource {
-    private unowned let service: FirestoreService<Call>
+final class BatchGetSource: ResponseSource {
+    private unowned let service: FirestoreService
     /// The state that is read; set before the source is streamed.
     var point: ReadPoint?
     /// The id that the first message carries; empty unless the request began a transaction.
@@ -69,7 +69,7 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
     /// Above this many names doubles are found by hashing.
     private static var comparedNamesMax: Int { 16 }
 
-    init(service: FirestoreService<Call>) {
+    init(service: FirestoreService) {
         self.service = service
     }
 
@@ -104,7 +104,7 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
         return false
     }
 
-    func next(into writer: inout WireWriter) -> SourceStep {
+    func next(into writer: inout ByteBuffer) -> SourceStep {
         guard let point else { preconditionFailure("a batch get is streamed after its read point is set") }
         do throws(RequestError) {
             while position < names.count {
@@ -148,7 +148,7 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
     }
 
     /// Appends the message of a document that exists; false if it does not.
-    private func appendFound(_ name: Range<Int>, at point: ReadPoint, to writer: inout WireWriter) throws(RequestError) -> Bool {
+    private func appendFound(_ name: Range<Int>, at point: ReadPoint, to writer: inout ByteBuffer) throws(RequestError) -> Bool {
         let bytes = nameBytes
         let name = bytes.byteSpan.extracting(name)
         var isFound = false
@@ -166,14 +166,14 @@ final class BatchGetSource<Call: ServiceCall>: ResponseSource {
         return isFound
     }
 
-    private func append(missing name: Range<Int>, at point: ReadPoint, to writer: inout WireWriter) {
+    private func append(missing name: Range<Int>, at point: ReadPoint, to writer: inout ByteBuffer) {
         BatchGetDocumentsResponseWriter.append(missing: nameBytes.span.bytes.extracting(name), to: &writer)
         appendTail(at: point, to: &writer)
         service.counters.documentsMissing.add()
     }
 
     /// The transaction, on the first message alone, and the read time.
-    private func appendTail(at point: ReadPoint, to writer: inout WireWriter) {
+    private func appendTail(at point: ReadPoint, to writer: inout ByteBuffer) {
         BatchGetDocumentsResponseWriter.append(transaction: newTransaction, to: &writer)
         BatchGetDocumentsResponseWriter.appendReadTime(point.readMicroseconds, to: &writer)
     }

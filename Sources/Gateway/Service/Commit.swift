@@ -9,7 +9,7 @@ internal import Transport
 extension FirestoreService {
     func commit(_ call: Call, _ request: RawSpan) throws {
         let view = try CommitRequestView(request)
-        try authorize(call, .commit, view.database)
+        try authorize(call, view.database)
         var writes = WriteList(database: try database(view.database))
         // The writes make up nearly all of the request, and canonical documents are no longer than they came.
         writes.reserveCapacity(byteCount: request.byteCount)
@@ -17,7 +17,7 @@ extension FirestoreService {
         try writes.checkTransformLimit()
         let transaction =
             view.transaction.isEmpty ? nil : try TransactionIdentifier(bytes: view.transaction)
-        commit(call, .commit, writes, transaction) { service, result in
+        commit(call, writes, transaction) { service, result in
             let response = CommitResponse(
                 writeResults: result.writeResults,
                 commitTime: TimestampValue(microseconds: Int64(clamping: result.commitMicroseconds)))
@@ -27,17 +27,17 @@ extension FirestoreService {
 
     /// Hands writes to the store and goes on on the loop's thread once they are durable.
     func commit(
-        _ call: Call, _ method: Method, _ writes: WriteList, _ transaction: TransactionIdentifier? = nil,
-        _ body: @escaping (FirestoreService<Call>, CommitResult) throws -> Void
+        _ call: Call, _ writes: WriteList, _ transaction: TransactionIdentifier? = nil,
+        _ body: @escaping (FirestoreService, CommitResult) throws -> Void
     ) {
         counters.writesSubmitted.add(UInt64(writes.count))
         let request = CommitRequest(writes: writes, transaction: transaction, identifier: call.requestIdentifier)
-        store.commit(request, maySync: call.isAlone, completion: continuation(call, method, body))
+        store.commit(request, maySync: isAlone(call), completion: continuation(call, body))
     }
 
     func batchWrite(_ call: Call, _ request: RawSpan) throws {
         let view = try BatchWriteRequestView(request)
-        try authorize(call, .batchWrite, view.database)
+        try authorize(call, view.database)
         guard view.writeCount <= limits.batchWriteWrites else {
             throw RequestError.invalidArgument(
                 "A batch write may have at most \(limits.batchWriteWrites) writes, not \(view.writeCount).")
@@ -52,7 +52,7 @@ extension FirestoreService {
         let request = CommitRequest(writes: writes, identifier: call.requestIdentifier)
         store.batchWrite(
             request,
-            completion: continuation(call, .batchWrite) { service, result in
+            completion: continuation(call) { service, result in
                 let response = BatchWriteResponse(result)
                 service.succeed(call) { response.encode(into: &$0) }
             })

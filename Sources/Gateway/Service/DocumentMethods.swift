@@ -19,14 +19,14 @@ extension FirestoreService {
         try ResourceID.check(message.collectionID, isCollection: true)
         try ResourceID.check(id, isCollection: false)
         let name = "\(message.parent)/\(message.collectionID)/\(id)"
-        try write(call, .createDocument, name, mask: message.mask) { (writes, name) throws(RequestError) in
+        try write(call, name, mask: message.mask) { (writes, name) throws(RequestError) in
             try writes.update(name, fields: message.document.fields.span.bytes, precondition: .exists(false))
         }
     }
 
     func updateDocument(_ call: Call, _ request: RawSpan) throws {
         let message = try UpdateDocumentRequest(wire: request)
-        try write(call, .updateDocument, message.document.name, mask: message.mask) { (writes, name) throws(RequestError) in
+        try write(call, message.document.name, mask: message.mask) { (writes, name) throws(RequestError) in
             try writes.update(
                 name, fields: message.document.fields.span.bytes, mask: message.updateMask,
                 precondition: message.precondition)
@@ -35,21 +35,21 @@ extension FirestoreService {
 
     func deleteDocument(_ call: Call, _ request: RawSpan) throws {
         let message = try DeleteDocumentRequest(wire: request)
-        let writes = try writeList(call, .deleteDocument, message.name) { (writes, name) throws(RequestError) in
+        let writes = try writeList(call, message.name) { (writes, name) throws(RequestError) in
             try writes.delete(name, precondition: message.precondition)
         }
-        commit(call, .deleteDocument, writes) { service, _ in service.succeed(call) { _ in } }
+        commit(call, writes) { service, _ in service.succeed(call) { _ in } }
     }
 
     /// Commits one write and answers with the document as of that commit, whatever came after it.
     private func write(
-        _ call: Call, _ method: Method, _ name: String, mask: DocumentMask?,
+        _ call: Call, _ name: String, mask: DocumentMask?,
         _ build: (inout WriteList, RawSpan) throws(RequestError) -> Void
     ) throws(RequestError) {
-        let writes = try writeList(call, method, name, build)
+        let writes = try writeList(call, name, build)
         let database = writes.database
         let selection = mask?.selection
-        commit(call, method, writes) { service, result in
+        commit(call, writes) { service, result in
             let commitTime = TimestampValue(microseconds: Int64(clamping: result.commitMicroseconds))
             let point = try service.reader.readPoint(.time(commitTime), in: database)
             try name.withUTF8Span { (name) throws(RequestError) in
@@ -60,12 +60,12 @@ extension FirestoreService {
 
     /// A list of the one write that `build` appends for the document of this name.
     private func writeList(
-        _ call: Call, _ method: Method, _ name: String,
+        _ call: Call, _ name: String,
         _ build: (inout WriteList, RawSpan) throws(RequestError) -> Void
     ) throws(RequestError) -> WriteList {
         try name.withUTF8Span { (name) throws(RequestError) in
             let view = try documentName(name)
-            try authorize(call, method, name)
+            try authorize(call, name)
             var writes = WriteList(database: try database(view.databaseBytes))
             try build(&writes, name)
             return writes

@@ -1,25 +1,23 @@
-// The Firestore service of one event loop: request bytes in, store, reply bytes out.
-//
-// Each method is written once, here and in the files beside this one, for every front there is. A method runs to completion on
-// the thread of the loop that received the request:
-//
-//   read     decode the request in place, fix a read point, and write the reply from the storage's own pages straight into
-//            the connection's output; nothing is allocated for a point read
-//   write    decode, check and copy the writes on the loop's thread, hand them to the store's commit thread, and answer from
-//            the loop when they are durable
-//   stream   hand the front a `ResponseSource`, which it pulls message by message as the peer makes room
-//
-// Errors are thrown as `RequestError` and answered in one place, ``begin(_:_:_:)``. Anything else that is thrown is a bug:
-// it is answered INTERNAL and logged.
-
 internal import Basics
 internal import DocumentModel
 package import DocumentStore
 internal import FirestoreMessages
 package import Transport
 
-/// The methods over one loop's reader. Made, used and let go on that loop's thread.
-package final class FirestoreService<Call: ServiceCall> {
+/// The Firestore service of one event loop: request bytes in, store, reply bytes out.
+///
+/// Each method is written once, here and in the files beside this one, for every protocol. A method runs to
+/// completion on the thread of the loop that received the request:
+///
+/// - A read decodes the request in place, fixes a read point, and writes the reply from the storage's own pages
+///   straight into the connection's output. A point read allocates nothing.
+/// - A write is decoded, checked and copied on the loop's thread, handed to the store's commit thread, and answered
+///   from the loop when it is durable.
+/// - A streaming reply is a `ResponseSource`, which the transport asks message by message as the client makes room.
+///
+/// Errors are thrown as `RequestError` and answered in one place, ``begin(_:_:)``. Anything else that is thrown is a
+/// bug: the call ends with INTERNAL and the error is logged. Made, used and released on its loop's thread.
+package final class FirestoreService {
     package let store: DocumentStore
     package let limits: ServiceLimits
     package let counters: ServiceCounters
@@ -31,10 +29,9 @@ package final class FirestoreService<Call: ServiceCall> {
     /// The database named last, so that a client's writes do not parse it each time.
     private var lastDatabase: DatabaseName?
     /// Sources of streaming replies that have ended, for the next ones.
-    var spareBatchGets: [BatchGetSource<Call>] = []
-    /// Streams that last as long as their clients like.
-    private var lasting: [ObjectIdentifier: any LastingStream] = [:]
-    private var isServing = true
+    var spareBatchGets: [BatchGetSource] = []
+    let lastingStreams = LastingStreams()
+    private var loneClient = LoneClientDetector()
 
     package init(
         store: DocumentStore, limits: ServiceLimits = ServiceLimits(), policy: (any AccessPolicy)? = nil,
@@ -53,8 +50,12 @@ package final class FirestoreService<Call: ServiceCall> {
     /// Takes a call. The request's bytes are lent for the time of this function.
     ///
     /// Does not throw: whatever goes wrong becomes the call's answer.
-    package func begin(_ call: Call, _ method: Method, _ request: RawSpan) {
+    package func begin(_ call: Call, _ request: RawSpan) { begin(call, call.method, request) }
+
+    /// The same; the caller knows the method.
+    func begin(_ call: Call, _ method: Method, _ request: RawSpan) {
         counters.callsStarted.add()
+        loneClient.note(call)
         do {
             switch method {
             case .getDocument: try getDocument(call, request)
@@ -78,55 +79,46 @@ package final class FirestoreService<Call: ServiceCall> {
                 throw RequestError(.unimplemented, "\(method.name) is not a method of Firestore.")
             }
         } catch {
-            fail(call, method, error)
+            fail(call, error)
         }
     }
 
-    /// Lets go of the state that reads in a row share.
-    package func loopWillWait() { reader.letGo() }
+    /// Whether the client has this loop to itself: then the loop may wait for the sync of its commit.
+    func isAlone(_ call: Call) -> Bool { loneClient.isAlone(call) }
 
-    // MARK: Draining
-
-    /// The server drains: streams that last as long as their clients like end when what they were told is done.
-    func stopServing() {
-        isServing = false
-        for stream in lasting.values { stream.stopServing() }
+    /// Releases the state that the reads of one round share.
+    package func loopWillWait() {
+        loneClient.newRound()
+        reader.letGo()
     }
-
-    func begins(_ stream: some LastingStream) {
-        lasting[ObjectIdentifier(stream)] = stream
-        if !isServing { stream.stopServing() }
-    }
-
-    func ends(_ stream: some LastingStream) { lasting[ObjectIdentifier(stream)] = nil }
 
     // MARK: Answering
 
     /// Answers with OK and one message; when `write` throws, the call is still to be answered.
     @inline(__always)
     func succeed<Failure: Error>(
-        _ call: Call, _ write: (inout WireWriter) throws(Failure) -> Void
+        _ call: Call, _ write: (inout ByteBuffer) throws(Failure) -> Void
     ) throws(Failure) {
         try call.respond(write)
         ended(call)
     }
 
-    /// Ends a call that its front could not make into a request.
-    func refuse(_ call: Call, _ method: Method, _ error: RequestError) {
+    /// Ends a call whose request message could not be made.
+    func refuse(_ call: Call, _ error: RequestError) {
         counters.callsStarted.add()
-        fail(call, method, error)
+        fail(call, error)
     }
 
     /// Ends the call with whatever was thrown.
-    func fail(_ call: Call, _ method: Method, _ error: any Error) {
+    func fail(_ call: Call, _ error: any Error) {
         call.fail(requestError(error, call))
     }
 
     /// Counts a call that ends with OK.
     @inline(__always)
     func ended(_ call: Call) {
-        counters.callEnded(call.method, .ok)
-        call.noteTime(in: counters)
+        counters.callEnded(call.rpc, .ok)
+        call.recordTime(in: counters)
     }
 
     /// Counts an error, logs it if it is our fault, and says what the client is told.
@@ -138,8 +130,8 @@ package final class FirestoreService<Call: ServiceCall> {
             case let error as InvalidDocument: RequestError(error)
             default: RequestError(.internal, "The server failed: \(error)")
             }
-        counters.callEnded(method, status.code)
-        call.noteTime(in: counters)
+        counters.callEnded(call.rpc, status.code)
+        call.recordTime(in: counters)
         switch status.code {
         case .internal, .dataLoss, .unknown:
             counters.callsBroken.add()
@@ -156,16 +148,16 @@ package final class FirestoreService<Call: ServiceCall> {
     ///
     /// - Returns: what to hand the store as completion; it may be called on any thread.
     func continuation<Outcome: Sendable>(
-        _ call: Call, _ method: Method, _ body: @escaping (FirestoreService<Call>, Outcome) throws -> Void
+        _ call: Call, _ body: @escaping (FirestoreService, Outcome) throws -> Void
     ) -> @Sendable (Result<Outcome, RequestError>) -> Void {
         let bound = LoopBound((service: self, body: body))
         return { outcome in
-            call.onLoop {
+            call.loop.execute {
                 let (service, body) = bound.value
                 do {
                     try body(service, try outcome.get())
                 } catch {
-                    service.fail(call, method, error)
+                    service.fail(call, error)
                 }
             }
         }
@@ -175,9 +167,9 @@ package final class FirestoreService<Call: ServiceCall> {
 
     /// Asks the policy, if there is one.
     @inline(__always)
-    func authorize(_ call: Call, _ method: Method, _ resource: RawSpan) throws(RequestError) {
+    func authorize(_ call: Call, _ resource: RawSpan) throws(RequestError) {
         guard isRestricted, let policy else { return }
-        try policy.check(method, on: resource, by: call.principal)
+        try policy.check(call.method, on: resource, by: call.principal)
     }
 
     /// Asks the policy, if there is one, whether a whole database may be deleted.
@@ -203,15 +195,9 @@ package final class FirestoreService<Call: ServiceCall> {
     }
 }
 
-/// A stream that lasts as long as its client likes, and would hold up a drain. Confined to the loop.
-protocol LastingStream: AnyObject {
-    /// Takes nothing more, and ends with UNAVAILABLE when what was taken is done.
-    func stopServing()
-}
-
 /// A value of a loop's thread on its way through other threads, which only pass it on.
 struct LoopBound<Value>: @unchecked Sendable {
-    // Sendable: made on the loop's thread and opened again on the same thread only, by `ServiceCall.onLoop`.
+    // Sendable: made on the loop's thread and opened again on the same thread only, by `EventLoop.execute`.
     let value: Value
 
     init(_ value: Value) { self.value = value }

@@ -10,7 +10,7 @@ extension FirestoreService {
     func getDocument(_ call: Call, _ request: RawSpan) throws {
         let view = try GetDocumentRequestView(request)
         let name = try documentName(view.name)
-        try authorize(call, .getDocument, view.name)
+        try authorize(call, view.name)
         let selection = view.mask?.selection
         if case .latest = view.consistency {
             return try reader.withLatestDocument(name) { (document) throws(RequestError) in
@@ -30,12 +30,12 @@ extension FirestoreService {
         _ call: Call, _ name: [UInt8], _ selector: ReadSelector, _ transaction: TransactionIdentifier,
         selection: FieldSelection?
     ) {
-        let body = { (service: FirestoreService<Call>, _: Void) throws in
+        let body = { (service: FirestoreService, _: Void) throws in
             let view = try service.documentName(name.byteSpan)
             let point = try service.reader.readPoint(selector, inDatabase: view.databaseBytes)
             try service.sendDocument(call, view, at: point, selection: selection)
         }
-        store.lock(transaction, [name], completion: continuation(call, .getDocument, body))
+        store.lock(transaction, [name], completion: continuation(call, body))
     }
 
     /// Answers with the document of this name as it stands at a point.
@@ -73,7 +73,7 @@ extension FirestoreService {
         _ fields: RawSpan, _ selection: FieldSelection?, _ body: (RawSpan) throws(RequestError) -> Void
     ) throws(RequestError) {
         guard let selection else { return try body(fields) }
-        var selected = WireWriter()
+        var selected = ByteBuffer()
         selection.append(fields, into: &selected)
         try body(selected.bytes)
     }

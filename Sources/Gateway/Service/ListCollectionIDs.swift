@@ -10,7 +10,7 @@ extension FirestoreService {
     func listCollectionIDs(_ call: Call, _ request: RawSpan) throws {
         let message = try ListCollectionIdsRequest(wire: request)
         guard message.pageSize >= 0 else { throw RequestError.invalidArgument("A page size cannot be negative.") }
-        let database = try withParent(call, .listCollectionIds, message.parent) { (parent) throws(RequestError) in
+        let database = try withParent(call, message.parent) { (parent) throws(RequestError) in
             try self.database(parent.databaseBytes)
         }
         let point = try reader.readPoint(message.consistency.selector(), in: database)

@@ -17,11 +17,11 @@ extension FirestoreService {
         if message.showMissing, !message.orderBy.isEmpty {
             throw RequestError.invalidArgument("cannot specify an order when show_missing is true")
         }
-        let database = try withParent(call, .listDocuments, message.parent) { (parent) throws(RequestError) in
+        let database = try withParent(call, message.parent) { (parent) throws(RequestError) in
             try self.database(parent.databaseBytes)
         }
         let token = message.pageToken.isEmpty ? nil : try PageToken(message.pageToken)
-        try withReadPoint(call, .listDocuments, try message.consistency.selector(), in: database) { service, point in
+        try withReadPoint(call, try message.consistency.selector(), in: database) { service, point in
             try service.sendPage(call, message, after: token, at: point)
         }
     }
@@ -48,7 +48,7 @@ extension FirestoreService {
 
     private func listByName(
         _ message: ListDocumentsRequest, after token: PageToken?, at point: ReadPoint, _ page: inout ListingPage,
-        _ writer: inout WireWriter
+        _ writer: inout ByteBuffer
     ) throws {
         var position: (collectionID: [UInt8], documentID: [UInt8])?
         if let token {
@@ -75,7 +75,7 @@ extension FirestoreService {
 
     private func listCollection(
         _ message: ListDocumentsRequest, _ collectionID: String, after documentID: [UInt8]?, at point: ReadPoint,
-        _ page: inout ListingPage, _ writer: inout WireWriter
+        _ page: inout ListingPage, _ writer: inout ByteBuffer
     ) throws {
         let collection = try CollectionPath("\(message.parent)/\(collectionID)")
         let lower = documentID.map { DocumentIDBound(id: $0, isInclusive: false) }

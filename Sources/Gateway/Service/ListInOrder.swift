@@ -9,7 +9,7 @@ internal import Transport
 extension FirestoreService {
     func listInOrder(
         _ message: ListDocumentsRequest, after token: PageToken?, at point: ReadPoint, _ page: inout ListingPage,
-        _ writer: inout WireWriter
+        _ writer: inout ByteBuffer
     ) throws {
         let orders = try OrderText.parse(message.orderBy)
         var query = StructuredQuery(from: [CollectionSelector(collectionID: message.collectionID)], orderBy: orders)

@@ -31,7 +31,7 @@ enum PageToken: Equatable {
             bytes += [1, UInt8(truncatingIfNeeded: collectionID.count >> 8), UInt8(truncatingIfNeeded: collectionID.count)]
             bytes += collectionID + documentID
         case .cursor(let cursor):
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             cursor.encode(into: &writer)
             bytes += [2] + writer.copyBytes()
         case .collection(let id):

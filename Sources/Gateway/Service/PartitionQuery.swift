@@ -16,7 +16,7 @@ extension FirestoreService {
         guard message.pageSize >= 0 else { throw RequestError.invalidArgument("A page size cannot be negative.") }
         // No more than asked for; fewer is within the contract.
         let cuts = Int(min(message.partitionCount, Int64(limits.partitionCursors)))
-        try withParent(call, .partitionQuery, message.parent) { (parent) throws(RequestError) in
+        try withParent(call, message.parent) { (parent) throws(RequestError) in
             guard parent.isRoot else {
                 throw .invalidArgument("The parent of a partition query must be the documents root of a database.")
             }
@@ -32,8 +32,8 @@ extension FirestoreService {
 }
 
 /// One search, in steps between which other calls have their turn.
-private final class PartitionSearch<Call: ServiceCall> {
-    private unowned let service: FirestoreService<Call>
+private final class PartitionSearch {
+    private unowned let service: FirestoreService
     private let call: Call
     private var run: PartitionRun
     private let point: ReadPoint
@@ -42,7 +42,7 @@ private final class PartitionSearch<Call: ServiceCall> {
     private let after: Cursor?
 
     init(
-        _ service: FirestoreService<Call>, _ call: Call, _ run: PartitionRun, at point: ReadPoint, pageSize: Int,
+        _ service: FirestoreService, _ call: Call, _ run: PartitionRun, at point: ReadPoint, pageSize: Int,
         after token: PageToken?
     ) throws(RequestError) {
         self.service = service
@@ -60,12 +60,12 @@ private final class PartitionSearch<Call: ServiceCall> {
     func goOn() throws(RequestError) {
         if try run.next(service.reader, at: point) { return answer() }
         let bound = LoopBound(self)
-        call.onLoop {
+        call.loop.execute {
             let search = bound.value
             do throws(RequestError) {
                 try search.goOn()
             } catch {
-                search.service.fail(search.call, .partitionQuery, error)
+                search.service.fail(search.call, error)
             }
         }
     }

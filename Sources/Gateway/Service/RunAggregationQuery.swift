@@ -10,7 +10,7 @@ extension FirestoreService {
     func runAggregationQuery(_ call: Call, _ request: RawSpan) throws {
         let message = try RunAggregationQueryRequest(wire: request)
         guard let query = message.query else { throw RequestError.invalidArgument("An aggregation query is missing.") }
-        let database = try withParent(call, .runAggregationQuery, message.parent) { (parent) throws(RequestError) in
+        let database = try withParent(call, message.parent) { (parent) throws(RequestError) in
             try self.database(parent.databaseBytes)
         }
         let source = try message.parent.withUTF8Span { (parent) throws(RequestError) in
@@ -18,7 +18,7 @@ extension FirestoreService {
                 service: self, call: call, try AggregationRun(query, parent: parent, options: queryOptions),
                 explain: message.explain)
         }
-        try withReadPoint(call, .runAggregationQuery, message.consistency, in: database) { service, point, transaction in
+        try withReadPoint(call, message.consistency, in: database) { service, point, transaction in
             source.point = point
             source.newTransaction = transaction
             service.stream(call, source)
@@ -27,8 +27,8 @@ extension FirestoreService {
 }
 
 /// The one message of an aggregation.
-final class AggregationSource<Call: ServiceCall>: ResponseSource {
-    private unowned let service: FirestoreService<Call>
+final class AggregationSource: ResponseSource {
+    private unowned let service: FirestoreService
     private let call: Call
     private var run: AggregationRun
     /// The state that is read; set before the source is streamed.
@@ -40,7 +40,7 @@ final class AggregationSource<Call: ServiceCall>: ResponseSource {
     private let stopwatch = Stopwatch()
 
     init(
-        service: FirestoreService<Call>, call: Call, _ run: consuming AggregationRun, explain: ExplainOptions?
+        service: FirestoreService, call: Call, _ run: consuming AggregationRun, explain: ExplainOptions?
     ) {
         self.explain = explain
         self.service = service
@@ -48,7 +48,7 @@ final class AggregationSource<Call: ServiceCall>: ResponseSource {
         self.run = run
     }
 
-    func next(into writer: inout WireWriter) -> SourceStep {
+    func next(into writer: inout ByteBuffer) -> SourceStep {
         guard let point else { preconditionFailure("an aggregation is streamed after its read point is set") }
         do throws(RequestError) {
             var scanner = service.reader.scanner(at: point, matching: run.plan.matcher)
@@ -61,7 +61,7 @@ final class AggregationSource<Call: ServiceCall>: ResponseSource {
             }
             if case .paused = try run.next(&scanner) {
                 let call = self.call
-                call.onLoop { call.resume() }
+                call.loop.execute { call.resume() }
                 return .waiting
             }
         } catch {

@@ -10,11 +10,11 @@ extension FirestoreService {
     func runQuery(_ call: Call, _ request: RawSpan) throws {
         let message = try RunQueryRequest(wire: request)
         guard let query = message.query else { throw RequestError.invalidArgument("A query is missing.") }
-        let plan = try withParent(call, .runQuery, message.parent) { (parent) throws(RequestError) in
+        let plan = try withParent(call, message.parent) { (parent) throws(RequestError) in
             try QueryPlan(query, parent: parent.bytes, options: queryOptions)
         }
         let source = QuerySource(service: self, call: call, plan, explain: message.explain)
-        try withReadPoint(call, .runQuery, message.consistency, in: plan.database) { service, point, transaction in
+        try withReadPoint(call, message.consistency, in: plan.database) { service, point, transaction in
             source.point = point
             source.newTransaction = transaction
             service.stream(call, source)
@@ -30,7 +30,7 @@ extension FirestoreService {
 
     /// Checks the parent of a query or listing and lends it.
     func withParent<Answer>(
-        _ call: Call, _ method: Method, _ parent: String,
+        _ call: Call, _ parent: String,
         _ body: (borrowing ResourceNameView) throws(RequestError) -> Answer
     ) throws(RequestError) -> Answer {
         try parent.withUTF8Span { (bytes) throws(RequestError) in
@@ -38,23 +38,23 @@ extension FirestoreService {
             guard view.isRoot || view.isDocument else {
                 throw .invalidArgument("The parent \"\(parent)\" must be a document or the documents root of a database.")
             }
-            try authorize(call, method, bytes)
+            try authorize(call, bytes)
             return try body(view)
         }
     }
 
     /// Fixes what a streaming read sees, beginning a transaction first where the request asks for one.
     func withReadPoint(
-        _ call: Call, _ method: Method, _ consistency: ReadConsistency, in database: DatabaseName,
-        _ body: @escaping (FirestoreService<Call>, ReadPoint, _ newTransaction: [UInt8]) throws -> Void
+        _ call: Call, _ consistency: ReadConsistency, in database: DatabaseName,
+        _ body: @escaping (FirestoreService, ReadPoint, _ newTransaction: [UInt8]) throws -> Void
     ) throws {
         guard case .newTransaction(let options) = consistency else {
-            return try withReadPoint(call, method, try consistency.selector(), in: database) { service, point in
+            return try withReadPoint(call, try consistency.selector(), in: database) { service, point in
                 try body(service, point, [])
             }
         }
-        beginTransaction(call, method, options, in: database) { service, transaction in
-            try service.withReadPoint(call, method, .transaction(transaction), in: database) { service, point in
+        beginTransaction(call, options, in: database) { service, transaction in
+            try service.withReadPoint(call, .transaction(transaction), in: database) { service, point in
                 try body(service, point, transaction.bytes)
             }
         }
@@ -63,16 +63,16 @@ extension FirestoreService {
     /// Fixes what a read sees. In a pessimistic transaction that is the newest state, so all that was committed before must be
     /// visible first; the documents are locked as they are met.
     func withReadPoint(
-        _ call: Call, _ method: Method, _ selector: ReadSelector, in database: DatabaseName,
-        _ body: @escaping (FirestoreService<Call>, ReadPoint) throws -> Void
+        _ call: Call, _ selector: ReadSelector, in database: DatabaseName,
+        _ body: @escaping (FirestoreService, ReadPoint) throws -> Void
     ) throws {
         guard case .transaction(let transaction) = selector, store.readsLock(in: transaction) else {
             return try body(self, reader.readPoint(selector, in: database))
         }
-        let locked = { (service: FirestoreService<Call>, _: Void) throws in
+        let locked = { (service: FirestoreService, _: Void) throws in
             try body(service, service.reader.readPoint(selector, in: database))
         }
-        store.lock(transaction, [], completion: continuation(call, method, locked))
+        store.lock(transaction, [], completion: continuation(call, locked))
     }
 
     func stream(_ call: Call, _ source: any ResponseSource) {
@@ -87,8 +87,8 @@ extension FirestoreService {
 ///
 /// A page is filled when the one before has been sent, so that a stream holds one page however large its result is, and
 /// the scan is taken up again once a page and not once a document.
-final class QuerySource<Call: ServiceCall>: ResponseSource {
-    private unowned let service: FirestoreService<Call>
+final class QuerySource: ResponseSource {
+    private unowned let service: FirestoreService
     private let call: Call
     private var run: QueryRun
     /// The state that is read; set before the source is streamed.
@@ -97,7 +97,7 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
     var newTransaction: [UInt8] = []
     /// `projects/…/documents/`, before every path.
     private let namePrefix: [UInt8]
-    private var page = WireWriter(capacity: 4_096)
+    private var page = ByteBuffer(capacity: 4_096)
     /// Where the messages of the page end.
     private var messageEnds: [Int] = []
     /// The next message of the page to be sent.
@@ -112,7 +112,7 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
     /// Bytes after which a page is sent.
     private static var pageBytes: Int { 64 << 10 }
 
-    init(service: FirestoreService<Call>, call: Call, _ plan: QueryPlan, explain: ExplainOptions?) {
+    init(service: FirestoreService, call: Call, _ plan: QueryPlan, explain: ExplainOptions?) {
         self.explain = explain
         self.service = service
         self.call = call
@@ -120,7 +120,7 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
         namePrefix = plan.database.utf8 + Array("/documents/".utf8)
     }
 
-    func next(into writer: inout WireWriter) -> SourceStep {
+    func next(into writer: inout ByteBuffer) -> SourceStep {
         guard let point else { preconditionFailure("a query is streamed after its read point is set") }
         if !newTransaction.isEmpty {
             // By the schema the id comes in a message of its own, before any result.
@@ -152,7 +152,7 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
     }
 
     /// Every result is sent: what the offset skipped may still have to be told, and the read time if nothing else was.
-    private func end(at point: ReadPoint, into writer: inout WireWriter) -> SourceStep {
+    private func end(at point: ReadPoint, into writer: inout ByteBuffer) -> SourceStep {
         service.ended(call)
         service.counters.streamsOpen.subtract()
         if explain == nil, hasSent, skipsTold == run.skippedResults { return .finished }
@@ -167,7 +167,7 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
     }
 
     /// The plan alone, in one message without a read time.
-    private func tellPlan(at point: ReadPoint, into writer: inout WireWriter) -> SourceStep {
+    private func tellPlan(at point: ReadPoint, into writer: inout ByteBuffer) -> SourceStep {
         service.counters.streamsOpen.subtract()
         do throws(RequestError) {
             var scanner = service.reader.scanner(at: point, matching: run.plan.matcher)
@@ -185,7 +185,7 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
     /// Much was looked at and nothing found yet: others on this loop have their turn first.
     private func yieldLoop() -> SourceStep {
         let call = self.call
-        call.onLoop { call.resume() }
+        call.loop.execute { call.resume() }
         return .waiting
     }
 
@@ -217,7 +217,7 @@ final class QuerySource<Call: ServiceCall>: ResponseSource {
     }
 
     /// Appends the number of results skipped since it was told last.
-    private func tellSkips(_ writer: inout WireWriter) {
+    private func tellSkips(_ writer: inout ByteBuffer) {
         RunQueryResponseWriter.append(skippedResults: run.skippedResults - skipsTold, to: &writer)
         skipsTold = run.skippedResults
     }

@@ -10,35 +10,35 @@ extension FirestoreService {
     func beginTransaction(_ call: Call, _ request: RawSpan) throws {
         let message = try BeginTransactionRequest(wire: request)
         let database = try message.database.withUTF8Span { (name) throws(RequestError) in
-            try authorize(call, .beginTransaction, name)
+            try authorize(call, name)
             return try self.database(name)
         }
-        beginTransaction(call, .beginTransaction, message.options ?? .readWrite, in: database) { service, transaction in
+        beginTransaction(call, message.options ?? .readWrite, in: database) { service, transaction in
             service.succeed(call) { BeginTransactionResponse(transaction: transaction.bytes).encode(into: &$0) }
         }
     }
 
     /// Begins a transaction and goes on on the loop's thread; a begin that retries may have to wait for its turn.
     func beginTransaction(
-        _ call: Call, _ method: Method, _ options: TransactionOptions, in database: DatabaseName,
-        _ body: @escaping (FirestoreService<Call>, TransactionIdentifier) throws -> Void
+        _ call: Call, _ options: TransactionOptions, in database: DatabaseName,
+        _ body: @escaping (FirestoreService, TransactionIdentifier) throws -> Void
     ) {
         store.beginTransaction(
-            in: database, options: options, owner: owner(of: call), completion: continuation(call, method, body))
+            in: database, options: options, owner: owner(of: call), completion: continuation(call, body))
     }
 
     /// The connection of a call, as one that begins transactions.
     private func owner(of call: Call) -> TransactionOwner {
-        if let owner = call.connectionContext as? TransactionOwner { return owner }
+        if let owner = call.carrier.connectionContext as? TransactionOwner { return owner }
         let owner = store.makeTransactionOwner()
-        call.connectionContext = owner
+        call.carrier.connectionContext = owner
         return owner
     }
 
     func rollback(_ call: Call, _ request: RawSpan) throws {
         let message = try RollbackRequest(wire: request)
         try message.database.withUTF8Span { (name) throws(RequestError) in
-            try authorize(call, .rollback, name)
+            try authorize(call, name)
             _ = try database(name)
         }
         guard !message.transaction.isEmpty else {

@@ -28,27 +28,14 @@ extension FirestoreService {
     func write(_ call: Call, _ request: RawSpan) throws {
         let view = try WriteRequestView(request)
         let database = try database(view.database)
-        try authorize(call, .write, view.database)
+        try authorize(call, view.database)
         guard view.writeCount == 0 else {
             throw RequestError.invalidArgument("The first message of a write stream must not have writes.")
         }
         let stream = WriteStream(self, call, database: database, session: try WriteSession(view))
-        call.context = stream
-        begins(stream)
-        self.stream(call, stream)
-    }
-
-    /// Takes a further message of a stream. The bytes are lent for the time of this function.
-    package func message(_ call: Call, _ request: RawSpan) {
-        guard let stream = call.context as? WriteStream<Call> else {
-            return fail(call, call.method, RequestError(.unimplemented, "This method accepts exactly one message."))
-        }
-        stream.take(request)
-    }
-
-    /// The client of a stream sends no more.
-    package func halfClosed(_ call: Call) {
-        (call.context as? WriteStream<Call>)?.leave()
+        counters.streamsOpen.add()
+        call.open(stream)
+        lastingStreams.insert(stream)
     }
 }
 
@@ -105,7 +92,7 @@ private struct WriteSession {
 }
 
 /// One stream: takes the client's messages and is the source of the server's.
-private final class WriteStream<Call: ServiceCall>: ResponseSource, LastingStream {
+private final class WriteStream: CallStream, LastingStream {
     /// A message of the client that waits for its turn.
     private struct Waiting {
         let writes: WriteList
@@ -121,7 +108,7 @@ private final class WriteStream<Call: ServiceCall>: ResponseSource, LastingStrea
     private static var waitingMax: Int { 32 }
     private static var waitingBytesMax: Int { 16 << 20 }
 
-    private unowned let service: FirestoreService<Call>
+    private unowned let service: FirestoreService
     private let call: Call
     private let database: DatabaseName
     private var session: WriteSession
@@ -136,7 +123,7 @@ private final class WriteStream<Call: ServiceCall>: ResponseSource, LastingStrea
     private var isLeaving = false
     private var end: End?
 
-    init(_ service: FirestoreService<Call>, _ call: Call, database: DatabaseName, session: WriteSession) {
+    init(_ service: FirestoreService, _ call: Call, database: DatabaseName, session: WriteSession) {
         self.service = service
         self.call = call
         self.database = database
@@ -146,7 +133,7 @@ private final class WriteStream<Call: ServiceCall>: ResponseSource, LastingStrea
 
     // MARK: From the client
 
-    func take(_ request: RawSpan) {
+    func received(_ request: RawSpan) {
         if end != nil || isLeaving { return }
         do {
             let view = try WriteRequestView(request)
@@ -165,8 +152,10 @@ private final class WriteStream<Call: ServiceCall>: ResponseSource, LastingStrea
         commitNext()
     }
 
-    /// The client said its last: what waits is still committed and answered.
-    func leave() {
+    func halfClosed() { leave() }
+
+    /// The client sends no more: what waits is still committed and answered.
+    private func leave() {
         isLeaving = true
         settle()
     }
@@ -204,7 +193,7 @@ private final class WriteStream<Call: ServiceCall>: ResponseSource, LastingStrea
         service.counters.writesSubmitted.add(UInt64(next.writes.count))
         let stream = LoopBound(self)
         service.store.commit(CommitRequest(writes: next.writes, identifier: session.next)) { [call] outcome in
-            call.onLoop { stream.value.finish(outcome) }
+            call.loop.execute { stream.value.finish(outcome) }
         }
     }
 
@@ -237,7 +226,7 @@ private final class WriteStream<Call: ServiceCall>: ResponseSource, LastingStrea
 
     // MARK: To the client
 
-    func next(into output: inout WireWriter) -> SourceStep {
+    func next(into output: inout ByteBuffer) -> SourceStep {
         if !answers.isEmpty {
             answers.removeFirst().encode(into: &output)
             commitNext()
@@ -257,7 +246,7 @@ private final class WriteStream<Call: ServiceCall>: ResponseSource, LastingStrea
 
     private func over() {
         service.counters.streamsOpen.subtract()
-        service.ends(self)
+        service.lastingStreams.remove(self)
     }
 
     func cancelled() {

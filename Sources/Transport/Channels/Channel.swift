@@ -12,7 +12,6 @@
 
 internal import Basics
 import CUV
-internal import DocumentModel
 import Glibc
 
 /// What a channel asks of the protocol spoken over it. Called on the loop's thread.
@@ -51,7 +50,7 @@ package enum CloseReason: Error, Equatable, Sendable {
     /// Nothing happened for longer than the idle limit.
     case idle
     /// No complete HELLO or frame within the time for it.
-    case tooSlowToSpeak
+    case handshakeTimeout
     /// The other side took too little of what was sent.
     case tooSlowToRead
     /// More output gathered than one connection may hold.
@@ -63,7 +62,7 @@ package enum CloseReason: Error, Equatable, Sendable {
     /// Connections beyond the limit.
     case tooManyConnections
     /// Opened with a protocol that is not served.
-    case notSpokenHere(Tongue)
+    case protocolNotServed(WireProtocol)
     /// An HTTP request that could not be read; what its sender was told.
     case malformedRequest(String)
     /// The loop or the server was stopped.
@@ -116,11 +115,11 @@ package struct ChannelLimits: Sendable {
         /// Everything is said: what still comes is thrown away until the other side closes.
         var readsToEnd = false
 
-        var output: WireWriter?
+        var output: ByteBuffer?
         /// Bytes in `output`, when it is not lent.
         var outputBytes = 0
         var isOutputLent = false
-        var inFlight: WireWriter?
+        var inFlight: ByteBuffer?
         var isWriting = false
         var isUnsettled = false
         var closesAfterFlush: CloseReason?
@@ -281,7 +280,7 @@ package struct ChannelLimits: Sendable {
     package var outputIsDue: Bool { !hot.state.isWriting && hot.state.outputBytes >= Self.flushBytes }
 
     /// Takes the output to append to it; must be followed by `putOutput`.
-    func takeOutput() -> WireWriter {
+    func takeOutput() -> ByteBuffer {
         precondition(!hot.state.isOutputLent, "one message is written at a time")
         hot.state.isOutputLent = true
         switch hot.state.output.take() {
@@ -291,20 +290,20 @@ package struct ChannelLimits: Sendable {
     }
 
     /// Puts the output back with what was appended, to be sent when the turn ends.
-    func putOutput(_ writer: consuming WireWriter) {
+    func putOutput(_ writer: consuming ByteBuffer) {
         returnOutput(writer)
         needsSettling()
     }
 
     /// Puts the output back; for those who flush it themselves, or are in `produce`, after which it is flushed.
-    func returnOutput(_ writer: consuming WireWriter) {
+    func returnOutput(_ writer: consuming ByteBuffer) {
         hot.state.isOutputLent = false
         hot.state.outputBytes = writer.count
         hot.state.output = consume writer
     }
 
     /// Appends to the output, to be sent when the turn ends.
-    func write(_ body: (inout WireWriter) -> Void) {
+    func write(_ body: (inout ByteBuffer) -> Void) {
         guard !isClosing else { return }
         var writer = takeOutput()
         body(&writer)
@@ -362,7 +361,7 @@ package struct ChannelLimits: Sendable {
         return result == UV_EAGAIN.rawValue ? 0 : Int(result)
     }
 
-    private func writeRest(_ writer: consuming WireWriter, from sent: Int) {
+    private func writeRest(_ writer: consuming ByteBuffer, from sent: Int) {
         let error = unsafe writer.bytes.extracting(sent..<writer.count).withUnsafeBytes { bytes in
             let start = unsafe UnsafeMutableRawPointer(mutating: bytes.baseAddress!).assumingMemoryBound(to: CChar.self)
             var buffer = unsafe uv_buf_init(start, UInt32(bytes.count))

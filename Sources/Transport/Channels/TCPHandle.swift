@@ -2,7 +2,6 @@
 
 import Basics
 import CUV
-import DocumentModel
 
 /// Base of everything that wraps a `uv_tcp_t`: it keeps itself alive until libuv has let go of the handle.
 ///

@@ -1,6 +1,6 @@
 // One call as its caller sees it.
 
-internal import DocumentModel
+package import Basics
 
 /// Takes what comes back on a streaming call; used on the connection's loop.
 package protocol ClientCallHandler: AnyObject {
@@ -41,7 +41,7 @@ package final class ClientCall: @unchecked Sendable {
         case over
     }
 
-    package let method: Method
+    package let rpc: RPC
     package let connection: ClientConnection
     let options: CallOptions
     var receiver: Receiver?
@@ -55,10 +55,10 @@ package final class ClientCall: @unchecked Sendable {
     var reply: [UInt8]?
 
     init(
-        _ method: Method, _ options: CallOptions, payload: [UInt8], isComplete: Bool, connection: ClientConnection,
+        _ rpc: RPC, _ options: CallOptions, payload: [UInt8], isComplete: Bool, connection: ClientConnection,
         receiver: Receiver
     ) {
-        self.method = method
+        self.rpc = rpc
         self.options = options
         self.connection = connection
         self.receiver = receiver

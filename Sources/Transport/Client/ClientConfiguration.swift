@@ -1,7 +1,6 @@
 // What a client connection tolerates and how it watches over its server.
 
 package import Basics
-import DocumentModel
 
 package struct ClientConfiguration: Sendable {
     /// Time for name resolution, TCP and the server's HELLO.

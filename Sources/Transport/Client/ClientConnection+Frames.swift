@@ -1,7 +1,6 @@
 // What comes back over a client's connection, and to which call it goes.
 
 internal import Basics
-internal import DocumentModel
 
 extension ClientConnection: ChannelDriver {
     package func received(_ bytes: RawSpan) -> ReceiveProgress {

@@ -5,7 +5,7 @@
 // Calls may be started before the connection is up; they go out with the handshake, without waiting for the server's HELLO.
 // `ClientConnection+Frames.swift` has what comes back.
 
-internal import DocumentModel
+package import Basics
 
 /// A connection to a server. `unary`, `stream`, `ping`, `drain` and `close` may be called from any thread; completions and
 /// handlers are called on the loop's.
@@ -76,11 +76,11 @@ package final class ClientConnection: @unchecked Sendable {
     ///   - completion: called once, on the loop's thread, with the outcome and, if it is OK, the reply, lent for the call.
     @discardableResult
     package func unary(
-        _ method: Method, _ payload: [UInt8], _ options: CallOptions = CallOptions(),
+        _ rpc: RPC, _ payload: [UInt8], _ options: CallOptions = CallOptions(),
         completion: @escaping @Sendable (CallOutcome, RawSpan) -> Void
     ) -> ClientCall {
         let call = ClientCall(
-            method, options, payload: payload, isComplete: true, connection: self, receiver: .unary(completion))
+            rpc, options, payload: payload, isComplete: true, connection: self, receiver: .unary(completion))
         onLoop { $0.start(call) }
         return call
     }
@@ -93,11 +93,11 @@ package final class ClientConnection: @unchecked Sendable {
     ///   - handler: used on the loop's thread, let go of when the call is over.
     @discardableResult
     package func stream(
-        _ method: Method, _ payload: [UInt8], isComplete: Bool = true, _ options: CallOptions = CallOptions(),
+        _ rpc: RPC, _ payload: [UInt8], isComplete: Bool = true, _ options: CallOptions = CallOptions(),
         handler: any ClientCallHandler & Sendable
     ) -> ClientCall {
         let call = ClientCall(
-            method, options, payload: payload, isComplete: isComplete, connection: self, receiver: .streaming(handler))
+            rpc, options, payload: payload, isComplete: isComplete, connection: self, receiver: .streaming(handler))
         onLoop { $0.start(call) }
         return call
     }
@@ -160,7 +160,7 @@ package final class ClientConnection: @unchecked Sendable {
         let stream = session.open(isComplete: first.isLast, call)
         call.state = .open(stream: stream)
         if call.isHeldFromStart { setHeld(call, true) }
-        var header = FrameHeader(length: 0, kind: .request, code: call.method.rawValue, stream: stream)
+        var header = FrameHeader(length: 0, kind: .request, code: call.rpc.number, stream: stream)
         if first.isLast { header.flags.insert(.endStream) }
         let deadline = call.options.deadlineMilliseconds
         let requestID = call.options.requestID
@@ -365,7 +365,7 @@ package final class ClientConnection: @unchecked Sendable {
                 ? "cannot connect to \(remote): no reply within \(configuration.connectMilliseconds) ms"
                 : "\(remote) accepted the connection but did not reply within "
                     + "\(configuration.connectMilliseconds) ms: it is not a Hearth server, or it is overloaded"
-            return close(.tooSlowToSpeak, CallOutcome(.unavailable, text))
+            return close(.handshakeTimeout, CallOutcome(.unavailable, text))
         }
         let now = loop.nowMilliseconds
         if let since = keepAlivePingAt, now - since >= configuration.keepAliveTimeoutMilliseconds {

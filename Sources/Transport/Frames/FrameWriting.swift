@@ -1,9 +1,8 @@
 // Appending whole frames to a connection's output.
 
 package import Basics
-package import DocumentModel
 
-extension WireWriter {
+extension ByteBuffer {
     /// Appends a frame's header.
     @inline(__always)
     package mutating func append(_ header: FrameHeader) {

@@ -1,7 +1,6 @@
 // What a peer can do wrong that makes the rest of its bytes meaningless: the connection ends with GOAWAY.
 
 package import Basics
-import DocumentModel
 
 /// A breach of the protocol by the other side that ends the connection.
 package enum ProtocolViolation: Error, Equatable, Sendable {

@@ -1,6 +1,6 @@
-// What a REQUEST frame says about a call besides its message: method, deadline, request id.
+// What a REQUEST frame says about a call besides its message: procedure, deadline, request id.
 
-internal import DocumentModel
+package import Basics
 
 /// Names one attempt-independent request of a client, so that a retry after a lost answer is applied once.
 package struct RequestID: Hashable, Sendable {
@@ -32,7 +32,7 @@ package struct RequestID: Hashable, Sendable {
         oldestPending = UInt64(littleEndian: bytes.loadInteger(at: offset + 24))
     }
 
-    func append(to output: inout WireWriter) {
+    func append(to output: inout ByteBuffer) {
         output.append(bigEndian: sessionHigh)
         output.append(bigEndian: sessionLow)
         output.append(littleEndian: sequence)
@@ -42,19 +42,22 @@ package struct RequestID: Hashable, Sendable {
 
 /// All that the server learns of a call before its first message.
 package struct RequestHead: Equatable, Sendable {
-    package var method: Method
+    package var rpc: RPC
     /// Time that the client gives the call from its arrival, in milliseconds; nil = no limit.
     package var deadlineMilliseconds: UInt32?
     package var requestID: RequestID?
     /// Whether the first message is the client's last.
     package var isComplete: Bool
 
-    package init(method: Method, deadlineMilliseconds: UInt32? = nil, requestID: RequestID? = nil, isComplete: Bool = true) {
-        self.method = method
+    package init(rpc: RPC, deadlineMilliseconds: UInt32? = nil, requestID: RequestID? = nil, isComplete: Bool = true) {
+        self.rpc = rpc
         self.deadlineMilliseconds = deadlineMilliseconds
         self.requestID = requestID
         self.isComplete = isComplete
     }
+
+    /// The placeholder before the first request.
+    static let none = RequestHead(rpc: RPC(number: 0, shape: .unary))
 
     /// Bytes of the header extensions that a REQUEST frame with these flags carries before its message.
     static func extensionBytes(of flags: FrameFlags) -> Int {

@@ -1,6 +1,6 @@
 // HELLO: the protocol version and what each side is ready to accept.
 
-internal import DocumentModel
+internal import Basics
 
 /// What one side of a connection accepts from the other, as its HELLO says.
 ///
@@ -67,7 +67,7 @@ package struct Settings: Equatable, Sendable {
     }
 
     /// Appends a whole HELLO frame.
-    func appendHello(to output: inout WireWriter) {
+    func appendHello(to output: inout ByteBuffer) {
         let entries: [(UInt16, UInt32)] = [
             (Identifier.frameBytesMax, frameBytesMax), (Identifier.messageBytesMax, messageBytesMax),
             (Identifier.streamsMax, streamsMax), (Identifier.initialWindowBytes, initialWindowBytes),

@@ -2,7 +2,6 @@
 // the wire is the connection's.
 
 import Basics
-import DocumentModel
 
 /// A connection with exchanges of HTTP.
 protocol HTTPCarrier: CallConnection {
@@ -15,15 +14,15 @@ protocol HTTPCarrier: CallConnection {
 }
 
 extension HTTPCarrier {
-    func reply(_ exchange: UInt32, _ status: HTTPStatus, contentType: String, _ write: (inout WireWriter) -> Void) {
+    func reply(_ exchange: UInt32, _ status: HTTPStatus, contentType: String, _ write: (inout ByteBuffer) -> Void) {
         guard let reply = openReply(exchange) else { return }
         _ = forget(exchange)
-        _ = detach(exchange)
+        detach(exchange)
         writeWhole(reply, status, contentType: contentType, write)
     }
 
     func writeWhole(
-        _ reply: HTTPReply, _ status: HTTPStatus, contentType: String, _ write: (inout WireWriter) -> Void
+        _ reply: HTTPReply, _ status: HTTPStatus, contentType: String, _ write: (inout ByteBuffer) -> Void
     ) {
         withContent { content in
             write(&content)
@@ -39,15 +38,17 @@ extension HTTPCarrier {
         }
     }
 
-    func beginCall(_ exchange: UInt32, _ form: any ReplyForm, _ deadlineMilliseconds: UInt32?) {
-        guard let reply = openReply(exchange) else { return }
-        countBegun()
-        reply.form = form
-        armDeadline(exchange, deadlineMilliseconds)
+    /// Turns an exchange into a call. One that is over makes a call that is over.
+    func beginCall(_ exchange: UInt32, _ head: RequestHead, _ form: any ReplyForm) -> Call {
+        if let reply = openReply(exchange) {
+            reply.form = form
+            armDeadline(exchange, head.deadlineMilliseconds)
+        }
+        return makeCall(exchange, head)
     }
 
     /// Takes a message of an open call.
-    func endMessage(_ reply: HTTPReply, _ form: any ReplyForm, _ message: consuming WireWriter, isLast: Bool) {
+    func endMessage(_ reply: HTTPReply, _ form: any ReplyForm, _ message: consuming ByteBuffer, isLast: Bool) {
         withContent { content in
             do throws(RequestError) {
                 try form.append(message.bytes, isFirst: !reply.hasBegun, to: &content)
@@ -58,7 +59,7 @@ extension HTTPCarrier {
                 return writePart(reply, contentType: form.contentType, content.bytes, isLast: false)
             }
             _ = forget(reply.number)
-            _ = detach(reply.number)
+            detach(reply.number)
             guard form.isStreaming else { return writeWhole(reply, .ok, contentType: form.contentType, content.bytes) }
             form.appendEnd(isFirst: false, to: &content)
             writePart(reply, contentType: form.contentType, content.bytes, isLast: true)
@@ -85,7 +86,7 @@ extension HTTPCarrier {
     }
 
     /// Lends a buffer of the loop's.
-    private func withContent(_ body: (inout WireWriter) -> Void) {
+    private func withContent(_ body: (inout ByteBuffer) -> Void) {
         var content = loop.takeWriter()
         body(&content)
         loop.giveBack(content)

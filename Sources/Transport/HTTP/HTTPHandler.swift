@@ -1,21 +1,21 @@
-// What a service implements to be reached over HTTP, and how it answers. Whether a request came over HTTP/1.1 or on a stream of HTTP/2
-// makes no difference to it.
+// What a service implements to be reached over HTTP, and how it answers. Whether a request came over HTTP/1.1 or on a
+// stream of HTTP/2 makes no difference to it.
 
-package import DocumentModel
+package import Basics
 
 /// Takes the HTTP requests of one loop; used on that loop's thread only.
 package protocol HTTPHandler: AnyObject {
     /// A request has come whole.
     ///
-    /// It is answered through `exchange`, at once or later: by one reply, or by turning it into a call of the service. Over HTTP/1.1
-    /// the next request of the connection is not read before that.
+    /// The handler replies through `exchange`, at once or later: by one reply, or by turning it into a call of the
+    /// service. Over HTTP/1.1 the next request of the connection is not read before that.
     ///
-    /// - Parameters:
-    ///   - head: method, target and headers.
-    ///   - body: without its chunked form, lent for the call of this function.
+    /// - Parameters: - head: method, target and headers. - body: without its chunked form, lent for the call of this
+    ///   function.
     func handle(_ exchange: HTTPExchange, _ head: HTTPHead, body: RawSpan)
 
-    /// The header fields of a reply that the transport itself makes, because the request is too large, malformed or too slow.
+    /// The header fields of a reply that the transport itself makes, because the request is too large, malformed or
+    /// too slow.
     ///
     /// - Parameter head: as much of the request's as has been read.
     func fields(ofRefusal head: HTTPHead) -> [HTTPField]
@@ -25,8 +25,8 @@ extension HTTPHandler {
     package func fields(ofRefusal head: HTTPHead) -> [HTTPField] { [] }
 }
 
-/// A request that waits for its reply: a small value to answer with. All methods are for the thread of ``loop``; answering twice,
-/// or after the connection has ended, does nothing.
+/// A request that waits for its reply: a small value to answer with. All methods are for the thread of ``loop``;
+/// answering twice, or after the connection has ended, does nothing.
 package struct HTTPExchange: Sendable {
     private let carrier: any HTTPCarrier
     private let number: UInt32
@@ -52,7 +52,7 @@ package struct HTTPExchange: Sendable {
 
     /// Replies with the body that `write` appends.
     package func reply(
-        _ status: HTTPStatus, contentType: String = "text/plain; charset=utf-8", _ write: (inout WireWriter) -> Void
+        _ status: HTTPStatus, contentType: String = "text/plain; charset=utf-8", _ write: (inout ByteBuffer) -> Void
     ) {
         carrier.reply(number, status, contentType: contentType, write)
     }
@@ -60,11 +60,11 @@ package struct HTTPExchange: Sendable {
     /// Replies with a text.
     package func reply(_ status: HTTPStatus, _ text: String) { reply(status) { $0.append(utf8: text) } }
 
-    /// Turns the exchange into a call, whose messages `form` makes into the body of the reply.
+    /// Turns the exchange into a call of a procedure with one request message, whose replies `form` makes into the
+    /// body.
     ///
     /// - Parameter deadlineMilliseconds: time that the client gives the call; nil = that of calls which bring none.
-    package func beginCall(_ form: any ReplyForm, deadlineMilliseconds: UInt32? = nil) -> Call {
-        carrier.beginCall(number, form, deadlineMilliseconds)
-        return Call(carrier: carrier, stream: number)
+    package func beginCall(_ rpc: RPC, _ form: any ReplyForm, deadlineMilliseconds: UInt32? = nil) -> Call {
+        carrier.beginCall(number, RequestHead(rpc: rpc, deadlineMilliseconds: deadlineMilliseconds), form)
     }
 }

@@ -1,6 +1,6 @@
 // The method, the target and the headers of one HTTP request, checked.
 
-internal import DocumentModel
+internal import Basics
 
 /// The methods that something here answers.
 package enum HTTPMethod: Sendable {

@@ -1,7 +1,6 @@
 // HTTP status codes, and the one table from the service's codes to them.
 
 package import Basics
-import DocumentModel
 
 /// A status code of HTTP (RFC 9110, section 15).
 package struct HTTPStatus: Equatable, Sendable {

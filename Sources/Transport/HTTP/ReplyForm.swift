@@ -1,7 +1,6 @@
 // How the messages of a call become the body of an HTTP reply.
 
 package import Basics
-package import DocumentModel
 
 /// Makes the messages of a call into the body of an HTTP reply. One object for one reply.
 package protocol ReplyForm: AnyObject {
@@ -14,13 +13,13 @@ package protocol ReplyForm: AnyObject {
     /// Appends the text of a message.
     ///
     /// - Parameter isFirst: whether nothing of the body has been written before.
-    func append(_ message: RawSpan, isFirst: Bool, to body: inout WireWriter) throws(RequestError)
+    func append(_ message: RawSpan, isFirst: Bool, to body: inout ByteBuffer) throws(RequestError)
 
     /// Appends what ends the body of a streaming reply.
-    func appendEnd(isFirst: Bool, to body: inout WireWriter)
+    func appendEnd(isFirst: Bool, to body: inout ByteBuffer)
 
     /// Appends an error and what ends the body.
-    func appendError(_ error: RequestError, isFirst: Bool, to body: inout WireWriter)
+    func appendError(_ error: RequestError, isFirst: Bool, to body: inout ByteBuffer)
 }
 
 extension ReplyForm {

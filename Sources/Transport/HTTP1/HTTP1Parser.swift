@@ -8,7 +8,6 @@
 // before a colon, a length given twice or beside a transfer coding, anything but plain digits in a length.
 
 internal import Basics
-internal import DocumentModel
 
 /// Bounds of one request.
 package struct HTTP1Limits: Sendable {

@@ -1,7 +1,7 @@
 // The table of functions by which nghttp2 calls back into a session: each finds its session and does nothing else.
 
 import CNGHTTP2
-import DocumentModel
+import Basics
 
 /// Made once, shared by all sessions, never changed.
 @safe final class HTTP2Callbacks: @unchecked Sendable {

@@ -1,7 +1,6 @@
 // HTTP requests on an HTTP/2 connection: hands them to the loop's HTTPHandler, and its replies to the session.
 
 import Basics
-import DocumentModel
 
 extension HTTP2Connection: HTTPCarrier {
     // MARK: HTTP2SessionDelegate
@@ -14,7 +13,7 @@ extension HTTP2Connection: HTTPCarrier {
     func refused(_ exchange: HTTP2Exchange, _ refusal: HTTPRefusal) {
         let stream = exchange.reply.number
         guard !isOver, forget(stream) != nil else { return }
-        _ = detach(stream)
+        detach(stream)
         exchange.reply.fields += http?.fields(ofRefusal: exchange.head) ?? []
         writeError(exchange.reply, refusal.status, refusal.status.errorName, refusal.text)
     }

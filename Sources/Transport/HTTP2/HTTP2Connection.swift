@@ -6,10 +6,13 @@
 
 import Basics
 import CNGHTTP2
-import DocumentModel
 
 final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Sendable {
-    // Sendable: as CallCarrier says, confined to the loop.
+    // Sendable: confined to the loop, as CallCarrier says.
+
+    let core: ConnectionCore
+    let wireProtocol = WireProtocol.http2
+    let carriesCredentials = true
 
     /// Received bytes that are taken before their answers are sent: some hundred requests.
     private static let sliceBytes = 16 << 10
@@ -42,28 +45,25 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
         case begun
     }
 
-    init(
-        channel: Channel, handler: any ServiceHandler, http: (any HTTPHandler)?, server: ServerLoop, peerAddress: String,
-        openedAt: UInt64
-    ) {
+    init(_ core: ConnectionCore, rpcs: RPCTable, http: (any HTTPHandler)?) {
+        self.core = core
         self.http = http
-        hot = Confined(Hot(stallsSoughtAt: openedAt))
-        super.init(channel: channel, handler: handler, server: server, peerAddress: peerAddress, openedAt: openedAt)
-        var limits = configuration.http2
+        hot = Confined(Hot(stallsSoughtAt: core.openedAt))
+        var limits = core.configuration.http2
         limits.servesHTTP = http != nil
-        session = HTTP2Session(limits: limits, delegate: self, now: loop.nowMilliseconds)
+        session = HTTP2Session(limits: limits, rpcs: rpcs, delegate: self, now: loop.nowMilliseconds)
         channel.needsSettling()
-        keepHouse()
+        enforceTimeouts()
     }
 
-    override var assemblyBytes: Int { session.assemblyBytes }
-    override var openCalls: Int { session.openCalls }
-    override var openStreams: [UInt32] { session.openStreams }
-    override var lastHeardAt: UInt64 { session.lastFrameAt }
+    var assemblyBytes: Int { session.assemblyBytes }
+    var openCalls: Int { session.openCalls }
+    var openStreams: [UInt32] { session.openStreams }
+    var lastHeardAt: UInt64 { session.lastFrameAt }
 
     // MARK: Bytes in
 
-    override func received(_ bytes: RawSpan) -> ReceiveProgress {
+    func received(_ bytes: RawSpan) -> ReceiveProgress {
         let now = loop.nowMilliseconds
         var offset = 0
         while offset < bytes.byteCount, !isOver {
@@ -94,22 +94,18 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
 
     func begin(_ stream: UInt32, _ head: RequestHead, _ payload: RawSpan) {
         guard !isOver else { return }
-        countBegun()
-        handler.begin(Call(carrier: self, stream: stream), head, payload: payload)
+        handler.begin(makeCall(stream, head), payload: payload)
         if session.isOpen(stream) { armDeadline(stream, head.deadlineMilliseconds) }
+        if head.isComplete, head.rpc.shape == .bidirectional { halfClose(stream) }
     }
 
     func message(_ stream: UInt32, _ payload: RawSpan, isLast: Bool) {
         guard !isOver else { return }
-        let call = Call(carrier: self, stream: stream)
-        handler.message(call, payload: payload)
-        if isLast, isOpen(stream) { handler.halfClosed(call) }
+        deliver(payload, to: stream)
+        if isLast { halfClose(stream) }
     }
 
-    func halfClosed(_ stream: UInt32) {
-        guard !isOver else { return }
-        handler.halfClosed(Call(carrier: self, stream: stream))
-    }
+    func halfClosed(_ stream: UInt32) { if !isOver { halfClose(stream) } }
 
     func waits(_ stream: UInt32, _ head: RequestHead) { armDeadline(stream, head.deadlineMilliseconds) }
 
@@ -119,20 +115,16 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
 
     func refused(_ stream: UInt32, _ refusal: Refusal) { refuse(stream, refusal) }
 
-    func windowOpened(_ stream: UInt32?) {
-        if let stream { makeReady(stream) } else { makeAllReady() }
-    }
-
     func pingAcknowledged() { if hot.state.drain == .announced { beginDrain() } }
 
-    func takeBuffer() -> WireWriter { loop.takeWriter() }
-    func giveBack(_ writer: consuming WireWriter) { loop.giveBack(writer) }
+    func takeBuffer() -> ByteBuffer { loop.takeWriter() }
+    func giveBack(_ writer: consuming ByteBuffer) { loop.giveBack(writer) }
 
     // MARK: Bytes out
 
-    override var isCongested: Bool { channel.isCongested || session.isCongested }
+    var isCongested: Bool { channel.isCongested || session.isCongested }
 
-    override func flushIfDue() {
+    func flushIfDue() {
         guard session.unsentBytes >= Channel.flushBytes else { return }
         transfer()
         if channel.outputIsDue { channel.flush() }
@@ -152,68 +144,65 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
         }
     }
 
-    override func produce() {
+    func produce() {
         guard !isOver else { return }
         transfer()
         session.beginWaiting()
         noteAssembly()
-        guard !isOver else { return }
-        super.produce()
+        produceReplies()
     }
 
     // MARK: CallConnection
 
-    override func park(_ stream: UInt32) -> Bool { session.isOpen(stream) }
+    func park(_ stream: UInt32) -> Bool { session.isOpen(stream) }
 
-    override func forget(_ stream: UInt32) -> Bool? { session.endCall(stream) }
+    func forget(_ stream: UInt32) -> Bool? { session.endCall(stream) }
 
-    override func sendStatus(_ stream: UInt32, _ code: StatusCode, _ text: String) {
+    func sendStatus(_ stream: UInt32, _ code: StatusCode, _ text: String) {
         if let exchange = session.exchange(stream) { return sendStatus(exchange.reply, code, text) }
         session.submitStatus(stream, code, text)
         channel.needsSettling()
     }
 
-    override func hasWindow(_ stream: UInt32) -> Bool { session.hasWindow(stream) }
+    func hasWindow(_ stream: UInt32) -> Bool { session.hasWindow(stream) }
 
-    override func replyWaits(_ stream: UInt32) {
+    func replyWaits(_ stream: UInt32) {
         // The head of an HTTP reply has the status, which a waiting call does not know.
         if session.exchange(stream) == nil { session.submitHead(stream) }
     }
 
     // MARK: CallCarrier
 
-    override func isOpen(_ stream: UInt32) -> Bool { !isOver && session.isOpen(stream) }
+    func isOpen(_ stream: UInt32) -> Bool { !isOver && session.isOpen(stream) }
 
-    override func beginMessage(_ stream: UInt32) -> WireWriter? {
+    func beginMessage(_ stream: UInt32) -> ByteBuffer? {
         guard isOpen(stream) else { return nil }
         hot.state.isExchangeMessage = session.exchange(stream) != nil
         return hot.state.isExchangeMessage ? loop.takeWriter() : session.openMessage()
     }
 
-    override func endMessage(_ stream: UInt32, _ output: consuming WireWriter, isLast: Bool) {
+    func endMessage(_ stream: UInt32, _ output: consuming ByteBuffer, isLast: Bool) {
         if hot.state.isExchangeMessage {
             guard let reply = openReply(stream), let form = reply.form else { return loop.giveBack(output) }
             return endMessage(reply, form, output, isLast: isLast)
         }
         session.endMessage(stream, output, isLast: isLast)
-        if isLast { _ = detach(stream) }
+        if isLast { detach(stream) }
         channel.needsSettling()
     }
 
-    override func abandonMessage(_ output: consuming WireWriter) {
+    func abandonMessage(_ output: consuming ByteBuffer) {
         if hot.state.isExchangeMessage { return loop.giveBack(output) }
         session.abandonMessage(output)
     }
 
-    override func setHeld(_ stream: UInt32, _ isHeld: Bool) {
+    func setHeld(_ stream: UInt32, _ isHeld: Bool) {
         guard !isOver else { return }
         session.setHeld(stream, isHeld)
         channel.needsSettling()
     }
 
-    override var carriesCredentials: Bool { true }
-
-    override func authorization(_ stream: UInt32) -> String? {
+    func authorization(_ stream: UInt32) -> String? {
         if let exchange = session.exchange(stream) { return exchange.reply.authorization }
         guard let bytes = session.find(stream)?.state.authorization, !bytes.isEmpty else { return nil }
         return String(decoding: bytes, as: UTF8.self)
@@ -221,22 +210,21 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
 
     // MARK: Time and the end
 
-    override func slowness(now: UInt64, limit: UInt64) -> String? {
-        if !session.hasSettings, now - openedAt >= limit { return "no SETTINGS within \(limit) ms" }
+    func timeoutReason(now: UInt64, limit: UInt64) -> String? {
+        if !session.hasSettings, now - core.openedAt >= limit { return "no SETTINGS within \(limit) ms" }
         session.resetLingering(now: now, limit: limit)
         channel.needsSettling()
         return session.isLate(now: now, limit: limit) ? "a request did not arrive in time" : nil
     }
 
-    override func endStalledReplies(now: UInt64, limit: UInt64) {
-        super.endStalledReplies(now: now, limit: limit)
+    func dropStalledOutput(now: UInt64, limit: UInt64) {
         guard now - hot.state.stallsSoughtAt >= limit else { return }
         hot.state.stallsSoughtAt = now
         session.dropStalledAnswers()
         channel.needsSettling()
     }
 
-    override func drain() {
+    func drain() {
         guard !isOver, hot.state.drain == .not else { return }
         hot.state.drain = .announced
         session.announceDrain()
@@ -251,7 +239,7 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
         channel.needsSettling()
     }
 
-    override func endIfDone() {
+    func endIfDone() {
         guard !isOver else { return }
         transfer()
         let isLeaving = hot.state.drain == .begun || session.clientLeaves
@@ -270,7 +258,7 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
         close(.http2(reason))
     }
 
-    override func end(_ reason: CloseReason, _ code: StatusCode, _ text: String) {
+    func end(_ reason: CloseReason, _ code: StatusCode, _ text: String) {
         guard !hot.state.isReceiving else { return hot.state.ending = (reason, code, text) }
         session.submitGoAway(code == .ok ? NGHTTP2_NO_ERROR : NGHTTP2_ENHANCE_YOUR_CALM, text)
         transfer()

@@ -3,7 +3,6 @@
 
 import Basics
 import CNGHTTP2
-import DocumentModel
 
 extension HTTP2Session {
     /// What a client must take of an answer between two looks at it.
@@ -12,7 +11,7 @@ extension HTTP2Session {
     // MARK: Messages
 
     /// Lends the staged output, prepared for a message. Must be followed by one of the next two.
-    func openMessage() -> WireWriter {
+    func openMessage() -> ByteBuffer {
         var staged = takeStaged()
         hot.state.messageStart = staged.count
         staged.reserve(MessageReader.prefixBytes)
@@ -23,7 +22,7 @@ extension HTTP2Session {
     }
 
     /// What was staged in this turn, to append to.
-    func takeStaged() -> WireWriter {
+    func takeStaged() -> ByteBuffer {
         switch hot.state.staged.take() {
         case .some(let writer): writer
         case .none: unsafe delegate.takeBuffer()
@@ -31,7 +30,7 @@ extension HTTP2Session {
     }
 
     /// Takes a message of an open call, which is complete.
-    func endMessage(_ identifier: UInt32, _ staged: consuming WireWriter, isLast: Bool) {
+    func endMessage(_ identifier: UInt32, _ staged: consuming ByteBuffer, isLast: Bool) {
         let start = hot.state.messageStart
         let end = staged.count
         staged.overwrite(at: start + 1, littleEndian: UInt32(truncatingIfNeeded: end - start - MessageReader.prefixBytes).byteSwapped)
@@ -48,7 +47,7 @@ extension HTTP2Session {
         submitHead(stream)
     }
 
-    func abandonMessage(_ staged: consuming WireWriter) {
+    func abandonMessage(_ staged: consuming ByteBuffer) {
         staged.truncate(to: hot.state.messageStart)
         hot.state.staged = consume staged
     }
@@ -231,7 +230,7 @@ extension HTTP2Session {
     /// Appends frames to the output until there is nothing to send, windows are shut, or it has at least `limit` bytes.
     ///
     /// - Returns: whether there may be more to send now.
-    func send(into output: inout WireWriter, upTo limit: Int) -> Bool {
+    func send(into output: inout ByteBuffer, upTo limit: Int) -> Bool {
         hot.state.output = consume output
         var mayHaveMore = true
         while mayHaveMore {
@@ -283,7 +282,7 @@ extension HTTP2Session {
         }
     }
 
-    private func moveAllToBacklog(_ staged: borrowing WireWriter) {
+    private func moveAllToBacklog(_ staged: borrowing ByteBuffer) {
         for identifier in hot.state.stagedStreams {
             guard let stream = find(identifier), stream.state.stagedEnd > stream.state.stagedStart else { continue }
             moveToBacklog(stream, staged.bytes)

@@ -2,7 +2,7 @@
 // the order of sending are those of gRPC's messages.
 
 import CNGHTTP2
-import DocumentModel
+import Basics
 
 /// A request that is no gRPC call, while its stream lasts. Confined to its loop's thread.
 final class HTTP2Exchange {

@@ -1,7 +1,7 @@
 // From HTTP/2 frames to calls and messages: all of this runs inside nghttp2's callbacks.
 
 import CNGHTTP2
-import DocumentModel
+import Basics
 
 /// A whole message at the end of the bytes received so far, lent until its DATA frame is known to end there.
 @safe struct HeldMessage {
@@ -43,7 +43,7 @@ extension HTTP2Session {
             stream.state.encoding = encoding
             if limits.keepsAuthorization { stream.state.authorization = hot.state.fields.authorization }
             if isLast { return endedWithoutMessage(stream) }
-            if head.method.shape == .bidirectional {
+            if head.rpc.shape == .bidirectional {
                 // Its client may wait for our head before it says anything.
                 submitHead(stream)
             } else {
@@ -148,7 +148,7 @@ extension HTTP2Session {
     /// Notes when the message began of which the bytes so far end in the middle. The request of a method that takes one message has begun
     /// with its head.
     private func noteArrival(_ stream: StreamPlace) {
-        guard stream.state.head.method.shape == .bidirectional else { return }
+        guard stream.state.head.rpc.shape == .bidirectional else { return }
         if !stream.state.reader.isInsideMessage {
             stream.state.arrivingSince = nil
         } else if stream.state.arrivingSince == nil {
@@ -208,7 +208,7 @@ extension HTTP2Session {
             clientEnds(stream)
         } else if hot.state.held != nil {
             deliverHeld(isLast: false)
-        } else if stream.state.isWhole, stream.state.head.method.shape == .bidirectional {
+        } else if stream.state.isWhole, stream.state.head.rpc.shape == .bidirectional {
             _ = deliverWhole(stream, isLast: false)
         }
         credit(stream)
@@ -237,12 +237,12 @@ extension HTTP2Session {
 
     /// A stream of messages may be empty; other methods take one.
     private func endedWithoutMessage(_ stream: StreamPlace) {
-        let method = stream.state.head.method
+        let rpc = stream.state.head.rpc
         let identifier = stream.state.identifier
-        if method.shape == .bidirectional {
+        if rpc.shape == .bidirectional {
             unsafe delegate.endedEmpty(identifier)
         } else {
-            unsafe delegate.refused(identifier, .messageCount(method))
+            unsafe delegate.refused(identifier, .messageCount(rpcs.name(of: rpc)))
         }
     }
 
@@ -303,11 +303,13 @@ extension HTTP2Session {
     /// Whether a message may be handed on now. A method that takes one message is begun when the client has ended, so that a
     /// second one is noticed, and when answers before it have been taken.
     private func mayDeliver(_ stream: StreamPlace, isLast: Bool) -> Bool {
-        guard stream.state.head.method.shape != .bidirectional else { return true }
+        guard stream.state.head.rpc.shape != .bidirectional else { return true }
         let identifier = stream.state.identifier
         guard isLast else {
             // The client goes on after a whole message: with its end, or with one message too many.
-            if stream.state.isWhole { unsafe delegate.refused(identifier, .messageCount(stream.state.head.method)) }
+            if stream.state.isWhole {
+                unsafe delegate.refused(identifier, .messageCount(rpcs.name(of: stream.state.head.rpc)))
+            }
             return false
         }
         guard isCongested else { return true }

@@ -14,7 +14,6 @@
 
 import Basics
 import CNGHTTP2
-import DocumentModel
 
 /// Told what a session found in the bytes it received; called inside ``HTTP2Session/receive(_:now:)`` and
 /// ``HTTP2Session/beginWaiting()``, and may answer calls there.
@@ -43,9 +42,9 @@ protocol HTTP2SessionDelegate: AnyObject {
     func pingAcknowledged()
 
     /// An empty buffer to gather answers in.
-    func takeBuffer() -> WireWriter
+    func takeBuffer() -> ByteBuffer
     /// Takes the buffer back.
-    func giveBack(_ writer: consuming WireWriter)
+    func giveBack(_ writer: consuming ByteBuffer)
 }
 
 /// What came of received bytes.
@@ -58,6 +57,8 @@ enum HTTP2Progress: Equatable {
 /// Confined to its connection's loop.
 @safe final class HTTP2Session {
     let limits: HTTP2Limits
+    /// The procedures that are served.
+    let rpcs: RPCTable
     unowned(unsafe) let delegate: any HTTP2SessionDelegate
     // Owner: this object, freed in `deinit`. nghttp2 holds an unretained reference to this object and pointers of `pool`.
     let session: OpaquePointer
@@ -89,7 +90,7 @@ enum HTTP2Progress: Equatable {
         var waiting: [UInt32] = []
 
         /// Messages of this turn; nil while lent, and while there are none.
-        var staged: WireWriter?
+        var staged: ByteBuffer?
         /// Where the message being written has its prefix.
         var messageStart = 0
         /// Streams with a range of `staged`.
@@ -101,7 +102,7 @@ enum HTTP2Progress: Equatable {
         /// No stream is left to a client that goes on sending after the answer.
         var isLeaving = false
         /// Where `send` puts frames; nil outside of it.
-        var output: WireWriter?
+        var output: ByteBuffer?
         var outputBytes: Int {
             switch output {
             case .some(let writer): writer.count
@@ -117,12 +118,13 @@ enum HTTP2Progress: Equatable {
         var clientLeaves = false
     }
 
-    init(limits: HTTP2Limits, delegate: any HTTP2SessionDelegate, now: UInt64 = 0) {
+    init(limits: HTTP2Limits, rpcs: RPCTable, delegate: any HTTP2SessionDelegate, now: UInt64 = 0) {
         self.limits = limits
+        self.rpcs = rpcs
         unsafe self.delegate = delegate
         hot = Confined(
             Hot(
-                fields: RequestFields(servesHTTP: limits.servesHTTP), now: now, lastFrameAt: now,
+                fields: RequestFields(rpcs: rpcs, servesHTTP: limits.servesHTTP), now: now, lastFrameAt: now,
                 idleFrames: TokenBucket(max: limits.idleFramesMax, perSecond: limits.idleFramesPerSecond, now: now),
                 resets: TokenBucket(max: limits.resetsMax, perSecond: limits.resetsPerSecond, now: now)))
         unsafe session = unsafe Self.make()

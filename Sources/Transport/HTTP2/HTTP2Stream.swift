@@ -1,14 +1,13 @@
 // One HTTP/2 stream, which is one gRPC call or one HTTP exchange, and the memory of all streams of a connection.
 
 import Basics
-import DocumentModel
 
 /// A stream from its request's head until HTTP/2 has closed it. The call on it may be over earlier: then only what is still to
 /// be sent keeps it.
 struct HTTP2Stream {
     /// Zero = this place is free.
     var identifier: UInt32 = 0
-    var head = RequestHead(method: .getDocument)
+    var head = RequestHead.none
     var encoding = MessageEncoding.identity
     /// What came as `authorization`, if that is kept.
     var authorization: [UInt8] = []
@@ -59,7 +58,7 @@ struct HTTP2Stream {
 
     /// A message is complete: the next one of a call that takes several has its own time.
     mutating func messageEnded() {
-        if head.method.shape == .bidirectional { arrivingSince = nil }
+        if head.rpc.shape == .bidirectional { arrivingSince = nil }
     }
 
     var unsentBytes: Int { backlog.count - backlogStart + stagedEnd - stagedStart }

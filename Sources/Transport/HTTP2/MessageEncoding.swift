@@ -1,7 +1,7 @@
 // Compressed gRPC messages: what `grpc-encoding` may say, and inflating within a bound.
 
 import CZlib
-import DocumentModel
+import Basics
 
 /// How the messages of a request may be compressed.
 enum MessageEncoding: UInt8, Equatable, Sendable {

@@ -5,7 +5,7 @@
 //     | 1 byte     | 4 bytes                   | `length` bytes   |
 //     +------------+---------------------------+------------------+
 
-import DocumentModel
+import Basics
 
 /// Cuts the bytes of a request into messages as they come: pure data, no copies of what comes whole.
 struct MessageReader {

@@ -1,12 +1,13 @@
 // The header fields of a request: of a gRPC call those that matter are kept, of any other request all of them.
 
-import DocumentModel
+import Basics
 
 /// What a request's header fields say, gathered one by one.
 ///
 /// The path, which comes before all ordinary fields, tells a gRPC call of ours. Of it, fields that mean nothing to us cost their length and no
 /// more: `google-cloud-resource-prefix`, `x-goog-request-params` and all others are let pass.
 struct RequestFields {
+    private let rpcs: RPCTable
     private let servesHTTP: Bool
     /// The head of a request that is no call of ours, as far as it has come.
     private(set) var head = HTTPHead()
@@ -29,9 +30,9 @@ struct RequestFields {
 
     enum Target: Equatable {
         case missing
-        case method(Method)
-        /// The path names no method of ours; cut if it is long.
-        case unknown(String)
+        case rpc(RPC)
+        /// The path names no procedure that is served; why, with a path that is cut if it is long.
+        case unknown(Refusal)
     }
 
     enum Timeout: Equatable {
@@ -40,17 +41,26 @@ struct RequestFields {
         case malformed
     }
 
-    /// - Parameter servesHTTP: whether all fields of a request that is no call of ours are kept.
-    init(servesHTTP: Bool = false) {
+    /// - Parameters:
+    ///   - rpcs: the procedures that are served.
+    ///   - servesHTTP: whether to keep all fields of a request that does not call one of them.
+    init(rpcs: RPCTable, servesHTTP: Bool = false) {
+        self.rpcs = rpcs
         self.servesHTTP = servesHTTP
     }
 
     /// Starts anew.
     mutating func reset() {
-        var authority = authority
+        head = HTTPHead()
         authority.removeAll(keepingCapacity: true)
-        self = RequestFields(servesHTTP: servesHTTP)
-        self.authority = authority
+        isPlain = false
+        isPost = false
+        contentType = .missing
+        target = .missing
+        timeout = .none
+        encoding = .identity
+        authorization = []
+        byteCount = 0
     }
 
     private static let host = Array("host".utf8)
@@ -76,7 +86,7 @@ struct RequestFields {
     }
 
     private mutating func takePath(_ value: RawSpan) {
-        target = Self.target(value)
+        target = target(value)
         guard servesHTTP, case .unknown = target else { return }
         isPlain = true
         head.setTarget(value)
@@ -106,9 +116,10 @@ struct RequestFields {
         }
     }
 
-    private static func target(_ path: RawSpan) -> Target {
-        if let method = MethodPaths.shared.method(at: path) { return .method(method) }
-        return .unknown(String(repairingUTF8: path.extracting(first: min(path.byteCount, pathBytesShown))))
+    private func target(_ path: RawSpan) -> Target {
+        if let rpc = rpcs.rpc(at: path) { return .rpc(rpc) }
+        let shown = path.extracting(first: min(path.byteCount, Self.pathBytesShown))
+        return .unknown(rpcs.refusal(ofPath: String(repairingUTF8: shown)))
     }
 
     /// `application/grpc`, alone or followed by `+proto` or a parameter. Any other message format is not ours.
@@ -163,8 +174,8 @@ struct RequestFields {
         guard let encoding else { return .refuse(.unsupportedEncoding) }
         var head: RequestHead
         switch target {
-        case .method(let method): head = RequestHead(method: method, isComplete: false)
-        case .unknown(let path): return .refuse(.unknownPath(path))
+        case .rpc(let rpc): head = RequestHead(rpc: rpc, isComplete: false)
+        case .unknown(let refusal): return .refuse(refusal)
         case .missing: return .refuse(.unknownPath(""))
         }
         switch timeout {
@@ -186,38 +197,6 @@ struct RequestFields {
     }
 
     private static func isTargetText(_ byte: UInt8) -> Bool { 0x21...0x7E ~= byte && byte != UInt8(ascii: "#") }
-}
-
-/// The path of every method, to be found by its bytes.
-struct MethodPaths: Sendable {
-    static let shared = MethodPaths()
-
-    private var bytes: [UInt8] = []
-    private var entries: [Entry] = []
-
-    private struct Entry {
-        var range: Range<Int>
-        var method: Method
-    }
-
-    private init() {
-        for method in Method.allCases {
-            for path in method.paths {
-                let start = bytes.count
-                bytes.append(contentsOf: path.utf8)
-                entries.append(Entry(range: start..<bytes.count, method: method))
-            }
-        }
-    }
-
-    /// The method with this path, if there is one.
-    func method(at path: RawSpan) -> Method? {
-        let all = unsafe bytes.span.bytes
-        for entry in entries where entry.range.count == path.byteCount {
-            if all.extracting(entry.range).equalsBytes(path) { return entry.method }
-        }
-        return nil
-    }
 }
 
 extension RawSpan {

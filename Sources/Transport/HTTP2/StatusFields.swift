@@ -1,7 +1,6 @@
 // The end of a gRPC call as header fields: a code in digits, and a text in percent-encoding.
 
 import Basics
-import DocumentModel
 
 enum StatusFields {
     /// The text as `grpc-message` carries it: UTF-8 with every byte outside 0x20...0x7E, and `%` itself, as `%XX`.

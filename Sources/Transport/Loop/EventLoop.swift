@@ -7,7 +7,6 @@
 
 import Basics
 import CUV
-import DocumentModel
 import Glibc
 import Synchronization
 
@@ -160,6 +159,15 @@ package protocol TurnObserver: AnyObject {
         closeHandles()
     }
 
+    /// Runs the loop on the calling thread, instead of ``start()``, until `isDone`, which is asked after each event.
+    ///
+    /// For programs and tests whose thread has nothing else to do. It may be called again, on the same thread.
+    package func run(until isDone: () -> Bool) {
+        runningThread.store(Self.currentThread, ordering: .relaxed)
+        while !isDone() { _ = unsafe uv_run(uv, UV_RUN_ONCE) }
+        runningThread.store(0, ordering: .relaxed)
+    }
+
     /// Closes whatever is left, so that each handle's memory is given back by its close callback.
     private func closeHandles() {
         unsafe uv_walk(uv, { handle, _ in
@@ -244,10 +252,10 @@ package protocol TurnObserver: AnyObject {
     // MARK: Buffers
 
     /// An empty buffer to write output into.
-    func takeWriter() -> WireWriter { pool.state.take() }
+    func takeWriter() -> ByteBuffer { pool.state.take() }
 
     /// Takes a buffer back whose bytes have been sent.
-    func giveBack(_ writer: consuming WireWriter) { pool.state.give(writer) }
+    func giveBack(_ writer: consuming ByteBuffer) { pool.state.give(writer) }
 
     // MARK: Time
 

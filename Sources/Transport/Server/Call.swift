@@ -1,40 +1,45 @@
-// One call as its handler sees it: a small value to answer with.
-
 package import Basics
-package import DocumentModel
 
-/// A call that a client made, wherever it came from.
+/// One call, wherever it came from: what a service is given, and answers with.
 ///
-/// A value of one reference and one number; copy it freely. All methods are for the thread of ``loop``; another thread gets
-/// there by `call.loop.execute { ... }`. Answering a call that is over does nothing, so a handler need not
-/// track cancellations to be correct, only to save work.
+/// A small value; copy it freely. It ends exactly once: by ``respond(_:)``, by ``fail(_:)``, or by the end of
+/// what ``stream(_:)`` or ``open(_:)`` gave it. Answering a call that is over (answered, cancelled, past its
+/// deadline, its connection lost) does nothing, so a handler tracks cancellations only to save work.
+///
+/// All members are for the thread of ``loop``, except ``loop`` itself and ``makeSignal()``. Another thread uses
+/// `call.loop.execute { ... }`.
 package struct Call: Sendable {
-    /// The connection it came over.
-    package let carrier: CallCarrier
-    /// Its number on that connection; (carrier, stream) names the call for ever.
+    /// The connection that the call came over.
+    package let carrier: any CallCarrier
+    /// The call's number on that connection, never used twice.
     package let stream: UInt32
+    /// Procedure, deadline and request id.
+    package let head: RequestHead
+    /// The loop's clock when the call came, in nanoseconds (``EventLoop/turnNanoseconds``).
+    package let begunAt: UInt64
 
-    package init(carrier: CallCarrier, stream: UInt32) {
+    @inline(__always)
+    package init(carrier: any CallCarrier, stream: UInt32, head: RequestHead, begunAt: UInt64) {
         self.carrier = carrier
         self.stream = stream
+        self.head = head
+        self.begunAt = begunAt
     }
 
     package var loop: EventLoop { carrier.loop }
 
+    package var rpc: RPC { head.rpc }
+
     /// Whether an answer can still reach the client.
     package var isOpen: Bool { carrier.isOpen(stream) }
 
-    /// Answers with one message, which `write` appends to the connection's output, and status OK.
-    package func respond(_ write: (inout WireWriter) -> Void) {
-        guard var output = carrier.beginMessage(stream) else { return }
-        write(&output)
-        carrier.endMessage(stream, output, isLast: true)
-    }
+    // MARK: One message
 
     /// Answers with one message, which `write` appends to the connection's output, and status OK.
     ///
     /// When `write` throws, what it appended is dropped and the call stays open.
-    package func respond<Failure: Error>(_ write: (inout WireWriter) throws(Failure) -> Void) throws(Failure) {
+    @inline(__always)
+    package func respond<Failure: Error>(_ write: (inout ByteBuffer) throws(Failure) -> Void) throws(Failure) {
         guard var output = carrier.beginMessage(stream) else { return }
         do {
             try write(&output)
@@ -45,63 +50,46 @@ package struct Call: Sendable {
         carrier.endMessage(stream, output, isLast: true)
     }
 
-    /// Sends one message of a streaming reply now, whatever the client's window says; for few and small ones. Long
-    /// replies go through ``stream(_:)``.
-    package func send<Failure: Error>(_ write: (inout WireWriter) throws(Failure) -> Void) throws(Failure) {
-        guard var output = carrier.beginMessage(stream) else { return }
-        do {
-            try write(&output)
-        } catch {
-            carrier.abandonMessage(output)
-            throw error
-        }
-        carrier.endMessage(stream, output, isLast: false)
-    }
-
-    /// Ends the call without a message: an error, or OK after messages were sent.
+    /// Ends the call with a status and no message.
     package func finish(_ code: StatusCode, _ message: String = "") { carrier.finish(stream, code, message) }
 
-    /// Ends the call with an error.
     package func fail(_ code: StatusCode, _ message: String) { finish(code, message) }
 
-    /// Ends the call with an error, as the layers above know it.
     package func fail(_ error: RequestError) { finish(error.code, error.message) }
 
-    /// Has `source` asked for the messages of the reply as fast as the client takes them.
-    package func stream(_ source: any ResponseSource) { carrier.stream(stream, source) }
+    // MARK: Many messages
 
-    /// A source that was `waiting` has something again.
+    /// Sends the source's messages as fast as the client takes them. At most once for a call.
+    package func stream(_ source: any ResponseSource) { carrier.stream(stream, source, receiver: nil) }
+
+    /// Connects a bidirectional call: the client's messages go to `stream`, which is also the source of the server's.
+    /// Before the handler returns from `begin`.
+    package func open(_ stream: any CallStream) { carrier.stream(self.stream, stream, receiver: stream) }
+
+    /// Asks the source again that was ``SourceStep/waiting``. When it was not, it is asked once more than it would
+    /// have been.
     package func resume() { carrier.resume(stream) }
 
-    /// Something that the handler wants to find again with the call; nil when there is nothing or the call is over.
-    package var context: AnyObject? {
-        get { carrier.context(stream) }
-        nonmutating set { carrier.setContext(stream, newValue) }
-    }
+    /// Whether a message would leave now: the client's window is open and the connection's output has room.
+    package var hasRoom: Bool { carrier.hasRoom(stream) }
 
-    /// Asks the client of a bidirectional call to stop sending: no more than a window's worth of messages follows.
+    /// Something by which other threads ask the source of this call again.
+    package func makeSignal() -> CallSignal { CallSignal(self) }
+
+    /// Asks the client of a bidirectional call to stop sending: at most one window of messages still comes.
     package func holdMessages() { carrier.setHeld(stream, true) }
 
-    /// Lets the client go on.
+    /// Lets the client send again.
     package func releaseMessages() { carrier.setHeld(stream, false) }
 
-    /// Whether clients can say who they are in the protocol that the call came over.
+    // MARK: What the client said
+
+    /// Whether the protocol has a place for credentials.
     package var carriesCredentials: Bool { carrier.carriesCredentials }
 
-    /// What the client's `authorization` field says; nil without one, and unless ``ServerConfiguration/keepsAuthorization``.
+    /// The client's `authorization` field; nil without one, and unless ``ServerConfiguration/keepsAuthorization``.
     package var authorization: String? { carrier.authorization(stream) }
 
     /// Milliseconds left until the call's deadline; nil without one.
     package var remainingMilliseconds: UInt64? { carrier.remainingMilliseconds(stream) }
-}
-
-extension Call: Hashable {
-    package static func == (left: Call, right: Call) -> Bool {
-        left.carrier === right.carrier && left.stream == right.stream
-    }
-
-    package func hash(into hasher: inout Hasher) {
-        hasher.combine(ObjectIdentifier(carrier))
-        hasher.combine(stream)
-    }
 }

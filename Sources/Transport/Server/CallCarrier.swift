@@ -1,48 +1,39 @@
-// What a connection must do for the calls on it, whichever protocol it speaks: the seam between the service and the wire.
+package import Basics
 
-internal import Basics
-internal import DocumentModel
-
-/// A connection that carries calls, with a subclass for each protocol; services know none of them.
-package class CallCarrier: @unchecked Sendable {
-    // Sendable: it may be passed around, but all but `loop` and `peerAddress` are for the loop's thread.
-
-    package let loop: EventLoop
+/// A connection, or a test's stand-in for one, as the calls on it use it: the seam between services and wire protocols.
+///
+/// May be passed between threads; all members except `loop` and `peerAddress` are for the loop's thread.
+package protocol CallCarrier: AnyObject, Sendable {
+    var loop: EventLoop { get }
     /// The client's address, for logs.
-    package let peerAddress: String
+    var peerAddress: String { get }
     /// Something that the service keeps for as long as the connection is open.
-    package final var connectionContext: AnyObject?
+    var connectionContext: AnyObject? { get set }
 
-    init(loop: EventLoop, peerAddress: String) {
-        self.loop = loop
-        self.peerAddress = peerAddress
-    }
-
-    /// Lends the connection's output, prepared for a message; nil when the call is over. Must be followed by one of
-    /// the next two.
-    func beginMessage(_ stream: UInt32) -> WireWriter? { mustOverride() }
-
+    /// Lends the connection's output, prepared for a message; nil when the call is over. One of the next two must
+    /// follow.
+    func beginMessage(_ stream: UInt32) -> ByteBuffer?
     /// Takes the output back with the message appended.
-    func endMessage(_ stream: UInt32, _ output: consuming WireWriter, isLast: Bool) { mustOverride() }
-
+    func endMessage(_ stream: UInt32, _ output: consuming ByteBuffer, isLast: Bool)
     /// Takes the output back and drops what was appended.
-    func abandonMessage(_ output: consuming WireWriter) { mustOverride() }
+    func abandonMessage(_ output: consuming ByteBuffer)
 
-    func isOpen(_ stream: UInt32) -> Bool { mustOverride() }
-    func finish(_ stream: UInt32, _ code: StatusCode, _ message: String) { mustOverride() }
-    func stream(_ stream: UInt32, _ source: any ResponseSource) { mustOverride() }
-    func resume(_ stream: UInt32) { mustOverride() }
-    func context(_ stream: UInt32) -> AnyObject? { mustOverride() }
-    func setContext(_ stream: UInt32, _ context: AnyObject?) { mustOverride() }
-    func setHeld(_ stream: UInt32, _ isHeld: Bool) { mustOverride() }
-    func remainingMilliseconds(_ stream: UInt32) -> UInt64? { mustOverride() }
+    func isOpen(_ stream: UInt32) -> Bool
+    func finish(_ stream: UInt32, _ code: StatusCode, _ message: String)
+    /// - Parameter receiver: takes the client's further messages; nil for a call of one.
+    func stream(_ stream: UInt32, _ source: any ResponseSource, receiver: (any CallStream)?)
+    func resume(_ stream: UInt32)
+    func hasRoom(_ stream: UInt32) -> Bool
+    func setHeld(_ stream: UInt32, _ isHeld: Bool)
+    func remainingMilliseconds(_ stream: UInt32) -> UInt64?
 
-    /// Whether clients can say who they are in this protocol.
-    var carriesCredentials: Bool { false }
+    /// Whether the protocol has a place for credentials.
+    var carriesCredentials: Bool { get }
     /// The `authorization` that came with the call; nil without one, and where they are not kept.
-    func authorization(_ stream: UInt32) -> String? { nil }
+    func authorization(_ stream: UInt32) -> String?
+}
 
-    final func mustOverride(_ function: StaticString = #function) -> Never {
-        fatalError("\(function) is for a subclass to implement")
-    }
+extension CallCarrier {
+    package var carriesCredentials: Bool { false }
+    package func authorization(_ stream: UInt32) -> String? { nil }
 }

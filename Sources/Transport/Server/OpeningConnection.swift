@@ -1,8 +1,8 @@
 // A connection whose first bytes have not told yet which protocol it speaks.
 
-import DocumentModel
+import Basics
 
-/// Waits for the first bytes, then puts the right driver in its place: one case of ``Tongue``, one driver.
+/// Waits for the first bytes, then puts the right driver in its place: one case of ``WireProtocol``, one driver.
 final class OpeningConnection: ChannelDriver, TimerTarget {
     let channel: Channel
     private let peerAddress: String
@@ -19,14 +19,16 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     }
 
     func received(_ bytes: RawSpan) -> ReceiveProgress {
-        guard let tongue = Tongue.of(bytes) else { return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1) }
-        stopTimer()
-        if server.speak(tongue, on: channel, peerAddress: peerAddress, openedAt: openedAt, insteadOf: self) {
-            // The other protocols have their first bytes for themselves.
-            return ReceiveProgress(consumed: tongue == .hearth ? Preface.hearth.count : 0)
+        guard let detected = WireProtocol.of(bytes) else {
+            return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1)
         }
-        if tongue == .http1 { channel.write { $0.append(utf8: Self.notHereHTTP1) } }
-        channel.closeAfterFlush(.notSpokenHere(tongue))
+        stopTimer()
+        if server.install(detected, on: channel, peerAddress: peerAddress, openedAt: openedAt, insteadOf: self) {
+            // The other protocols have their first bytes for themselves.
+            return ReceiveProgress(consumed: detected == .hearth ? Preface.hearth.count : 0)
+        }
+        if detected == .http1 { channel.write { $0.append(utf8: Self.refusalOfHTTP1) } }
+        channel.closeAfterFlush(.protocolNotServed(detected))
         return ReceiveProgress(consumed: bytes.byteCount)
     }
 
@@ -34,7 +36,7 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
 
     func timerFired(_ token: UInt64) {
         timer = nil
-        channel.close(.tooSlowToSpeak)
+        channel.close(.handshakeTimeout)
     }
 
     func channelClosed(_ reason: CloseReason) {
@@ -42,7 +44,7 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         server.openingEnded(self, peerAddress: peerAddress, reason)
     }
 
-    /// The server is leaving: whoever has said nothing yet need not.
+    /// The server drains: connections whose protocol is not known yet are closed.
     func end() { channel.close(.finished) }
 
     private func stopTimer() {
@@ -50,10 +52,10 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         timer = nil
     }
 
-    private static let notHereText = "HTTP/1.1 is not supported on this port, which speaks Hearth's protocol.\n"
+    private static let refusalText = "HTTP/1.1 is not supported on this port, which speaks Hearth's protocol.\n"
 
-    private static let notHereHTTP1 = """
+    private static let refusalOfHTTP1 = """
         HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain; charset=utf-8\r\n\
-        Content-Length: \(notHereText.utf8.count)\r\nConnection: close\r\n\r\n\(notHereText)
+        Content-Length: \(refusalText.utf8.count)\r\nConnection: close\r\n\r\n\(refusalText)
         """
 }

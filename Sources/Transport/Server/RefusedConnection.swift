@@ -1,6 +1,6 @@
 // A connection beyond the limit: it gets its refusal in the protocol that it speaks, which its first bytes show.
 
-import DocumentModel
+import Basics
 
 /// Waits for the first bytes of a connection, over HTTP/2 for the first request, at most `refusalMilliseconds`, and answers them with a
 /// refusal. Confined to its loop's thread.
@@ -22,8 +22,10 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
 
     func received(_ bytes: RawSpan) -> ReceiveProgress {
         if http2 != nil { return receivedHTTP2(bytes) }
-        guard let tongue = Tongue.of(bytes) else { return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1) }
-        switch tongue {
+        guard let detected = WireProtocol.of(bytes) else {
+            return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1)
+        }
+        switch detected {
         case .hearth: channel.write { $0.appendGoAway(.resourceExhausted, text, lastStream: 0) }
         case .http1: channel.write { $0.append(utf8: http1Refusal) }
         case .http2:
@@ -56,7 +58,7 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
 
     func timerFired(_ token: UInt64) {
         timer = nil
-        guard http2 != nil else { return channel.close(.tooSlowToSpeak) }
+        guard http2 != nil else { return channel.close(.handshakeTimeout) }
         channel.write { $0.append(RefusedHTTP2.goAway(lastStream: 0, text)) }
         channel.closeAfterFlush(.tooManyConnections)
     }

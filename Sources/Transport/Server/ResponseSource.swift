@@ -1,7 +1,4 @@
-// A streaming reply, produced only as fast as the client reads.
-
 package import Basics
-package import DocumentModel
 
 /// What a source did when it was asked for its next message.
 package enum SourceStep: Sendable {
@@ -11,17 +8,36 @@ package enum SourceStep: Sendable {
     case lastMessage
     /// It wrote nothing and is done: the call ends with OK.
     case finished
-    /// It wrote nothing and cannot go on; anything it wrote is dropped.
+    /// It cannot continue: the call ends with this status, and anything it wrote is dropped.
     case failed(StatusCode, String)
-    /// It has nothing now. It is not asked again until `Call.resume()`.
+    /// It has nothing now. It is asked again after ``Call/resume()`` or ``CallSignal/raise()``.
     case waiting
 }
 
-/// Where the messages of a streaming reply come from; used on the call's loop only.
+/// Where the messages of a streaming reply come from. Used on the call's loop only.
+///
+/// The transport pulls: a source is asked while the client's window is open and the connection's output has room, in
+/// turn with the other calls of its connection. So a slow client costs the server the memory of what the source
+/// itself holds.
 package protocol ResponseSource: AnyObject {
-    /// Appends at most one message. Asked only when the client's window and the connection's output have room.
-    func next(into output: inout WireWriter) -> SourceStep
+    /// Appends at most one message.
+    func next(into output: inout ByteBuffer) -> SourceStep
 
-    /// The call ended before the source did. It is not asked again.
+    /// The call ended before the source did: the client cancelled it, was too slow, or is gone. It is not asked again.
     func cancelled()
+}
+
+/// The service's side of a bidirectional call. Used on the call's loop only.
+///
+///     client's messages ──▶ received, halfClosed ──▶ (work, also on other threads) ──▶ CallSignal.raise
+///     next(into:) ◀── asked while client and connection have room ◀── Call.resume ◀──┘
+///
+/// It ends by returning ``SourceStep/finished`` or ``SourceStep/failed(_:_:)`` from `next`, or `cancelled` is called
+/// once. `Gateway`'s write stream is an example. Native frames and gRPC use the same code.
+package protocol CallStream: ResponseSource {
+    /// The client's next message, lent for the call of this function.
+    func received(_ message: RawSpan)
+
+    /// The client sends no more messages; comes at most once, after the last of them.
+    func halfClosed()
 }

@@ -18,22 +18,19 @@ package final class Server: Sendable {
     /// Listens, and serves from when this returns.
     ///
     /// - Parameters:
+    ///   - rpcs: the procedures that calls may name.
     ///   - group: the loops to serve on; they must be started, and outlive the server.
-    ///   - makeHandler: makes the handler of one loop; called here, once for each loop. The handler is used on that loop's thread
-    ///     only.
-    ///   - makeHTTPHandler: makes what answers the HTTP requests of one loop that are no gRPC calls, called likewise, after
-    ///     `makeHandler`; nil where such requests are to be refused.
+    ///   - makeServices: makes what serves one loop; called here, once for each. It is used on that loop's thread only.
     /// - Throws: when the host is unknown or the port cannot be had.
     package static func start(
-        _ configuration: ServerConfiguration, on group: EventLoopGroup, makeHandler: (EventLoop) -> any ServiceHandler,
-        makeHTTPHandler: ((EventLoop) -> any HTTPHandler)? = nil
+        _ configuration: ServerConfiguration, rpcs: RPCTable, on group: EventLoopGroup,
+        makeServices: (EventLoop) -> LoopServices
     ) throws(SocketError) -> Server {
         let sharesPort = configuration.acceptance == .everyLoop
         let (sockets, port) = try openSockets(configuration, count: sharesPort ? group.loops.count : 1, sharesPort)
         let shared = ServerShared()
         let loops = group.loops.map {
-            ServerLoop(
-                loop: $0, configuration: configuration, shared: shared, handler: makeHandler($0), http: makeHTTPHandler?($0))
+            ServerLoop(loop: $0, configuration: configuration, rpcs: rpcs, shared: shared, services: makeServices($0))
         }
         let server = Server(host: configuration.host, port: port, loops: loops)
         for (index, socket) in sockets.enumerated() {

@@ -5,21 +5,22 @@
 // A call that is answered inside `begin` touches no table, timer or heap. What is answered later is parked in the session.
 
 import Basics
-import DocumentModel
 
 final class ServerConnection: CallConnection, @unchecked Sendable {
-    // Sendable: as CallCarrier says, confined to the loop.
+    // Sendable: confined to the loop, as CallCarrier says.
 
+    let core: ConnectionCore
+    let wireProtocol = WireProtocol.hearth
     private let hot: Confined<Hot>
     private let frameBytesMax: Int
 
-    override init(channel: Channel, handler: any ServiceHandler, server: ServerLoop, peerAddress: String, openedAt: UInt64) {
-        let limits = server.configuration.session
+    init(_ core: ConnectionCore, rpcs: RPCTable) {
+        self.core = core
+        let limits = core.configuration.session
         frameBytesMax = Int(limits.settings.frameBytesMax)
-        hot = Confined(Hot(session: ServerSession(limits: limits), lastFrameAt: openedAt))
-        super.init(channel: channel, handler: handler, server: server, peerAddress: peerAddress, openedAt: openedAt)
+        hot = Confined(Hot(session: ServerSession(limits: limits, rpcs: rpcs), lastFrameAt: core.openedAt))
         channel.write { limits.settings.appendHello(to: &$0) }
-        keepHouse()
+        enforceTimeouts()
     }
 
     /// What every call touches.
@@ -38,14 +39,14 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
         _modify { yield &hot.state.session }
     }
 
-    override var assemblyBytes: Int { session.assemblyBytes }
-    override var openCalls: Int { session.openCalls }
-    override var openStreams: [UInt32] { session.streams.streams }
-    override var lastHeardAt: UInt64 { hot.state.lastFrameAt }
+    var assemblyBytes: Int { session.assemblyBytes }
+    var openCalls: Int { session.openCalls }
+    var openStreams: [UInt32] { session.streams.streams }
+    var lastHeardAt: UInt64 { hot.state.lastFrameAt }
 
     // MARK: Frames in
 
-    override func received(_ bytes: RawSpan) -> ReceiveProgress {
+    func received(_ bytes: RawSpan) -> ReceiveProgress {
         hot.state.lastFrameAt = loop.nowMilliseconds
         session.now = hot.state.lastFrameAt
         var offset = 0
@@ -81,9 +82,9 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
         case .nothing, .opened, .pongReceived: break
         case .begin(let stream, let head, let place): begin(stream, head, place, payload)
         case .message(let stream, let place, let isLast): message(stream, place, isLast, payload)
-        case .halfClosed(let stream): handler.halfClosed(Call(carrier: self, stream: stream))
+        case .halfClosed(let stream): halfClose(stream)
         case .cancelled(let stream): cancel(stream, .client)
-        case .windowOpened(let stream): makeReady(stream)
+        case .windowOpened(let stream): windowOpened(stream)
         case .pong(let opaque): channel.write { $0.appendPing(.pong, opaque) }
         case .refuse(let stream, let refusal): refuse(stream, refusal)
         case .clientLeaves: channel.needsSettling()
@@ -96,32 +97,26 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
     }
 
     private func begin(_ stream: UInt32, _ head: RequestHead, _ place: MessageBytes, _ payload: RawSpan) {
-        countBegun()
-        let call = Call(carrier: self, stream: stream)
+        let call = makeCall(stream, head)
         switch place {
-        case .inFrame(let offset):
-            handler.begin(call, head, payload: payload.extracting(droppingFirst: offset))
+        case .inFrame(let offset): handler.begin(call, payload: payload.extracting(droppingFirst: offset))
         case .assembled:
-            if let slot = session.streams.slot(of: stream) { armDeadline(stream, session.streams[slot: slot].head.deadlineMilliseconds) }
+            armDeadline(stream, head.deadlineMilliseconds)
             let message = session.assembled
-            handler.begin(call, head, payload: unsafe message.span.bytes)
+            handler.begin(call, payload: message.byteSpan)
         }
-        if session.current != 0 { _ = slot(of: stream) }
+        if session.settleCurrent() { armDeadline(stream, head.deadlineMilliseconds) }
+        if head.isComplete, head.rpc.shape == .bidirectional { halfClose(stream) }
     }
 
     private func message(_ stream: UInt32, _ place: MessageBytes, _ isLast: Bool, _ payload: RawSpan) {
-        let call = Call(carrier: self, stream: stream)
         switch place {
-        case .inFrame: handler.message(call, payload: payload)
+        case .inFrame: deliver(payload, to: stream)
         case .assembled:
             let message = session.assembled
-            handler.message(call, payload: unsafe message.span.bytes)
+            deliver(message.byteSpan, to: stream)
         }
-        if isLast {
-            if isOpen(stream) { handler.halfClosed(call) }
-        } else {
-            permitMore(stream)
-        }
+        if isLast { halfClose(stream) } else { permitMore(stream) }
     }
 
     private func permitMore(_ stream: UInt32) {
@@ -132,7 +127,7 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
     // MARK: The life of a call
 
     /// Gives the call a place in the table and starts its deadline.
-    override func park(_ stream: UInt32) -> Bool { slot(of: stream) != nil }
+    func park(_ stream: UInt32) -> Bool { slot(of: stream) != nil }
 
     private func slot(of stream: UInt32) -> Int? {
         let isNew = stream == session.current
@@ -141,21 +136,21 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
         return slot
     }
 
-    override func forget(_ stream: UInt32) -> Bool? { session.finish(stream) }
+    func forget(_ stream: UInt32) -> Bool? { session.finish(stream) }
 
-    override func sendStatus(_ stream: UInt32, _ code: StatusCode, _ text: String) {
+    func sendStatus(_ stream: UInt32, _ code: StatusCode, _ text: String) {
         channel.write { $0.appendStatus(code, text, stream: stream) }
     }
 
-    override func hasWindow(_ stream: UInt32) -> Bool {
+    func hasWindow(_ stream: UInt32) -> Bool {
         session.streams.slot(of: stream).map { session.streams[slot: $0].sendWindow.isOpen } ?? false
     }
 
     // MARK: CallCarrier
 
-    override func isOpen(_ stream: UInt32) -> Bool { !isOver && session.isOpen(stream) }
+    func isOpen(_ stream: UInt32) -> Bool { !isOver && session.isOpen(stream) }
 
-    override func beginMessage(_ stream: UInt32) -> WireWriter? {
+    func beginMessage(_ stream: UInt32) -> ByteBuffer? {
         guard isOpen(stream) else { return nil }
         var output = channel.takeOutput()
         hot.state.messageStart = output.count
@@ -163,7 +158,7 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
         return output
     }
 
-    override func endMessage(_ stream: UInt32, _ output: consuming WireWriter, isLast: Bool) {
+    func endMessage(_ stream: UInt32, _ output: consuming ByteBuffer, isLast: Bool) {
         let length = output.count - hot.state.messageStart - FrameHeader.byteCount
         precondition(length >= 0, "a message's writer only appends")
         guard length <= Int(session.peer.messageBytesMax) else {
@@ -179,19 +174,19 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
         if isLast {
             if !session.finishCurrent(stream) {
                 _ = forget(stream)
-                _ = detach(stream)
+                detach(stream)
             }
         } else if let slot = slot(of: stream) {
             session.streams[slot: slot].sendWindow.consume(length)
         }
     }
 
-    override func abandonMessage(_ output: consuming WireWriter) {
+    func abandonMessage(_ output: consuming ByteBuffer) {
         output.truncate(to: hot.state.messageStart)
         channel.putOutput(output)
     }
 
-    override func setHeld(_ stream: UInt32, _ isHeld: Bool) {
+    func setHeld(_ stream: UInt32, _ isHeld: Bool) {
         guard !isOver, let slot = slot(of: stream) else { return }
         session.streams[slot: slot].isHeld = isHeld
         if !isHeld { permitMore(stream) }
@@ -199,21 +194,21 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
 
     // MARK: Time and the end
 
-    override func slowness(now: UInt64, limit: UInt64) -> String? {
-        if !session.isOpen, now - openedAt >= limit { return "no HELLO within \(limit) ms" }
+    func timeoutReason(now: UInt64, limit: UInt64) -> String? {
+        if !session.isOpen, now - core.openedAt >= limit { return "no HELLO within \(limit) ms" }
         if let partialSince = hot.state.partialSince, now - partialSince >= limit {
             return "a frame did not arrive completely within \(limit) ms"
         }
         return session.hasLateMessage(now: now, limit: limit) ? "a message did not arrive completely in time" : nil
     }
 
-    override func drain() {
+    func drain() {
         guard !isOver, session.drainsAfter == nil else { return }
         let last = session.drain()
         channel.write { $0.appendGoAway(.ok, "the server is draining", lastStream: last) }
     }
 
-    override func endIfDone() {
+    func endIfDone() {
         guard !isOver, session.drainsAfter != nil || session.clientLeaves, session.openCalls == 0 else { return }
         close(.finished)
     }
@@ -223,7 +218,7 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
         end(.violation(violation), violation.code, violation.description)
     }
 
-    override func end(_ reason: CloseReason, _ code: StatusCode, _ text: String) {
+    func end(_ reason: CloseReason, _ code: StatusCode, _ text: String) {
         channel.write { $0.appendGoAway(code, text, lastStream: session.lastStream) }
         close(reason)
     }

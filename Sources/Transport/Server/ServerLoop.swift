@@ -1,14 +1,14 @@
 // The part of a server that lives on one loop: its connections, its handler, its counters.
 
 import CUV
-import DocumentModel
+import Basics
 import Synchronization
 
 /// Counters of a server, for metrics. Sums over its loops.
 package struct ServerStatistics: Sendable, Equatable {
     package var connectionsOpened: UInt64 = 0
     package var connectionsOpen: UInt64 = 0
-    /// Of those open, by what they speak; the rest have not said yet.
+    /// Of those open, by protocol; of the rest it is not known yet.
     package var hearthConnectionsOpen: UInt64 = 0
     package var http1ConnectionsOpen: UInt64 = 0
     package var http2ConnectionsOpen: UInt64 = 0
@@ -50,11 +50,11 @@ final class ServerLoop: @unchecked Sendable {
     private static let lastWordsMilliseconds: UInt64 = 2_000
 
     let shared: ServerShared
-    private let handler: any ServiceHandler
-    private let http: (any HTTPHandler)?
+    private let services: LoopServices
+    private let rpcs: RPCTable
     /// For the headers of HTTP replies.
     var date = HTTPDate()
-    private var connections: [ObjectIdentifier: CallConnection] = [:]
+    private var connections: [ObjectIdentifier: any CallConnection] = [:]
     private var opening: [ObjectIdentifier: OpeningConnection] = [:]
     private var listener: Listener?
     private var isDraining = false
@@ -63,20 +63,19 @@ final class ServerLoop: @unchecked Sendable {
     var statistics = ServerStatistics()
 
     init(
-        loop: EventLoop, configuration: ServerConfiguration, shared: ServerShared, handler: any ServiceHandler,
-        http: (any HTTPHandler)?
+        loop: EventLoop, configuration: ServerConfiguration, rpcs: RPCTable, shared: ServerShared, services: LoopServices
     ) {
         self.loop = loop
         self.configuration = configuration
+        self.rpcs = rpcs
         self.shared = shared
-        self.handler = handler
-        self.http = http
+        self.services = services
     }
 
     /// Begins to accept connections from a socket that is bound and listens already.
     func listen(on descriptor: Int32, accepted: @escaping (Int32) -> Void) {
         guard !isDraining else { return closeDescriptor(descriptor) }
-        loop.beforeEachWait { [handler] in handler.loopWillWait() }
+        loop.beforeEachWait { [services] in services.calls.loopWillWait() }
         listener = Listener(loop: loop, descriptor: descriptor, accepted: accepted) { [configuration] text in
             configuration.onEvent(.acceptFailed(text))
         }
@@ -114,21 +113,19 @@ final class ServerLoop: @unchecked Sendable {
         channel.startReading()
     }
 
-    /// Puts the driver of a protocol in the place of the one that waited for the first bytes; false when it is not spoken here.
-    func speak(
-        _ tongue: Tongue, on channel: Channel, peerAddress: String, openedAt: UInt64, insteadOf driver: OpeningConnection
+    /// Replaces the driver that waited for the first bytes by that of a protocol; false when the protocol is not
+    /// served.
+    func install(
+        _ wireProtocol: WireProtocol, on channel: Channel, peerAddress: String, openedAt: UInt64,
+        insteadOf driver: OpeningConnection
     ) -> Bool {
-        let connection: CallConnection
-        switch (tongue, http) {
-        case (.hearth, _):
-            connection = ServerConnection(
-                channel: channel, handler: handler, server: self, peerAddress: peerAddress, openedAt: openedAt)
-        case (.http2, _):
-            connection = HTTP2Connection(
-                channel: channel, handler: handler, http: http, server: self, peerAddress: peerAddress, openedAt: openedAt)
-        case (.http1, let http?):
-            connection = HTTP1Connection(
-                channel: channel, handler: handler, http: http, server: self, peerAddress: peerAddress, openedAt: openedAt)
+        let core = ConnectionCore(
+            channel: channel, handler: services.calls, server: self, peerAddress: peerAddress, openedAt: openedAt)
+        let connection: any CallConnection
+        switch (wireProtocol, services.http) {
+        case (.hearth, _): connection = ServerConnection(core, rpcs: rpcs)
+        case (.http2, let http): connection = HTTP2Connection(core, rpcs: rpcs, http: http)
+        case (.http1, let http?): connection = HTTP1Connection(core, http: http)
         case (.http1, nil), (.unknown, _): return false
         }
         opening[ObjectIdentifier(driver)] = nil
@@ -137,9 +134,9 @@ final class ServerLoop: @unchecked Sendable {
         return true
     }
 
-    func connectionEnded(_ connection: CallConnection, _ reason: CloseReason) {
+    func connectionEnded(_ connection: some CallConnection, _ reason: CloseReason) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
-        statistics.calls &+= connection.callsBegun
+        statistics.calls &+= connection.core.state.callsBegun
         ended(connection.channel, connection.peerAddress, reason)
     }
 
@@ -161,15 +158,15 @@ final class ServerLoop: @unchecked Sendable {
         var all = statistics
         all.connectionsOpen = UInt64(connections.count + opening.count)
         for connection in connections.values {
-            all.calls &+= connection.callsBegun
+            all.calls &+= connection.core.state.callsBegun
             all.callsOpen &+= UInt64(connection.openCalls)
-            switch connection {
-            case is HTTP1Connection: all.http1ConnectionsOpen &+= 1
-            case is HTTP2Connection: all.http2ConnectionsOpen &+= 1
-            default: all.hearthConnectionsOpen &+= 1
+            switch connection.wireProtocol {
+            case .http1: all.http1ConnectionsOpen &+= 1
+            case .http2: all.http2ConnectionsOpen &+= 1
+            case .hearth, .unknown: all.hearthConnectionsOpen &+= 1
             }
         }
-        for channel in connections.values.map(\.channel) + opening.values.map(\.channel) {
+        for channel in connections.values.map({ $0.channel }) + opening.values.map(\.channel) {
             all.bytesReceived &+= channel.bytesReceived
             all.bytesSent &+= channel.bytesSent
         }

@@ -1,7 +1,6 @@
 // The client's side of one connection's protocol, as a struct without I/O: frames go in, actions come out.
 
 import Basics
-import DocumentModel
 
 /// A call of the client that is not over.
 struct ClientStream<Attachment> {

@@ -1,12 +1,12 @@
 // What a peer can do wrong on one stream that ends this call and no other.
 
 package import Basics
-import DocumentModel
 
 /// Why a call was ended by the transport itself.
 package enum Refusal: Equatable, Sendable {
     case unknownMethod(UInt16)
-    case takesOneMessage(Method)
+    /// Of the procedure of this name.
+    case takesOneMessage(String)
     case tooManyStreams(max: UInt32)
     case messageTooLarge(max: UInt32)
     case incompleteMessagesTooLarge(max: Int)
@@ -15,7 +15,10 @@ package enum Refusal: Equatable, Sendable {
     case windowTooLarge
     // Of gRPC alone.
     case unknownPath(String)
-    case messageCount(Method)
+    /// The procedure is known and not served; the text for the client.
+    case notImplemented(String)
+    /// Of the procedure of this name.
+    case messageCount(String)
     case metadataTooLarge(max: Int)
     case malformedTimeout
     case unsupportedEncoding
@@ -27,7 +30,7 @@ package enum Refusal: Equatable, Sendable {
     /// The status that the call ends with.
     package var code: StatusCode {
         switch self {
-        case .unknownMethod, .unknownPath, .messageCount, .unsupportedEncoding: .unimplemented
+        case .unknownMethod, .unknownPath, .notImplemented, .messageCount, .unsupportedEncoding: .unimplemented
         case .takesOneMessage, .endedInsideMessage, .windowTooLarge: .invalidArgument
         case .tooManyStreams, .messageTooLarge, .incompleteMessagesTooLarge, .noWindow, .metadataTooLarge: .resourceExhausted
         // What gRPC's own libraries answer to a request that is not framed as it should be.
@@ -40,17 +43,16 @@ extension Refusal: CustomStringConvertible {
     package var description: String {
         switch self {
         case .unknownMethod(let number): "unknown method number \(number)"
-        case .takesOneMessage(let method): "\(method.name) takes exactly one message"
+        case .takesOneMessage(let name): "\(name) takes exactly one message"
         case .tooManyStreams(let max): "more than \(max) calls are open on this connection"
         case .messageTooLarge(let max): "a message exceeds the limit of \(max) bytes"
         case .incompleteMessagesTooLarge(let max): "the incomplete messages of the connection exceed \(max) bytes"
         case .noWindow: "a message exceeds the flow-control window"
         case .endedInsideMessage: "the client ended the call inside a message"
         case .windowTooLarge: "the window exceeds \(FlowWindow.max) bytes"
-        case .unknownPath(let path) where path.hasSuffix("/ExecutePipeline"):
-            "ExecutePipeline is not implemented by this server yet: query with RunQuery"
         case .unknownPath(let path): "unknown method \(path)"
-        case .messageCount(let method): "\(method.name) takes exactly one message"
+        case .notImplemented(let text): text
+        case .messageCount(let name): "\(name) takes exactly one message"
         case .metadataTooLarge(let max): "the metadata of the request exceeds the limit of \(max) bytes"
         case .malformedTimeout: "grpc-timeout is malformed"
         case .unsupportedEncoding: "unsupported grpc-encoding; supported are: \(MessageEncodingNames.accepted)"

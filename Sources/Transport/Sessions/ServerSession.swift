@@ -9,6 +9,8 @@
 //                   ▼
 //                 parked ──status sent, CANCEL, deadline──▶ gone
 
+import Basics
+
 /// What a server session is allowed to take in.
 package struct ServerSessionLimits: Sendable {
     /// What this side announces.
@@ -79,7 +81,7 @@ struct ServerSession {
     var streams = StreamTable<ServerStream>()
     /// The call whose REQUEST is being handled, or zero.
     private(set) var current: UInt32 = 0
-    private var currentHead = RequestHead(method: .getDocument)
+    private var currentHead = RequestHead.none
     /// A message that came in parts and is complete, until the next frame.
     private(set) var assembled: [UInt8] = []
     /// Bytes of incomplete messages.
@@ -87,7 +89,13 @@ struct ServerSession {
     /// When the frames that are shown now arrived, in monotonic milliseconds.
     var now: UInt64 = 0
 
-    init(limits: ServerSessionLimits) { self.limits = limits }
+    /// The procedures that are served.
+    private let rpcs: RPCTable
+
+    init(limits: ServerSessionLimits, rpcs: RPCTable) {
+        self.limits = limits
+        self.rpcs = rpcs
+    }
 
     /// Calls that are not over.
     var openCalls: Int { streams.count + (current == 0 ? 0 : 1) }
@@ -142,10 +150,10 @@ struct ServerSession {
                 receiveWindow: FlowWindow(limits.settings.initialWindowBytes)))
     }
 
-    /// The handler has returned: a call that is still current is parked. Returns its slot if so.
-    mutating func settleCurrent() -> Int? {
-        current == 0 ? nil : park(current)
-    }
+    /// The handler has returned: a call that is still current is parked.
+    ///
+    /// - Returns: whether one was.
+    mutating func settleCurrent() -> Bool { current != 0 && park(current) != nil }
 
     /// The bytes to permit the client on a stream now; nil when it is too soon or the handler holds the stream.
     mutating func creditDue(_ stream: UInt32) -> UInt32? {
@@ -207,12 +215,12 @@ struct ServerSession {
         if let drainsAfter, header.stream > drainsAfter { return .nothing }
         let extensions = RequestHead.extensionBytes(of: header.flags)
         guard payload.byteCount >= extensions else { return .fail(.wrongLength(.request, header.length)) }
-        guard let method = Method(rawValue: header.code) else {
+        guard let rpc = rpcs.rpc(number: header.code) else {
             return .refuse(header.stream, .unknownMethod(header.code))
         }
-        let head = readHead(method, header, payload)
-        guard head.isComplete || header.flags.contains(.more) || method.shape == .bidirectional else {
-            return .refuse(header.stream, .takesOneMessage(method))
+        let head = readHead(rpc, header, payload)
+        guard head.isComplete || header.flags.contains(.more) || rpc.shape == .bidirectional else {
+            return .refuse(header.stream, .takesOneMessage(rpcs.name(of: rpc)))
         }
         guard streams.count < Int(limits.settings.streamsMax) else {
             return .refuse(header.stream, .tooManyStreams(max: limits.settings.streamsMax))
@@ -227,8 +235,8 @@ struct ServerSession {
     }
 
     @inline(__always)
-    private func readHead(_ method: Method, _ header: FrameHeader, _ payload: RawSpan) -> RequestHead {
-        var head = RequestHead(method: method, isComplete: header.flags.contains(.endStream))
+    private func readHead(_ rpc: RPC, _ header: FrameHeader, _ payload: RawSpan) -> RequestHead {
+        var head = RequestHead(rpc: rpc, isComplete: header.flags.contains(.endStream))
         guard !header.flags.isDisjoint(with: [.deadline, .requestID]) else { return head }
         var offset = 0
         if header.flags.contains(.deadline) {
@@ -289,8 +297,8 @@ struct ServerSession {
         streams[slot: slot].hasBegun = true
         streams[slot: slot].head.isComplete = isLast
         let head = streams[slot: slot].head
-        guard isLast || head.method.shape == .bidirectional else {
-            return .refuse(stream, .takesOneMessage(head.method))
+        guard isLast || head.rpc.shape == .bidirectional else {
+            return .refuse(stream, .takesOneMessage(rpcs.name(of: head.rpc)))
         }
         return .begin(stream, head, bytes)
     }

@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import FirestoreMessages
 import Synchronization
 import TestSupport
 import Testing
@@ -21,7 +22,7 @@ enum Reaction: Sendable {
 
 /// One call as the script sees it.
 struct ScriptedCall: Sendable {
-    var method: Method
+    var method: FirestoreMessages.Method
     var requestID: RequestID?
     var deadlineMilliseconds: UInt32?
     var payload: [UInt8]
@@ -56,6 +57,9 @@ final class FakeServer: Sendable {
         }
     }
 
+    private static let rpcs = RPCTable(
+        FirestoreMessages.Method.allCases.map { RPCTable.Entry($0.rpc, name: $0.name, paths: $0.paths) })
+
     init(port: UInt16 = 0, loops: Int = 1, script: @escaping Script) throws {
         group = EventLoopGroup(count: loops, name: "fake")
         let record = Record()
@@ -63,7 +67,9 @@ final class FakeServer: Sendable {
         var configuration = ServerConfiguration()
         configuration.port = port
         do {
-            server = try Server.start(configuration, on: group) { _ in Handler(script: script, record: record) }
+            server = try Server.start(configuration, rpcs: Self.rpcs, on: group) { _ in
+                LoopServices(calls: Handler(script: script, record: record))
+            }
         } catch {
             group.stop()
             throw error
@@ -111,9 +117,10 @@ final class FakeServer: Sendable {
             self.record = record
         }
 
-        func begin(_ call: Call, _ head: RequestHead, payload: RawSpan) {
+        func begin(_ call: Call, payload: RawSpan) {
+            guard let method = FirestoreMessages.Method(rawValue: call.rpc.number) else { return }
             let scripted = ScriptedCall(
-                method: head.method, requestID: head.requestID, deadlineMilliseconds: head.deadlineMilliseconds,
+                method: method, requestID: call.head.requestID, deadlineMilliseconds: call.head.deadlineMilliseconds,
                 payload: [UInt8](copying: payload))
             let reaction = script(scripted)
             record.change { $0.calls.append(scripted) }
@@ -122,17 +129,30 @@ final class FakeServer: Sendable {
             case .fail(let code, let message): call.fail(code, message)
             case .hold: break
             case .stream(let messages):
-                for message in messages { call.send { $0.append(message) } }
-                call.finish(.ok)
+                call.stream(ListedMessages(messages))
             case .longStream(let count, let byteCount):
                 call.stream(LongStream(count: count, byteCount: byteCount, record: record))
             }
         }
 
-        func cancelled(_ call: Call, _ reason: CancellationReason, context: AnyObject?) {
+        func abandoned(_ reason: CancellationReason) {
             guard reason == .client else { return }
             record.change { $0.cancelled += 1 }
         }
+    }
+
+    private final class ListedMessages: ResponseSource {
+        private var messages: ArraySlice<[UInt8]>
+
+        init(_ messages: [[UInt8]]) { self.messages = messages[...] }
+
+        func next(into output: inout WireWriter) -> SourceStep {
+            guard let message = messages.popFirst() else { return .finished }
+            output.append(message)
+            return .message
+        }
+
+        func cancelled() {}
     }
 
     private final class LongStream: ResponseSource {

@@ -1,4 +1,4 @@
-// sources: Sources/DocumentModel Sources/Basics Sources/Transport/HTTP1/HTTP1Parser.swift Sources/Transport/HTTP/HTTPHead.swift Sources/Transport/HTTP1/HTTP1Violation.swift Sources/Transport/HTTP/HTTPStatus.swift Tests/TransportTests/HTTP1/HTTP1ParserCheck.swift
+// sources: Sources/Basics Sources/Transport/HTTP1/HTTP1Parser.swift Sources/Transport/HTTP/HTTPHead.swift Sources/Transport/HTTP1/HTTP1Violation.swift Sources/Transport/HTTP/HTTPStatus.swift Tests/TransportTests/HTTP1/HTTP1ParserCheck.swift
 // modules: Basics
 //
 // Fuzzes the HTTP/1.1 parser.

@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import FirestoreMessages
 import Testing
 import Transport
 
@@ -17,7 +18,7 @@ import Transport
     }
 
     @Test(arguments: [
-        (HTTPMethod.get, "\(root)/c/d", Transport.Method.getDocument, ["\(root)/c/d"]),
+        (HTTPMethod.get, "\(root)/c/d", Method.getDocument, ["\(root)/c/d"]),
         (.get, "projects/p/databases/%28default%29/documents/c/%C3%A9%3Acommit", .getDocument, ["\(root)/c/é:commit"]),
         (.get, "\(root)/c/d:runQuery", .getDocument, ["\(root)/c/d:runQuery"]), (.delete, "\(root)/c/d/e/f", .deleteDocument, ["\(root)/c/d/e/f"]),
         (.patch, "\(root)/c/d", .updateDocument, []), (.get, "\(root)/c", .listDocuments, [root, "c"]), (.get, "\(root)/c/d/e", .listDocuments, ["\(root)/c/d", "e"]),
@@ -30,7 +31,7 @@ import Transport
         (.post, "\(root)/a%3Acommit", .createDocument, [root, "a:commit"]), (.get, "\(root)/c/d%3Acommit", .getDocument, ["\(root)/c/d:commit"]),
         (.post, "\(root):partitionQuery", .partitionQuery, [root]), (.post, "\(root)/c/d:listCollectionIds", .listCollectionIds, ["\(root)/c/d"]),
     ])
-    func `A path and a method mean an RPC`(method: HTTPMethod, path: String, rpc: Transport.Method, values: [String]) throws {
+    func `A path and a method mean an RPC`(method: HTTPMethod, path: String, rpc: Method, values: [String]) throws {
         let found = try route(method, path)
         #expect(found?.method == rpc)
         #expect(found?.bindings.map(\.value) == values)

@@ -15,7 +15,7 @@ struct AccessTests {
     private final class Witness: AccessPolicy {
         let seen = Mutex<[Principal]>([])
 
-        func check(_ method: Transport.Method, on resource: RawSpan, by principal: Principal) throws(RequestError) {
+        func check(_ method: Method, on resource: RawSpan, by principal: Principal) throws(RequestError) {
             seen.withLock { $0.append(principal) }
         }
 
@@ -29,7 +29,7 @@ struct AccessTests {
 
     /// Says nothing about resets.
     private struct Silent: AccessPolicy {
-        func check(_ method: Transport.Method, on resource: RawSpan, by principal: Principal) throws(RequestError) {}
+        func check(_ method: Method, on resource: RawSpan, by principal: Principal) throws(RequestError) {}
     }
 
     private let reset = "/emulator/v1/projects/p/databases/d/documents"

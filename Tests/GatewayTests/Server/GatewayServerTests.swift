@@ -65,7 +65,7 @@ struct GatewayServerTests {
         let listener = MessageListener()
         var request = WireWriter()
         WriteRequestMessage(database: Harness.database).encode(into: &request)
-        live.connection.stream(.write, request.copyBytes(), isComplete: false, handler: listener)
+        live.connection.stream(Method.write.rpc, request.copyBytes(), isComplete: false, handler: listener)
         try listener.came.wait(until: "a message has come")
         live.stop()
         try listener.ended.wait(until: "the stream has ended")
@@ -84,12 +84,12 @@ struct GatewayServerTests {
             let fields = Harness.fields(["a": .integer(Int64(index))])
             let connection = live.connection
             let name = Harness.name("c/d\(index)")
-            connection.unary(.commit, try LiveGateway.commitRequest("c/d\(index)", fields)) { outcome, _ in
+            connection.unary(Method.commit.rpc, try LiveGateway.commitRequest("c/d\(index)", fields)) { outcome, _ in
                 guard outcome.code == .ok else {
                     wrong.withLock { $0 += 1 }
                     return group.leave()
                 }
-                connection.unary(.getDocument, GetDocumentRequest(name: name).encodedBytes()) { outcome, reply in
+                connection.unary(Method.getDocument.rpc, GetDocumentRequest(name: name).encodedBytes()) { outcome, reply in
                     let document = try? DocumentMessage(wire: reply)
                     if outcome.code != .ok || document?.fields != fields { wrong.withLock { $0 += 1 } }
                     group.leave()
@@ -160,7 +160,7 @@ struct GatewayServerTests {
         let statuses = Mutex<[StatusCode]>([])
         for index in 0..<100 {
             group.enter()
-            live.connection.unary(.commit, try LiveGateway.commitRequest("c/d\(index)", one)) { outcome, _ in
+            live.connection.unary(Method.commit.rpc, try LiveGateway.commitRequest("c/d\(index)", one)) { outcome, _ in
                 statuses.withLock { $0.append(outcome.code) }
                 group.leave()
             }

@@ -1,6 +1,7 @@
 // The services beside Firestore, over a connection.
 
 import DocumentModel
+import FirestoreMessages
 import FirestoreSchema
 import Gateway
 import TestSupport
@@ -34,7 +35,7 @@ struct HealthAndReflectionTests {
     func watching() throws {
         let live = try LiveGateway()
         let watcher = MessageListener()
-        live.connection.stream(.healthWatch, [], handler: watcher)
+        live.connection.stream(Method.healthWatch.rpc, [], handler: watcher)
         try watcher.came.wait(until: "a message has come")
         live.stop()
         try watcher.ended.wait(until: "the stream has ended")
@@ -47,7 +48,7 @@ struct HealthAndReflectionTests {
         let live = try LiveGateway { $0.drainMilliseconds = 60_000 }
         let listener = MessageListener()
         let question = message { $0.appendField(7, string: "") }
-        live.connection.stream(.serverReflectionInfo, question, isComplete: false, handler: listener)
+        live.connection.stream(Method.serverReflectionInfo.rpc, question, isComplete: false, handler: listener)
         try listener.came.wait(until: "a message has come")
         live.stop()
         try listener.ended.wait(until: "the stream has ended")
@@ -148,7 +149,7 @@ struct HealthAndReflectionTests {
         let live = try LiveGateway()
         let question = message { $0.appendField(3, string: "google/protobuf/empty.proto") }
         let listener = MessageListener()
-        let call = live.connection.stream(.serverReflectionInfo, question, isComplete: false, handler: listener)
+        let call = live.connection.stream(Method.serverReflectionInfo.rpc, question, isComplete: false, handler: listener)
         for _ in 1..<500 { call.send(question) }
         call.finishSending()
         try listener.ended.wait(until: "the stream has ended")

@@ -45,11 +45,11 @@ final class LiveGateway {
 
     /// Makes a unary call and waits for its answer.
     func call(
-        _ method: Transport.Method, _ request: [UInt8], on other: ClientConnection? = nil
+        _ method: Method, _ request: [UInt8], on other: ClientConnection? = nil
     ) -> (outcome: CallOutcome, reply: [UInt8]) {
         let done = DispatchSemaphore(value: 0)
         let answer = Mutex<(CallOutcome, [UInt8])?>(nil)
-        (other ?? connection).unary(method, request) { outcome, reply in
+        (other ?? connection).unary(method.rpc, request) { outcome, reply in
             let copy = [UInt8](copying: reply)
             answer.withLock { $0 = (outcome, copy) }
             done.signal()
@@ -60,10 +60,10 @@ final class LiveGateway {
 
     /// Makes a streaming call and waits for its end; gives it up after so many messages.
     func stream(
-        _ method: Transport.Method, _ request: [UInt8], messagesMax: Int = .max
+        _ method: Method, _ request: [UInt8], messagesMax: Int = .max
     ) -> (outcome: CallOutcome, messages: [[UInt8]]) {
         let collector = Collector(messagesMax: messagesMax)
-        connection.stream(method, request, handler: collector)
+        connection.stream(method.rpc, request, handler: collector)
         do { try collector.done.wait(until: "a stream has ended") } catch { Issue.record(error) }
         return collector.state.withLock { ($0.outcome, $0.messages) }
     }

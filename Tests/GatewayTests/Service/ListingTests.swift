@@ -41,10 +41,10 @@ struct ListingTests {
         let request = ListDocumentsRequest(parent: Harness.root, collectionID: "c", pageSize: 1_000)
         #expect(try pages(harness, request).map(\.count) == [2, 1])
         limits.listPageBytes = 1
-        let narrow = FirestoreService<TestCall>(
+        let narrow = FirestoreService(
             store: harness.store, limits: limits, log: Log(level: .error) { _ in })
         let call = TestCall(loop: harness.loop, method: .listDocuments)
-        narrow.begin(call, .listDocuments, request.encodedBytes().span.bytes)
+        narrow.begin(call, request.encodedBytes())
         let page = try ListDocumentsResponse(wireBytes: call.answer.messages.first)
         #expect(page.documents.count == 1)
         #expect(!page.nextPageToken.isEmpty)

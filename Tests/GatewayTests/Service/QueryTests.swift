@@ -206,7 +206,7 @@ struct QueryTests {
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
         let request = RunQueryRequest(parent: Harness.root, query: query).encodedBytes()
         let call = TestCall(loop: harness.loop, method: .runQuery, pausesAt: 3)
-        harness.service.begin(call, .runQuery, request.span.bytes)
+        harness.service.begin(call, request)
         #expect(call.answer.messages.count == 3 && call.answer.status == nil)
         // As the loop does before it waits.
         harness.service.loopWillWait()
@@ -218,7 +218,7 @@ struct QueryTests {
         try waitUntil("the history is swept") {
             retentionMicroseconds != 0 || harness.store.statistics.engine.historyEntriesSwept >= 600
         }
-        call.goOn()
+        call.takeMore()
         #expect(harness.loop.run { call.answer.status != nil })
         let answer = call.answer
         if retentionMicroseconds == 0 {

@@ -10,12 +10,12 @@ import Transport
 
 @Suite("Every method")
 struct ServiceTests {
-    private static let implemented: [Transport.Method] = Transport.Method.ofFirestore.filter {
+    private static let implemented: [Method] = Method.ofFirestore.filter {
         $0 != .listen
     }
 
     @Test("Malformed bytes are INVALID_ARGUMENT", arguments: implemented)
-    func malformed(_ method: Transport.Method) throws {
+    func malformed(_ method: Method) throws {
         let harness = try Harness()
         let broken: [[UInt8]] = [
             [0x0A, 0x05, 0x01], [0xFF], [0x0B], [0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01], [0x00],
@@ -24,7 +24,7 @@ struct ServiceTests {
     }
 
     @Test("An empty request is answered, not crashed on", arguments: implemented)
-    func empty(_ method: Transport.Method) throws {
+    func empty(_ method: Method) throws {
         let harness = try Harness()
         #expect(harness.call(method, []).status == .invalidArgument)
     }
@@ -38,7 +38,7 @@ struct ServiceTests {
     }
 
     @Test("Random requests are answered", arguments: implemented)
-    func random(_ method: Transport.Method) throws {
+    func random(_ method: Method) throws {
         let harness = try Harness()
         let seed = UInt64.random(in: 0 ... .max)
         var state = seed
@@ -53,14 +53,14 @@ struct ServiceTests {
     }
 
     private struct Denial: AccessPolicy {
-        func check(_ method: Transport.Method, on resource: RawSpan, by principal: Principal) throws(RequestError) {
+        func check(_ method: Method, on resource: RawSpan, by principal: Principal) throws(RequestError) {
             if principal == .bearer("owner") { return }
             throw RequestError(.permissionDenied, "\(method.name) on \(String(repairingUTF8: resource)) is not allowed.")
         }
     }
 
     /// A request of each method that is right in itself.
-    private static func request(_ method: Transport.Method) throws -> [UInt8] {
+    private static func request(_ method: Method) throws -> [UInt8] {
         let document = DocumentMessage(name: Harness.name("c/x"), fields: [])
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
         var writer = WireWriter()
@@ -98,7 +98,7 @@ struct ServiceTests {
     }
 
     @Test("A policy is asked before anything is done", arguments: implemented)
-    func policy(_ method: Transport.Method) throws {
+    func policy(_ method: Method) throws {
         let harness = try Harness(policy: Denial())
         let request = try Self.request(method)
         let denied = harness.call(method, request)

@@ -146,9 +146,9 @@ struct TransactionTests {
     }
 
     @Test("What a pessimistic transaction reads by any method cannot be written before it ends", arguments: [
-        Transport.Method.getDocument, .batchGetDocuments, .runQuery, .listDocuments,
+        Method.getDocument, .batchGetDocuments, .runQuery, .listDocuments,
     ])
-    func locked(method: Transport.Method) throws {
+    func locked(method: Method) throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
         let transaction = try harness.begin(.readWrite(retryTransaction: [], concurrency: .pessimistic))
@@ -168,7 +168,7 @@ struct TransactionTests {
         commit.append(CommitWrites(try writes(harness, "c/x", two)).request())
         let waiting = TestCall(loop: harness.loop, method: .commit)
         let bytes = commit.copyBytes()
-        harness.service.begin(waiting, .commit, bytes.span.bytes)
+        harness.service.begin(waiting, bytes)
         // A later commit elsewhere is answered first.
         try harness.set(["elsewhere/x": one])
         #expect(waiting.answer.status == nil)
@@ -179,9 +179,9 @@ struct TransactionTests {
     }
 
     @Test("A pessimistic transaction that writes nothing is aborted when a phantom came between its queries", arguments: [
-        Transport.Method.runQuery, .runAggregationQuery, .listDocuments,
+        Method.runQuery, .runAggregationQuery, .listDocuments,
     ])
-    func phantomWithoutWrites(method: Transport.Method) throws {
+    func phantomWithoutWrites(method: Method) throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
         let transaction = try harness.begin(.readWrite(retryTransaction: [], concurrency: .pessimistic))

@@ -16,8 +16,7 @@ struct WriteStreamTests {
         init(_ harness: Harness, _ handshake: WriteRequestMessage = WriteRequestMessage(database: Harness.database)) {
             self.harness = harness
             call = TestCall(loop: harness.loop, method: .write)
-            let bytes = Self.bytes(handshake)
-            harness.service.begin(call, .write, bytes.span.bytes)
+            harness.service.begin(call, Self.bytes(handshake))
         }
 
         private static func bytes(_ message: WriteRequestMessage) -> [UInt8] {
@@ -27,8 +26,7 @@ struct WriteStreamTests {
         }
 
         func send(_ message: WriteRequestMessage) {
-            let bytes = Self.bytes(message)
-            harness.service.message(call, bytes.span.bytes)
+            call.send(Self.bytes(message))
         }
 
         /// Sends one write of an integer field.
@@ -48,7 +46,7 @@ struct WriteStreamTests {
             return try call.answer.messages.map { try WriteResponse(wire: $0.span.bytes) }
         }
 
-        func leave() { harness.service.halfClosed(call) }
+        func leave() { call.halfClose() }
 
         func status() -> TestAnswer {
             #expect(harness.loop.run { call.answer.status != nil })
@@ -106,8 +104,7 @@ struct WriteStreamTests {
         let harness = try Harness()
         let client = Client(harness)
         try client.set("c/a", 1, token: [])
-        let bytes: [UInt8] = [0x1A, 0x7F, 0]
-        harness.service.message(client.call, bytes.span.bytes)
+        client.call.send([0x1A, 0x7F, 0])
         let answer = client.status()
         #expect(answer.status == .invalidArgument)
         #expect(answer.messages.count == 2)

@@ -15,7 +15,7 @@ final class Harness {
 
     private let directory = TemporaryDirectory("gateway")
     let store: DocumentStore
-    let service: FirestoreService<TestCall>
+    let service: FirestoreService
     let loop = TestLoop()
 
     init(
@@ -35,25 +35,25 @@ final class Harness {
     /// Makes a call and waits for its end.
     @discardableResult
     func call(
-        _ method: Transport.Method, _ request: [UInt8], identifier: RequestIdentifier? = nil,
+        _ method: Method, _ request: [UInt8], identifier: RequestIdentifier? = nil,
         principal: Principal = .trusted, messagesMax: Int? = nil
     ) -> TestAnswer {
         let call = TestCall(
             loop: loop, method: method, requestIdentifier: identifier, principal: principal, messagesMax: messagesMax)
-        service.begin(call, method, request.span.bytes)
-        if method.shape == .bidirectional { service.halfClosed(call) }
+        service.begin(call, request)
+        call.halfClose()
         #expect(loop.run { call.answer.status != nil }, "no answer to \(method.name)")
         return call.answer
     }
 
     @discardableResult
-    func call(_ method: Transport.Method, _ message: some FirestoreMessage) -> TestAnswer {
+    func call(_ method: Method, _ message: some FirestoreMessage) -> TestAnswer {
         call(method, message.encodedBytes())
     }
 
     /// The one message of a call that must succeed.
     func message<Message: FirestoreMessage>(
-        _ method: Transport.Method, _ request: some FirestoreMessage, as type: Message.Type = Message.self
+        _ method: Method, _ request: some FirestoreMessage, as type: Message.Type = Message.self
     ) throws -> Message {
         let answer = call(method, request)
         #expect(answer.isOK, "\(method.name): \(answer.text)")
@@ -63,7 +63,7 @@ final class Harness {
 
     /// The messages of a streaming call that must succeed.
     func messages<Message: FirestoreMessage>(
-        _ method: Transport.Method, _ request: some FirestoreMessage, as type: Message.Type = Message.self
+        _ method: Method, _ request: some FirestoreMessage, as type: Message.Type = Message.self
     ) throws -> [Message] {
         let answer = call(method, request)
         #expect(answer.isOK, "\(method.name): \(answer.text)")

@@ -1,12 +1,15 @@
-// A front for tests: calls are made and answered in process, on the test's own thread.
+// Calls for tests, made and answered in process, on the test's own thread.
 
 import Basics
-import Dispatch
 import DocumentModel
 import DocumentStore
+import FirestoreMessages
 import Gateway
 import Synchronization
 import Transport
+
+/// The RPCs that tests call.
+typealias Method = FirestoreMessages.Method
 
 /// What a call was answered with.
 struct TestAnswer: Sendable {
@@ -20,152 +23,136 @@ struct TestAnswer: Sendable {
     var isOK: Bool { status == .ok }
 }
 
-/// The "loop" of a test: work handed over from other threads waits here until the test's thread takes it.
-final class TestLoop: Sendable {
-    private let jobs = Mutex<[@Sendable () -> Void]>([])
-    private let waiting = DispatchSemaphore(value: 0)
-    private let connection = Mutex(ConnectionBox())
-
-    private struct ConnectionBox: @unchecked Sendable {
-        // Sendable: touched on the test's thread only.
-        var context: AnyObject?
-    }
-
+/// The loop of a test, which runs on the test's thread while the test waits.
+final class TestLoop {
+    let loop = EventLoop(name: "test")
     /// What the service keeps for the connection, of which a test has one at a time.
-    var connectionContext: AnyObject? {
-        get { connection.withLock { $0 }.context }
-        set { connection.withLock { [box = ConnectionBox(context: newValue)] in $0 = box } }
-    }
+    var connectionContext: AnyObject?
 
-    func enqueue(_ job: @escaping @Sendable () -> Void) {
-        jobs.withLock { $0.append(job) }
-        waiting.signal()
-    }
-
-    /// Runs what is handed over until `isDone`; gives up after a minute in which nothing came.
+    /// Runs what other threads hand over until `isDone`; false when that has not come within a minute.
     func run(until isDone: () -> Bool) -> Bool {
-        while !isDone() {
-            guard waiting.wait(timeout: .now() + .seconds(60)) == .success else { return false }
-            let job = jobs.withLock { $0.removeFirst() }
-            job()
-        }
-        return true
+        if isDone() { return true }
+        var isLate = false
+        let limit = loop.schedule(afterMilliseconds: 60_000) { isLate = true }
+        loop.run { isLate || isDone() }
+        loop.cancel(limit)
+        return isDone()
     }
 }
 
-/// A call of a test. Everything but `onLoop` happens on the test's thread.
-final class TestCall: ServiceCall {
-    let requestIdentifier: RequestIdentifier?
-    let principal: Principal
-    let method: Transport.Method
-    private let loop: TestLoop
+/// A connection with one call on it. Everything happens on the test's thread.
+final class TestCall: CallCarrier, @unchecked Sendable {
+    // Sendable: touched on the test's thread only.
+    private let owner: TestLoop
+    private let principal: Principal
+    private let head: RequestHead
     /// Messages of a stream that are taken before the call is given up; nil takes all.
     private let messagesMax: Int?
-    /// Messages of a stream after which the client takes nothing until `goOn`; nil pauses nowhere.
-    private let pausesAt: Int?
-    private let isPausable = Mutex(true)
-    private let state = Mutex(TestAnswer())
-    private let source = Mutex(SourceBox())
-
-    private let held = Mutex(ContextBox())
-
-    private struct ContextBox: @unchecked Sendable {
-        // Sendable: touched on the test's thread only.
-        var context: AnyObject?
-    }
-
-    private struct SourceBox: @unchecked Sendable {
-        // Sendable: touched on the test's thread only.
-        var source: (any ResponseSource)?
-    }
+    /// Messages of a stream after which the client takes nothing until `takeMore`; nil pauses nowhere.
+    private var pausesAt: Int?
+    private(set) var answer = TestAnswer()
+    private var source: (any ResponseSource)?
+    private var receiver: (any CallStream)?
+    private var isPulling = false
 
     init(
-        loop: TestLoop, method: Transport.Method, requestIdentifier: RequestIdentifier? = nil, principal: Principal = .trusted,
-        messagesMax: Int? = nil, pausesAt: Int? = nil
+        loop: TestLoop, method: Method, requestIdentifier: RequestIdentifier? = nil,
+        principal: Principal = .trusted, messagesMax: Int? = nil, pausesAt: Int? = nil
     ) {
-        self.loop = loop
-        self.method = method
-        self.requestIdentifier = requestIdentifier
+        owner = loop
+        let requestID = requestIdentifier.map {
+            RequestID(
+                sessionHigh: $0.sessionHigh, sessionLow: $0.sessionLow, sequence: $0.sequence,
+                oldestPending: $0.oldestPending)
+        }
+        head = RequestHead(rpc: method.rpc, requestID: requestID)
         self.principal = principal
         self.messagesMax = messagesMax
         self.pausesAt = pausesAt
     }
 
+    /// The call as the service sees it.
+    var call: Call { Call(carrier: self, stream: 1, head: head, begunAt: 0) }
+
+    // MARK: The client
+
+    /// Sends a further message.
+    func send(_ message: [UInt8]) { receiver?.received(message.byteSpan) }
+
+    /// Sends no more messages.
+    func halfClose() { receiver?.halfClosed() }
+
     /// Takes messages again.
-    func goOn() {
-        isPausable.withLock { $0 = false }
+    func takeMore() {
+        pausesAt = nil
         pull()
     }
 
-    func noteTime(in counters: ServiceCounters) {}
+    // MARK: CallCarrier
 
-    var answer: TestAnswer { state.withLock { $0 } }
-
-    func respond<Failure: Error>(_ write: (inout WireWriter) throws(Failure) -> Void) throws(Failure) {
-        var writer = WireWriter()
-        try write(&writer)
-        let message = writer.copyBytes()
-        state.withLock { state in
-            precondition(state.status == nil, "a call is answered once")
-            state.messages.append(message)
-            state.status = .ok
-        }
-    }
-
-    func fail(_ error: RequestError) { end(error.code, error.message) }
-
-    func stream(_ source: any ResponseSource) {
-        self.source.withLock { [box = SourceBox(source: source)] in $0 = box }
-        pull()
-    }
-
-    func resume() { pull() }
-
-    func holdMessages() { state.withLock { $0.isHeld = true } }
-    func releaseMessages() { state.withLock { $0.isHeld = false } }
-
-    /// Stands for the connection.
+    var loop: EventLoop { owner.loop }
+    let peerAddress = "test"
     var connectionContext: AnyObject? {
-        get { loop.connectionContext }
-        set { loop.connectionContext = newValue }
+        get { owner.connectionContext }
+        set { owner.connectionContext = newValue }
     }
 
-    var context: AnyObject? {
-        get { held.withLock { $0 }.context }
-        set { held.withLock { [box = ContextBox(context: newValue)] in $0 = box } }
+    var carriesCredentials: Bool { principal != .trusted }
+
+    func authorization(_ stream: UInt32) -> String? {
+        if case .bearer(let token) = principal { "Bearer \(token)" } else { nil }
     }
 
-    func onLoop(_ body: @escaping @Sendable () -> Void) { loop.enqueue(body) }
+    func isOpen(_ stream: UInt32) -> Bool { answer.status == nil }
+    func beginMessage(_ stream: UInt32) -> ByteBuffer? { isOpen(stream) ? ByteBuffer() : nil }
+    func abandonMessage(_ output: consuming ByteBuffer) {}
 
-    private func end(_ status: StatusCode, _ text: String) {
-        state.withLock { state in
-            precondition(state.status == nil, "a call is answered once")
-            state.status = status
-            state.text = text
-        }
+    func endMessage(_ stream: UInt32, _ output: consuming ByteBuffer, isLast: Bool) {
+        answer.messages.append(output.copyBytes())
+        if isLast { answer.status = .ok }
     }
+
+    func finish(_ stream: UInt32, _ code: StatusCode, _ message: String) {
+        guard isOpen(stream) else { return }
+        answer.status = code
+        answer.text = message
+    }
+
+    func stream(_ stream: UInt32, _ source: any ResponseSource, receiver: (any CallStream)?) {
+        self.source = source
+        self.receiver = receiver
+        pull()
+    }
+
+    func resume(_ stream: UInt32) { pull() }
+    func hasRoom(_ stream: UInt32) -> Bool { isOpen(stream) }
+    func setHeld(_ stream: UInt32, _ isHeld: Bool) { answer.isHeld = isHeld }
+    func remainingMilliseconds(_ stream: UInt32) -> UInt64? { nil }
 
     /// Asks the source until it ends, waits, or has given what the test wants of it.
     private func pull() {
-        guard let source = self.source.withLock({ $0 }).source else { return }
-        while true {
-            if let pausesAt, isPausable.withLock({ $0 }), answer.messages.count >= pausesAt { return }
+        guard let source, isOpen(1), !isPulling else { return }
+        isPulling = true
+        defer { isPulling = false }
+        while isOpen(1) {
+            if let pausesAt, answer.messages.count >= pausesAt { return }
             if let messagesMax, answer.messages.count >= messagesMax {
                 source.cancelled()
-                return end(.cancelled, "the test has seen enough")
+                return finish(1, .cancelled, "the test has seen enough")
             }
-            var writer = WireWriter()
-            let step = source.next(into: &writer)
-            let message = writer.copyBytes()
-            switch step {
-            case .message: state.withLock { $0.messages.append(message) }
-            case .lastMessage:
-                state.withLock { $0.messages.append(message) }
-                return end(.ok, "")
-            case .finished: return end(.ok, "")
-            case .failed(let code, let text): return end(code, text)
+            var output = ByteBuffer()
+            switch source.next(into: &output) {
+            case .message: endMessage(1, output, isLast: false)
+            case .lastMessage: endMessage(1, output, isLast: true)
+            case .finished: finish(1, .ok, "")
+            case .failed(let code, let text): finish(1, code, text)
             case .waiting: return
             }
         }
     }
+}
+
+extension FirestoreService {
+    /// Takes a call of a test.
+    func begin(_ call: TestCall, _ request: [UInt8]) { begin(call.call, request.byteSpan) }
 }

@@ -1,7 +1,6 @@
 // Telling other servers by their first bytes.
 
 import Basics
-import DocumentModel
 import Testing
 
 @testable import Transport
@@ -21,11 +20,11 @@ import Testing
 
     @Test("A Hearth server's first frames are not taken for anything else")
     func ours() {
-        var hello = WireWriter()
+        var hello = ByteBuffer()
         Settings.assumed.appendHello(to: &hello)
         #expect(recognise(hello.copyBytes()) == nil)
         for length in [0, 3, 21, 22, 789, 790] {
-            var goAway = WireWriter()
+            var goAway = ByteBuffer()
             goAway.appendGoAway(.unavailable, String(repeating: "x", count: length), lastStream: 0)
             #expect(recognise(goAway.copyBytes()) == nil)
         }

@@ -1,6 +1,6 @@
 // What must hold for the frame decoder and both sessions, whatever bytes arrive. Called by tests and by the fuzzer.
 
-import DocumentModel
+import Basics
 
 #if canImport(Transport)
     @testable import Transport
@@ -27,7 +27,8 @@ enum FrameParserCheck {
         var session = ServerSession(
             limits: ServerSessionLimits(
                 settings: Settings(messageBytesMax: messageBytesMax, streamsMax: streamsMax, initialWindowBytes: 64),
-                assemblyBytesMax: assemblyBytesMax))
+                assemblyBytesMax: assemblyBytesMax),
+            rpcs: TestProcedures.table)
         var available = 0
         var offset = 0
         var highest: UInt32 = 0

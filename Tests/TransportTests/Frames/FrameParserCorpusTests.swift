@@ -1,6 +1,6 @@
 // Replays the saved corpus of the frame parser's fuzzer, and random conversations; see Tests/Fuzz.
 
-import DocumentModel
+import Basics
 import Foundation
 import Testing
 

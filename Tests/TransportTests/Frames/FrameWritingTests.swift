@@ -1,6 +1,6 @@
 // Frames as they are written: text within its limit, messages cut to the receiver's.
 
-import DocumentModel
+import Basics
 import Testing
 
 @testable import Transport
@@ -10,7 +10,7 @@ import Testing
     func `A status text is cut at a character`(count: Int) throws {
         // Two bytes each, after one of one byte, so that the limit falls inside a character.
         let text = "x" + String(repeating: "é", count: count / 2)
-        var output = WireWriter()
+        var output = ByteBuffer()
         output.appendStatus(.internal, text, stream: 1)
         let bytes = output.copyBytes()
         let header = FrameHeader(bytes.span.bytes, at: 0)
@@ -25,7 +25,7 @@ import Testing
     @Test(arguments: [0, 1, 99, 100, 101, 200, 201, 1_234])
     func `A message is cut into frames that join to the same message`(size: Int) {
         let message = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
-        var output = WireWriter()
+        var output = ByteBuffer()
         let header = FrameHeader(length: 0, kind: .message, flags: .endStream, stream: 9)
         output.append(header)
         output.append(message)

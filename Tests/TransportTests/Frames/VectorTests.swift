@@ -1,6 +1,6 @@
 // docs/protocol.md is the specification: its vectors are read from the page and hold both ways.
 
-import DocumentModel
+import Basics
 import Foundation
 import Testing
 
@@ -36,16 +36,16 @@ enum ProtocolPage {
         sessionHigh: 0x0001_0203_0405_0607, sessionLow: 0x0809_0A0B_0C0D_0E0F, sequence: 42, oldestPending: 41)
 
     /// What the implementation writes for each vector.
-    private static let written: [String: @Sendable (inout WireWriter) -> Void] = [
+    private static let written: [String: @Sendable (inout ByteBuffer) -> Void] = [
         "preface": { $0.append(Preface.hearth) },
         "hello": { ClientConfiguration().settings.appendHello(to: &$0) },
         "request": {
-            $0.append(FrameHeader(length: 3, kind: .request, flags: .endStream, code: Method.getDocument.rawValue, stream: 1))
+            $0.append(FrameHeader(length: 3, kind: .request, flags: .endStream, code: RPC.getDocument.number, stream: 1))
             $0.append([0x0A, 0x01, 0x78])
         },
         "request-with-extensions": {
             let flags: FrameFlags = [.endStream, .deadline, .requestID]
-            $0.append(FrameHeader(length: 38, kind: .request, flags: flags, code: Method.commit.rawValue, stream: 2))
+            $0.append(FrameHeader(length: 38, kind: .request, flags: flags, code: RPC.commit.number, stream: 2))
             $0.append(littleEndian: UInt32(1_500))
             requestID.append(to: &$0)
             $0.append([0x0A, 0x00])
@@ -69,9 +69,9 @@ enum ProtocolPage {
         "split-last": { $0.append(splitMessage().bytes.extracting(12 + 16_384..<24 + 16_384)) },
     ]
 
-    private static func splitMessage() -> WireWriter {
-        var output = WireWriter()
-        let header = FrameHeader(length: 0, kind: .request, flags: .endStream, code: Method.commit.rawValue, stream: 5)
+    private static func splitMessage() -> ByteBuffer {
+        var output = ByteBuffer()
+        let header = FrameHeader(length: 0, kind: .request, flags: .endStream, code: RPC.commit.number, stream: 5)
         output.append(header)
         output.append([UInt8](repeating: 0x55, count: 20_000))
         output.finishMessage(at: 0, header, frameBytesMax: 16_384)
@@ -84,18 +84,18 @@ enum ProtocolPage {
 
     @Test(arguments: VectorTests.written.keys.sorted())
     func `The implementation writes the bytes of the page`(name: String) throws {
-        var output = WireWriter()
+        var output = ByteBuffer()
         Self.written[name]!(&output)
         #expect(output.copyBytes() == (try ProtocolPage.vector(name)))
     }
 
     @Test(arguments: [
         ("hello", ServerAction.opened),
-        ("request", .begin(1, RequestHead(method: .getDocument), .inFrame(from: 0))),
+        ("request", .begin(1, RequestHead(rpc: .getDocument), .inFrame(from: 0))),
         (
             "request-with-extensions",
             .begin(
-                2, RequestHead(method: .commit, deadlineMilliseconds: 1_500, requestID: requestID), .inFrame(from: 36))
+                2, RequestHead(rpc: .commit, deadlineMilliseconds: 1_500, requestID: requestID), .inFrame(from: 36))
         ),
         ("end", .halfClosed(3)),
         ("cancel", .cancelled(4)),
@@ -105,12 +105,12 @@ enum ProtocolPage {
         ("goaway", .clientLeaves),
     ])
     func `The server understands the bytes of the page`(name: String, expected: ServerAction) throws {
-        var session = ServerSession(limits: .forTests())
+        var session = ServerSession(limits: .forTests(), rpcs: TestProcedures.table)
         if name != "hello" { _ = session.receive(try ProtocolPage.vector("hello")) }
         // The streams that the later vectors speak of are open.
         if ["end", "cancel", "window"].contains(name) {
             for stream in [UInt32(3), 4] {
-                _ = session.receive(TestFrame(.request, code: Transport.Method.listen.rawValue, stream: stream).bytes)
+                _ = session.receive(TestFrame(.request, code: RPC.listen.number, stream: stream).bytes)
                 _ = session.settleCurrent()
             }
         }

@@ -1,7 +1,6 @@
 // HTTP/1.1 connections of a real server: replies, calls, streams, limits, the end.
 
 import Basics
-import DocumentModel
 import Glibc
 import Synchronization
 import TestSupport

@@ -1,6 +1,6 @@
 // What must hold for the HTTP/1.1 parser, whatever bytes arrive. Called by tests and by the fuzzer.
 
-import DocumentModel
+import Basics
 
 #if canImport(Transport)
     @testable import Transport

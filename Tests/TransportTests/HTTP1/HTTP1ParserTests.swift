@@ -1,6 +1,6 @@
 // The HTTP/1.1 parser: what it takes, what it refuses and how, and that it does not matter how the bytes are cut.
 
-import DocumentModel
+import Basics
 import Foundation
 import TestSupport
 import Testing

@@ -1,7 +1,6 @@
 // An HTTP handler for tests, and a server of it.
 
 import Basics
-import DocumentModel
 import Synchronization
 import TestSupport
 
@@ -28,17 +27,17 @@ final class TestHTTPHandler: HTTPHandler {
         case "/later":
             record.waiting.withLock { $0.append(exchange) }
             record.changed.notify()
-        case "/call": service.begin(exchange.beginCall(TextForm(isStreaming: false)), RequestHead(method: .getDocument), payload: body)
-        case "/stream": exchange.beginCall(TextForm(isStreaming: true)).stream(NumberSource(Int(String(repairingUTF8: body)) ?? 0))
+        case "/call": service.begin(exchange.beginCall(.getDocument, TextForm(isStreaming: false)), payload: body)
+        case "/stream": exchange.beginCall(.runQuery, TextForm(isStreaming: true)).stream(NumberSource(Int(String(repairingUTF8: body)) ?? 0))
         case "/head":
             exchange.addField("X-Origin", head.value(of: "origin") ?? "none")
             exchange.reply(.ok, "\(head.method) \(head.value(of: "host") ?? "no host") \(String(repairingUTF8: head.queryBytes))")
         case "/nothing": exchange.reply(.noContent, "")
-        case "/fail": exchange.beginCall(TextForm(isStreaming: true)).fail(.notFound, "not here")
+        case "/fail": exchange.beginCall(.runQuery, TextForm(isStreaming: true)).fail(.notFound, "not here")
         case "/slow":
-            let call = exchange.beginCall(TextForm(isStreaming: true), deadlineMilliseconds: 100)
+            let call = exchange.beginCall(.runQuery, TextForm(isStreaming: true), deadlineMilliseconds: 100)
             call.stream(NumberSource(.max))
-        case "/silent": _ = exchange.beginCall(TextForm(isStreaming: false), deadlineMilliseconds: 20)
+        case "/silent": _ = exchange.beginCall(.runQuery, TextForm(isStreaming: false), deadlineMilliseconds: 20)
         default: exchange.reply(.notFound, "nothing")
         }
     }
@@ -55,15 +54,15 @@ final class TextForm: ReplyForm {
 
     init(isStreaming: Bool) { self.isStreaming = isStreaming }
 
-    func append(_ message: RawSpan, isFirst: Bool, to body: inout WireWriter) {
+    func append(_ message: RawSpan, isFirst: Bool, to body: inout ByteBuffer) {
         body.append(utf8: isFirst ? "<" : ">")
         body.append(message)
         if !isStreaming { body.append(utf8: ">") }
     }
 
-    func appendEnd(isFirst: Bool, to body: inout WireWriter) { body.append(utf8: isFirst ? "<>" : ">.") }
+    func appendEnd(isFirst: Bool, to body: inout ByteBuffer) { body.append(utf8: isFirst ? "<>" : ">.") }
 
-    func appendError(_ error: RequestError, isFirst: Bool, to body: inout WireWriter) {
+    func appendError(_ error: RequestError, isFirst: Bool, to body: inout ByteBuffer) {
         body.append(utf8: "!\(error.code) \(error.message)")
     }
 }
@@ -75,7 +74,7 @@ final class NumberSource: ResponseSource {
 
     init(_ end: Int) { self.end = end }
 
-    func next(into output: inout WireWriter) -> SourceStep {
+    func next(into output: inout ByteBuffer) -> SourceStep {
         if next == abs(end) { return end < 0 ? .failed(.aborted, "enough") : .finished }
         output.append(utf8: String(next))
         next += 1
@@ -97,8 +96,8 @@ final class HTTPFixture {
         let record = record
         let service = EchoService(record: EchoService.Record())
         server = try Server.start(
-            configuration, on: group, makeHandler: { _ in service },
-            makeHTTPHandler: { _ in TestHTTPHandler(record, service) })
+            configuration, rpcs: TestProcedures.table, on: group,
+            makeServices: { _ in LoopServices(calls: service, http: TestHTTPHandler(record, service)) })
     }
 
     deinit { group.stop() }

@@ -1,5 +1,6 @@
 // Compressed bytes for tests.
 
+import Basics
 import CZlib
 
 enum Compressed {

@@ -1,7 +1,6 @@
 // gRPC calls over a real socket: framing, statuses, compression, deadlines, flow control, the end.
 
 import Basics
-import DocumentModel
 import Foundation
 import Glibc
 import Testing
@@ -140,8 +139,10 @@ import Testing
     private static let get = path(.getDocument)
 
     static let refused: [Refused] = [
-        Refused("an unknown method", .unimplemented, "unknown method /google.firestore.v1.Firestore/Nothing",
-            .request("/google.firestore.v1.Firestore/Nothing", stream: 1), .data(grpcMessage([1]), stream: 1)),
+        Refused("an unknown method", .unimplemented, "unknown method /test.Store/Nothing",
+            .request("/test.Store/Nothing", stream: 1), .data(grpcMessage([1]), stream: 1)),
+        Refused("a method that is known and not served", .unimplemented, "Later is not implemented yet: use Now",
+            .request("/test.Store/Later", stream: 1), .data(grpcMessage([1]), stream: 1)),
         Refused("an unknown service", .unimplemented, "unknown method /a.b/C", .request("/a.b/C", stream: 1, endStream: true)),
         Refused("no message", .unimplemented, "GetDocument takes exactly one message", .request(get, stream: 1, endStream: true)),
         Refused("no message, later", .unimplemented, "GetDocument takes exactly one message",

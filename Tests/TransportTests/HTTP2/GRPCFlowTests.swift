@@ -1,6 +1,6 @@
 // Flow control both ways, slow readers, and the orderly end of gRPC connections.
 
-import DocumentModel
+import Basics
 import TestSupport
 import Testing
 
@@ -146,7 +146,7 @@ import Testing
         // A message larger than the window can only come whole when the window follows it.
         let payload = (0..<300_000).map { UInt8(truncatingIfNeeded: $0) }
         let message = grpcMessage(payload)
-        for method in [Transport.Method.getDocument, .write] {
+        for method in [RPC.getDocument, .write] {
             let stream = client.newStream()
             client.send(.request(path(method), stream: stream))
             var window = 65_535

@@ -1,6 +1,6 @@
 // The pure parts of gRPC: messages cut out of bytes, header fields, percent-encoding.
 
-import DocumentModel
+import Basics
 import Testing
 
 @testable import Transport
@@ -68,7 +68,7 @@ import Testing
     // MARK: Fields
 
     private func verdict(_ fields: [(String, String)], bytesMax: Int = 8_192) -> RequestFields.Verdict {
-        var gathered = RequestFields()
+        var gathered = RequestFields(rpcs: TestProcedures.table)
         for (name, value) in fields {
             let (name, value) = (Array(name.utf8), Array(value.utf8))
             gathered.take(name.span.bytes, value.span.bytes, bytesMax: bytesMax)
@@ -76,9 +76,9 @@ import Testing
         return gathered.verdict(bytesMax: bytesMax)
     }
 
-    private func method(_ path: String) -> Transport.Method? {
+    private func rpc(at path: String) -> RPC? {
         let bytes = Array(path.utf8)
-        return MethodPaths.shared.method(at: bytes.span.bytes)
+        return TestProcedures.table.rpc(at: bytes.span.bytes)
     }
 
     private func timeout(_ text: String) -> RequestFields.Timeout {
@@ -87,15 +87,14 @@ import Testing
     }
 
     @Test func `Every method is found by each of its paths and by no other`() {
-        for method in Transport.Method.allCases {
-            for path in method.paths {
-                #expect(self.method(path) == method)
-                #expect(self.method(String(path.dropLast())) == nil)
-                #expect(self.method(path + "x") == nil)
-                #expect(self.method(path.lowercased()) == nil)
+        for entry in TestProcedures.entries {
+            for path in entry.paths {
+                #expect(rpc(at: path) == entry.rpc)
+                #expect(rpc(at: String(path.dropLast())) == nil)
+                #expect(rpc(at: path + "x") == nil)
+                #expect(rpc(at: path.lowercased()) == nil)
             }
         }
-        #expect(path(.getDocument) == "/google.firestore.v1.Firestore/GetDocument")
     }
 
     @Test(arguments: [
@@ -115,8 +114,8 @@ import Testing
 
     @Test func `The first thing wrong decides`() {
         let good = HTTP2Frame.grpcFields(path(.runQuery))
-        #expect(verdict(good) == .call(RequestHead(method: .runQuery, isComplete: false), .identity))
-        #expect(verdict(good + [("grpc-encoding", "gzip")]) == .call(RequestHead(method: .runQuery, isComplete: false), .gzip))
+        #expect(verdict(good) == .call(RequestHead(rpc: .runQuery, isComplete: false), .identity))
+        #expect(verdict(good + [("grpc-encoding", "gzip")]) == .call(RequestHead(rpc: .runQuery, isComplete: false), .gzip))
         #expect(verdict(good + [("grpc-encoding", "br")]) == .refuse(.unsupportedEncoding))
         #expect(verdict([(":method", "GET"), (":path", "/")]) == .status(.methodNotAllowed))
         #expect(verdict([(":method", "POST"), (":path", "/")]) == .status(.unsupportedMediaType))

@@ -1,5 +1,6 @@
 // A blocking HTTP/2 client of tests, over RawClient.
 
+import Basics
 import Testing
 
 @testable import Transport
@@ -26,10 +27,10 @@ final class HTTP2Client {
     /// Sends a whole unary request and returns its stream.
     @discardableResult
     func request(
-        _ method: Transport.Method, _ payload: [UInt8], fields: [(String, String)] = [], endStream: Bool = true
+        _ rpc: RPC, _ payload: [UInt8], fields: [(String, String)] = [], endStream: Bool = true
     ) -> UInt32 {
         let stream = newStream()
-        send(.request(path(method), stream: stream, fields: fields), .data(grpcMessage(payload), stream: stream, endStream: endStream))
+        send(.request(path(rpc), stream: stream, fields: fields), .data(grpcMessage(payload), stream: stream, endStream: endStream))
         return stream
     }
 
@@ -54,8 +55,8 @@ final class HTTP2Client {
         return transcript.answers[stream] ?? HTTP2Answer()
     }
 
-    func callAndWait(_ method: Transport.Method, _ payload: [UInt8], fields: [(String, String)] = []) -> HTTP2Answer {
-        answer(request(method, payload, fields: fields))
+    func callAndWait(_ rpc: RPC, _ payload: [UInt8], fields: [(String, String)] = []) -> HTTP2Answer {
+        answer(request(rpc, payload, fields: fields))
     }
 
     /// Sends a PING and returns when it is answered: the server has processed everything before it.

@@ -1,6 +1,6 @@
 // Random conversations of gRPC and HTTP, and damage to them.
 
-import DocumentModel
+import Basics
 
 @testable import Transport
 

@@ -1,6 +1,6 @@
 // HTTP requests on HTTP/2 streams of a real server: the handler of HTTP/1.1 serves them, in the frames, windows and limits of HTTP/2.
 
-import DocumentModel
+import Basics
 import Testing
 
 @testable import Transport

@@ -1,5 +1,6 @@
 // HTTP/2 frames written and read byte by byte, so that tests can break every rule.
 
+import Basics
 import CNGHTTP2
 
 @testable import Transport
@@ -114,7 +115,6 @@ func bigEndian(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNee
 /// A message with gRPC's prefix.
 func grpcMessage(_ payload: [UInt8], flag: UInt8 = 0) -> [UInt8] { [flag] + bigEndian(UInt32(payload.count)) + payload }
 
-func path(_ method: Transport.Method) -> String { method.paths[0] }
 
 /// Reads the header blocks of one connection, in their order.
 final class HeaderReader {

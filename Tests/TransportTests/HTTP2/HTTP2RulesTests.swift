@@ -1,7 +1,7 @@
 // Breaches of HTTP/2 itself, byte by byte: the connection or the stream ends with the code that RFC 9113 names, and the
 // server goes on.
 
-import DocumentModel
+import Basics
 import Testing
 
 @testable import Transport

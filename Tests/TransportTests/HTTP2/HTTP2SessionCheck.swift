@@ -1,6 +1,6 @@
 // What must hold for an HTTP/2 session, whatever bytes arrive. Called by tests and by the fuzzer.
 
-import DocumentModel
+import Basics
 
 #if canImport(Transport)
     @testable import Transport
@@ -28,7 +28,7 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
     }
 
     private func play(_ bytes: RawSpan, chunk: Int) -> String? {
-        session = HTTP2Session(limits: Self.limits, delegate: self)
+        session = HTTP2Session(limits: Self.limits, rpcs: TestProcedures.table, delegate: self)
         var offset = 0
         var isOpen = true
         while isOpen, violation == nil, offset < bytes.byteCount {
@@ -63,7 +63,7 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
     }
 
     private func turnEnds() {
-        var output = WireWriter()
+        var output = ByteBuffer()
         var rounds = 0
         while session.send(into: &output, upTo: 100), rounds < 1_000 {
             output.reset()
@@ -144,7 +144,7 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
         if !session.isOpen(stream) { note("a call began on stream \(stream), which is not open") }
         if !open.insert(stream).inserted { note("stream \(stream) began twice") }
         if payload.byteCount > Self.limits.messageBytesMax { note("a message above the limit") }
-        if head.method.shape != .bidirectional, !head.isComplete { note("a call began before its end") }
+        if head.rpc.shape != .bidirectional, !head.isComplete { note("a call began before its end") }
         switch stream >> 1 & 3 {
         case 0: answer(stream)
         case 1: later.append(stream)
@@ -194,6 +194,6 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
     }
 
     func pingAcknowledged() {}
-    func takeBuffer() -> WireWriter { WireWriter() }
-    func giveBack(_ writer: consuming WireWriter) {}
+    func takeBuffer() -> ByteBuffer { ByteBuffer() }
+    func giveBack(_ writer: consuming ByteBuffer) {}
 }

@@ -1,6 +1,6 @@
 // The HTTP/2 session without a socket: the saved corpus of its fuzzer, and random conversations; see Tests/Fuzz.
 
-import DocumentModel
+import Basics
 import Foundation
 import Testing
 

@@ -1,6 +1,6 @@
 // Calls over a real socket: every shape, every end.
 
-import DocumentModel
+import Basics
 import Testing
 
 @testable import Transport

@@ -1,5 +1,6 @@
 // What the limit of file descriptors leaves for connections.
 
+import Basics
 import Testing
 
 @testable import Transport

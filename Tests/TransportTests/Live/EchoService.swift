@@ -1,6 +1,6 @@
 // A service for tests: what it does with a call is told by the method.
 
-import DocumentModel
+import Basics
 import Synchronization
 
 @testable import Transport
@@ -39,12 +39,12 @@ final class EchoService: ServiceHandler {
 
     init(record: Record = Record()) { self.record = record }
 
-    func begin(_ call: Call, _ head: RequestHead, payload: RawSpan) {
+    func begin(_ call: Call, payload: RawSpan) {
         record.state.withLock {
-            $0.heads.append(head)
+            $0.heads.append(call.head)
             $0.authorizations.append(call.authorization)
         }
-        switch head.method {
+        switch call.rpc {
         case .getDocument: call.respond { $0.append(payload) }
         case .commit:
             record.state.withLock { $0.pending.append(call) }
@@ -54,9 +54,9 @@ final class EchoService: ServiceHandler {
             let size = Int(UInt32(littleEndian: payload.loadInteger(at: 4)))
             call.stream(CountingSource(count: count, size: size, record: record))
         case .write:
-            call.context = record
-            call.send { $0.append(payload) }
-            if head.isComplete { call.finish(.ok) }
+            let stream = EchoStream(call, record)
+            stream.received(payload)
+            call.open(stream)
         case .rollback: call.fail(.aborted, String(repairingUTF8: payload))
         case .deleteDocument:
             let size = Int(UInt32(littleEndian: payload.loadInteger(at: 0)))
@@ -65,20 +65,48 @@ final class EchoService: ServiceHandler {
         }
     }
 
-    func message(_ call: Call, payload: RawSpan) {
-        if record.state.withLock({ $0.holdsWrites }) { call.holdMessages() }
-        call.send { $0.append(payload) }
-    }
-
-    func halfClosed(_ call: Call) { call.finish(.ok) }
-
-    func cancelled(_ call: Call, _ reason: CancellationReason, context: AnyObject?) {
+    func abandoned(_ reason: CancellationReason) {
         record.state.withLock {
             $0.cancelled.append(reason)
-            $0.pending.removeAll { $0 == call }
+            $0.pending.removeAll { !$0.isOpen }
         }
         record.changed.notify()
     }
+}
+
+/// Sends back what it receives.
+private final class EchoStream: CallStream {
+    private let call: Call
+    private let record: EchoService.Record
+    private var waiting: [[UInt8]] = []
+    /// Messages received.
+    private var count = 0
+    private var clientEnded = false
+
+    init(_ call: Call, _ record: EchoService.Record) {
+        self.call = call
+        self.record = record
+    }
+
+    func received(_ message: RawSpan) {
+        if count > 0, record.state.withLock({ $0.holdsWrites }) { call.holdMessages() }
+        count += 1
+        waiting.append([UInt8](copying: message))
+        call.resume()
+    }
+
+    func halfClosed() {
+        clientEnded = true
+        call.resume()
+    }
+
+    func next(into output: inout ByteBuffer) -> SourceStep {
+        guard !waiting.isEmpty else { return clientEnded ? .finished : .waiting }
+        output.append(waiting.removeFirst())
+        return .message
+    }
+
+    func cancelled() {}
 }
 
 /// Numbered messages of one size.
@@ -94,7 +122,7 @@ final class CountingSource: ResponseSource {
         self.record = record
     }
 
-    func next(into output: inout WireWriter) -> SourceStep {
+    func next(into output: inout ByteBuffer) -> SourceStep {
         guard next < count else { return .finished }
         output.append(littleEndian: UInt32(next))
         output.append([UInt8](repeating: UInt8(truncatingIfNeeded: next), count: max(0, size - 4)))

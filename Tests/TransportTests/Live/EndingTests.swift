@@ -1,6 +1,6 @@
 // How calls and connections end: cancellation, loss, drains, flow control and pings.
 
-import DocumentModel
+import Basics
 import Testing
 
 @testable import Transport

@@ -1,7 +1,6 @@
 // Bytes that no honest client sends: a clear status or a clean end, never a crash, and nothing left behind.
 
 import Basics
-import DocumentModel
 import Foundation
 import Testing
 

@@ -1,7 +1,6 @@
 // Every limit of a server, over real sockets: a clear word, and the others go on.
 
 import Basics
-import DocumentModel
 import Glibc
 import TestSupport
 import Testing
@@ -139,7 +138,11 @@ import Testing
         defer { group.stop() }
         var configuration = ServerConfiguration()
         configuration.port = live.server.port
-        #expect(throws: SocketError.self) { try Server.start(configuration, on: group) { _ in EchoService() } }
+        #expect(throws: SocketError.self) {
+            try Server.start(configuration, rpcs: TestProcedures.table, on: group) { _ in
+                LoopServices(calls: EchoService())
+            }
+        }
     }
 
     @Test func `An idle connection is closed in good order, one with an open call is not`() throws {

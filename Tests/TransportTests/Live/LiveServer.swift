@@ -1,6 +1,6 @@
 // A real server on a real socket, and clients of it, for the tests that need them.
 
-import DocumentModel
+import Basics
 import Synchronization
 import Testing
 
@@ -19,7 +19,9 @@ final class LiveServer {
         var configuration = ServerConfiguration()
         configure(&configuration)
         let record = record
-        server = try Server.start(configuration, on: group) { _ in EchoService(record: record) }
+        server = try Server.start(configuration, rpcs: TestProcedures.table, on: group) { _ in
+            LoopServices(calls: EchoService(record: record))
+        }
     }
 
     /// From now on Write asks its clients to stop after each message.
@@ -73,9 +75,9 @@ struct Reply: Equatable, Sendable {
 
 extension ClientConnection {
     /// A unary call that blocks the test.
-    func callAndWait(_ method: Transport.Method, _ payload: [UInt8], _ options: CallOptions = CallOptions()) -> Reply? {
+    func callAndWait(_ rpc: RPC, _ payload: [UInt8], _ options: CallOptions = CallOptions()) -> Reply? {
         let promise = Promise<Reply>()
-        unary(method, payload, options) { outcome, reply in
+        unary(rpc, payload, options) { outcome, reply in
             promise.fulfil(Reply(outcome: outcome, bytes: [UInt8](copying: reply)))
         }
         return promise.wait()

@@ -1,6 +1,6 @@
 // A client without manners: sends any bytes over a blocking socket and reads what comes back.
 
-import DocumentModel
+import Basics
 import Glibc
 import Testing
 

@@ -1,8 +1,6 @@
 // Connections beyond the limit: a refusal in the protocol that the client speaks, within bounds.
 
 import Basics
-import Basics
-import DocumentModel
 import Testing
 
 @testable import Transport

@@ -1,5 +1,6 @@
 // Waiting for what happens on other threads, without sleeping and without timed assertions.
 
+import Basics
 import Glibc
 import Synchronization
 

@@ -1,5 +1,6 @@
 // The timer wheel, stepped by hand.
 
+import Basics
 import Testing
 
 @testable import Transport

@@ -1,6 +1,6 @@
 // The client's rules, without sockets.
 
-import DocumentModel
+import Basics
 import Testing
 
 @testable import Transport

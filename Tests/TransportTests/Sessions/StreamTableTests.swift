@@ -1,5 +1,6 @@
 // The table of streams against a dictionary.
 
+import Basics
 import Testing
 
 @testable import Transport

@@ -1,6 +1,6 @@
 // Frames for tests of the sessions, and sessions that take them as bytes.
 
-import DocumentModel
+import Basics
 
 @testable import Transport
 
@@ -21,15 +21,15 @@ struct TestFrame {
     }
 
     static func request(
-        _ method: Transport.Method, _ flags: FrameFlags = .endStream, stream: UInt32, _ payload: [UInt8] = []
+        _ rpc: RPC, _ flags: FrameFlags = .endStream, stream: UInt32, _ payload: [UInt8] = []
     ) -> TestFrame {
-        TestFrame(.request, flags, code: method.rawValue, stream: stream, payload)
+        TestFrame(.request, flags, code: rpc.number, stream: stream, payload)
     }
 
     var bytes: [UInt8] {
         var header = FrameHeader(length: payload.count, kind: .hello, flags: flags, code: code, stream: stream)
         header.kind = kind
-        var output = WireWriter()
+        var output = ByteBuffer()
         output.append(header)
         output.append(payload)
         return output.copyBytes()
@@ -49,7 +49,7 @@ extension ServerSession {
 
     /// A session whose client has said hello.
     static func opened(_ limits: ServerSessionLimits = .forTests()) -> ServerSession {
-        var session = ServerSession(limits: limits)
+        var session = ServerSession(limits: limits, rpcs: TestProcedures.table)
         _ = session.receive(TestFrame.hello)
         return session
     }

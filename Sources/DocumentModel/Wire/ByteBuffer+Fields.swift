@@ -1,12 +1,15 @@
-// Protobuf fields for the writer.
+// Protobuf fields, appended to a buffer of bytes.
 //
 // Functions named `append…` write every value, including zero. Functions named `writeIfSet…` follow proto3 and leave
 // out a field that has its default value.
 
-import Basics
+public import Basics
 import Glibc
 
-extension WireWriter {
+/// The name of the buffer where protobuf messages are written.
+package typealias WireWriter = ByteBuffer
+
+extension ByteBuffer {
     /// Bytes that ``appendVarint(_:)`` takes for the value, 1 ... 10.
     @inlinable @inline(__always)
     package static func varintSize(_ value: UInt64) -> Int {
@@ -29,7 +32,7 @@ extension WireWriter {
             var spread = (value & 0x00FF_FFFF_F000_0000) &<< 4 | (value & 0x0FFF_FFFF)
             spread = (spread & 0x0FFF_C000_0FFF_C000) &<< 2 | (spread & 0x0000_3FFF_0000_3FFF)
             spread = (spread & 0x3F80_3F80_3F80_3F80) &<< 1 | (spread & 0x007F_007F_007F_007F)
-            let size = WireWriter.varintSize(value)
+            let size = ByteBuffer.varintSize(value)
             let marks: UInt64 = 0x8080_8080_8080_8080 & ((1 &<< UInt64(8 &* (size &- 1))) &- 1)
             // Ten bytes are there; what is written beyond the varint is written over next.
             unsafe base.storeBytes(of: (spread | marks).littleEndian, toByteOffset: count, as: UInt64.self)
@@ -136,7 +139,7 @@ extension WireWriter {
     /// Writes tag, length and whatever `body` writes: a nested message.
     @inlinable
     package mutating func withLengthPrefix<Failure: Error>(
-        field: Int, _ body: (inout WireWriter) throws(Failure) -> Void
+        field: Int, _ body: (inout ByteBuffer) throws(Failure) -> Void
     ) throws(Failure) {
         appendTag(field: field, .lengthDelimited)
         let place = beginLength()
@@ -165,7 +168,7 @@ extension WireWriter {
 
     @usableFromInline
     mutating func endLongLength(at place: Int, _ length: Int) {
-        let extra = WireWriter.varintSize(UInt64(length)) - 1
+        let extra = ByteBuffer.varintSize(UInt64(length)) - 1
         reserve(extra)
         // The contents move up to make room for a longer length; both ranges lie within the reserved bytes.
         unsafe memmove(base + place + 1 + extra, base + place + 1, length)

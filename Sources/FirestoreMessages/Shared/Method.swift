@@ -1,17 +1,8 @@
-// The calls that a connection can carry: one number for each RPC, and the paths by which gRPC knows it.
+package import Basics
 
-/// How many messages each side of a call sends.
-package enum MethodShape: UInt8, Sendable {
-    /// One message each way.
-    case unary
-    /// One message from the client, any number from the server.
-    case serverStreaming
-    /// Any number each way.
-    case bidirectional
-}
-
-/// An RPC. The numbers are part of the native protocol and never change; zero is not a method, and those of the Firestore service
-/// are below 32.
+/// A remote procedure of this server, with its number in the native protocol and the paths by which gRPC calls it.
+///
+/// The numbers never change. Zero is not a method; those of the Firestore service are below 32.
 package enum Method: UInt16, Sendable, CaseIterable {
     case getDocument = 1
     case listDocuments = 2
@@ -50,7 +41,9 @@ package enum Method: UInt16, Sendable, CaseIterable {
         }
     }
 
-    package var shape: MethodShape {
+    package var rpc: RPC { RPC(number: rawValue, shape: shape) }
+
+    package var shape: RPCShape {
         switch self {
         case .batchGetDocuments, .runQuery, .runAggregationQuery, .healthWatch: .serverStreaming
         case .write, .listen, .serverReflectionInfo: .bidirectional
@@ -64,7 +57,8 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .firestore: ["/google.firestore.v1.Firestore/\(name)"]
         case .health: ["/grpc.health.v1.Health/\(name)"]
         // Two versions with the same messages.
-        case .reflection: ["/grpc.reflection.v1.ServerReflection/\(name)", "/grpc.reflection.v1alpha.ServerReflection/\(name)"]
+        case .reflection:
+            ["/grpc.reflection.v1.ServerReflection/\(name)", "/grpc.reflection.v1alpha.ServerReflection/\(name)"]
         }
     }
 

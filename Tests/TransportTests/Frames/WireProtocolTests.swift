@@ -1,10 +1,11 @@
 // Which protocol the first bytes belong to.
 
+import Basics
 import Testing
 
 @testable import Transport
 
-@Suite struct TongueTests {
+@Suite struct WireProtocolTests {
     @Test(arguments: [
         ([], nil),
         ([0x89], nil),
@@ -20,8 +21,8 @@ import Testing
         (Array("GET / HTTP/1.1\r\n".utf8), .http1),
         ([0x16, 3, 1], .unknown),
         ([0, 0, 0, 0], .unknown),
-    ] as [([UInt8], Tongue?)])
-    func `The first bytes tell the protocol as soon as they can`(bytes: [UInt8], expected: Tongue?) {
-        #expect(Tongue.of(bytes.span.bytes) == expected)
+    ] as [([UInt8], WireProtocol?)])
+    func `The first bytes tell the protocol as soon as they can`(bytes: [UInt8], expected: WireProtocol?) {
+        #expect(WireProtocol.of(bytes.span.bytes) == expected)
     }
 }

@@ -1,7 +1,7 @@
-// One port, several protocols: the first bytes that a client sends tell which one it speaks.
+// One port, several protocols: a client's first bytes tell which one it uses.
 
 /// A protocol that a client may open a connection with.
-package enum Tongue: Equatable, Sendable {
+package enum WireProtocol: Equatable, Sendable {
     /// Hearth frames, after the eight bytes of ``Preface``.
     case hearth
     /// HTTP/2 with prior knowledge, hence gRPC.
@@ -14,7 +14,7 @@ package enum Tongue: Equatable, Sendable {
     /// What the first bytes say; nil when more are needed.
     ///
     /// The first byte separates Hearth (above 0x7F) from HTTP (a capital letter). `PRI` could still be either HTTP.
-    package static func of(_ bytes: RawSpan) -> Tongue? {
+    package static func of(_ bytes: RawSpan) -> WireProtocol? {
         guard bytes.byteCount > 0 else { return nil }
         switch bytes.matches(Preface.hearth) {
         case .whole: return .hearth

@@ -1,19 +1,14 @@
-// Writing protobuf messages and other byte layouts into one growing buffer.
-
-import Basics
-
 /// A growing byte buffer, written forwards, that owns its memory.
 ///
-/// Made to be kept and reused: ``reset()`` forgets the bytes and keeps the room. Nested messages are written in place
-/// by ``withLengthPrefix(field:_:)``, which leaves one byte for the length and moves the contents up only when they
-/// turn out to need more. Noncopyable, so that there is one owner; it frees the memory when it goes.
-@safe @usableFromInline package struct WireWriter: ~Copyable {
+/// Made to be kept and reused: ``reset(keeping:)`` forgets the bytes and keeps the memory. Noncopyable, so that the
+/// memory has one owner. `DocumentModel` adds protobuf fields.
+@safe @usableFromInline package struct ByteBuffer: ~Copyable {
     // Owner: this value. Bounds: `capacity` bytes, of which `count` are initialised. Lifetime: until deinit.
-    @usableFromInline var base: UnsafeMutableRawPointer
+    @usableFromInline package internal(set) var base: UnsafeMutableRawPointer
     /// Bytes that fit without growing.
     @usableFromInline package private(set) var capacity: Int
-    /// Bytes written.
-    @usableFromInline package internal(set) var count: Int
+    /// Bytes written. Code that stores through ``base`` sets it; at most ``capacity``.
+    @usableFromInline package var count: Int
 
     /// An empty buffer with room for `capacity` bytes.
     package init(capacity: Int = 256) {
@@ -40,7 +35,7 @@ import Basics
     /// Forgets the bytes and keeps the room, unless there is more than `keeping` of it.
     package mutating func reset(keeping: Int = .max) {
         count = 0
-        if capacity > keeping { self = WireWriter(capacity: keeping) }
+        if capacity > keeping { self = ByteBuffer(capacity: keeping) }
     }
 
     /// Cuts the buffer back to its first `count` bytes; for giving up on something half written.
@@ -152,4 +147,4 @@ import Basics
 }
 
 // Safe: the memory has one owner, which moves as a whole and is only changed through `mutating` calls.
-extension WireWriter: @unchecked Sendable {}
+extension ByteBuffer: @unchecked Sendable {}

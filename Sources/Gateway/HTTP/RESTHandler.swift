@@ -2,17 +2,18 @@
 // whose reply `RESTReply` makes into JSON.
 
 internal import Basics
+internal import FirestoreMessages
 internal import DocumentModel
 internal import FirestoreSchema
 internal import Transport
 
 /// Serves `/v1/...` on one loop.
-final class RESTFront {
-    private let service: FirestoreService<CarriedCall>
+final class RESTHandler {
+    private let service: FirestoreService
     private var reader = JSONMessageReader()
     private let parameterReader = ParameterReader()
 
-    init(_ service: FirestoreService<CarriedCall>) {
+    init(_ service: FirestoreService) {
         self.service = service
     }
 
@@ -46,20 +47,19 @@ final class RESTFront {
         let form = RESTReply(
             rpc.output, isStreaming: route.method.shape == .serverStreaming, isPretty: options.isPretty,
             asEvents: options.wantsEvents)
-        let call = CarriedCall(
-            exchange.beginCall(form, deadlineMilliseconds: options.deadlineMilliseconds), RequestHead(method: route.method))
-        var message = WireWriter(capacity: body.byteCount + 256)
+        let call = exchange.beginCall(route.method.rpc, form, deadlineMilliseconds: options.deadlineMilliseconds)
+        var message = ByteBuffer(capacity: body.byteCount + 256)
         do throws(RequestError) {
             try append(route, rpc.input, options.parameters, body, to: &message)
         } catch {
-            return service.refuse(call, route.method, error)
+            return service.refuse(call, error)
         }
-        service.begin(call, route.method, message.bytes)
+        service.begin(call, message.bytes)
     }
 
     /// Appends the RPC's message. What the path says comes last: it counts, whatever the rest says.
     private func append(
-        _ route: RESTRoute, _ input: MessageType, _ parameters: [Parameter], _ body: RawSpan, to message: inout WireWriter
+        _ route: RESTRoute, _ input: MessageType, _ parameters: [Parameter], _ body: RawSpan, to message: inout ByteBuffer
     ) throws(RequestError) {
         switch route.body {
         case .none: try parameterReader.append(parameters, input, to: &message)

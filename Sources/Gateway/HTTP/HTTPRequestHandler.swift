@@ -12,17 +12,17 @@ internal import FirestoreSchema
 package import Transport
 
 /// The HTTP side of one loop.
-package final class HTTPFront: HTTPHandler {
+package final class HTTPRequestHandler: HTTPHandler {
     private let pages: ServerPages
-    private let rest: RESTFront
-    private let service: FirestoreService<CarriedCall>
+    private let rest: RESTHandler
+    private let service: FirestoreService
     private let options: HTTPOptions
 
-    package init(_ service: FirestoreService<CarriedCall>, pages: ServerPages, options: HTTPOptions) {
+    package init(_ service: FirestoreService, pages: ServerPages, options: HTTPOptions) {
         self.service = service
         self.pages = pages
         self.options = options
-        rest = RESTFront(service)
+        rest = RESTHandler(service)
     }
 
     package func handle(_ exchange: HTTPExchange, _ head: HTTPHead, body: RawSpan) {

@@ -1,0 +1,39 @@
+// The procedures that the tests' services have: numbers, shapes and paths as a real server might have them.
+
+import Basics
+
+#if canImport(Transport)
+    @testable import Transport
+#endif
+
+extension RPC {
+    static let getDocument = RPC(number: 1, shape: .unary)
+    static let deleteDocument = RPC(number: 5, shape: .unary)
+    static let commit = RPC(number: 8, shape: .unary)
+    static let rollback = RPC(number: 9, shape: .unary)
+    static let runQuery = RPC(number: 10, shape: .serverStreaming)
+    static let write = RPC(number: 13, shape: .bidirectional)
+    static let listen = RPC(number: 14, shape: .bidirectional)
+    /// Known by two paths.
+    static let reflect = RPC(number: 130, shape: .bidirectional)
+}
+
+enum TestProcedures {
+    static let entries: [(rpc: RPC, name: String, paths: [String])] = [
+        (.getDocument, "GetDocument", ["/test.Store/GetDocument"]),
+        (.deleteDocument, "DeleteDocument", ["/test.Store/DeleteDocument"]),
+        (.commit, "Commit", ["/test.Store/Commit"]),
+        (.rollback, "Rollback", ["/test.Store/Rollback"]),
+        (.runQuery, "RunQuery", ["/test.Store/RunQuery"]),
+        (.write, "Write", ["/test.Store/Write"]),
+        (.listen, "Listen", ["/test.Store/Listen"]),
+        (.reflect, "Reflect", ["/test.v1.Reflection/Reflect", "/test.v1alpha.Reflection/Reflect"]),
+    ]
+
+    static let table = RPCTable(
+        entries.map { RPCTable.Entry($0.rpc, name: $0.name, paths: $0.paths) },
+        refusals: ["/test.Store/Later": "Later is not implemented yet: use Now"])
+}
+
+/// The path by which gRPC calls a procedure.
+func path(_ rpc: RPC) -> String { TestProcedures.entries.first { $0.rpc == rpc }!.paths[0] }
