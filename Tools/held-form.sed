@@ -6,11 +6,12 @@
 s/^package google\.firestore\.v1;/package held;/
 s/^package grpc\.health\.v1;/package held.health;/
 s/^package grpc\.reflection\.v1;/package held.reflection;/
+s/^package hearth\.admin\.v1;/package held.admin;/
 s/^\( *\)map<[^>]*> /\1repeated bytes /
 s/^\( *\(repeated \)\{0,1\}\)string \([a-z_]* = [0-9]*;\)/\1bytes \3/
 /^ *oneof /,/^ *}/{
 s/^\( *\)\(Value\|Document\|DocumentMask\|Precondition\|TransactionOptions\|StructuredQuery\|StructuredAggregationQuery\|Cursor\) \([a-z_]* = [0-9]*;\)/\1bytes \3/
 }
 s/^\( *\)\(Value\|Document\|DocumentMask\|Precondition\|TransactionOptions\|StructuredQuery\|StructuredAggregationQuery\|Cursor\) \([a-z_]* = [0-9]*;\)/\1repeated bytes \3/
-s/^\( *\)repeated \(Value\|Document\|Cursor\) \([a-z_]* = [0-9]*;\)/\1repeated bytes \3/
+s/^\( *\)repeated \(Value\|Document\|Cursor\|Index\|IndexField\|FieldOverride\|SingleFieldIndex\|ListedIndex\) \([a-z_]* = [0-9]*;\)/\1repeated bytes \3/
 /^service /,/^}/d

@@ -14,6 +14,7 @@
 #include "grpc/health/v1/health.pb-c.h"
 #include "grpc/reflection/v1/reflection.pb-c.h"
 #include "grpc/reflection/v1alpha/reflection.pb-c.h"
+#include "hearth/admin/v1/admin.pb-c.h"
 
 // google/protobuf/any.proto
 static const char *const imports_0[] = {
@@ -428,22 +429,126 @@ static const uint8_t set_9[] = {
     115, 112, 111, 110, 115, 101, 40, 1, 48, 1, 98, 6, 112, 114, 111, 116, 111, 51,
 };
 
-// google/rpc/status.proto
+// hearth/admin/v1/admin.proto
 static const char *const imports_10[] = {
-    "google/protobuf/any.proto",
     NULL,
 };
 static const ProtobufCMessageDescriptor *const messages_10[] = {
-    &google__rpc__status__descriptor,
+    &hearth__admin__v1__get_server_request__descriptor,
+    &hearth__admin__v1__server__descriptor,
+    &hearth__admin__v1__backup_request__descriptor,
+    &hearth__admin__v1__backup_response__descriptor,
+    &hearth__admin__v1__checkpoint_request__descriptor,
+    &hearth__admin__v1__checkpoint_response__descriptor,
+    &hearth__admin__v1__apply_indexes_request__descriptor,
+    &hearth__admin__v1__apply_indexes_response__descriptor,
+    &hearth__admin__v1__list_indexes_request__descriptor,
+    &hearth__admin__v1__list_indexes_response__descriptor,
+    &hearth__admin__v1__listed_index__descriptor,
+    &hearth__admin__v1__index__descriptor,
+    &hearth__admin__v1__index_field__descriptor,
+    &hearth__admin__v1__field_override__descriptor,
+    &hearth__admin__v1__single_field_index__descriptor,
     NULL,
 };
 static const ProtobufCEnumDescriptor *const enumerations_10[] = {
+    &hearth__admin__v1__mode__descriptor,
     NULL,
 };
 static const ProtobufCServiceDescriptor *const services_10[] = {
+    &hearth__admin__v1__admin__descriptor,
     NULL,
 };
 static const uint8_t set_10[] = {
+    10, 143, 13, 10, 27, 104, 101, 97, 114, 116, 104, 47, 97, 100, 109, 105, 110, 47, 118, 49, 47, 97, 100, 109,
+    105, 110, 46, 112, 114, 111, 116, 111, 18, 15, 104, 101, 97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118,
+    49, 34, 18, 10, 16, 71, 101, 116, 83, 101, 114, 118, 101, 114, 82, 101, 113, 117, 101, 115, 116, 34, 34, 10,
+    6, 83, 101, 114, 118, 101, 114, 18, 24, 10, 7, 97, 100, 100, 114, 101, 115, 115, 24, 1, 32, 1, 40, 9,
+    82, 7, 97, 100, 100, 114, 101, 115, 115, 34, 45, 10, 13, 66, 97, 99, 107, 117, 112, 82, 101, 113, 117, 101,
+    115, 116, 18, 28, 10, 9, 100, 105, 114, 101, 99, 116, 111, 114, 121, 24, 1, 32, 1, 40, 9, 82, 9, 100,
+    105, 114, 101, 99, 116, 111, 114, 121, 34, 16, 10, 14, 66, 97, 99, 107, 117, 112, 82, 101, 115, 112, 111, 110,
+    115, 101, 34, 19, 10, 17, 67, 104, 101, 99, 107, 112, 111, 105, 110, 116, 82, 101, 113, 117, 101, 115, 116, 34,
+    20, 10, 18, 67, 104, 101, 99, 107, 112, 111, 105, 110, 116, 82, 101, 115, 112, 111, 110, 115, 101, 34, 172, 1,
+    10, 19, 65, 112, 112, 108, 121, 73, 110, 100, 101, 120, 101, 115, 82, 101, 113, 117, 101, 115, 116, 18, 26, 10,
+    8, 100, 97, 116, 97, 98, 97, 115, 101, 24, 1, 32, 1, 40, 9, 82, 8, 100, 97, 116, 97, 98, 97, 115,
+    101, 18, 48, 10, 7, 105, 110, 100, 101, 120, 101, 115, 24, 2, 32, 3, 40, 11, 50, 22, 46, 104, 101, 97,
+    114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49, 46, 73, 110, 100, 101, 120, 82, 7, 105, 110, 100, 101,
+    120, 101, 115, 18, 71, 10, 15, 102, 105, 101, 108, 100, 95, 111, 118, 101, 114, 114, 105, 100, 101, 115, 24, 3,
+    32, 3, 40, 11, 50, 30, 46, 104, 101, 97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49, 46, 70,
+    105, 101, 108, 100, 79, 118, 101, 114, 114, 105, 100, 101, 82, 14, 102, 105, 101, 108, 100, 79, 118, 101, 114, 114,
+    105, 100, 101, 115, 34, 22, 10, 20, 65, 112, 112, 108, 121, 73, 110, 100, 101, 120, 101, 115, 82, 101, 115, 112,
+    111, 110, 115, 101, 34, 48, 10, 18, 76, 105, 115, 116, 73, 110, 100, 101, 120, 101, 115, 82, 101, 113, 117, 101,
+    115, 116, 18, 26, 10, 8, 100, 97, 116, 97, 98, 97, 115, 101, 24, 1, 32, 1, 40, 9, 82, 8, 100, 97,
+    116, 97, 98, 97, 115, 101, 34, 77, 10, 19, 76, 105, 115, 116, 73, 110, 100, 101, 120, 101, 115, 82, 101, 115,
+    112, 111, 110, 115, 101, 18, 54, 10, 7, 101, 110, 116, 114, 105, 101, 115, 24, 1, 32, 3, 40, 11, 50, 28,
+    46, 104, 101, 97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49, 46, 76, 105, 115, 116, 101, 100, 73,
+    110, 100, 101, 120, 82, 7, 101, 110, 116, 114, 105, 101, 115, 34, 57, 10, 11, 76, 105, 115, 116, 101, 100, 73,
+    110, 100, 101, 120, 18, 20, 10, 5, 115, 116, 97, 116, 101, 24, 1, 32, 1, 40, 9, 82, 5, 115, 116, 97,
+    116, 101, 18, 20, 10, 5, 101, 110, 116, 114, 121, 24, 2, 32, 1, 40, 9, 82, 5, 101, 110, 116, 114, 121,
+    34, 136, 1, 10, 5, 73, 110, 100, 101, 120, 18, 41, 10, 16, 99, 111, 108, 108, 101, 99, 116, 105, 111, 110,
+    95, 103, 114, 111, 117, 112, 24, 1, 32, 1, 40, 9, 82, 15, 99, 111, 108, 108, 101, 99, 116, 105, 111, 110,
+    71, 114, 111, 117, 112, 18, 31, 10, 11, 115, 112, 97, 110, 115, 95, 103, 114, 111, 117, 112, 24, 2, 32, 1,
+    40, 8, 82, 10, 115, 112, 97, 110, 115, 71, 114, 111, 117, 112, 18, 51, 10, 6, 102, 105, 101, 108, 100, 115,
+    24, 3, 32, 3, 40, 11, 50, 27, 46, 104, 101, 97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49,
+    46, 73, 110, 100, 101, 120, 70, 105, 101, 108, 100, 82, 6, 102, 105, 101, 108, 100, 115, 34, 116, 10, 10, 73,
+    110, 100, 101, 120, 70, 105, 101, 108, 100, 18, 29, 10, 10, 102, 105, 101, 108, 100, 95, 112, 97, 116, 104, 24,
+    1, 32, 1, 40, 9, 82, 9, 102, 105, 101, 108, 100, 80, 97, 116, 104, 18, 41, 10, 4, 109, 111, 100, 101,
+    24, 2, 32, 1, 40, 14, 50, 21, 46, 104, 101, 97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49,
+    46, 77, 111, 100, 101, 82, 4, 109, 111, 100, 101, 18, 28, 10, 9, 100, 105, 109, 101, 110, 115, 105, 111, 110,
+    24, 3, 32, 1, 40, 5, 82, 9, 100, 105, 109, 101, 110, 115, 105, 111, 110, 34, 203, 1, 10, 13, 70, 105,
+    101, 108, 100, 79, 118, 101, 114, 114, 105, 100, 101, 18, 41, 10, 16, 99, 111, 108, 108, 101, 99, 116, 105, 111,
+    110, 95, 103, 114, 111, 117, 112, 24, 1, 32, 1, 40, 9, 82, 15, 99, 111, 108, 108, 101, 99, 116, 105, 111,
+    110, 71, 114, 111, 117, 112, 18, 29, 10, 10, 102, 105, 101, 108, 100, 95, 112, 97, 116, 104, 24, 2, 32, 1,
+    40, 9, 82, 9, 102, 105, 101, 108, 100, 80, 97, 116, 104, 18, 33, 10, 12, 115, 101, 116, 115, 95, 105, 110,
+    100, 101, 120, 101, 115, 24, 3, 32, 1, 40, 8, 82, 11, 115, 101, 116, 115, 73, 110, 100, 101, 120, 101, 115,
+    18, 59, 10, 7, 105, 110, 100, 101, 120, 101, 115, 24, 4, 32, 3, 40, 11, 50, 33, 46, 104, 101, 97, 114,
+    116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49, 46, 83, 105, 110, 103, 108, 101, 70, 105, 101, 108, 100, 73,
+    110, 100, 101, 120, 82, 7, 105, 110, 100, 101, 120, 101, 115, 18, 16, 10, 3, 116, 116, 108, 24, 5, 32, 1,
+    40, 8, 82, 3, 116, 116, 108, 34, 94, 10, 16, 83, 105, 110, 103, 108, 101, 70, 105, 101, 108, 100, 73, 110,
+    100, 101, 120, 18, 31, 10, 11, 115, 112, 97, 110, 115, 95, 103, 114, 111, 117, 112, 24, 1, 32, 1, 40, 8,
+    82, 10, 115, 112, 97, 110, 115, 71, 114, 111, 117, 112, 18, 41, 10, 4, 109, 111, 100, 101, 24, 2, 32, 1,
+    40, 14, 50, 21, 46, 104, 101, 97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49, 46, 77, 111, 100,
+    101, 82, 4, 109, 111, 100, 101, 42, 85, 10, 4, 77, 111, 100, 101, 18, 20, 10, 16, 77, 79, 68, 69, 95,
+    85, 78, 83, 80, 69, 67, 73, 70, 73, 69, 68, 16, 0, 18, 13, 10, 9, 65, 83, 67, 69, 78, 68, 73,
+    78, 71, 16, 1, 18, 14, 10, 10, 68, 69, 83, 67, 69, 78, 68, 73, 78, 71, 16, 2, 18, 12, 10, 8,
+    67, 79, 78, 84, 65, 73, 78, 83, 16, 3, 18, 10, 10, 6, 86, 69, 67, 84, 79, 82, 16, 4, 50, 169,
+    3, 10, 5, 65, 100, 109, 105, 110, 18, 71, 10, 9, 71, 101, 116, 83, 101, 114, 118, 101, 114, 18, 33, 46,
+    104, 101, 97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49, 46, 71, 101, 116, 83, 101, 114, 118, 101,
+    114, 82, 101, 113, 117, 101, 115, 116, 26, 23, 46, 104, 101, 97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46,
+    118, 49, 46, 83, 101, 114, 118, 101, 114, 18, 73, 10, 6, 66, 97, 99, 107, 117, 112, 18, 30, 46, 104, 101,
+    97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49, 46, 66, 97, 99, 107, 117, 112, 82, 101, 113, 117,
+    101, 115, 116, 26, 31, 46, 104, 101, 97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49, 46, 66, 97,
+    99, 107, 117, 112, 82, 101, 115, 112, 111, 110, 115, 101, 18, 85, 10, 10, 67, 104, 101, 99, 107, 112, 111, 105,
+    110, 116, 18, 34, 46, 104, 101, 97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49, 46, 67, 104, 101,
+    99, 107, 112, 111, 105, 110, 116, 82, 101, 113, 117, 101, 115, 116, 26, 35, 46, 104, 101, 97, 114, 116, 104, 46,
+    97, 100, 109, 105, 110, 46, 118, 49, 46, 67, 104, 101, 99, 107, 112, 111, 105, 110, 116, 82, 101, 115, 112, 111,
+    110, 115, 101, 18, 91, 10, 12, 65, 112, 112, 108, 121, 73, 110, 100, 101, 120, 101, 115, 18, 36, 46, 104, 101,
+    97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49, 46, 65, 112, 112, 108, 121, 73, 110, 100, 101, 120,
+    101, 115, 82, 101, 113, 117, 101, 115, 116, 26, 37, 46, 104, 101, 97, 114, 116, 104, 46, 97, 100, 109, 105, 110,
+    46, 118, 49, 46, 65, 112, 112, 108, 121, 73, 110, 100, 101, 120, 101, 115, 82, 101, 115, 112, 111, 110, 115, 101,
+    18, 88, 10, 11, 76, 105, 115, 116, 73, 110, 100, 101, 120, 101, 115, 18, 35, 46, 104, 101, 97, 114, 116, 104,
+    46, 97, 100, 109, 105, 110, 46, 118, 49, 46, 76, 105, 115, 116, 73, 110, 100, 101, 120, 101, 115, 82, 101, 113,
+    117, 101, 115, 116, 26, 36, 46, 104, 101, 97, 114, 116, 104, 46, 97, 100, 109, 105, 110, 46, 118, 49, 46, 76,
+    105, 115, 116, 73, 110, 100, 101, 120, 101, 115, 82, 101, 115, 112, 111, 110, 115, 101, 98, 6, 112, 114, 111, 116,
+    111, 51,
+};
+
+// google/rpc/status.proto
+static const char *const imports_11[] = {
+    "google/protobuf/any.proto",
+    NULL,
+};
+static const ProtobufCMessageDescriptor *const messages_11[] = {
+    &google__rpc__status__descriptor,
+    NULL,
+};
+static const ProtobufCEnumDescriptor *const enumerations_11[] = {
+    NULL,
+};
+static const ProtobufCServiceDescriptor *const services_11[] = {
+    NULL,
+};
+static const uint8_t set_11[] = {
     10, 176, 1, 10, 23, 103, 111, 111, 103, 108, 101, 47, 114, 112, 99, 47, 115, 116, 97, 116, 117, 115, 46, 112,
     114, 111, 116, 111, 18, 10, 103, 111, 111, 103, 108, 101, 46, 114, 112, 99, 26, 25, 103, 111, 111, 103, 108, 101,
     47, 112, 114, 111, 116, 111, 98, 117, 102, 47, 97, 110, 121, 46, 112, 114, 111, 116, 111, 34, 102, 10, 6, 83,
@@ -455,7 +560,7 @@ static const uint8_t set_10[] = {
 };
 
 // google/firestore/v1/firestore.proto
-static const char *const imports_11[] = {
+static const char *const imports_12[] = {
     "google/protobuf/any.proto",
     "google/protobuf/duration.proto",
     "google/protobuf/struct.proto",
@@ -465,7 +570,7 @@ static const char *const imports_11[] = {
     "google/type/latlng.proto",
     NULL,
 };
-static const ProtobufCMessageDescriptor *const messages_11[] = {
+static const ProtobufCMessageDescriptor *const messages_12[] = {
     &google__firestore__v1__document__descriptor,
     &google__firestore__v1__document__fields_entry__descriptor,
     &google__firestore__v1__value__descriptor,
@@ -557,7 +662,7 @@ static const ProtobufCMessageDescriptor *const messages_11[] = {
     &google__firestore__v1__listen_response__descriptor,
     NULL,
 };
-static const ProtobufCEnumDescriptor *const enumerations_11[] = {
+static const ProtobufCEnumDescriptor *const enumerations_12[] = {
     &google__firestore__v1__transaction_options__read_write__concurrency_mode__descriptor,
     &google__firestore__v1__document_transform__field_transform__server_value__descriptor,
     &google__firestore__v1__structured_query__composite_filter__operator__descriptor,
@@ -568,10 +673,10 @@ static const ProtobufCEnumDescriptor *const enumerations_11[] = {
     &google__firestore__v1__target_change__target_change_type__descriptor,
     NULL,
 };
-static const ProtobufCServiceDescriptor *const services_11[] = {
+static const ProtobufCServiceDescriptor *const services_12[] = {
     NULL,
 };
-static const uint8_t set_11[] = {
+static const uint8_t set_12[] = {
     10, 237, 150, 1, 10, 35, 103, 111, 111, 103, 108, 101, 47, 102, 105, 114, 101, 115, 116, 111, 114, 101, 47, 118,
     49, 47, 102, 105, 114, 101, 115, 116, 111, 114, 101, 46, 112, 114, 111, 116, 111, 18, 19, 103, 111, 111, 103, 108,
     101, 46, 102, 105, 114, 101, 115, 116, 111, 114, 101, 46, 118, 49, 26, 25, 103, 111, 111, 103, 108, 101, 47, 112,
@@ -1380,22 +1485,22 @@ static const uint8_t set_11[] = {
 };
 
 // google/firestore/v1/service.proto
-static const char *const imports_12[] = {
+static const char *const imports_13[] = {
     "google/firestore/v1/firestore.proto",
     "google/protobuf/empty.proto",
     NULL,
 };
-static const ProtobufCMessageDescriptor *const messages_12[] = {
+static const ProtobufCMessageDescriptor *const messages_13[] = {
     NULL,
 };
-static const ProtobufCEnumDescriptor *const enumerations_12[] = {
+static const ProtobufCEnumDescriptor *const enumerations_13[] = {
     NULL,
 };
-static const ProtobufCServiceDescriptor *const services_12[] = {
+static const ProtobufCServiceDescriptor *const services_13[] = {
     &google__firestore__v1__firestore__descriptor,
     NULL,
 };
-static const uint8_t set_12[] = {
+static const uint8_t set_13[] = {
     10, 147, 14, 10, 33, 103, 111, 111, 103, 108, 101, 47, 102, 105, 114, 101, 115, 116, 111, 114, 101, 47, 118, 49,
     47, 115, 101, 114, 118, 105, 99, 101, 46, 112, 114, 111, 116, 111, 18, 19, 103, 111, 111, 103, 108, 101, 46, 102,
     105, 114, 101, 115, 116, 111, 114, 101, 46, 118, 49, 26, 35, 103, 111, 111, 103, 108, 101, 47, 102, 105, 114, 101,
@@ -1516,16 +1621,20 @@ static const FirestoreProtoFile files[] = {
         services_9, set_9, sizeof set_9,
     },
     {
-        "google/rpc/status.proto", imports_10, messages_10, enumerations_10,
+        "hearth/admin/v1/admin.proto", imports_10, messages_10, enumerations_10,
         services_10, set_10, sizeof set_10,
     },
     {
-        "google/firestore/v1/firestore.proto", imports_11, messages_11, enumerations_11,
+        "google/rpc/status.proto", imports_11, messages_11, enumerations_11,
         services_11, set_11, sizeof set_11,
     },
     {
-        "google/firestore/v1/service.proto", imports_12, messages_12, enumerations_12,
+        "google/firestore/v1/firestore.proto", imports_12, messages_12, enumerations_12,
         services_12, set_12, sizeof set_12,
+    },
+    {
+        "google/firestore/v1/service.proto", imports_13, messages_13, enumerations_13,
+        services_13, set_13, sizeof set_13,
     },
 };
 

@@ -691,4 +691,74 @@ extension FieldNumber {
             @inlinable package static var errorMessage: Int { 2 }
         }
     }
+    /// Messages of `hearth.admin.v1`.
+    package enum Admin {
+        /// The fields of `hearth.admin.v1.GetServerRequest`.
+        package enum GetServerRequest {
+        }
+        /// The fields of `hearth.admin.v1.Server`.
+        package enum Server {
+            @inlinable package static var address: Int { 1 }
+        }
+        /// The fields of `hearth.admin.v1.BackupRequest`.
+        package enum BackupRequest {
+            @inlinable package static var directory: Int { 1 }
+        }
+        /// The fields of `hearth.admin.v1.BackupResponse`.
+        package enum BackupResponse {
+        }
+        /// The fields of `hearth.admin.v1.CheckpointRequest`.
+        package enum CheckpointRequest {
+        }
+        /// The fields of `hearth.admin.v1.CheckpointResponse`.
+        package enum CheckpointResponse {
+        }
+        /// The fields of `hearth.admin.v1.ApplyIndexesRequest`.
+        package enum ApplyIndexesRequest {
+            @inlinable package static var database: Int { 1 }
+            @inlinable package static var indexes: Int { 2 }
+            @inlinable package static var fieldOverrides: Int { 3 }
+        }
+        /// The fields of `hearth.admin.v1.ApplyIndexesResponse`.
+        package enum ApplyIndexesResponse {
+        }
+        /// The fields of `hearth.admin.v1.ListIndexesRequest`.
+        package enum ListIndexesRequest {
+            @inlinable package static var database: Int { 1 }
+        }
+        /// The fields of `hearth.admin.v1.ListIndexesResponse`.
+        package enum ListIndexesResponse {
+            @inlinable package static var entries: Int { 1 }
+        }
+        /// The fields of `hearth.admin.v1.ListedIndex`.
+        package enum ListedIndex {
+            @inlinable package static var state: Int { 1 }
+            @inlinable package static var entry: Int { 2 }
+        }
+        /// The fields of `hearth.admin.v1.Index`.
+        package enum Index {
+            @inlinable package static var collectionGroup: Int { 1 }
+            @inlinable package static var spansGroup: Int { 2 }
+            @inlinable package static var fields: Int { 3 }
+        }
+        /// The fields of `hearth.admin.v1.IndexField`.
+        package enum IndexField {
+            @inlinable package static var fieldPath: Int { 1 }
+            @inlinable package static var mode: Int { 2 }
+            @inlinable package static var dimension: Int { 3 }
+        }
+        /// The fields of `hearth.admin.v1.FieldOverride`.
+        package enum FieldOverride {
+            @inlinable package static var collectionGroup: Int { 1 }
+            @inlinable package static var fieldPath: Int { 2 }
+            @inlinable package static var setsIndexes: Int { 3 }
+            @inlinable package static var indexes: Int { 4 }
+            @inlinable package static var ttl: Int { 5 }
+        }
+        /// The fields of `hearth.admin.v1.SingleFieldIndex`.
+        package enum SingleFieldIndex {
+            @inlinable package static var spansGroup: Int { 1 }
+            @inlinable package static var mode: Int { 2 }
+        }
+    }
 }

@@ -25,9 +25,16 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case healthWatch = 129
     case serverReflectionInfo = 130
 
+    // Served over the socket in the data directory only.
+    case adminGetServer = 192
+    case adminBackup = 193
+    case adminCheckpoint = 194
+    case adminApplyIndexes = 195
+    case adminListIndexes = 196
+
     /// The service that an RPC belongs to.
     package enum Service: Sendable {
-        case firestore, health, reflection
+        case firestore, health, reflection, administration
     }
 
     /// The RPCs of the Firestore service; their numbers are below 32.
@@ -37,6 +44,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
         switch self {
         case .healthCheck, .healthWatch: .health
         case .serverReflectionInfo: .reflection
+        case .adminGetServer, .adminBackup, .adminCheckpoint, .adminApplyIndexes, .adminListIndexes: .administration
         default: .firestore
         }
     }
@@ -56,6 +64,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
         switch service {
         case .firestore: ["/google.firestore.v1.Firestore/\(name)"]
         case .health: ["/grpc.health.v1.Health/\(name)"]
+        case .administration: ["/hearth.admin.v1.Admin/\(name)"]
         // Two versions with the same messages.
         case .reflection:
             ["/grpc.reflection.v1.ServerReflection/\(name)", "/grpc.reflection.v1alpha.ServerReflection/\(name)"]
@@ -84,6 +93,11 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .healthCheck: "Check"
         case .healthWatch: "Watch"
         case .serverReflectionInfo: "ServerReflectionInfo"
+        case .adminGetServer: "GetServer"
+        case .adminBackup: "Backup"
+        case .adminCheckpoint: "Checkpoint"
+        case .adminApplyIndexes: "ApplyIndexes"
+        case .adminListIndexes: "ListIndexes"
         }
     }
 }

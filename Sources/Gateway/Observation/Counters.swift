@@ -86,11 +86,14 @@ extension RPC {
     @inline(__always)
     fileprivate var row: Int {
         let number = Int(number)
-        return number < Self.otherServices ? number : number - Self.otherServices + 24
+        if number < Self.otherServices { return number }
+        return number < Self.administration ? number - Self.otherServices + 24 : number - Self.administration + 27
     }
 
     /// The lowest number of a method that is not Firestore's.
     private static var otherServices: Int { 128 }
+    /// The lowest number of an administrative method.
+    private static var administration: Int { 192 }
 }
 
 extension Method {
@@ -100,6 +103,7 @@ extension Method {
         case .firestore: name
         case .health: "Health/\(name)"
         case .reflection: "ServerReflection/\(name)"
+        case .administration: "Admin/\(name)"
         }
     }
 }

@@ -144,7 +144,8 @@ private struct Catalogue: Sendable {
     private(set) var services: [String] = []
 
     private init() {
-        for file in DescriptorSet.files {
+        // Administration is not offered to clients.
+        for file in DescriptorSet.files where !file.name.hasPrefix("hearth/") {
             filesByName[file.name] = file
             for symbol in file.symbols { filesBySymbol[symbol] = file }
             services += file.services.map(\.fullName)

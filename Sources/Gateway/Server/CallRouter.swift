@@ -7,9 +7,11 @@ final class CallRouter: ServiceHandler {
     private let firestore: FirestoreService
     private let health: HealthService
     private let reflection: ReflectionService
+    private let administration: AdminService
     private let streams: LastingStreams
 
-    init(_ firestore: FirestoreService) {
+    init(_ firestore: FirestoreService, _ administration: AdminService) {
+        self.administration = administration
         self.firestore = firestore
         streams = firestore.lastingStreams
         health = HealthService(counters: firestore.counters, streams: streams)
@@ -23,14 +25,14 @@ final class CallRouter: ServiceHandler {
         let method = call.method
         if method.service == .firestore { return firestore.begin(call, method, payload) }
         firestore.counters.callsStarted.add()
-        do throws(RequestError) {
+        do {
             switch method {
             case .healthCheck:
                 let answer = try health.check(payload)
                 firestore.succeed(call) { $0.append(answer) }
             case .healthWatch: try health.watch(call, payload)
             case .serverReflectionInfo: reflection.begin(call, payload)
-            default: throw RequestError(.unimplemented, "\(method.name) is not supported")
+            default: try administration.begin(call, payload)
             }
         } catch {
             firestore.fail(call, error)

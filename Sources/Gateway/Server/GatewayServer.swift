@@ -57,13 +57,12 @@ package final class GatewayServer: Sendable {
     private let metrics: MetricsPage
     private let readiness: Readiness
     private let routers: [LoopBound<CallRouter>]
-    private let control: ControlSocket?
     private let housekeeper: Housekeeper
 
     private init(
         _ configuration: GatewayConfiguration, store: DocumentStore, group: EventLoopGroup, server: Server,
         counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, routers: [LoopBound<CallRouter>],
-        control: ControlSocket?, housekeeper: Housekeeper
+        housekeeper: Housekeeper
     ) {
         self.configuration = configuration
         self.log = configuration.log
@@ -74,7 +73,6 @@ package final class GatewayServer: Sendable {
         self.metrics = metrics
         self.readiness = readiness
         self.routers = routers
-        self.control = control
         self.housekeeper = housekeeper
     }
 
@@ -95,24 +93,25 @@ package final class GatewayServer: Sendable {
             let metrics = MetricsPage(counters: counters, store: store, version: configuration.version)
             let readiness = Readiness(store: store)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
+            let administration = AdminService.Context(store: store, log: log, address: ServerAddress())
             var routers: [LoopBound<CallRouter>] = []
             let server = try Server.start(transport, rpcs: .gateway, on: group) { _ in
                 // One service for each loop, whichever protocol its clients use.
                 let service = FirestoreService(
                     store: store, limits: configuration.service, policy: configuration.policy,
                     counters: counters[routers.count], log: log)
-                let router = CallRouter(service)
+                let router = CallRouter(service, AdminService(administration, service))
                 routers.append(LoopBound(router))
                 return LoopServices(
                     calls: router, http: HTTPRequestHandler(service, pages: pages, options: configuration.http))
             }
             metrics.setServer(server)
             let host = server.host.contains(":") ? "[\(server.host)]" : server.host
-            let control = ControlSocket.open(
-                in: configuration.store.directory, address: "\(host):\(server.port)", store: store, log: log)
+            administration.address.text = "\(host):\(server.port)"
+            listenLocally(server, in: configuration.store.directory, log)
             let gateway = GatewayServer(
                 configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
-                readiness: readiness, routers: routers, control: control,
+                readiness: readiness, routers: routers,
                 housekeeper: Housekeeper(server: server, store: store, log: log))
             gateway.scheduleFigures()
             return gateway
@@ -120,6 +119,15 @@ package final class GatewayServer: Sendable {
             group.stop()
             store.close()
             throw error
+        }
+    }
+
+    /// Listens on the socket in the data directory. A server that cannot logs a warning and serves without it.
+    private static func listenLocally(_ server: Server, in directory: String, _ log: Log) {
+        do throws(SocketError) {
+            try server.listen(atSocket: AdminSocket.path(in: directory), rpcs: .local)
+        } catch {
+            log(.warning, "admin_socket_failed", ["message": error.description])
         }
     }
 
@@ -150,7 +158,6 @@ package final class GatewayServer: Sendable {
         let drained = DispatchSemaphore(value: 0)
         server.drain(graceMilliseconds: UInt64(configuration.drainMilliseconds)) { drained.signal() }
         drained.wait()
-        control?.close()
         housekeeper.stop()
         metrics.setServer(nil)
         group.stop()

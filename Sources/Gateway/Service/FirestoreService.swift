@@ -75,7 +75,7 @@ package final class FirestoreService {
             case .write: try write(call, request)
             case .listen:
                 throw RequestError(.unimplemented, "Listen is not implemented by this server yet: read with RunQuery.")
-            case .healthCheck, .healthWatch, .serverReflectionInfo:
+            default:
                 throw RequestError(.unimplemented, "\(method.name) is not a method of Firestore.")
             }
         } catch {

@@ -12,11 +12,15 @@ package struct SocketError: Error, CustomStringConvertible, Sendable {
     package let reason: String
 
     package var description: String { "cannot \(attempt): \(reason)" }
+
+    /// Whether nothing listens at the path of a unix socket: the file is missing, or left from a process that has ended.
+    package var isNoListener: Bool { [ENOENT, ENOTDIR, ECONNREFUSED].contains(code) }
 }
 
 enum SocketAddress {
-    /// `host:port`, IPv6 in brackets.
+    /// `host:port`, IPv6 in brackets; `local` for the peer on a unix socket.
     static func describe(_ address: UnsafePointer<sockaddr>) -> String {
+        if unsafe Int32(address.pointee.sa_family) == AF_UNIX { return "local" }
         var text = [CChar](repeating: 0, count: 64)
         if unsafe Int32(address.pointee.sa_family) == AF_INET6 {
             return unsafe address.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { address in

@@ -62,6 +62,19 @@ package final class ClientConnection: @unchecked Sendable {
         return connection
     }
 
+    /// Connects to a unix socket, at once. Calls may be started right away.
+    ///
+    /// - Throws: when nothing listens there, or it may not be used.
+    package static func connect(
+        toSocketAt path: String, on loop: EventLoop, _ configuration: ClientConfiguration = ClientConfiguration(),
+        onEvent: @escaping @Sendable (ClientConnectionEvent) -> Void = { _ in }
+    ) throws(SocketError) -> ClientConnection {
+        let descriptor = try LocalSocket.connect(to: path)
+        let connection = ClientConnection(remote: path, loop: loop, configuration: configuration, onEvent: onEvent)
+        connection.onLoop { $0.adopt(descriptor, path) }
+        return connection
+    }
+
     /// Runs `work` on the loop: at once when that is where we are.
     func onLoop(_ work: @escaping @Sendable (ClientConnection) -> Void) {
         if loop.isCurrent { work(self) } else { loop.execute { work(self) } }
@@ -278,6 +291,14 @@ package final class ClientConnection: @unchecked Sendable {
         }
         self.connector = connector
         connector.start()
+    }
+
+    /// Takes over a connected socket.
+    private func adopt(_ descriptor: Int32, _ path: String) {
+        lastFrameAt = loop.nowMilliseconds
+        keepHouse(afterMilliseconds: configuration.connectMilliseconds)
+        let error = SocketError(attempt: "connect to \(path)", code: 0, reason: "the loop cannot watch the socket")
+        connected(Channel(adopting: descriptor, loop: loop, limits: configuration.channel).map { .success($0) } ?? .failure(error))
     }
 
     private func connected(_ result: Result<Channel, SocketError>) {

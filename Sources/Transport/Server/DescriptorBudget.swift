@@ -27,7 +27,7 @@ package enum DescriptorLimit {
 
 /// What the limit of file descriptors leaves for connections.
 package struct DescriptorBudget: Equatable, Sendable {
-    /// Descriptors that are kept back for the store (log segments, backups), the control socket and the libraries.
+    /// Descriptors that are kept back for the store (log segments, backups), the admin socket and the libraries.
     package static let reserve = 64
 
     /// Connections that may be open at once.

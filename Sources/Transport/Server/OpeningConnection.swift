@@ -7,10 +7,12 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     let channel: Channel
     private let peerAddress: String
     private let server: ServerLoop
+    private let rpcs: RPCTable
     private let openedAt: UInt64
     private var timer: EventLoop.Timer?
 
-    init(channel: Channel, server: ServerLoop, peerAddress: String) {
+    init(channel: Channel, server: ServerLoop, peerAddress: String, rpcs: RPCTable) {
+        self.rpcs = rpcs
         self.channel = channel
         self.server = server
         self.peerAddress = peerAddress
@@ -23,7 +25,9 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
             return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1)
         }
         stopTimer()
-        if server.install(detected, on: channel, peerAddress: peerAddress, openedAt: openedAt, insteadOf: self) {
+        let isServed = server.install(
+            detected, on: channel, rpcs: rpcs, peerAddress: peerAddress, openedAt: openedAt, insteadOf: self)
+        if isServed {
             // The other protocols have their first bytes for themselves.
             return ReceiveProgress(consumed: detected == .hearth ? Preface.hearth.count : 0)
         }

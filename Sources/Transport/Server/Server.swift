@@ -36,10 +36,22 @@ package final class Server: Sendable {
         for (index, socket) in sockets.enumerated() {
             let own = loops[index]
             own.loop.execute {
-                own.listen(on: socket, accepted: sharesPort ? own.adopt : handOver(to: loops, from: own))
+                own.listen(on: socket, accepted: sharesPort ? { own.adopt($0) } : handOver(to: loops, from: own))
             }
         }
         return server
+    }
+
+    /// Listens on a unix socket too, for programs of the same user on the same machine. Not after `drain`.
+    ///
+    /// - Parameters:
+    ///   - path: of the socket's file, which this server owns from now on: one that is left from an earlier process is replaced,
+    ///     and `drain` removes it.
+    ///   - rpcs: the procedures that calls over it may name.
+    package func listen(atSocket path: String, rpcs: RPCTable) throws(SocketError) {
+        let descriptor = try LocalSocket.listen(at: path)
+        let own = loops[0]
+        own.loop.execute { own.listen(atSocket: path, on: descriptor, rpcs) }
     }
 
     /// One listening socket for each loop, all on one port.

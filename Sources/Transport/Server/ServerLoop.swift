@@ -57,6 +57,7 @@ final class ServerLoop: @unchecked Sendable {
     private var connections: [ObjectIdentifier: any CallConnection] = [:]
     private var opening: [ObjectIdentifier: OpeningConnection] = [:]
     private var listener: Listener?
+    private var local: (listener: Listener, path: String)?
     private var isDraining = false
     private var onEmpty: (() -> Void)?
     /// Counted here, of connections that are open only what `snapshot` adds.
@@ -81,8 +82,19 @@ final class ServerLoop: @unchecked Sendable {
         }
     }
 
+    /// Begins to accept connections from a unix socket that listens already.
+    func listen(atSocket path: String, on descriptor: Int32, _ rpcs: RPCTable) {
+        guard !isDraining else { return closeDescriptor(descriptor) }
+        let made = Listener(
+            loop: loop, descriptor: descriptor, accepted: { [unowned self] in adopt($0, rpcs) },
+            failed: { [configuration] in configuration.onEvent(.acceptFailed($0)) })
+        local = made.map { ($0, path) }
+    }
+
     /// Takes over a new connection.
-    func adopt(_ descriptor: Int32) {
+    ///
+    /// - Parameter rpcs: the procedures that its calls may name; nil stands for those of the TCP port.
+    func adopt(_ descriptor: Int32, _ rpcs: RPCTable? = nil) {
         guard !isDraining else { return closeDescriptor(descriptor) }
         let isWithinLimit = shared.openConnection(max: configuration.connectionsMax)
         guard isWithinLimit || shared.openRefusal(max: configuration.refusalsMax) else {
@@ -93,14 +105,14 @@ final class ServerLoop: @unchecked Sendable {
         guard let channel = Channel(adopting: descriptor, loop: loop, limits: configuration.channel) else {
             return isWithinLimit ? shared.closeConnection() : shared.closeRefusal()
         }
-        isWithinLimit ? open(channel) : refuse(channel)
+        isWithinLimit ? open(channel, rpcs ?? self.rpcs) : refuse(channel)
     }
 
-    private func open(_ channel: Channel) {
+    private func open(_ channel: Channel, _ rpcs: RPCTable) {
         let peer = channel.peerAddress
         statistics.connectionsOpened &+= 1
         configuration.onEvent(.connectionOpened(peer: peer))
-        let driver = OpeningConnection(channel: channel, server: self, peerAddress: peer)
+        let driver = OpeningConnection(channel: channel, server: self, peerAddress: peer, rpcs: rpcs)
         opening[ObjectIdentifier(driver)] = driver
         channel.driver = driver
         channel.startReading()
@@ -116,7 +128,7 @@ final class ServerLoop: @unchecked Sendable {
     /// Replaces the driver that waited for the first bytes by that of a protocol; false when the protocol is not
     /// served.
     func install(
-        _ wireProtocol: WireProtocol, on channel: Channel, peerAddress: String, openedAt: UInt64,
+        _ wireProtocol: WireProtocol, on channel: Channel, rpcs: RPCTable, peerAddress: String, openedAt: UInt64,
         insteadOf driver: OpeningConnection
     ) -> Bool {
         let core = ConnectionCore(
@@ -181,6 +193,11 @@ final class ServerLoop: @unchecked Sendable {
         onEmpty = done
         listener?.close()
         listener = nil
+        if let local {
+            local.listener.close()
+            LocalSocket.remove(local.path)
+        }
+        local = nil
         for driver in opening.values { driver.end() }
         for connection in connections.values { connection.drain() }
         loop.schedule(afterMilliseconds: graceMilliseconds) { [weak self] in self?.abandon() }

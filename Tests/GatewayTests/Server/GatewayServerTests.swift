@@ -175,19 +175,6 @@ struct GatewayServerTests {
         #expect(stored >= all.count { $0 == .ok })
     }
 
-    @Test("A running server writes a backup that its control socket was asked for")
-    func backup() throws {
-        let live = try LiveGateway()
-        #expect(try live.set("c/x", one).code == .ok)
-        let data = live.directory.path(of: "data")
-        let copy = live.directory.path(of: "copy")
-        try ControlClient.backup(directory: data, to: copy)
-        #expect(throws: ControlClient.Failure.self) { try ControlClient.backup(directory: data, to: copy) }
-        let nothing = live.directory.path(of: "nothing")
-        #expect(throws: ControlClient.Failure.self) { try ControlClient.backup(directory: nothing, to: copy) }
-        #expect(try storedCount(copy) == 1)
-    }
-
     @Test("A host that cannot be listened on leaves the directory free for the next try")
     func unknownHost() throws {
         let directory = TemporaryDirectory("gateway")

@@ -92,7 +92,7 @@ struct ServiceTests {
             let group = StructuredQuery(from: [CollectionSelector(collectionID: "c", allDescendants: true)])
             PartitionQueryRequest(parent: Harness.root, query: group, partitionCount: 2).encode(into: &writer)
         case .write: WriteRequestMessage(database: Harness.database).encode(into: &writer)
-        case .listen, .healthCheck, .healthWatch, .serverReflectionInfo: break
+        default: break
         }
         return writer.copyBytes()
     }

@@ -31,7 +31,7 @@ enum BackupCommand: Subcommand {
         let directory = arguments[data]
         guard access("\(directory)/FORMAT", F_OK) == 0 else { throw CommandFailure("\(directory) is not a Hearth data directory") }
         do {
-            try ControlClient.backup(directory: directory, to: target)
+            try AdminClient.backup(directory: directory, to: target)
         } catch .noServer {
             let store = try DocumentStore.open(StoreConfiguration(directory: directory))
             defer { store.close() }

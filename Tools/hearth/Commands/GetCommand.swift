@@ -74,7 +74,7 @@ enum ReadingFlags {
         guard let directory = try directory(arguments) else {
             return try await withClient(arguments, of: arguments[ServerFlags.address], body)
         }
-        if let address = try? ControlClient.address(directory: directory) {
+        if let address = try? AdminClient.address(directory: directory) {
             return try await withClient(arguments, of: address, body)
         }
         let server = try serve(directory)

@@ -78,8 +78,8 @@ enum IndexesCommand: Subcommand {
     private static func applyByServer(
         _ wanted: IndexDeclaration, _ database: DatabaseName, _ directory: String
     ) throws -> Bool {
-        do throws(ControlClient.Failure) {
-            try ControlClient.declareIndexes(wanted, in: database, directory: directory)
+        do throws(AdminClient.Failure) {
+            try AdminClient.applyIndexes(wanted, in: database, directory: directory)
             return true
         } catch {
             guard case .noServer = error else { throw error }
@@ -88,8 +88,8 @@ enum IndexesCommand: Subcommand {
     }
 
     private static func list(_ database: DatabaseName, _ directory: String) throws -> [(state: String, json: String)] {
-        do throws(ControlClient.Failure) {
-            return try ControlClient.listIndexes(of: database, directory: directory)
+        do throws(AdminClient.Failure) {
+            return try AdminClient.listIndexes(of: database, directory: directory)
         } catch {
             guard case .noServer = error else { throw error }
         }

@@ -1,0 +1,115 @@
+internal import Basics
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+
+// Declarations of indexes as messages of `hearth.admin.v1`, both ways.
+
+extension IndexDeclaration {
+    /// - Throws: `INVALID_ARGUMENT` for an entry that is not an index or override. The store checks the rest.
+    init(_ message: ApplyIndexesRequest) throws(RequestError) {
+        self.init()
+        for index in message.indexes { indexes.append(try IndexShape(index)) }
+        for override in message.fieldOverrides { fieldOverrides.append(try FieldOverride(override)) }
+    }
+
+    /// The request that makes a database's declaration this one.
+    func request(database: DatabaseName) -> ApplyIndexesRequest {
+        ApplyIndexesRequest(
+            database: "\(database)", indexes: indexes.map(\.message), fieldOverrides: fieldOverrides.map(\.message))
+    }
+}
+
+extension IndexShape {
+    private static let documentName = "__name__"
+
+    init(_ message: IndexMessage) throws(RequestError) {
+        var fields = message.fields[...]
+        let group = message.collectionGroup
+        self.init(collectionID: group, isGroup: message.spansGroup, parts: [])
+        if let last = fields.last, last.mode == .vector {
+            guard (1...Int32(Limits.vectorDimension)).contains(last.dimension) else {
+                throw .invalidArgument("\(group).\(last.path): a vector has 1 to \(Limits.vectorDimension) dimensions.")
+            }
+            vector = VectorPart(field: try FieldPath(last.path), dimension: Int(last.dimension))
+            fields.removeLast()
+        }
+        var isNameDescending: Bool?
+        if let last = fields.last, last.path == Self.documentName {
+            isNameDescending = last.mode == .descending
+            fields.removeLast()
+        }
+        for field in fields {
+            guard let kind = Part.Kind(field.mode), field.path != Self.documentName else {
+                throw .invalidArgument("\(group).\(field.path): the mode is missing, or the field must come last.")
+            }
+            parts.append(Part(field: try FieldPath(field.path), kind: kind))
+        }
+        guard !parts.isEmpty || vector != nil else { throw .invalidArgument("An index of \(group) has no field.") }
+        if let isNameDescending { reversesName = isNameDescending != (parts.last?.kind == .descending) }
+    }
+
+    var message: IndexMessage {
+        var fields = parts.map { IndexMessage.Field(path: "\($0.field)", mode: $0.kind.mode) }
+        if reversesName {
+            let isDescending = parts.last?.kind != .descending
+            fields.append(IndexMessage.Field(path: Self.documentName, mode: isDescending ? .descending : .ascending))
+        }
+        if let vector {
+            fields.append(
+                IndexMessage.Field(path: "\(vector.field)", mode: .vector, dimension: Int32(clamping: vector.dimension)))
+        }
+        return IndexMessage(collectionGroup: collectionID, spansGroup: isGroup, fields: fields)
+    }
+}
+
+extension IndexShape.Part.Kind {
+    fileprivate init?(_ mode: IndexMode) {
+        switch mode {
+        case .ascending: self = .ascending
+        case .descending: self = .descending
+        case .contains: self = .contains
+        case .unspecified, .vector: return nil
+        }
+    }
+
+    fileprivate var mode: IndexMode {
+        switch self {
+        case .ascending: .ascending
+        case .descending: .descending
+        case .contains: .contains
+        }
+    }
+}
+
+extension FieldOverride {
+    private static let allFields = "*"
+    /// The indexes of a single field, one by one.
+    private static let members: [(modes: Modes, spansGroup: Bool, mode: IndexMode)] = [
+        (.ascending, false, .ascending), (.descending, false, .descending), (.contains, false, .contains),
+        (.groupAscending, true, .ascending), (.groupDescending, true, .descending), (.groupContains, true, .contains),
+    ]
+
+    init(_ message: FieldOverrideMessage) throws(RequestError) {
+        let field = message.fieldPath == Self.allFields ? nil : try FieldPath(message.fieldPath)
+        var modes: Modes?
+        for index in message.indexes ?? [] {
+            guard let member = Self.members.first(where: { $0.spansGroup == index.spansGroup && $0.mode == index.mode })
+            else { throw .invalidArgument("\(message.collectionGroup).\(message.fieldPath): the mode of an index is missing.") }
+            modes = (modes ?? []).union(member.modes)
+        }
+        if message.indexes != nil { modes = modes ?? [] }
+        self.init(collectionID: message.collectionGroup, field: field, indexes: modes, expires: message.ttl)
+    }
+
+    var message: FieldOverrideMessage {
+        FieldOverrideMessage(
+            collectionGroup: collectionID, fieldPath: field.map { "\($0)" } ?? Self.allFields,
+            indexes: indexes.map { modes in
+                Self.members.filter { modes.contains($0.modes) }.map {
+                    FieldOverrideMessage.SingleFieldIndex(spansGroup: $0.spansGroup, mode: $0.mode)
+                }
+            },
+            ttl: expires)
+    }
+}
