@@ -1,0 +1,122 @@
+package import DocumentModel
+
+/// Writes `ListenResponse` messages; each call appends one message.
+package enum ListenResponseWriter {
+    private typealias Field = FieldNumber.ListenResponse
+
+    /// A name in two parts: what all names of a database share, and the path below it.
+    package struct Name: ~Escapable {
+        let prefix: RawSpan
+        let path: RawSpan
+
+        /// - Parameters:
+        ///   - prefix: the documents root with a slash at its end; may be empty.
+        ///   - path: the rest of the resource name.
+        @_lifetime(copy prefix, copy path)
+        package init(prefix: RawSpan, path: RawSpan) {
+            self.prefix = prefix
+            self.path = path
+        }
+    }
+
+    /// A change of the state of targets.
+    ///
+    /// - Parameters:
+    ///   - targets: empty for all targets of the stream.
+    ///   - cause: why the server removes the targets.
+    ///   - time: the version that the client has seen all changes up to. It is sent as the read time and in the token.
+    package static func append(
+        _ kind: ListenResponse.TargetChange.Kind, targets: [Int32], cause: StatusMessage? = nil,
+        at time: UInt64? = nil, to writer: inout WireWriter
+    ) {
+        typealias Inner = FieldNumber.TargetChange
+        writer.withLengthPrefix(field: Field.targetChange) { change in
+            change.writeIfSet(Inner.targetChangeType, int64: Int64(kind.rawValue))
+            change.appendTargets(Inner.targetIds, targets)
+            if let cause { change.withLengthPrefix(field: Inner.cause) { cause.encode(into: &$0) } }
+            guard let time else { return }
+            change.withLengthPrefix(field: Inner.resumeToken) { ResumeToken(microseconds: time).encode(into: &$0) }
+            change.appendField(Inner.readTime, WireTimestamp(time))
+        }
+    }
+
+    /// A document that matches targets, or has stopped to match some.
+    ///
+    /// - Parameters:
+    ///   - fields: the `fields` entries, with their tags.
+    ///   - targets: the targets that it matches now.
+    ///   - removed: those that it matched before.
+    package static func appendChange(
+        _ name: borrowing Name, fields: RawSpan, createMicroseconds: UInt64, updateMicroseconds: UInt64,
+        targets: [Int32], removed: [Int32], to writer: inout WireWriter
+    ) {
+        typealias Inner = FieldNumber.DocumentChange
+        let start = beginMessage(Field.documentChange, &writer)
+        writer.appendDocument(
+            field: Inner.document, namePrefix: name.prefix, path: name.path, fields: fields,
+            createMicroseconds: createMicroseconds, updateMicroseconds: updateMicroseconds)
+        writer.appendTargets(Inner.targetIds, targets)
+        writer.appendTargets(Inner.removedTargetIds, removed)
+        writer.endLength(at: start)
+    }
+
+    /// A document that was deleted at or before a time.
+    package static func appendDelete(
+        _ name: borrowing Name, removed: [Int32], at time: UInt64, to writer: inout WireWriter
+    ) {
+        typealias Inner = FieldNumber.DocumentDelete
+        let start = beginMessage(Field.documentDelete, &writer)
+        writer.appendName(Inner.document, name)
+        writer.appendField(Inner.readTime, WireTimestamp(time))
+        writer.appendTargets(Inner.removedTargetIds, removed)
+        writer.endLength(at: start)
+    }
+
+    /// A document that exists and does not match targets any more.
+    package static func appendRemove(
+        _ name: borrowing Name, removed: [Int32], at time: UInt64, to writer: inout WireWriter
+    ) {
+        typealias Inner = FieldNumber.DocumentRemove
+        let start = beginMessage(Field.documentRemove, &writer)
+        writer.appendName(Inner.document, name)
+        writer.appendTargets(Inner.removedTargetIds, removed)
+        writer.appendField(Inner.readTime, WireTimestamp(time))
+        writer.endLength(at: start)
+    }
+
+    /// The number of documents that match a target now.
+    ///
+    /// - Parameter unchanged: the documents that have not changed since the client's resume token.
+    package static func appendFilter(
+        target: Int32, count: Int32, unchanged: BloomFilter?, to writer: inout WireWriter
+    ) {
+        typealias Inner = FieldNumber.ExistenceFilter
+        writer.withLengthPrefix(field: Field.filter) { filter in
+            filter.writeIfSet(Inner.targetId, int64: Int64(target))
+            filter.writeIfSet(Inner.count, int64: Int64(count))
+            if let unchanged { filter.withLengthPrefix(field: Inner.unchangedNames) { unchanged.encode(into: &$0) } }
+        }
+    }
+
+    private static func beginMessage(_ field: Int, _ writer: inout WireWriter) -> Int {
+        writer.appendTag(field: field, .lengthDelimited)
+        return writer.beginLength()
+    }
+}
+
+extension WireWriter {
+    /// Appends target ids, packed; nothing for none.
+    fileprivate mutating func appendTargets(_ field: Int, _ ids: [Int32]) {
+        if ids.isEmpty { return }
+        withLengthPrefix(field: field) { packed in
+            for id in ids { packed.appendVarint(UInt64(bitPattern: Int64(id))) }
+        }
+    }
+
+    fileprivate mutating func appendName(_ field: Int, _ name: borrowing ListenResponseWriter.Name) {
+        appendTag(field: field, .lengthDelimited)
+        appendVarint(UInt64(name.prefix.byteCount + name.path.byteCount))
+        append(name.prefix)
+        append(name.path)
+    }
+}
