@@ -71,7 +71,7 @@ let package = Package(
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         .target(
             name: "DocumentStore", dependencies: ["Basics", "DocumentModel", "KeyValueStore", "COpenSSL"],
-            swiftSettings: strictAndUnsafe),
+            swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 
         // The wire, the service, the client.
         .target(
@@ -131,7 +131,10 @@ let package = Package(
         tests("KeyValueStoreTests", ["Basics", "KeyValueStore"], resources: [.copy("Fixtures")]),
         tests(
             "DocumentStoreTests", ["Basics", "DocumentStore", "KeyValueStore", "DocumentModel"],
-            resources: [.copy("Query/QueryScripts"), .copy("Indexes/IndexScripts"), .copy("Writes/WriteScripts")]),
+            resources: [
+                .copy("Query/QueryScripts"), .copy("Query/OperatorScripts"), .copy("Indexes/IndexScripts"),
+                .copy("Writes/WriteScripts"),
+            ]),
         tests("TransportTests", ["Basics", "Transport", "CNGHTTP2", "CZlib"]),
         tests(
             "GatewayTests",

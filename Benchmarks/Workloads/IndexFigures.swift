@@ -161,11 +161,11 @@ struct IndexFigures {
             let start = DispatchTime.now().uptimeNanoseconds
             let plan = try QueryPlan(query, parent: root.span.bytes)
             let point = try reader.readPoint(.latest, in: Self.database)
-            var run = QueryRun(plan)
-            var scanner = reader.scanner(at: point)
+            var run = QueryExecution(plan)
+            let source = try reader.source(at: point)
             var bytes = 0
             while try run.next(
-                &scanner,
+                from: source,
                 emit: { (result) throws(RequestError) in
                     bytes += result.fields.byteCount
                     return .more

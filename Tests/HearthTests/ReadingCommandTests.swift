@@ -180,7 +180,7 @@ struct IndexesCommandTests {
         #expect(listed.contains("READY\t{\"collectionGroup\":\"c\",\"fieldPath\":\"notes\",\"indexes\":[]}"))
         #expect(listed.split(separator: "\n").count == 3 && listed.contains("READY\t{\"collectionGroup\":\"c\""))
         let query = ["query", "--address", "127.0.0.1:\(server.port)", "g", "n >= 3", "--group"]
-        #expect(try HearthBinary.run(query + ["--explain"]).output.contains("index (n ASC, __name__ ASC)"))
+        #expect(try HearthBinary.run(query + ["--explain"]).output.contains("IndexScan (n ASC, __name__ ASC)"))
         #expect(try HearthBinary.run(query).output.split(separator: "\n").count == 2)
         server.stop()
         let offline = try HearthBinary.run(["indexes", "list", "--data", data])

@@ -29,7 +29,7 @@ struct EntryKinds: OptionSet, Sendable, Hashable {
 }
 
 /// The fields of a collection group as a tree.
-struct FieldRules: Sendable {
+package struct FieldRules: Sendable {
     /// A field in the tree.
     typealias Place = Int
 

@@ -111,7 +111,7 @@ struct GroupFields: Sendable {
 }
 
 /// The fields of a collection as queries may use them.
-enum IndexedFields: Sendable {
+package enum IndexedFields: Sendable {
     /// None of them has entries to rely on.
     case none
     case all

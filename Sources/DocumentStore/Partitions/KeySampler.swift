@@ -1,18 +1,20 @@
 // A sample of the keys that begin alike, each with the number of keys it stands for, from a few thousand look-ups.
 //
-// The ordered store can tell which byte comes next after a prefix (one seek for each), so the keys are a tree of prefixes:
+// The ordered store can tell which byte comes next after a prefix (one seek for each), so the keys are a tree of
+// prefixes:
 //
 //     u ─┬─ 0 ─┬─ 00…09      children of "u": found by seeking u, then u1, then u2, ...
 //        │     └─ ...
 //        └─ 1 ─── ...        a subtree of few keys is a leaf: its keys are counted
 //
-// The sample goes down from the root, shared out evenly among the children of each node. Where there are more children than
-// shares, some are left out and the others stand for them. The size of a subtree is estimated from the leaves that were
-// reached below it, so that an uneven tree is not taken for an even one (D. E. Knuth, "Estimating the efficiency of backtrack
-// programs", 1975). Ids that count up and random ids both make even trees, in which the estimates are close.
+// The sample goes down from the root, shared out evenly among the children of each node. Where there are more children
+// than shares, some are left out and the others stand for them. The size of a subtree is estimated from the leaves
+// that were reached below it, so that an uneven tree is not taken for an even one (D. E. Knuth, "Estimating the
+// efficiency of backtrack programs", 1975). Ids that count up and random ids both make even trees, in which the
+// estimates are close.
 
+internal import Basics
 internal import DocumentModel
-internal import KeyValueStore
 
 /// Takes one sample.
 struct KeySampler {
@@ -46,18 +48,18 @@ struct KeySampler {
     /// - Parameter leaves: how many places to look at.
     /// - Returns: about how many keys there are.
     @discardableResult
-    mutating func sample(
-        _ snapshot: borrowing EngineSnapshot, below prefix: [UInt8], leaves: Int
-    ) throws(StorageError) -> Double {
+    mutating func sample<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source, below prefix: [UInt8], leaves: Int
+    ) throws(RequestError) -> Double {
         let end = Self.end(of: prefix)
-        guard let node = try branch(snapshot, prefix, end) else { return try sampleLeaf(snapshot, prefix, end, leaves) }
-        let children = try node.children(snapshot)
+        guard let node = try branch(source, prefix, end) else { return try sampleLeaf(source, prefix, end, leaves) }
+        let children = try node.children(source)
         let shares = share(leaves, among: children.count)
         let first = samples.count
         var sum = 0.0
         var visited = 0
         for (child, share) in zip(children, shares) where share > 0 {
-            sum += try sample(snapshot, below: node.prefix + [child], leaves: share)
+            sum += try sample(source, below: node.prefix + [child], leaves: share)
             visited += 1
         }
         // Those visited stand for those that were not.
@@ -91,9 +93,9 @@ struct KeySampler {
         let end: [UInt8]
 
         /// The bytes that follow the prefix.
-        func children(_ snapshot: borrowing EngineSnapshot) throws(StorageError) -> [UInt8] {
+        func children<Source: QuerySource & ~Copyable>(_ source: borrowing Source) throws(RequestError) -> [UInt8] {
             var children: [UInt8] = []
-            var cursor = try snapshot.cursor(from: prefix.byteSpan, to: end.byteSpan)
+            var cursor = try source.cursor(from: prefix.byteSpan, to: end.byteSpan, .ascending)
             while try cursor.next() {
                 let byte = cursor.key[byteAt: prefix.count]
                 children.append(byte)
@@ -105,32 +107,32 @@ struct KeySampler {
     }
 
     /// The node below a prefix; nil if it has so few keys that it is a leaf.
-    private func branch(
-        _ snapshot: borrowing EngineSnapshot, _ prefix: [UInt8], _ end: [UInt8]
-    ) throws(StorageError) -> Branch? {
+    private func branch<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source, _ prefix: [UInt8], _ end: [UInt8]
+    ) throws(RequestError) -> Branch? {
         var first: [UInt8] = []
         var count = 0
         do {
-            var cursor = try snapshot.cursor(from: prefix.byteSpan, to: end.byteSpan)
+            var cursor = try source.cursor(from: prefix.byteSpan, to: end.byteSpan, .ascending)
             while count <= Self.leafKeys, try cursor.next() {
                 if count == 0 { first = [UInt8](copying: cursor.key) }
                 count += 1
             }
         }
         if count <= Self.leafKeys { return nil }
-        var last = try snapshot.cursor(from: prefix.byteSpan, to: end.byteSpan, direction: .backward)
+        var last = try source.cursor(from: prefix.byteSpan, to: end.byteSpan, .descending)
         guard try last.next() else { return nil }
         var shared = prefix.count
         while shared < first.count, shared < last.key.byteCount, first[shared] == last.key[byteAt: shared] { shared += 1 }
-        // No key begins another: both go on behind what they share.
+        // No key is a prefix of another: both continue after what they share.
         return Branch(prefix: Array(first.prefix(shared)), end: end)
     }
 
-    private mutating func sampleLeaf(
-        _ snapshot: borrowing EngineSnapshot, _ prefix: [UInt8], _ end: [UInt8], _ shares: Int
-    ) throws(StorageError) -> Double {
+    private mutating func sampleLeaf<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source, _ prefix: [UInt8], _ end: [UInt8], _ shares: Int
+    ) throws(RequestError) -> Double {
         var keys: [[UInt8]] = []
-        var cursor = try snapshot.cursor(from: prefix.byteSpan, to: end.byteSpan)
+        var cursor = try source.cursor(from: prefix.byteSpan, to: end.byteSpan, .ascending)
         while try cursor.next() { keys.append([UInt8](copying: cursor.key)) }
         let taken = min(keys.count, shares, Self.samplesPerLeaf)
         for index in 0..<taken {

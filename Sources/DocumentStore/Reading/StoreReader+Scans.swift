@@ -5,49 +5,55 @@ package import DocumentModel
 internal import KeyValueStore
 
 extension StoreReader {
-    /// What query execution walks.
+    /// One state of the store as a source for queries. Keep it for one page.
     ///
-    /// - Parameter matcher: the query's condition. In a transaction a later change conflicts only if the document fulfilled
-    ///   it before or after; nil counts every change within what was scanned.
-    package func scanner(at point: ReadPoint, matching matcher: QueryMatcher? = nil) -> StoreScanner {
+    /// - Parameter matcher: the query's condition. In a transaction a later change conflicts only if the document
+    ///   matches it before or after; nil counts every change within what was read.
+    package func source(at point: ReadPoint, matching matcher: QueryMatcher? = nil) throws(RequestError) -> StoreSource {
         var filter: DocumentFilter?
         if let matcher { filter = { path, fields in matcher.matches(path: path, fields: fields) } }
-        return StoreScanner(reader: self, point: point, filter: filter, query: matcher)
+        return try StoreSource(self, at: point, filter: filter, matcher: matcher)
     }
 
-    /// Visits the documents of a collection in name order; with `showMissing` also ids that have no document but
-    /// documents below them, lent as nil.
+    /// Calls `body` with the documents of a collection in name order; with `showMissing` also with ids that have no
+    /// document but documents below them, and nil.
     ///
-    /// - Parameter ids: the ids to visit.
+    /// - Parameter ids: the ids to list.
     package func listDocuments(
         in collection: CollectionPath, ids: DocumentIDRange = .all, showMissing: Bool, at point: ReadPoint,
         _ body: (_ documentID: RawSpan, FoundDocument?) throws(RequestError) -> ScanControl
     ) throws(RequestError) {
-        var scanner = scanner(at: point)
+        let source = try source(at: point)
         var name = WireWriter(capacity: 256)
         name.append(utf8: "\(collection)/")
         let prefix = name.count
+        let idOffset = collection.utf8.count + 1
         var missing = showMissing ? MissingDocuments(collection: collection.utf8, ids: ids) : nil
         var wasStopped = false
-        try scanner.scanCollection(collection.utf8.byteSpan, ids: ids, direction: .ascending) {
-            (document) throws(RequestError) in
-            while let id = try missing?.next(before: document.documentID, reader: self, point: point) {
-                if try body(id.byteSpan, nil) == .stop {
+        var locked: [[UInt8]] = []
+        defer { source.lock(locked) }
+        var scan = CollectionScan(collection.utf8, ids: ids, direction: .ascending)
+        var work = StepWork(budget: .max)
+        try scan.next(from: source, &work) { (row) throws(RequestError) in
+            let id = row.path.extracting(idOffset..<row.path.byteCount)
+            if source.locksDocuments { locked.append([UInt8](copying: row.path)) }
+            while let missingID = try missing?.next(before: id, source) {
+                if try body(missingID.byteSpan, nil) == .stop {
                     wasStopped = true
-                    return .stop
+                    return .full
                 }
             }
             name.truncate(to: prefix)
-            name.append(document.documentID)
+            name.append(id)
             let view = FoundDocument(
-                name: name.bytes, fields: document.fields, createMicroseconds: document.createMicroseconds,
-                updateMicroseconds: document.updateMicroseconds)
-            let control = try body(document.documentID, view)
-            if control == .stop { wasStopped = true }
-            return control
+                name: name.bytes, fields: row.fields, createMicroseconds: row.createMicroseconds,
+                updateMicroseconds: row.updateMicroseconds)
+            if try body(id, view) == .more { return .more }
+            wasStopped = true
+            return .full
         }
         if wasStopped { return }
-        while let id = try missing?.next(before: nil, reader: self, point: point) {
+        while let id = try missing?.next(before: nil, source) {
             if try body(id.byteSpan, nil) == .stop { return }
         }
     }
@@ -66,10 +72,10 @@ extension StoreReader {
         if let after { position = ChildPath.join(parentPath, Array(after.utf8)) }
         var skipsBelow = after != nil
         var ids: [String] = []
+        let source = try source(at: point)
         while ids.count < limit {
-            let found = try firstCollection(
-                after: position.byteSpan, skippingBelow: skipsBelow, within: parentPath.byteSpan, collectionID: nil,
-                at: point)
+            let found = try source.nextCollection(
+                after: position, skippingBelow: skipsBelow, below: parentPath, collectionID: nil)
             guard let found else { break }
             let id = ChildPath.firstSegment(of: found, below: parentPath)
             ids.append(String(decoding: id, as: UTF8.self))
@@ -81,58 +87,16 @@ extension StoreReader {
 
     /// How many documents the collection holds; a look-up when the point is the latest state, else a scan.
     package func documentCount(of collection: CollectionPath, at point: ReadPoint) throws(RequestError) -> Int {
-        if let count = try cataloguedCount(of: collection.utf8.byteSpan, at: point) { return count }
-        var count = 0
-        var scanner = scanner(at: point)
-        try scanner.scanCollection(collection.utf8.byteSpan, ids: .all, direction: .ascending) { _ in
-            count += 1
-            return .more
-        }
-        return count
-    }
-
-    /// The catalogue's count, when it is that of the point's state.
-    /// - Parameter collection: the collection's relative path.
-    func cataloguedCount(of collection: RawSpan, at point: ReadPoint) throws(RequestError) -> Int? {
-        // A transaction must remember what it counted: the scan does that.
-        guard point.transaction == nil, let database = point.databaseNumber else { return nil }
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
-        DocumentKey.writeCatalogue(collection, database: database, into: &key)
-        let snapshot = try snapshot(at: point)
-        let stored: StoredValue?
-        do throws(StorageError) { stored = try snapshot.value(forKey: key.bytes) } catch { throw RequestError(error) }
-        // The catalogue has no history: an entry may be of a later state than the one asked for.
-        guard let stored, stored.version <= point.version else { return nil }
-        return CatalogueEntry(stored.bytes)?.count
+        let source = try source(at: point)
+        if let count = try source.documentCount(in: .collection(path: collection.utf8)) { return count }
+        var scan = CollectionScan(collection.utf8, direction: .ascending)
+        var work = StepWork(budget: .max)
+        try scan.next(from: source, &work) { _ in .more }
+        return work.documents
     }
 }
 
-extension StoreReader {
-    /// The sum of the catalogue's counts below a document (empty: everywhere), of collections of one id or of all, when they are those
-    /// of the point's state.
-    func cataloguedCount(
-        below parent: [UInt8], collectionID: [UInt8]?, at point: ReadPoint
-    ) throws(RequestError) -> Int? {
-        // As for a single collection.
-        guard point.transaction == nil, let database = point.databaseNumber else { return nil }
-        let search = CollectionSearch(
-            position: parent, skipsBelow: false, parent: parent, collectionID: collectionID, database: database)
-        let snapshot = try snapshot(at: point)
-        var count: Int? = 0
-        do throws(StorageError) {
-            try search.visitCatalogue(snapshot) { (_, entry, _) in
-                if entry.version > point.version { count = nil }
-                count? += entry.count
-                return count == nil ? .stop : .more
-            }
-        } catch {
-            throw RequestError(error)
-        }
-        return count
-    }
-}
-
-/// Ids of a collection that have no document, merged into a walk over those that have one.
+/// Ids of a collection that have no document, merged with those that have one.
 private struct MissingDocuments {
     let collection: [UInt8]
     let ids: DocumentIDRange
@@ -145,30 +109,32 @@ private struct MissingDocuments {
         self.ids = ids
     }
 
-    /// The next missing id that comes before `id` (nil: the next at all) within the range. Passes over `id` itself, which
-    /// has a document.
-    mutating func next(
-        before id: RawSpan?, reader: StoreReader, point: ReadPoint
+    /// The next missing id that comes before `id` (nil: the next at all) within the range. Passes over `id` itself,
+    /// which has a document.
+    mutating func next<Source: QuerySource & ~Copyable>(
+        before id: RawSpan?, _ source: borrowing Source
     ) throws(RequestError) -> [UInt8]? {
         if !isStarted {
             isStarted = true
-            try advance(after: nil, reader: reader, point: point)
+            try advance(after: nil, source)
         }
         while let candidate = upcoming {
             if let id {
                 let order = ResourceID.compare(candidate.byteSpan, id)
                 if order > 0 { return nil }
-                try advance(after: candidate, reader: reader, point: point)
+                try advance(after: candidate, source)
                 if order == 0 { return nil }
             } else {
-                try advance(after: candidate, reader: reader, point: point)
+                try advance(after: candidate, source)
             }
             return candidate
         }
         return nil
     }
 
-    private mutating func advance(after id: [UInt8]?, reader: StoreReader, point: ReadPoint) throws(RequestError) {
+    private mutating func advance<Source: QuerySource & ~Copyable>(
+        after id: [UInt8]?, _ source: borrowing Source
+    ) throws(RequestError) {
         var from = id
         var skipsBelow = true
         if from == nil, let lower = ids.lower {
@@ -176,9 +142,8 @@ private struct MissingDocuments {
             skipsBelow = !lower.isInclusive
         }
         let position = from.map { ChildPath.join(collection, $0) } ?? collection
-        let found = try reader.firstCollection(
-            after: position.byteSpan, skippingBelow: from != nil && skipsBelow, within: collection.byteSpan,
-            collectionID: nil, at: point)
+        let found = try source.nextCollection(
+            after: position, skippingBelow: from != nil && skipsBelow, below: collection, collectionID: nil)
         upcoming = found.map { Array(ChildPath.firstSegment(of: $0, below: collection)) }
         if let candidate = upcoming, let upper = ids.upper {
             let order = ResourceID.compare(candidate.byteSpan, upper.id.byteSpan)

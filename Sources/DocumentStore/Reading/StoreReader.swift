@@ -30,8 +30,8 @@ package final class StoreReader {
 
     // MARK: Reading much in a row
 
-    /// Has reads share the storage's state until ``letGo()``, which spares each of them a transaction of its own. They still see
-    /// everything committed before them. For owners who call `letGo` before they wait.
+    /// Has reads share the storage's state until ``letGo()``, which spares each of them a transaction of its own. They
+    /// still see everything committed before them. For owners who call `letGo` before they wait.
     package func keepViews() { hot.state.keepsViews = true }
 
     /// Lets go of what reads shared, so that the storage can reuse pages and memory.

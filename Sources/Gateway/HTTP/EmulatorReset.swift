@@ -38,19 +38,21 @@ final class EmulatorReset {
             query.select = Projection(fields: [.documentName])
             let plan = try QueryPlan(query, parent: Array(database.documentsRoot.utf8).byteSpan)
             let point = try service.reader.readPoint(.latest, in: database)
-            try deletePage(QueryRun(plan), at: point, loop)
+            try deletePage(QueryExecution(plan), at: point, loop)
         } catch {
             done(.failure(error))
         }
     }
 
     /// Collects the names of one page and commits their deletion, then goes on with the next.
-    private func deletePage(_ run: consuming QueryRun, at point: ReadPoint, _ loop: EventLoop) throws(RequestError) {
+    private func deletePage(
+        _ run: consuming QueryExecution, at point: ReadPoint, _ loop: EventLoop
+    ) throws(RequestError) {
         var run = run
         var writes = WriteList(database: database, rules: .stored)
         var bytes = 0
-        var scanner = service.reader.scanner(at: point, matching: run.plan.matcher)
-        let progress = try run.next(&scanner) { (result) throws(RequestError) in
+        let source = try service.reader.source(at: point, matching: run.plan.matcher)
+        let progress = try run.next(from: source) { (result) throws(RequestError) in
             var name = namePrefix
             name.append(contentsOf: [UInt8](copying: result.path))
             try writes.delete(name.byteSpan)
@@ -85,13 +87,13 @@ final class EmulatorReset {
 
 /// A query run on its way through a closure, which cannot hold what is noncopyable.
 private final class RunBox {
-    private var run: QueryRun?
+    private var run: QueryExecution?
 
-    init(_ run: consuming QueryRun) {
+    init(_ run: consuming QueryExecution) {
         self.run = consume run
     }
 
-    func take() -> QueryRun {
+    func take() -> QueryExecution {
         guard let run = run.take() else { preconditionFailure("a run is taken once") }
         return run
     }

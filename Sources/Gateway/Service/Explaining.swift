@@ -14,14 +14,14 @@ struct Stopwatch {
 
 extension ExplainMetrics {
     /// What a run can tell before it has begun.
-    init(of run: borrowing QueryRun) {
+    init(of run: borrowing QueryExecution) {
         self.init(
             indexes: run.indexesUsed.map { Index(queryScope: $0.queryScope, properties: $0.properties) }, tree: run.tree,
             advice: run.adviceJSON ?? "")
     }
 
     /// What a run can tell at its end.
-    init(of run: borrowing QueryRun, resultsReturned: Int, nanoseconds: Int64) {
+    init(of run: borrowing QueryExecution, resultsReturned: Int, nanoseconds: Int64) {
         self.init(of: run)
         execution = Execution(
             resultsReturned: Int64(resultsReturned), durationNanoseconds: nanoseconds,
@@ -29,10 +29,10 @@ extension ExplainMetrics {
     }
 }
 
-extension AggregationRun {
-    func metrics() -> ExplainMetrics { withRun { ExplainMetrics(of: $0) } }
+extension AggregationExecution {
+    func metrics() -> ExplainMetrics { withQuery { ExplainMetrics(of: $0) } }
 
     func metrics(resultsReturned: Int, nanoseconds: Int64) -> ExplainMetrics {
-        withRun { ExplainMetrics(of: $0, resultsReturned: resultsReturned, nanoseconds: nanoseconds) }
+        withQuery { ExplainMetrics(of: $0, resultsReturned: resultsReturned, nanoseconds: nanoseconds) }
     }
 }

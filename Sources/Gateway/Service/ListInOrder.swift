@@ -25,12 +25,12 @@ extension FirestoreService {
             try QueryPlan(query, parent: parent)
         }
         let namePrefix = "\(plan.database.documentsRoot)/"
-        var run = QueryRun(plan)
+        var run = QueryExecution(plan)
         let selection = message.mask?.selection
         var lastValues: [EncodedValue] = []
         while true {
-            var scanner = reader.scanner(at: point, matching: plan.matcher)
-            let progress = try run.next(&scanner) { (result) throws(RequestError) in
+            let source = try reader.source(at: point, matching: plan.matcher)
+            let progress = try run.next(from: source) { (result) throws(RequestError) in
                 guard page.hasRoom(writer.count) else {
                     page.nextToken = .cursor(Cursor(values: lastValues, before: false))
                     return .full

@@ -23,7 +23,7 @@ extension FirestoreService {
         }
         let token = message.pageToken.isEmpty ? nil : try PageToken(message.pageToken)
         let run = try message.parent.withUTF8Span { (parent) throws(RequestError) in
-            try PartitionRun(query, parent: parent, cuts: cuts)
+            try GroupPartitioner(query, parent: parent, cuts: cuts)
         }
         let point = try reader.readPoint(message.consistency.selector(), in: run.database)
         let size = message.pageSize == 0 ? cuts : min(Int(message.pageSize), cuts)
@@ -35,14 +35,14 @@ extension FirestoreService {
 private final class PartitionSearch {
     private unowned let service: FirestoreService
     private let call: Call
-    private var run: PartitionRun
+    private var run: GroupPartitioner
     private let point: ReadPoint
     private let pageSize: Int
     /// The last cursor of the page before.
     private let after: Cursor?
 
     init(
-        _ service: FirestoreService, _ call: Call, _ run: PartitionRun, at point: ReadPoint, pageSize: Int,
+        _ service: FirestoreService, _ call: Call, _ run: GroupPartitioner, at point: ReadPoint, pageSize: Int,
         after token: PageToken?
     ) throws(RequestError) {
         self.service = service
@@ -58,7 +58,7 @@ private final class PartitionSearch {
     }
 
     func goOn() throws(RequestError) {
-        if try run.next(service.reader, at: point) { return answer() }
+        if try run.next(from: service.reader.source(at: point)) { return answer() }
         let bound = LoopBound(self)
         call.loop.execute {
             let search = bound.value

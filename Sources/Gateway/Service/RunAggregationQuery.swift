@@ -15,7 +15,7 @@ extension FirestoreService {
         }
         let source = try message.parent.withUTF8Span { (parent) throws(RequestError) in
             AggregationSource(
-                service: self, call: call, try AggregationRun(query, parent: parent, options: queryOptions),
+                service: self, call: call, try AggregationExecution(query, parent: parent, options: queryOptions),
                 explain: message.explain)
         }
         try withReadPoint(call, message.consistency, in: database) { service, point, transaction in
@@ -30,7 +30,7 @@ extension FirestoreService {
 final class AggregationSource: ResponseSource {
     private unowned let service: FirestoreService
     private let call: Call
-    private var run: AggregationRun
+    private var run: AggregationExecution
     /// The state that is read; set before the source is streamed.
     var point: ReadPoint?
     /// Empty unless the request began a transaction.
@@ -40,7 +40,7 @@ final class AggregationSource: ResponseSource {
     private let stopwatch = Stopwatch()
 
     init(
-        service: FirestoreService, call: Call, _ run: consuming AggregationRun, explain: ExplainOptions?
+        service: FirestoreService, call: Call, _ run: consuming AggregationExecution, explain: ExplainOptions?
     ) {
         self.explain = explain
         self.service = service
@@ -51,15 +51,15 @@ final class AggregationSource: ResponseSource {
     func next(into writer: inout ByteBuffer) -> SourceStep {
         guard let point else { preconditionFailure("an aggregation is streamed after its read point is set") }
         do throws(RequestError) {
-            var scanner = service.reader.scanner(at: point, matching: run.plan.matcher)
+            let source = try service.reader.source(at: point, matching: run.plan.matcher)
             if let explain, !explain.analyze {
-                try run.chooseAccess(&scanner)
+                try run.chooseOperators(source)
                 RunAggregationQueryResponse(totals: [], readTime: nil, explainMetrics: run.metrics()).encode(into: &writer)
                 service.ended(call)
                 service.counters.streamsOpen.subtract()
                 return .lastMessage
             }
-            if case .paused = try run.next(&scanner) {
+            if case .paused = try run.next(from: source) {
                 let call = self.call
                 call.loop.execute { call.resume() }
                 return .waiting

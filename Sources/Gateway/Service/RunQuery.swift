@@ -83,14 +83,14 @@ extension FirestoreService {
 
 /// The results of one query.
 ///
-///     QueryRun --page--> buffer (messages, back to back) --one by one--> connection
+///     QueryExecution --page--> buffer (messages, back to back) --one by one--> connection
 ///
 /// A page is filled when the one before has been sent, so that a stream holds one page however large its result is, and
 /// the scan is taken up again once a page and not once a document.
 final class QuerySource: ResponseSource {
     private unowned let service: FirestoreService
     private let call: Call
-    private var run: QueryRun
+    private var run: QueryExecution
     /// The state that is read; set before the source is streamed.
     var point: ReadPoint?
     /// Sent alone in the first message, then empty.
@@ -116,7 +116,7 @@ final class QuerySource: ResponseSource {
         self.explain = explain
         self.service = service
         self.call = call
-        run = QueryRun(plan)
+        run = QueryExecution(plan)
         namePrefix = plan.database.utf8 + Array("/documents/".utf8)
     }
 
@@ -170,8 +170,8 @@ final class QuerySource: ResponseSource {
     private func tellPlan(at point: ReadPoint, into writer: inout ByteBuffer) -> SourceStep {
         service.counters.streamsOpen.subtract()
         do throws(RequestError) {
-            var scanner = service.reader.scanner(at: point, matching: run.plan.matcher)
-            try run.chooseAccess(&scanner)
+            let source = try service.reader.source(at: point, matching: run.plan.matcher)
+            try run.chooseOperators(source)
         } catch {
             let status = service.requestError(error, call)
             return .failed(status.code, status.message)
@@ -193,8 +193,8 @@ final class QuerySource: ResponseSource {
         page.reset(keeping: 2 * Self.pageBytes)
         messageEnds.removeAll(keepingCapacity: true)
         position = 0
-        var scanner = service.reader.scanner(at: point, matching: run.plan.matcher)
-        let progress = try run.next(&scanner) { (result) throws(RequestError) in
+        let source = try service.reader.source(at: point, matching: run.plan.matcher)
+        let progress = try run.next(from: source) { (result) throws(RequestError) in
             append(result, at: point)
             return page.count >= Self.pageBytes ? .full : .more
         }
@@ -206,7 +206,7 @@ final class QuerySource: ResponseSource {
         }
     }
 
-    private func append(_ result: borrowing QueryResult, at point: ReadPoint) {
+    private func append(_ result: borrowing QueryRow, at point: ReadPoint) {
         let prefix = namePrefix
         RunQueryResponseWriter.appendResult(
             namePrefix: prefix.span.bytes, path: result.path, fields: result.fields,

@@ -138,31 +138,30 @@ private struct IndexSession {
         let point = try reader.readPoint(.latest, in: harness.database)
         let parent = Array(script.parent.utf8)
         if !script.aggregations.isEmpty {
-            var run = try AggregationRun(
+            var run = try AggregationExecution(
                 StructuredAggregationQuery(query: script.query, aggregations: script.aggregations),
                 parent: parent.byteSpan, options: script.options)
-            var scanner = reader.scanner(at: point)
-            while try run.next(&scanner) != .finished {}
-            return run.withRun { lines(of: $0) }
+            let source = try reader.source(at: point)
+            while try run.next(from: source) != .finished {}
+            return run.tree.split(separator: "\n").map(String.init) + run.withQuery { figures(of: $0) }
                 + (try run.result.map { "\($0.alias) = \(try Value(wire: $0.value.span).literal)" })
         }
-        var run = QueryRun(try plan(script.query, parent: script.parent, options: script.options))
-        var scanner = reader.scanner(at: point, matching: run.plan.matcher)
+        var run = QueryExecution(try plan(script.query, parent: script.parent, options: script.options))
+        let source = try reader.source(at: point, matching: run.plan.matcher)
         var results: [String] = []
         while try run.next(
-            &scanner,
+            from: source,
             emit: { (result) throws(RequestError) in
                 results.append(String(repairingUTF8: result.path))
                 return .more
             }) != .finished
         {}
         let shown = results.prefix(6).joined(separator: " ") + (results.count > 6 ? " … \(results.count) in all" : "")
-        return lines(of: run) + [results.isEmpty ? "nothing" : shown]
+        return run.tree.split(separator: "\n").map(String.init) + figures(of: run) + [results.isEmpty ? "nothing" : shown]
     }
 
-    private func lines(of run: borrowing QueryRun) -> [String] {
-        run.tree.split(separator: "\n").map(String.init)
-            + ["read \(run.scannedDocuments) documents, \(run.scannedEntries) entries"]
+    private func figures(of run: borrowing QueryExecution) -> [String] {
+        ["read \(run.scannedDocuments) documents, \(run.scannedEntries) entries"]
             + (run.adviceJSON.map { ["advice \($0)"] } ?? [])
     }
 }

@@ -51,12 +51,12 @@ struct IndexedModel {
         let plan = try QueryPlan(query, parent: root.byteSpan, options: options)
         let reader = harness.store.makeReader()
         let point = try reader.readPoint(selector, in: harness.database)
-        var run = QueryRun(plan)
+        var run = QueryExecution(plan)
         var found: [TestDocument] = []
         while true {
             var room = pageSize
-            var scanner = reader.scanner(at: point, matching: plan.matcher)
-            let progress = try run.next(&scanner) { (result) throws(RequestError) in
+            let source = try reader.source(at: point, matching: plan.matcher)
+            let progress = try run.next(from: source) { (result) throws(RequestError) in
                 do throws(InvalidDocument) {
                     found.append(
                         TestDocument(
@@ -73,12 +73,12 @@ struct IndexedModel {
 
     func count(_ query: StructuredQuery, parent: String, upTo: Int64? = nil) throws -> (count: Int64?, scanned: Int) {
         let root = Array((parent.isEmpty ? harness.database.documentsRoot : harness.name(parent)).utf8)
-        var run = try AggregationRun(
+        var run = try AggregationExecution(
             StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: upTo))]),
             parent: root.byteSpan)
         let reader = harness.store.makeReader()
-        var scanner = reader.scanner(at: try reader.readPoint(.latest, in: harness.database))
-        while try run.next(&scanner) != .finished {}
+        let source = try reader.source(at: try reader.readPoint(.latest, in: harness.database))
+        while try run.next(from: source) != .finished {}
         let total = run.result[0].value
         guard case .integer(let count) = try Value(wire: total.span) else { return (nil, 0) }
         return (count, run.scannedDocuments)
@@ -184,7 +184,7 @@ struct IndexedQueryTests {
                     query, parent: "", options: options, pageSize: random.random.generator.pick([1, 2, 1000]))
                 let expected = NaiveQuery.results(query, parent: "", of: documents)
                 #expect(found.map(\.path) == expected.map(\.path), "round \(round):\n\(tree)\n\(found.map(\.path))\n\(expected.map(\.path))")
-                if tree.contains(isDeclared ? "index (a ASC" : "union of") { united += 1 }
+                if tree.contains(isDeclared ? "IndexScan (a ASC" : "Union of") { united += 1 }
             }
         }
         #expect(united > 20, "\(united) queries were answered by a walk in order")

@@ -2,6 +2,8 @@
 
 import Basics
 import DocumentModel
+import KeyValueStore
+import Synchronization
 import Testing
 
 @testable import DocumentStore
@@ -9,65 +11,64 @@ import Testing
 @Suite("The planner's choice", .timeLimit(.minutes(1))) struct PlannerChoiceTests {
     /// A collection as its statistics show it: fields have entries, and so many of them lie in whatever range is
     /// asked for.
-    private struct StatisticsScanner: DocumentScanner {
-        var documents: Int
-        /// Entries in every range of a field's index. A field that is not here was never in a document.
-        var entries: [String: Int]
-        var fields = IndexedFields.all
-        var isKnown = true
+    private struct StatisticsSource: QuerySource, ~Copyable {
+        private let memory: MemorySource
+        /// Entries in every range of a field's index, by what the keys of the index begin with.
+        private let entries: [[UInt8]: Int]
         /// Entries counted so far: the planner's own work.
-        var counted = 0
+        private let countedEntries = Mutex(0)
 
-        private static let collectionNumber: UInt64 = 7
-
-        private var names: [String] { entries.keys.sorted() }
-
-        mutating func indexedCollection(_ collection: RawSpan) throws(RequestError) -> IndexedCollection? {
-            guard isKnown else { return nil }
-            return IndexedCollection(number: Self.collectionNumber, documentCount: documents, fields: fields)
-        }
-
-        mutating func fieldNumber(of field: FieldPath) throws(RequestError) -> UInt64? {
-            names.firstIndex(of: field.description).map { UInt64($0) + 1 }
-        }
-
-        mutating func countEntries(from lower: [UInt8], to upper: [UInt8], atMost: Int) throws(RequestError) -> Int {
-            for (index, name) in names.enumerated() {
+        /// - Parameter entries: entries in every range of a field's index. A field that is not here was never in a
+        ///   document.
+        init(documents: Int, entries: [String: Int], isKnown: Bool = true) throws {
+            let document = TestDocument(path: "c/x", fields: MapValue(entries.keys.sorted().map { ($0, .null) }))
+            let memory = try MemorySource(isKnown ? [document] : [], count: documents, isIndexed: true)
+            var ranges: [[UInt8]: Int] = [:]
+            for (field, count) in entries {
+                guard let number = try memory.fieldNumber(of: try FieldPath(field)) else { continue }
                 for space in [KeySpace.values, .elements] {
                     var prefix = WireWriter(capacity: 16)
-                    IndexKey.begin(space, collection: Self.collectionNumber, field: UInt64(index) + 1, into: &prefix)
-                    guard lower.starts(with: prefix.copyBytes()) else { continue }
-                    let count = min(entries[name] ?? 0, atMost)
-                    counted += count
-                    return count
+                    IndexKey.begin(space, collection: 1, field: number, into: &prefix)
+                    ranges[prefix.copyBytes()] = count
                 }
             }
-            return 0
+            self.memory = memory
+            self.entries = ranges
         }
 
-        mutating func scanCollection(
-            _ collection: RawSpan, ids range: DocumentIDRange, direction: SortDirection,
-            _ body: (borrowing CandidateDocument) throws(RequestError) -> ScanControl
-        ) throws(RequestError) {
-            Issue.record("a plan reads no documents")
+        var counted: Int { countedEntries.withLock { $0 } }
+        var database: UInt32 { memory.database }
+        var versionMicroseconds: UInt64 { memory.versionMicroseconds }
+
+        @_lifetime(borrow self)
+        borrowing func cursor(
+            from lower: RawSpan, to upper: RawSpan, _ direction: SortDirection
+        ) throws(RequestError) -> MemorySource.Cursor {
+            Issue.record("a plan reads no ranges")
+            return try memory.cursor(from: lower, to: upper, direction)
         }
 
-        mutating func nextCollection(
-            after position: RawSpan, below parent: RawSpan, collectionID: RawSpan?
-        ) throws(RequestError) -> [UInt8]? { nil }
+        @_lifetime(borrow self)
+        borrowing func value(forKey key: RawSpan) throws(RequestError) -> SourceValue? { try memory.value(forKey: key) }
 
-        mutating func nextCollection(
-            after position: RawSpan, skippingBelow skipsBelow: Bool, below parent: RawSpan, collectionID: RawSpan?
-        ) throws(RequestError) -> [UInt8]? { nil }
+        borrowing func indexedFields(of collection: RawSpan) -> IndexedFields { .all }
+
+        borrowing func countKeys(from lower: RawSpan, to upper: RawSpan, atMost: Int) throws(RequestError) -> Int {
+            let lower = [UInt8](copying: lower)
+            let found = entries.first { lower.starts(with: $0.key) }
+            let count = min(found?.value ?? 0, atMost)
+            countedEntries.withLock { $0 += count }
+            return count
+        }
     }
 
     /// The choice as text: the tree with a line for each level, then what is known of the candidates.
-    private static func choice(_ commands: String, _ scanner: inout StatisticsScanner) throws -> String {
+    private static func choice(_ commands: String, _ source: borrowing StatisticsSource) throws -> String {
         var script = QueryCommands()
         for command in ["query c"] + commands.split(separator: "; ").map(String.init) { try script.read(command) }
         let query = try queryPlan(script)
-        guard let access = try AccessPlanner.choose(query, &scanner) else { return "scan" }
-        let tree = access.tree.map { String(repeating: "  ", count: $0.depth) + $0.text }.joined(separator: "\n")
+        guard let access = try AccessPlanner.choose(query, source) else { return "scan" }
+        let tree = access.operators(of: query).tree.description
         let traits = [(access.isOrdered, "ordered"), (access.isExact, "exact"), (access.countsOnly, "counts only")]
         return ([tree] + traits.filter(\.0).map(\.1)).joined(separator: "; ")
     }
@@ -75,12 +76,11 @@ import Testing
     private static func queryPlan(_ script: QueryCommands) throws -> QueryPlan {
         if script.aggregations.isEmpty { return try plan(script.query, parent: script.parent, options: script.options) }
         let query = StructuredAggregationQuery(query: script.query, aggregations: script.aggregations)
-        return try AggregationRun(query, parent: Array(script.parent.utf8).byteSpan, options: script.options).plan
+        return try AggregationExecution(query, parent: Array(script.parent.utf8).byteSpan, options: script.options).plan
     }
 
     private static func choice(_ commands: String, documents: Int = 10_000, _ entries: [String: Int]) throws -> String {
-        var scanner = StatisticsScanner(documents: documents, entries: entries)
-        return try choice(commands, &scanner)
+        return try choice(commands, try StatisticsSource(documents: documents, entries: entries))
     }
 
     private static let fields = ["a": 500, "b": 500, "c": 500]
@@ -88,21 +88,26 @@ import Testing
     @Test(
         "Equalities are merged, whatever their numbers",
         arguments: [
-            ("where a == 1", "index (a ASC, __name__ ASC): a == 1; ordered; exact"),
+            ("where a == 1", "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a == 1; ordered; exact"),
             (
                 "where a == 1 and b == 2",
-                "intersection\n  index (a ASC, __name__ ASC): a == 1\n  index (b ASC, __name__ ASC): b == 2"
+                "Fetch\n└─ ZigzagMerge\n   └─ IndexScan (a ASC, __name__ ASC): a == 1\n"
+                    + "   └─ IndexScan (b ASC, __name__ ASC): b == 2"
                     + "; ordered; exact"
             ),
             (
                 "where a == 1 or b == 2",
-                "union\n  index (a ASC, __name__ ASC): a == 1\n  index (b ASC, __name__ ASC): b == 2; ordered; exact"
+                "Fetch\n└─ Union\n   └─ IndexScan (a ASC, __name__ ASC): a == 1\n"
+                    + "   └─ IndexScan (b ASC, __name__ ASC): b == 2; ordered; exact"
             ),
-            ("where a array-contains 1", "index (a CONTAINS, __name__ ASC): a array-contains 1; ordered; exact"),
+            (
+                "where a array-contains 1",
+                "Fetch\n└─ IndexScan (a CONTAINS, __name__ ASC): a array-contains 1; ordered; exact"
+            ),
             // No document ever had the field.
-            ("where z == 1", "nothing; ordered; exact"),
-            ("where a == 1 and z == 1", "nothing; ordered; exact"),
-            ("where a == 1 or z == 1", "index (a ASC, __name__ ASC): a == 1; ordered; exact"),
+            ("where z == 1", "Nothing; ordered; exact"),
+            ("where a == 1 and z == 1", "Nothing; ordered; exact"),
+            ("where a == 1 or z == 1", "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a == 1; ordered; exact"),
         ])
     func equalities(commands: String, expected: String) throws {
         #expect(try Self.choice(commands, Self.fields) == expected)
@@ -111,16 +116,16 @@ import Testing
     @Test(
         "One field's order is walked without counting",
         arguments: [
-            ("order a", "index (a ASC, __name__ ASC); ordered"),
-            ("order a desc", "index (a DESC, __name__ DESC); ordered"),
-            ("where a > 5", "index (a ASC, __name__ ASC): a > 5; ordered"),
-            ("where a > 5; order a desc", "index (a DESC, __name__ DESC): a > 5; ordered"),
-            ("order a; start-at 5; end-before 9; limit 3", "index (a ASC, __name__ ASC); ordered"),
+            ("order a", "Fetch\n└─ IndexScan (a ASC, __name__ ASC); ordered"),
+            ("order a desc", "Fetch\n└─ IndexScan (a DESC, __name__ DESC); ordered"),
+            ("where a > 5", "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a > 5; ordered"),
+            ("where a > 5; order a desc", "Fetch\n└─ IndexScan (a DESC, __name__ DESC): a > 5; ordered"),
+            ("order a; start-at 5; end-before 9; limit 3", "Fetch\n└─ IndexScan (a ASC, __name__ ASC); ordered"),
         ])
     func oneField(commands: String, expected: String) throws {
-        var scanner = StatisticsScanner(documents: 10_000, entries: Self.fields)
-        #expect(try Self.choice(commands, &scanner) == expected)
-        #expect(scanner.counted == 0)
+        let source = try StatisticsSource(documents: 10_000, entries: Self.fields)
+        #expect(try Self.choice(commands, source) == expected)
+        #expect(source.counted == 0)
     }
 
     /// With 10,000 documents and a limit of 10 the two break even at √(11 · 10,000) = 331 entries.
@@ -131,15 +136,15 @@ import Testing
         ])
     func breakEven(entriesOfOrder: Int, entriesOfFilter: Int, isFiltered: Bool) throws {
         let entries = ["a": entriesOfOrder, "b": entriesOfFilter]
-        let filtered = "index (b ASC, __name__ ASC): b == 1"
-        let ordered = "index (a ASC, __name__ ASC); ordered"
+        let filtered = "Fetch\n└─ IndexScan (b ASC, __name__ ASC): b == 1"
+        let ordered = "Fetch\n└─ IndexScan (a ASC, __name__ ASC); ordered"
         #expect(try Self.choice("where b == 1; order a; limit 10", entries) == (isFiltered ? filtered : ordered))
     }
 
     @Test("The break-even grows with limit, offset and documents, and without limit is a quarter of the documents")
     func breakEvenOfOthers() throws {
-        let filtered = "index (b ASC, __name__ ASC): b == 1"
-        let ordered = "index (a ASC, __name__ ASC); ordered"
+        let filtered = "Fetch\n└─ IndexScan (b ASC, __name__ ASC): b == 1"
+        let ordered = "Fetch\n└─ IndexScan (a ASC, __name__ ASC); ordered"
         let cases: [(commands: String, documents: Int, breakEven: Int)] = [
             ("limit 1", 10_000, 141), ("limit 1; offset 9", 10_000, 331), ("limit 99", 10_000, 1_000),
             ("limit 1", 1_000_000, 1_414), ("limit 1", 10, 64), ("", 10_000, 2_500), ("", 100, 64),
@@ -162,11 +167,11 @@ import Testing
             (["a": 5_000, "b": 50, "c": 400], "b"), (["a": 50, "b": 400, "c": 5_000], "a"),
             (["a": 400, "b": 300, "c": 20], "c"),
         ] {
-            var scanner = StatisticsScanner(documents: 10_000, entries: entries)
-            let text = try Self.choice("where a > 1 and b > 1 and c > 1; order a; limit 10", &scanner)
-            #expect(text == "index (\(expected) ASC, __name__ ASC): \(expected) > 1")
+            let source = try StatisticsSource(documents: 10_000, entries: entries)
+            let text = try Self.choice("where a > 1 and b > 1 and c > 1; order a; limit 10", source)
+            #expect(text == "Fetch\n└─ IndexScan (\(expected) ASC, __name__ ASC): \(expected) > 1")
             // Once for each field, and once more to compare with the order, never beyond break-even.
-            #expect(scanner.counted <= 4 * 331)
+            #expect(source.counted <= 4 * 331)
         }
     }
 
@@ -176,17 +181,21 @@ import Testing
         #expect(try Self.choice("order __name__ desc", Self.fields) == "scan")
         #expect(try Self.choice("where __name__ == ref(c/x)", Self.fields) == "scan")
         #expect(try Self.choice("where a == 1 or __name__ > ref(c/x)", Self.fields) == "scan")
-        var unknown = StatisticsScanner(documents: 10_000, entries: Self.fields, isKnown: false)
-        #expect(try Self.choice("where a == 1", &unknown) == "scan")
+        let unknown = try StatisticsSource(documents: 10_000, entries: Self.fields, isKnown: false)
+        #expect(try Self.choice("where a == 1", unknown) == "scan")
     }
 
     @Test("Counting reads no documents where the entries say it all")
     func counts() throws {
         for condition in ["a == 1", "a > 1"] {
             let choice = try Self.choice("where \(condition); count", Self.fields)
-            #expect(choice == "index (a ASC, __name__ ASC): \(condition); exact; counts only")
+            #expect(choice == "IndexOnly\n└─ IndexScan (a ASC, __name__ ASC): \(condition); exact; counts only")
         }
-        #expect(try Self.choice("where a > 1 and b == 1; count", Self.fields) == "index (b ASC, __name__ ASC): b == 1")
-        #expect(try Self.choice("where a == 1; count; sum b", Self.fields) == "index (a ASC, __name__ ASC): a == 1")
+        #expect(
+            try Self.choice("where a > 1 and b == 1; count", Self.fields)
+                == "Fetch\n└─ IndexScan (b ASC, __name__ ASC): b == 1")
+        #expect(
+            try Self.choice("where a == 1; count; sum b", Self.fields)
+                == "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a == 1")
     }
 }

@@ -19,12 +19,15 @@ struct QueryPropertyTests {
             options.candidatesPerStep = random.random.generator.pick([1, 3, 1000])
             options.sortBufferBytes = random.random.generator.pick([1, 700, 1 << 20])
             let plan = try plan(query, parent: parent.isEmpty ? testRoot : "\(testRoot)/\(parent)", options: options)
-            var scanner = MemoryScanner(documents, emptyCollections: ["c/1/empty", "c/7/c"])
             let pageSize = random.random.generator.pick([1, 2, 1000])
-            let (found, _, skipped) = try results(of: plan, over: &scanner, pageSize: pageSize)
             let expected = NaiveQuery.results(query, parent: parent, of: documents)
-            #expect(found == expected, "seed \(seed), round \(round), plan:\n\(plan)")
-            #expect(skipped <= Int(query.offset))
+            for isIndexed in [false, true] {
+                let source = try MemorySource(
+                    documents, emptyCollections: ["c/1/empty", "c/7/c"], isIndexed: isIndexed)
+                let (found, run) = try results(of: plan, over: source, pageSize: pageSize)
+                #expect(found == expected, "seed \(seed), round \(round), plan:\n\(run.tree)")
+                #expect(run.skipped <= Int(query.offset))
+            }
         }
     }
 
@@ -57,11 +60,11 @@ struct QueryPropertyTests {
             let (query, parent) = random.query()
             let upTo: Int64? = random.random.generator.oneIn(2) ? Int64(1 + random.random.generator.below(5)) : nil
             let root = Array((parent.isEmpty ? testRoot : "\(testRoot)/\(parent)").utf8)
-            var run = try AggregationRun(
+            var run = try AggregationExecution(
                 StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: upTo))]),
                 parent: root.byteSpan)
-            var scanner = MemoryScanner(documents)
-            while try run.next(&scanner) != .finished {}
+            let source = try MemorySource(documents)
+            while try run.next(from: source) != .finished {}
             let number = Int64(NaiveQuery.results(query, parent: parent, of: documents).count)
             let expected = EncodedValue(.integer(min(number, upTo ?? .max)))
             #expect(run.result[0].value == expected, "seed \(seed), round \(round), plan:\n\(run.plan)")
@@ -93,8 +96,7 @@ struct QueryPropertyTests {
             do {
                 let damaged = try StructuredQuery(wire: bytes.byteSpan)
                 let plan = try plan(damaged)
-                var scanner = MemoryScanner(documents)
-                let (found, _, _) = try results(of: plan, over: &scanner)
+                let (found, _) = try results(of: plan, over: try MemorySource(documents))
                 #expect(found.count <= documents.count, "seed \(seed)")
                 #expect(!plan.description.isEmpty)
             } catch let error as RequestError {

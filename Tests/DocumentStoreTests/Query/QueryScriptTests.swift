@@ -1,4 +1,5 @@
-// Runs the query scripts: `document` blocks fill the database, `query` blocks print a plan and the results, or the error.
+// Runs the query scripts: `document` blocks fill the database, `query` blocks print a plan and the results, or the
+// error.
 
 import Basics
 import DocumentModel
@@ -10,11 +11,23 @@ struct QueryScriptTests {
     @Test(
         "Scripts print what they say",
         arguments: [
-            "filters", "orders", "cursors", "names", "groups", "plans", "rules", "projections", "aggregations", "nearest",
+            "filters", "orders", "cursors", "names", "groups", "plans", "rules", "projections", "aggregations",
+            "nearest",
         ])
     func script(name: String) throws {
         var session = QuerySession()
         try GoldenScript("QueryScripts/\(name)", besides: #filePath).run { try session.execute($0) }
+    }
+
+    @Test(
+        "Operators give out what their scripts say",
+        arguments: [
+            "collection-scan", "subtree-scan", "point-lookup", "index-scan", "zigzag-merge", "union", "append",
+            "fetch", "filter", "sort", "limit", "project", "nearest", "aggregate",
+        ])
+    func operators(name: String) throws {
+        var session = QuerySession()
+        try GoldenScript("OperatorScripts/\(name)", besides: #filePath).run { try session.execute($0) }
     }
 }
 
@@ -44,21 +57,21 @@ private struct QuerySession {
 
     private func results(_ script: QueryCommands) throws -> [String] {
         let plan = try plan(script.query, parent: script.parent, options: script.options)
-        var scanner = MemoryScanner(documents)
-        let (found, _, _) = try DocumentStoreTests.results(of: plan, over: &scanner)
-        return plan.description.split(separator: "\n").map(String.init)
-            + (script.showsVisits ? ["visited \(scanner.visited)"] : [])
+        let source = try MemorySource(documents, isIndexed: script.isIndexed)
+        let (found, run) = try DocumentStoreTests.results(of: plan, over: source, pageSize: script.pageSize)
+        return run.tree.split(separator: "\n").map(String.init)
+            + (script.showsReads ? ["read \(run.scanned) documents, \(run.entries) entries in \(run.calls) calls"] : [])
             + (found.isEmpty ? ["nothing"] : found.map { "\($0.path) \($0.fields.literal)" })
     }
 
     private func totals(_ script: QueryCommands) throws -> [String] {
         let parent = Array(script.parent.utf8)
-        var run = try AggregationRun(
+        var run = try AggregationExecution(
             StructuredAggregationQuery(query: script.query, aggregations: script.aggregations),
             parent: parent.byteSpan, options: script.options)
-        var scanner = MemoryScanner(documents)
-        while try run.next(&scanner) != .finished {}
-        return run.plan.description.split(separator: "\n").map(String.init)
+        let source = try MemorySource(documents, isIndexed: script.isIndexed)
+        while try run.next(from: source) != .finished {}
+        return run.tree.split(separator: "\n").map(String.init)
             + (try run.result.map { "\($0.alias) = \(try Value(wire: $0.value.span).literal)" })
     }
 }
@@ -69,7 +82,11 @@ struct QueryCommands {
     var parent = testRoot
     var aggregations: [Aggregation] = []
     var options = QueryOptions()
-    var showsVisits = false
+    /// Every field has index entries.
+    var isIndexed = false
+    /// Rows that a page has room for.
+    var pageSize = Int.max
+    var showsReads = false
 
     mutating func read(_ line: String) throws {
         var parser = LiteralParser(line)
@@ -97,13 +114,16 @@ struct QueryCommands {
         case "nearest": try nearest(&parser)
         case "buffer": options.sortBufferBytes = Int(try parser.word()) ?? 0
         case "strict": options.requiresIndexes = true
-        case "visits": showsVisits = true
+        case "indexed": isIndexed = true
+        case "page": pageSize = Int(try parser.word()) ?? 0
+        case "step": options.candidatesPerStep = Int(try parser.word()) ?? 0
+        case "reads": showsReads = true
         case let other: throw ScriptError("unknown command \(other)")
         }
     }
 
-    /// `query users`, `query group users`, `query all`, `query children`, each with `below some/document`; `query nothing`
-    /// has no selector.
+    /// `query users`, `query group users`, `query all`, `query children`, each with `below some/document`; `query
+    /// nothing` has no selector.
     private mutating func from(_ parser: inout LiteralParser) throws {
         if parser.take("all") {
             query.from = [CollectionSelector(collectionID: "", allDescendants: true)]

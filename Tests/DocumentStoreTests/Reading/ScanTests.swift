@@ -151,17 +151,13 @@ struct ScanTests {
 
         let reader = harness.store.makeReader()
         func walk(_ selector: ReadSelector, below parent: [UInt8], id: [UInt8]?) throws -> [[UInt8]] {
-            var scanner = reader.scanner(at: try reader.readPoint(selector, in: harness.database))
+            let source = try reader.source(at: try reader.readPoint(selector, in: harness.database))
             var found: [[UInt8]] = []
             var position: [UInt8] = []
             while true {
-                let next: [UInt8]?
-                if let id {
-                    next = try scanner.nextCollection(after: position.byteSpan, below: parent.byteSpan, collectionID: id.byteSpan)
-                } else {
-                    next = try scanner.nextCollection(after: position.byteSpan, below: parent.byteSpan, collectionID: nil)
+                guard let next = try source.nextCollection(after: position, below: parent, collectionID: id) else {
+                    return found
                 }
-                guard let next else { return found }
                 found.append(next)
                 position = next
             }

@@ -261,14 +261,17 @@ final class StoreHarness: Sendable {
         _ selector: ReadSelector = .latest, matching filter: DocumentFilter? = nil
     ) throws -> [String] {
         let reader = store.makeReader()
-        var scanner = StoreScanner(
-            reader: reader, point: try reader.readPoint(selector, in: database), filter: filter)
+        let source = try StoreSource(reader, at: try reader.readPoint(selector, in: database), filter: filter)
         var ids: [String] = []
-        let path = Array(collection.utf8)
-        try scanner.scanCollection(path.byteSpan, ids: range, direction: direction) { document in
-            ids.append(String(repairingUTF8: document.documentID))
-            return ids.count < limit ? .more : .stop
+        var scan = CollectionScan(Array(collection.utf8), ids: range, direction: direction)
+        var work = StepWork(budget: .max)
+        var locked: [[UInt8]] = []
+        try scan.next(from: source, &work) { row in
+            if source.locksDocuments, filter?(row.path, row.fields) ?? true { locked.append([UInt8](copying: row.path)) }
+            ids.append(String(repairingUTF8: RelativePath.lastSegment(row.path)))
+            return ids.count < limit ? .more : .full
         }
+        source.lock(locked)
         return ids
     }
 }

@@ -126,13 +126,13 @@ struct SerializabilityTests {
             query.filter = .field(try FieldPath("kind"), .equal, EncodedValue(.integer(kind)))
             if generator.oneIn(3) {
                 let root = Array(harness.database.documentsRoot.utf8)
-                var run = try AggregationRun(
+                var run = try AggregationExecution(
                     StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: nil))]),
                     parent: root.byteSpan)
                 let reader = harness.store.makeReader()
-                var scanner = reader.scanner(
+                let source = try reader.source(
                     at: try reader.readPoint(.transaction(transaction), in: harness.database), matching: run.plan.matcher)
-                while try run.next(&scanner) != .finished {}
+                while try run.next(from: source) != .finished {}
                 let total = run.result[0].value
                 guard case .integer(let count) = try Value(wire: total.span) else { throw RequestError.unknownTransaction }
                 return .count(kind: kind, count)

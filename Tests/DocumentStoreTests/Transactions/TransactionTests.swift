@@ -155,19 +155,17 @@ struct TransactionTests {
         let harness = try StoreHarness()
         try await harness.commit([.set("a/1/posts/x", fields(1))])
         let transaction = try await harness.begin()
-        let reader = harness.store.makeReader()
-        var scanner = reader.scanner(at: try reader.readPoint(.transaction(transaction), in: harness.database))
-        let (nothing, posts) = ([UInt8](), Array("posts".utf8))
-        let found = try scanner.nextCollection(after: nothing.byteSpan, below: nothing.byteSpan, collectionID: posts.byteSpan)
+        func search(_ transaction: TransactionIdentifier, after position: [UInt8]) throws -> [UInt8]? {
+            let reader = harness.store.makeReader()
+            let source = try reader.source(at: try reader.readPoint(.transaction(transaction), in: harness.database))
+            return try source.nextCollection(after: position, below: [], collectionID: Array("posts".utf8))
+        }
+        let found = try search(transaction, after: [])
         #expect(found == Array("a/1/posts".utf8))
         let position = try #require(found)
-        let next = try scanner.nextCollection(
-            after: position.byteSpan, below: nothing.byteSpan, collectionID: posts.byteSpan)
-        #expect(next == nil)
+        #expect(try search(transaction, after: position) == nil)
         let other = try await harness.begin()
-        var second = reader.scanner(at: try reader.readPoint(.transaction(other), in: harness.database))
-        _ = try second.nextCollection(
-            after: position.byteSpan, below: nothing.byteSpan, collectionID: posts.byteSpan)
+        #expect(try search(other, after: position) == nil)
         try await harness.commit([.set("b/1/comments/y", fields(1))])
         #expect(try await harness.failure([.set("r/1", fields(1))], transaction: other) == nil)
         try await harness.commit([.set("b/1/posts/y", fields(1))])
@@ -381,11 +379,12 @@ struct TransactionTests {
             group.addTask {
                 for _ in 0..<200 {
                     let reader = harness.store.makeReader()
-                    var scanner = reader.scanner(at: try reader.readPoint(.latest, in: harness.database))
+                    let source = try reader.source(at: try reader.readPoint(.latest, in: harness.database))
                     var total: Int64 = 0
-                    let path = Array("accounts".utf8)
-                    try scanner.scanCollection(path.byteSpan, ids: .all, direction: .ascending) { document in
-                        if let fields = try? MapValue(documentBytes: document.fields),
+                    var scan = CollectionScan(Array("accounts".utf8), direction: .ascending)
+                    var work = StepWork(budget: .max)
+                    try scan.next(from: source, &work) { row in
+                        if let fields = try? MapValue(documentBytes: row.fields),
                             case .integer(let balance)? = fields["n"]
                         {
                             total += balance

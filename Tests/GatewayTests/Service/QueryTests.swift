@@ -136,7 +136,7 @@ struct QueryTests {
         #expect(!hasDocument && readTime == nil)
         #expect(metrics.indexes == [.init(queryScope: "Collection", properties: "(n ASC, __name__ ASC)")])
         #expect(metrics.execution == nil)
-        #expect(metrics.tree == "filter n == 1\n└─ index (n ASC, __name__ ASC): n == 1")
+        #expect(metrics.tree == "Filter n == 1\n└─ Fetch\n   └─ IndexScan (n ASC, __name__ ASC): n == 1")
     }
 
     @Test("A query that is analyzed returns its results and tells what it read")

@@ -1,0 +1,52 @@
+// Whether a document is a result of a query: what transactions and listeners ask of single documents.
+
+import DocumentModel
+
+/// The condition that makes a document a result of a query: scope, filter, fields that the order needs, cursors.
+///
+/// Offset and limit are not part of it. Immutable; may be used from any thread. A class, so that runs, transactions and
+/// listeners share one and pass it on for a reference count.
+package final class QueryMatcher: Sendable {
+    package let scope: QueryScope
+    let filter: CompiledFilter
+    let order: EffectiveOrder
+    let cursors: CursorRange
+    /// Ordered fields whose existence no test in `filter` implies.
+    let requiredFields: [FieldPath]
+
+    init(scope: QueryScope, filter: CompiledFilter, order: EffectiveOrder, cursors: CursorRange) {
+        self.scope = scope
+        self.filter = filter
+        self.order = order
+        self.cursors = cursors
+        let tested = Set(filter.fieldTests.map(\.path))
+        requiredFields = order.fields.filter { !tested.contains($0) }
+    }
+
+    /// Whether the query without offset and limit returns the document.
+    ///
+    /// - Parameters:
+    ///   - path: the document's path below `documents`.
+    ///   - fields: its canonical field entries.
+    package func matches(path: RawSpan, fields: RawSpan) -> Bool {
+        guard scope.contains(path: path), matchesInScope(path: path, fields: fields) else { return false }
+        return cursors.isEverything || isBetweenCursors(path: path, fields: fields)
+    }
+
+    /// Whether a document's sort key lies between the query's cursors.
+    func isBetweenCursors(path: RawSpan, fields: RawSpan) -> Bool {
+        var key = WireWriter(capacity: 128)
+        return SortKey.append(path: path, fields: fields, order: order.components, into: &key)
+            && cursors.contains(key: key.bytes)
+    }
+
+    /// Whether a document of the scope meets the filter and has the ordered fields; cursors are not looked at.
+    func matchesInScope(path: RawSpan, fields: RawSpan) -> Bool {
+        guard filter.matches(path: path, fields: fields) else { return false }
+        for index in requiredFields.indices
+        where DocumentBytes.value(at: requiredFields[index], in: fields) == nil {
+            return false
+        }
+        return true
+    }
+}

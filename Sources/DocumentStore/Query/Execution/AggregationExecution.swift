@@ -1,0 +1,117 @@
+// Totals over the results of a query. Rules: semantics page, section 5, "Aggregation".
+
+package import Basics
+package import DocumentModel
+
+/// An aggregation being executed.
+package struct AggregationExecution: ~Copyable, Sendable {
+    private var execution: QueryExecution
+    private var aggregate: Aggregate
+    /// The number of documents, if the catalogue has it: then nothing is read.
+    private var catalogueCount: Int?
+    private var isPlanned = false
+    private let aliases: [String]
+
+    /// Plans an aggregation.
+    ///
+    /// - Parameter parent: full resource name of the documents root or of a document.
+    /// - Throws: `INVALID_ARGUMENT` with the rule that the query or the aggregations break.
+    package init(
+        _ query: StructuredAggregationQuery, parent: RawSpan, options: QueryOptions = QueryOptions()
+    ) throws(RequestError) {
+        let aliases = try AggregationExecution.aliases(query.aggregations)
+        let totals = try query.aggregations.map { (aggregation) throws(RequestError) in
+            try RunningTotal(aggregation.operation)
+        }
+        let fields = totals.compactMap(\.field)
+        var source = query.query
+        // Nothing but the totalled fields need be kept while sorting.
+        source.select = Projection(fields: fields.isEmpty ? [.documentName] : fields)
+        // Counts alone need no more results than they count.
+        let bounds = query.aggregations.map { aggregation -> Int64? in
+            if case .count(let upTo) = aggregation.operation { upTo } else { nil }
+        }
+        if fields.isEmpty, let bound = AggregationExecution.largest(of: bounds), bound <= Int64(Int32.max) {
+            source.limit = min(source.limit ?? .max, Int32(bound))
+        }
+        let plan = try QueryPlan(source, parent: parent, options: options, totalling: fields)
+        self.aliases = aliases
+        aggregate = Aggregate(totals)
+        execution = QueryExecution(plan)
+    }
+
+    /// The plan of the query below the totals.
+    package var plan: QueryPlan { execution.plan }
+
+    /// Documents looked at so far.
+    package var scannedDocuments: Int { execution.scannedDocuments }
+
+    /// Lends the execution of the query below the totals.
+    package borrowing func withQuery<Answer>(_ body: (borrowing QueryExecution) -> Answer) -> Answer { body(execution) }
+
+    /// The operators as a tree of text.
+    package var tree: String {
+        let counted = PlanTree(line: "CatalogueCount \(plan.matcher.scope)")
+        let input = catalogueCount == nil ? execution.operatorTree : counted
+        return PlanTree(line: aggregate.line, inputs: [input]).description
+    }
+
+    /// Plans the query, unless that is done.
+    package mutating func chooseOperators<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source
+    ) throws(RequestError) {
+        if isPlanned { return }
+        isPlanned = true
+        if plan.isWholeScope, plan.isCount, let count = try source.documentCount(in: plan.matcher.scope) {
+            catalogueCount = count
+            aggregate.add(count: count)
+        }
+        if catalogueCount == nil || plan.options.requiresIndexes { try execution.chooseOperators(source) }
+    }
+
+    /// Works on; call until it returns `finished`.
+    package mutating func next<Source: QuerySource & ~Copyable>(
+        from source: borrowing Source
+    ) throws(RequestError) -> QueryExecution.Progress {
+        try chooseOperators(source)
+        if catalogueCount != nil { return .finished }
+        return try aggregate.next(from: &execution, source)
+    }
+
+    /// The totals by alias, in the order of the request; final once `next` returned `finished`.
+    package var result: [(alias: String, value: EncodedValue)] {
+        zip(aliases, aggregate.values).map { (alias: $0, value: EncodedValue($1)) }
+    }
+
+    /// The largest bound, or nil if any is missing.
+    private static func largest(of bounds: [Int64?]) -> Int64? {
+        var largest: Int64 = 0
+        for bound in bounds {
+            guard let bound else { return nil }
+            largest = max(largest, bound)
+        }
+        return largest
+    }
+
+    /// The names of the totals, those without one numbered.
+    private static func aliases(_ aggregations: [Aggregation]) throws(RequestError) -> [String] {
+        if aggregations.isEmpty { throw .invalidArgument("Aggregations can not be empty.") }
+        if aggregations.count > Limits.aggregationsPerQuery {
+            throw .invalidArgument("A query may have at most \(Limits.aggregationsPerQuery) aggregations.")
+        }
+        var aliases: [String] = []
+        var unnamed = 0
+        for aggregation in aggregations {
+            if aggregation.alias.isEmpty {
+                unnamed += 1
+                aliases.append("field_\(unnamed)")
+            } else {
+                aliases.append(aggregation.alias)
+            }
+        }
+        if let repeated = aliases.first(where: { alias in aliases.count(where: { $0.hasSameUTF8(as: alias) }) > 1 }) {
+            throw .invalidArgument("Aggregation aliases contain duplicate alias: \(repeated).")
+        }
+        return aliases
+    }
+}

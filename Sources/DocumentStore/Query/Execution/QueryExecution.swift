@@ -1,0 +1,81 @@
+// Running a planned query, page by page.
+
+package import Basics
+internal import DocumentModel
+
+/// A query being executed.
+///
+/// Call `next` until it returns `finished`; between two calls nothing of the storage is held. Memory is bounded: by one
+/// document for queries that stream, by the limit and `QueryOptions.sortBufferBytes` for sorted ones.
+package struct QueryExecution: ~Copyable, Sendable {
+    package enum Progress: Sendable {
+        /// The page is full or the step's budget is spent; there may be more results.
+        case paused
+        /// Every result has been given out.
+        case finished
+    }
+
+    package let plan: QueryPlan
+    /// Made with the first page, when the planner can ask the source; before, the plan without indexes.
+    private var operators: QueryTree
+    private var isPlanned = false
+    private var work = StepWork()
+
+    package init(_ plan: QueryPlan) {
+        self.plan = plan
+        operators = QueryTree(plan, nil)
+    }
+
+    /// Gives out the next results.
+    ///
+    /// - Parameters:
+    ///   - source: the same state of the same database in every call.
+    ///   - page: takes one result and says whether the page has room for another.
+    package mutating func next<Source: QuerySource & ~Copyable>(
+        from source: borrowing Source, emit page: (borrowing QueryRow) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> Progress {
+        if plan.limit == 0 { return .finished }
+        try chooseOperators(source)
+        if operators.isFinished { return .finished }
+        work.budget = plan.options.candidatesPerStep
+        try operators.next(from: source, &work, into: page)
+        operators.replaceLostOrder(plan)
+        return operators.isFinished ? .finished : .paused
+    }
+
+    /// Plans the query, unless that is done.
+    package mutating func chooseOperators<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source
+    ) throws(RequestError) {
+        if isPlanned { return }
+        isPlanned = true
+        if plan.options.requiresIndexes {
+            try IndexNeed.requireAll(
+                of: plan, among: source.declaredIndexes.map(\.shape),
+                source.fieldOverrides(of: plan.matcher.scope.collectionID))
+        }
+        operators = QueryTree(plan, try AccessPlanner.choose(plan, source))
+    }
+
+    // MARK: Figures
+
+    /// Results skipped for the offset so far.
+    package var skippedResults: Int { operators.counts.skipped }
+
+    /// Results given out so far.
+    package var returnedResults: Int { operators.counts.returned }
+
+    /// Documents looked at so far, in all passes.
+    package var scannedDocuments: Int { work.documents }
+
+    /// Index entries looked at so far.
+    package var scannedEntries: Int { work.entries }
+
+    /// The operators as a tree of text.
+    package var tree: String { operatorTree.description }
+
+    var operatorTree: PlanTree { operators.tree }
+
+    /// The index access; nil before it is chosen, and if no index is used.
+    var indexes: Append? { operators.indexes }
+}

@@ -1,0 +1,188 @@
+// Scans the collections of a subtree or collection group in the order of document names.
+//
+// Storage keeps collections apart, but in name order the collections below a document come right after it, before its
+// next sibling. The scan keeps a stack of the collections that it has begun:
+//
+//     a/1   a/1/x/5   a/1/x/5/x/7   a/2   b/1        name order
+//
+//     stack of collections begun    next collection     what is scanned
+//     a                             a/1/x               a, through 1
+//     a  a/1/x                      a/1/x/5/x           a/1/x, through 5
+//     a  a/1/x  a/1/x/5/x           b                   a/1/x/5/x, all of it; popped
+//     a  a/1/x                      b                   a/1/x after 5; popped
+//     a                             b                   a after 1; popped
+//     b                             none                b, all of it; popped
+//
+// The stack is as deep as collections nest.
+
+import Basics
+import DocumentModel
+
+/// The documents of several collections, by name, ascending.
+struct SubtreeScan: QueryOperator {
+    private let scope: QueryScope
+    private let names: NameRange
+    // The resume token: the collections begun, innermost last; the first collection not begun yet, once it is known;
+    // and where to look for that, nil when no collection is left.
+    private var begun: [CollectionScan] = []
+    private var upcoming: [UInt8]?
+    private var searchPosition: [UInt8]?
+
+    /// - Parameter scope: more than one collection.
+    init(_ scope: QueryScope, names: NameRange) {
+        self.scope = scope
+        self.names = names
+        restart()
+    }
+
+    var isFinished: Bool { begun.isEmpty && upcoming == nil && searchPosition == nil }
+
+    var tree: PlanTree { PlanTree(line: "SubtreeScan \(scope)\(names == .all ? "" : ", \(names)")") }
+
+    // MARK: Beginning
+
+    mutating func restart() {
+        begun = []
+        upcoming = nil
+        searchPosition = nil
+        switch scope {
+        case .collection: preconditionFailure("one collection is read by a CollectionScan")
+        case .children(let parent): restartChildren(of: parent)
+        case .descendants(let parent, let collectionID): restart(parent: parent, collectionID: collectionID)
+        }
+    }
+
+    /// Begins at the lower bound: in the child collection that contains it.
+    private mutating func restartChildren(of parent: [UInt8]) {
+        searchPosition = parent
+        guard case .at(let bound)? = names.lower?.position else {
+            if names.lower?.position == .afterAll { searchPosition = nil }
+            return
+        }
+        guard RelativePath.isBelow(bound.byteSpan, parent.byteSpan) else {
+            if ResourcePath.compare(bound.byteSpan, parent.byteSpan) > 0 { searchPosition = nil }
+            return
+        }
+        let id = RelativePath.nextSegment(of: bound.byteSpan, below: parent.byteSpan).id
+        begin(RelativePath.child(id, of: parent))
+    }
+
+    /// Begins at the lower bound: in the collections around it, as if everything before it had been read.
+    private mutating func restart(parent: [UInt8], collectionID: [UInt8]?) {
+        searchPosition = parent
+        guard let lower = names.lower else { return }
+        switch lower.position {
+        case .beforeAll: return
+        case .afterAll: searchPosition = nil
+        case .at(let bound):
+            guard RelativePath.isBelow(bound.byteSpan, parent.byteSpan) else {
+                if ResourcePath.compare(bound.byteSpan, parent.byteSpan) > 0 { searchPosition = nil }
+                return
+            }
+            for collection in RelativePath.collections(leadingTo: bound) {
+                guard RelativePath.isBelow(collection.byteSpan, parent.byteSpan),
+                    collectionID == nil || [UInt8](copying: RelativePath.lastSegment(collection.byteSpan)) == collectionID
+                else { continue }
+                push(collection)
+            }
+            searchPosition = bound
+        }
+    }
+
+    /// Begins the upcoming collection.
+    private mutating func begin(_ collection: [UInt8]) {
+        upcoming = nil
+        searchPosition = collection
+        push(collection)
+    }
+
+    private mutating func push(_ collection: [UInt8]) {
+        guard let ids = names.ids(in: collection) else { return }
+        begun.append(CollectionScan(collection, ids: ids, direction: .ascending))
+    }
+
+    // MARK: Scanning
+
+    mutating func next<Source: QuerySource & ~Copyable>(
+        from source: borrowing Source, _ work: inout StepWork,
+        into page: (borrowing QueryRow) throws(RequestError) -> PageControl
+    ) throws(RequestError) {
+        while true {
+            try findUpcoming(source)
+            guard let current = begun.last else {
+                guard let collection = upcoming else { return }
+                begin(collection)
+                continue
+            }
+            let split = splitID(of: current.collection)
+            if try !scanInnermost(through: split, source, &work, page) { return }
+            if let split, let collection = upcoming {
+                begun[begun.count - 1].skip(through: split)
+                begin(collection)
+            } else {
+                begun.removeLast()
+            }
+        }
+    }
+
+    /// Scans the innermost collection through an id; nil: to its end.
+    /// - Returns: whether all of that was scanned.
+    private mutating func scanInnermost<Source: QuerySource & ~Copyable>(
+        through split: [UInt8]?, _ source: borrowing Source, _ work: inout StepWork,
+        _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> Bool {
+        let innermost = begun.count - 1
+        guard let split, var ids = begun[innermost].remaining else {
+            try begun[innermost].next(from: source, &work, into: page)
+            return begun[innermost].isFinished
+        }
+        ids.lowerUpperBound(to: DocumentIDBound(id: split, isInclusive: true))
+        var part = CollectionScan(begun[innermost].collection, ids: ids, direction: .ascending)
+        try part.next(from: source, &work, into: page)
+        guard let last = part.remaining?.lower else { return true }
+        begun[innermost].skip(through: last.id)
+        return false
+    }
+
+    /// Finds the next collection to begin, unless it is known or there is none.
+    private mutating func findUpcoming<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source
+    ) throws(RequestError) {
+        guard upcoming == nil, let position = searchPosition else { return }
+        searchPosition = nil
+        let found: [UInt8]?
+        switch scope {
+        case .collection: return
+        case .children(let parent): found = try SubtreeScan.nextChild(source, of: parent, after: position)
+        case .descendants(let parent, let collectionID):
+            found = try source.nextCollection(after: position, below: parent, collectionID: collectionID)
+        }
+        // Beyond the upper bound nothing can follow: every document of a collection comes after the collection's path.
+        guard let found, names.upper.map({ $0.position.compare(path: found.byteSpan) < 0 }) ?? true else { return }
+        upcoming = found
+    }
+
+    /// The next collection directly below `parent` that has documents.
+    ///
+    /// - Parameter position: the child collection begun last, or `parent` itself.
+    private static func nextChild<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source, of parent: [UInt8], after position: [UInt8]
+    ) throws(RequestError) -> [UInt8]? {
+        var position = position
+        while true {
+            let found = try source.nextCollection(
+                after: position, skippingBelow: position != parent, below: parent, collectionID: nil)
+            guard let found else { return nil }
+            let (id, isLast) = RelativePath.nextSegment(of: found.byteSpan, below: parent.byteSpan)
+            if isLast { return found }
+            // The child itself has no documents.
+            position = RelativePath.child(id, of: parent)
+        }
+    }
+
+    /// The document of `collection` below which the upcoming collection lies, if it does.
+    private func splitID(of collection: [UInt8]) -> [UInt8]? {
+        guard let upcoming, RelativePath.isBelow(upcoming.byteSpan, collection.byteSpan) else { return nil }
+        return RelativePath.nextSegment(of: upcoming.byteSpan, below: collection.byteSpan).id
+    }
+}

@@ -1,0 +1,291 @@
+// A source over a sorted array: what query execution needs of storage, in its plainest form.
+
+import Basics
+import DocumentModel
+import KeyValueStore
+
+@testable import DocumentStore
+
+/// One document of a test database.
+struct TestDocument: Sendable, Equatable {
+    /// Below `documents`.
+    var path: String
+    var fields: MapValue
+    var createMicroseconds: UInt64 = 1
+    var updateMicroseconds: UInt64 = 2
+
+    var segments: [String] { path.split(separator: "/").map(String.init) }
+    var collection: String { segments.dropLast().joined(separator: "/") }
+    var id: String { segments.last ?? "" }
+}
+
+/// Order of two relative paths, restated from the rules: ids one by one, numeric ones first, a prefix first.
+func pathOrder(_ left: String, _ right: String) -> Int {
+    func number(_ id: Substring) -> Int64? {
+        id.hasPrefix("__id") && id.hasSuffix("__") ? Int64(id.dropFirst(4).dropLast(2)) : nil
+    }
+    let lefts = left.split(separator: "/")
+    let rights = right.split(separator: "/")
+    for (left, right) in zip(lefts, rights) {
+        switch (number(left), number(right)) {
+        case (let left?, let right?): if left != right { return left < right ? -1 : 1 }
+        case (_?, nil): return -1
+        case (nil, _?): return 1
+        case (nil, nil):
+            if Array(left.utf8) != Array(right.utf8) { return left.utf8.lexicographicallyPrecedes(right.utf8) ? -1 : 1 }
+        }
+    }
+    return lefts.count - rights.count
+}
+
+/// A database in a sorted array: documents, the catalogue and, if asked for, index entries, under the keys of a store.
+struct MemorySource: QuerySource, ~Copyable {
+    fileprivate struct Entry {
+        let key: Range<Int>
+        let value: Range<Int>
+        let versionMicroseconds: UInt64
+    }
+
+    let database: UInt32 = 1
+    let versionMicroseconds = UInt64.max
+    /// Keys and values, which the entries are places in.
+    private var bytes: [UInt8] = []
+    /// In the order of their keys.
+    private var entries: [Entry] = []
+    private let isIndexed: Bool
+
+    /// - Parameters:
+    ///   - emptyCollections: collections that held documents once: they are in the catalogue.
+    ///   - count: documents that the catalogue counts in the first document's collection, if not those that are there.
+    ///   - isIndexed: whether every field has index entries.
+    init(
+        _ documents: [TestDocument], emptyCollections: [String] = [], count: Int? = nil, isIndexed: Bool = false
+    ) throws {
+        self.isIndexed = isIndexed
+        var writer = MemoryWriter(database: database, isIndexed: isIndexed)
+        for collection in emptyCollections { _ = writer.add(collection: collection) }
+        for document in documents { try writer.add(document) }
+        if let count, let first = documents.first {
+            _ = writer.add(collection: first.collection, documents: UInt64(max(count - documents.count, 0)))
+        }
+        for stored in writer.sorted() {
+            let start = bytes.count
+            bytes += stored.key
+            let middle = bytes.count
+            bytes += stored.value
+            entries.append(
+                Entry(
+                    key: start..<middle, value: middle..<bytes.count, versionMicroseconds: stored.versionMicroseconds))
+        }
+    }
+
+    /// The position of the first entry whose key is not below `key`.
+    private static func position(of key: RawSpan, _ entries: [Entry], _ bytes: RawSpan) -> Int {
+        var low = 0
+        var high = entries.count
+        while low < high {
+            let middle = (low + high) / 2
+            if bytes.extracting(entries[middle].key).compareBytes(key) < 0 { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    @_lifetime(borrow self)
+    borrowing func cursor(
+        from lower: RawSpan, to upper: RawSpan, _ direction: SortDirection
+    ) throws(RequestError) -> Cursor {
+        let bytes = self.bytes.span.bytes
+        let first = MemorySource.position(of: lower, entries, bytes)
+        let end = max(first, MemorySource.position(of: upper, entries, bytes))
+        return Cursor(entries, bytes, first..<end, direction)
+    }
+
+    @_lifetime(borrow self)
+    borrowing func value(forKey key: RawSpan) throws(RequestError) -> SourceValue? {
+        let bytes = self.bytes.span.bytes
+        let position = MemorySource.position(of: key, entries, bytes)
+        guard position < entries.count, bytes.extracting(entries[position].key).equalsBytes(key) else { return nil }
+        return SourceValue(
+            bytes.extracting(entries[position].value), versionMicroseconds: entries[position].versionMicroseconds)
+    }
+
+    borrowing func indexedFields(of collection: RawSpan) -> IndexedFields { isIndexed ? .all : .none }
+
+    struct Cursor: RangeCursor, ~Copyable, ~Escapable {
+        private let entries: [Entry]
+        private let bytes: RawSpan
+        private let range: Range<Int>
+        private let direction: SortDirection
+        private var current = 0
+        private var following: Int
+
+        @_lifetime(copy bytes)
+        fileprivate init(_ entries: [Entry], _ bytes: RawSpan, _ range: Range<Int>, _ direction: SortDirection) {
+            self.entries = entries
+            self.bytes = bytes
+            self.range = range
+            self.direction = direction
+            following = direction == .ascending ? range.lowerBound : range.upperBound - 1
+        }
+
+        @_lifetime(self: copy self)
+        mutating func next() throws(RequestError) -> Bool {
+            guard range.contains(following) else { return false }
+            current = following
+            following += direction == .ascending ? 1 : -1
+            return true
+        }
+
+        @_lifetime(self: copy self)
+        mutating func seek(to key: RawSpan) throws(RequestError) {
+            let position = MemorySource.position(of: key, entries, bytes)
+            if direction == .ascending {
+                following = max(position, range.lowerBound)
+            } else {
+                let isThere = position < entries.count && bytes.extracting(entries[position].key).equalsBytes(key)
+                following = min(isThere ? position : position - 1, range.upperBound - 1)
+            }
+        }
+
+        var key: RawSpan { @_lifetime(borrow self) borrowing get { bytes.extracting(entries[current].key) } }
+        var value: RawSpan { @_lifetime(borrow self) borrowing get { bytes.extracting(entries[current].value) } }
+        var versionMicroseconds: UInt64 { entries[current].versionMicroseconds }
+    }
+}
+
+/// Makes the entries of a database.
+private struct MemoryWriter: ~Copyable {
+    private let database: UInt32
+    private let isIndexed: Bool
+    private var entries: [[UInt8]: (value: [UInt8], versionMicroseconds: UInt64)] = [:]
+    /// Numbers and document counts of collections.
+    private var collections: [String: (number: UInt64, count: UInt64)] = [:]
+    private var derivation = IndexDerivation(MemoryFieldNumbers())
+
+    init(database: UInt32, isIndexed: Bool) {
+        self.database = database
+        self.isIndexed = isIndexed
+    }
+
+    mutating func add(collection: String, documents: UInt64 = 0) -> UInt64 {
+        var known = collections[collection] ?? (UInt64(collections.count) + 1, 0)
+        known.count += documents
+        collections[collection] = known
+        return known.number
+    }
+
+    mutating func add(_ document: TestDocument) throws {
+        let number = add(collection: document.collection, documents: 1)
+        let path = Array(document.path.utf8)
+        let fields = document.fields.documentBytes
+        var key = WireWriter()
+        let parts = DocumentKey.write(path.byteSpan, database: database, into: &key)
+        var value = WireWriter()
+        StoredRecord.writeHeader(
+            createMicroseconds: document.createMicroseconds, path: path.byteSpan, isCut: parts.isCut, into: &value)
+        value.append(fields)
+        entries[key.copyBytes()] = (value.copyBytes(), document.updateMicroseconds)
+        guard isIndexed else { return }
+        var sink = EntrySink()
+        let indexed = IndexedDocument(
+            database: database, collection: number, key: key.bytes, parts, path: path.byteSpan)
+        try derivation.derive(indexed, from: [UInt8]().byteSpan, to: fields.byteSpan, into: &sink)
+        for entry in sink.entries { entries[entry] = ([], document.updateMicroseconds) }
+    }
+
+    /// Everything in the order of keys, with the catalogue and the numbers of fields.
+    consuming func sorted() -> [(key: [UInt8], value: [UInt8], versionMicroseconds: UInt64)] {
+        var key = WireWriter()
+        var value = WireWriter()
+        for (path, collection) in collections {
+            DocumentKey.writeCatalogue(Array(path.utf8).byteSpan, database: database, into: &key)
+            value.reset()
+            value.appendVarint(collection.number)
+            value.appendVarint(collection.count)
+            if DocumentKey.isCutCollection(byteCount: key.count) { value.append(Array(path.utf8)) }
+            entries[key.copyBytes()] = (value.copyBytes(), 1)
+        }
+        for (field, number) in derivation.fields.numbers {
+            value.reset()
+            value.appendVarint(number)
+            entries[field] = (value.copyBytes(), 1)
+        }
+        return entries.map { ($0.key, $0.value.value, $0.value.versionMicroseconds) }
+            .sorted { $0.key.lexicographicallyPrecedes($1.key) }
+    }
+}
+
+/// Numbers of fields by the keys of their dictionary.
+private struct MemoryFieldNumbers: FieldNumbering {
+    private(set) var numbers: [[UInt8]: UInt64] = [:]
+
+    mutating func number(of name: RawSpan, under parent: UInt64, database: UInt32) throws(StorageError) -> UInt64 {
+        var key = WireWriter()
+        FieldNumbers.writeKey(name, under: parent, database: database, into: &key)
+        let field = key.copyBytes()
+        let number = numbers[field] ?? UInt64(numbers.count) + 1
+        numbers[field] = number
+        return number
+    }
+}
+
+private struct EntrySink: IndexEntrySink {
+    var entries: Set<[UInt8]> = []
+    mutating func put(entry key: RawSpan) { entries.insert([UInt8](copying: key)) }
+    mutating func remove(entry key: RawSpan) { entries.remove([UInt8](copying: key)) }
+    mutating func put(entry key: RawSpan, documentKey: RawSpan) { put(entry: key) }
+}
+
+/// The database that tests query.
+let testDatabase = "projects/p/databases/d"
+let testRoot = "\(testDatabase)/documents"
+
+/// Runs a planned query to its end.
+///
+/// - Parameter pageSize: results a page takes before it is full.
+func results(
+    of plan: QueryPlan, over source: borrowing MemorySource, pageSize: Int = .max
+) throws -> (documents: [TestDocument], run: FinishedRun) {
+    var run = QueryExecution(plan)
+    var documents: [TestDocument] = []
+    var calls = 0
+    while true {
+        var room = pageSize
+        calls += 1
+        let progress = try run.next(from: source) { (result) throws(RequestError) in
+            do throws(InvalidDocument) {
+                documents.append(
+                    TestDocument(
+                        path: String(repairingUTF8: result.path), fields: try MapValue(documentBytes: result.fields),
+                        createMicroseconds: result.createMicroseconds, updateMicroseconds: result.updateMicroseconds))
+            } catch {
+                throw RequestError(error)
+            }
+            room -= 1
+            return room > 0 ? .more : .full
+        }
+        if progress == .finished {
+            let finished = FinishedRun(
+                tree: run.tree, skipped: run.skippedResults, scanned: run.scannedDocuments, entries: run.scannedEntries,
+                calls: calls)
+            return (documents, finished)
+        }
+    }
+}
+
+/// What a query says of itself at its end.
+struct FinishedRun {
+    let tree: String
+    let skipped: Int
+    let scanned: Int
+    let entries: Int
+    let calls: Int
+}
+
+/// Plans a query below the root or a document.
+func plan(
+    _ query: StructuredQuery, parent: String = testRoot, options: QueryOptions = QueryOptions()
+) throws(RequestError) -> QueryPlan {
+    let bytes = Array(parent.utf8)
+    return try QueryPlan(query, parent: bytes.byteSpan, options: options)
+}

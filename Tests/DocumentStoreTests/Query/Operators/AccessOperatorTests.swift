@@ -1,0 +1,251 @@
+// Operators that read a source: scans, look-ups, index ranges and their merges, over a sorted array.
+
+import Basics
+import DocumentModel
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Operators over a source", .timeLimit(.minutes(1)))
+struct AccessOperatorTests {
+    /// Documents whose fields repeat at different rates, with neighbours that no operator may read.
+    private static let documents =
+        numbered(60) {
+            [
+                "n": .integer($0), "third": .integer($0 % 3), "fifth": .integer($0 % 5),
+                "tags": .array([.integer($0 % 7), "all"]),
+            ]
+        }
+    private static let neighbours = [
+        TestDocument(path: "b/x", fields: ["third": 1]), TestDocument(path: "c/d001/s/x", fields: ["third": 1]),
+        TestDocument(path: "cc/x", fields: ["third": 1]),
+    ]
+
+    private func source(isIndexed: Bool = true) throws -> MemorySource {
+        try MemorySource(Self.documents + Self.neighbours, isIndexed: isIndexed)
+    }
+
+    private static let collection = Array("c".utf8)
+
+    // MARK: Documents
+
+    @Test("CollectionScan reads a range of ids in both directions", arguments: Paging.all)
+    func collectionScan(paging: Paging) throws {
+        let source = try source()
+        let ids = DocumentIDRange(
+            lower: DocumentIDBound(id: Array("d010".utf8), isInclusive: false),
+            upper: DocumentIDBound(id: Array("d014".utf8), isInclusive: true))
+        for (direction, expected) in [
+            (SortDirection.ascending, ["d011", "d012", "d013", "d014"]),
+            (.descending, ["d014", "d013", "d012", "d011"]),
+        ] {
+            let scan = CollectionScan(Self.collection, ids: ids, direction: direction)
+            let given = try rows(of: scan, over: source, paging)
+            #expect(given.ids == expected)
+            #expect(given.work.documents == 4)
+            #expect(given.documents[0].fields["n"] != nil)
+        }
+        let all = CollectionScan(Self.collection, direction: .ascending)
+        #expect(try rows(of: all, over: source, paging).ids == Self.documents.map(\.id))
+        let none = CollectionScan(Array("none".utf8), direction: .ascending)
+        #expect(try rows(of: none, over: source, paging).ids.isEmpty)
+    }
+
+    @Test("CollectionScan gives out ids that are too long for a key in their order", arguments: Paging.all)
+    func longIDs(paging: Paging) throws {
+        let prefix = String(repeating: "p", count: 215)
+        let ids = ["a", "z"] + (10..<40).map { prefix + String($0) } + [prefix]
+        let source = try MemorySource(ids.shuffled().map { TestDocument(path: "c/\($0)", fields: ["n": 1]) })
+        let sorted = ids.sorted()
+        let up = CollectionScan(Self.collection, direction: .ascending)
+        #expect(try rows(of: up, over: source, paging).ids == sorted)
+        let down = CollectionScan(Self.collection, direction: .descending)
+        #expect(try rows(of: down, over: source, paging).ids == sorted.reversed())
+    }
+
+    @Test("SubtreeScan reads nested collections in the order of names", arguments: Paging.all)
+    func subtreeScan(paging: Paging) throws {
+        let paths = ["a/1", "a/1/x/5", "a/1/x/5/x/7", "a/1/y/1", "a/2", "b/1", "b/1/x/2", "x/1"]
+        let source = try MemorySource(
+            paths.shuffled().map { TestDocument(path: $0, fields: ["n": 1]) }, emptyCollections: ["a/9/x"])
+        let all = SubtreeScan(.descendants(parent: [], collectionID: nil), names: .all)
+        #expect(try rows(of: all, over: source, paging).paths == paths)
+        let group = SubtreeScan(.descendants(parent: [], collectionID: Array("x".utf8)), names: .all)
+        #expect(try rows(of: group, over: source, paging).paths == ["a/1/x/5", "a/1/x/5/x/7", "b/1/x/2", "x/1"])
+        let children = SubtreeScan(.children(parent: Array("a/1".utf8)), names: .all)
+        #expect(try rows(of: children, over: source, paging).paths == ["a/1/x/5", "a/1/y/1"])
+        let late = NameRange(lower: NameRange.Bound(position: .at(Array("a/1/x/5".utf8)), isInclusive: false))
+        let rest = SubtreeScan(.descendants(parent: [], collectionID: nil), names: late)
+        #expect(try rows(of: rest, over: source, paging).paths == Array(paths.dropFirst(2)))
+    }
+
+    @Test("PointLookup reads the documents that exist, and nothing else", arguments: Paging.all)
+    func pointLookup(paging: Paging) throws {
+        let paths = ["c/d005", "c/none", "c/d002"]
+        let lookup = PointLookup(paths.map { Array($0.utf8) }, in: .collection(path: Self.collection))
+        let given = try rows(of: lookup, over: try source(), paging)
+        #expect(given.paths == ["c/d005", "c/d002"])
+        #expect(given.work.documents == 2)
+        #expect(lookup.tree.description == "PointLookup 3 of collection c")
+    }
+
+    // MARK: Entries
+
+    private func index(
+        _ field: String, _ kind: IndexUse.Kind = .values, in source: borrowing MemorySource
+    ) throws -> IndexUse {
+        let path = try FieldPath(field)
+        let collection = try #require(try source.indexedCollection(Self.collection))
+        let number = try #require(try source.fieldNumber(of: path))
+        var prefix = WireWriter()
+        IndexKey.begin(
+            kind == .values ? .values : .elements, collection: collection.number, field: number, into: &prefix)
+        return IndexUse(kind: kind, field: path, prefix: prefix.copyBytes())
+    }
+
+    private func range(_ field: String, _ value: Value, in source: borrowing MemorySource) throws -> IndexRange {
+        IndexRange(
+            try index(field, in: source), value: IndexedKey(EncodedValue(value)),
+            condition: "\(field) == \(value.literal)")
+    }
+
+    private func fetch(_ entries: EntrySource, readsDocuments: Bool = true) -> Fetch {
+        Fetch(
+            entries, in: .collection(path: Self.collection), readsDocuments: readsDocuments, FetchCheck(), orders: [])
+    }
+
+    @Test("IndexScan reads intervals of an index in both directions, and no entry twice", arguments: Paging.all)
+    func indexScan(paging: Paging) throws {
+        let source = try source()
+        let intervals = [5, 9, 30].map { ByteInterval(value: IndexedKey(EncodedValue(.integer($0)))) }
+        for direction in [SortDirection.ascending, .descending] {
+            let scan = IndexScan(
+                try index("n", in: source), intervals: intervals, direction: direction, condition: "n in [5, 9, 30]")
+            let given = try rows(of: fetch(.scan(scan)), over: source, paging)
+            #expect(given.ids == (direction == .ascending ? ["d005", "d009", "d030"] : ["d030", "d009", "d005"]))
+            #expect(given.work.entries == 3)
+            #expect(given.work.documents == 3)
+        }
+    }
+
+    @Test("IndexScan of one value is in the order of ids", arguments: Paging.all)
+    func oneValue(paging: Paging) throws {
+        let source = try source()
+        let scan = IndexScan(try range("third", 1, in: source), direction: .descending)
+        let given = try rows(of: fetch(.scan(scan)), over: source, paging)
+        #expect(given.ids == Self.documents.filter { $0.fields["third"] == 1 }.map(\.id).reversed())
+        #expect(given.work.entries == 20)
+    }
+
+    @Test("Cut values are sorted by their documents", arguments: Paging.all)
+    func cutValues(paging: Paging) throws {
+        let prefix = String(repeating: "v", count: 300)
+        let values = (0..<30).map { prefix + String(($0 * 7) % 30 + 100) }
+        let documents = [TestDocument(path: "c/first", fields: ["s": "a"])]
+            + values.enumerated().map { TestDocument(path: "c/k\(100 + $0)", fields: ["s": .string($1)]) }
+            + [TestDocument(path: "c/last", fields: ["s": "z"])]
+        let source = try MemorySource(documents, isIndexed: true)
+        for direction in [SortDirection.ascending, .descending] {
+            var scan = IndexScan(try index("s", in: source), intervals: [.all], direction: direction, condition: "")
+            scan.isOrdered = true
+            let orders = [
+                Order(field: try FieldPath("s"), direction: direction), Order(field: .documentName, direction: direction),
+            ]
+            let fetch = Fetch(
+                .scan(scan), in: .collection(path: Self.collection), readsDocuments: true, FetchCheck(), orders: orders)
+            var expected = ["a"] + values.sorted() + ["z"]
+            if direction == .descending { expected.reverse() }
+            let given = try rows(of: fetch, over: source, paging)
+            #expect(given.documents.map { $0.fields["s"] } == expected.map { .string($0) })
+        }
+    }
+
+    @Test("Fetch without documents counts the entries", arguments: Paging.all)
+    func indexOnly(paging: Paging) throws {
+        let source = try source()
+        let scan = IndexScan(try range("third", 1, in: source), direction: .ascending)
+        var fetch = fetch(.scan(scan), readsDocuments: false)
+        var count = 0
+        var work = StepWork()
+        while !fetch.isFinished {
+            work.budget = paging.budget
+            var inPage = 0
+            try fetch.next(from: source, &work) { _ in
+                count += 1
+                inPage += 1
+                return inPage < paging.rows ? .more : .full
+            }
+        }
+        #expect(count == 20)
+        #expect((work.documents, work.entries) == (0, 20))
+        #expect(fetch.tree.description == "IndexOnly\n└─ IndexScan (third ASC, __name__ ASC): third == 1")
+    }
+
+    @Test("ZigzagMerge and Union are intersection and union of sets, in order", arguments: 1...6 as ClosedRange<UInt64>)
+    func merges(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        let documents = numbered(200) { _ in
+            MapValue(["a", "b", "e"].map { ($0, .integer(Int64(generator.below($0 == "e" ? 40 : 3)))) })
+        }
+        let source = try MemorySource(documents + Self.neighbours, isIndexed: true)
+        for round in 0..<20 {
+            let direction = generator.pick([SortDirection.ascending, .descending])
+            let members = (0..<(1 + generator.below(3))).map { _ in
+                (0..<(1 + generator.below(3))).map { _ in
+                    (field: generator.pick(["a", "b", "e"]), value: Int64(generator.below(3)))
+                }
+            }
+            let union = Union(
+                try members.map { member in
+                    ZigzagMerge(ranges: try member.map { try range($0.field, .integer($0.value), in: source) })
+                }, direction: direction)
+            var expected = documents.filter { document in
+                members.contains { $0.allSatisfy { document.fields[$0.field] == .integer($0.value) } }
+            }.map(\.id)
+            if direction == .descending { expected.reverse() }
+            let paging = generator.pick(Paging.all)
+            let given = try rows(of: fetch(.union(union)), over: source, paging)
+            #expect(given.ids == expected, "seed \(seed), round \(round), \(paging): \(members), \(direction)")
+        }
+    }
+
+    @Test("ZigzagMerge skips what the other range does not contain, and pauses when the step's budget is spent")
+    func zigzag() throws {
+        // One field is 1 in the first half, the other in the second; only the last document has both.
+        let documents = numbered(400) {
+            ["low": .integer($0 < 200 || $0 == 399 ? 1 : 0), "high": .integer($0 >= 200 ? 1 : 0)]
+        }
+        let source = try MemorySource(documents, isIndexed: true)
+        let merge = ZigzagMerge(ranges: [try range("low", 1, in: source), try range("high", 1, in: source)])
+        let given = try rows(of: fetch(.union(Union([merge], direction: .ascending))), over: source)
+        #expect(given.ids == ["d399"])
+        #expect(given.work.entries < 40, "the halves are skipped, not read")
+        // Fields that alternate agree nowhere: every entry is looked at, a few in each step.
+        let odd = numbered(400) { ["x": .integer($0 % 2), "y": .integer(($0 + 1) % 2)] }
+        let alternating = try MemorySource(odd, isIndexed: true)
+        let apart = ZigzagMerge(ranges: [try range("x", 1, in: alternating), try range("y", 1, in: alternating)])
+        var fetch = fetch(.union(Union([apart], direction: .ascending)))
+        var steps = 0
+        while !fetch.isFinished {
+            var work = StepWork(budget: 20)
+            try fetch.next(from: alternating, &work) { _ in .more }
+            #expect(work.entries <= 20 + 2 * 256, "a step reads its budget and no more than a batch of each range")
+            steps += 1
+        }
+        #expect(steps > 10)
+    }
+
+    @Test("Append gives out each document once, by the first alternative that it meets", arguments: Paging.all)
+    func append(paging: Paging) throws {
+        let source = try source()
+        var script = QueryCommands()
+        for command in ["query c", "where n < 10 or fifth > 3"] { try script.read(command) }
+        let plan = try plan(script.query)
+        let access = try #require(try AccessPlanner.choose(plan, source))
+        #expect(access.parts.count == 2)
+        let given = try rows(of: access.operators(of: plan), over: source, paging)
+        let expected = Self.documents.enumerated().filter { $0.offset < 10 || $0.offset % 5 > 3 }.map(\.element.id)
+        #expect(given.ids.sorted() == expected)
+    }
+}
