@@ -25,7 +25,7 @@ package final class DocumentStore: Sendable {
     let indexState = SharedIndexStates()
     private let queue: CommitQueue
     private let pipeline: CommitPipeline
-    private let counters = StoreCounters()
+    let counters = StoreCounters()
     /// The commit thread; nil once it has been joined.
     private let commitThread: Mutex<SystemThread?>
 
@@ -48,10 +48,10 @@ package final class DocumentStore: Sendable {
         transactions = TransactionTable(configuration: configuration)
         queue = CommitQueue(
             requestsMaximum: configuration.queuedRequestsMaximum, bytesMaximum: configuration.queuedBytesMaximum)
-        pipeline = try CommitPipeline(
-            configuration: configuration, engine: engine, versions: versions, databases: databases,
-            transactions: transactions, queue: queue, counters: counters, sessions: recovery.sessions,
-            indexState: indexState)
+        let services = StoreServices(
+            configuration: configuration, versions: versions, databases: databases, transactions: transactions,
+            indexState: indexState, counters: counters)
+        pipeline = try CommitPipeline(services, engine: engine, queue: queue, sessions: recovery.sessions)
         commitThread = Mutex(try SystemThread(name: "commit") { [pipeline] in pipeline.run() })
     }
 
@@ -66,8 +66,8 @@ package final class DocumentStore: Sendable {
         return options
     }
 
-    /// Answers what was submitted, writes everything to the tree and frees the directory. Later submissions are answered
-    /// `UNAVAILABLE`. No reader may be in use. Closing twice is fine.
+    /// Answers what was submitted, writes everything to the tree and frees the directory. Later submissions are
+    /// answered `UNAVAILABLE`. No reader may be in use. Closing twice is fine.
     /// - Returns: what kept the storage from closing cleanly; nothing acknowledged is lost by it.
     @discardableResult
     package func close() -> (any Error)? {
@@ -92,12 +92,13 @@ package final class DocumentStore: Sendable {
 
     /// Applies the request's writes, all or none, and answers when they are durable and visible.
     ///
-    /// Never blocks, unless asked to. The completion is called exactly once, on a thread of the store or on this one, and must
-    /// not block either. The errors that a retry may cure: `ABORTED` (a transaction met a conflict: begin again, naming this attempt),
-    /// `RESOURCE_EXHAUSTED` (too much is waiting, or the disk is full), `UNAVAILABLE` (closing, or the disk failed: the
-    /// outcome is unknown; with a request identifier it is safe to repeat).
-    /// - Parameter maySync: the calling thread has nothing else to do and may be held up by the sync: when the commit thread has
-    ///   nothing to do either, the commit is made durable here and now, which saves two switches of threads.
+    /// Never blocks, unless asked to. The completion is called exactly once, on a thread of the store or on this one,
+    /// and must not block either. The errors that a retry may cure: `ABORTED` (a transaction met a conflict: begin
+    /// again, naming this attempt), `RESOURCE_EXHAUSTED` (too much is waiting, or the disk is full), `UNAVAILABLE`
+    /// (closing, or the disk failed: the outcome is unknown; with a request identifier it is safe to repeat).
+    /// - Parameter maySync: the calling thread has nothing else to do and may be held up by the sync: when the commit
+    ///   thread has nothing to do either, the commit is made durable here and now, which saves two switches of
+    ///   threads.
     package func commit(
         _ request: CommitRequest, maySync: Bool = false,
         completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
@@ -131,9 +132,9 @@ package final class DocumentStore: Sendable {
 
     // MARK: Indexes
 
-    /// Makes a database's declared indexes and field overrides those of a declaration. New indexes are built in the background, and
-    /// serve queries when they are complete; others are dropped. Answered when the change is durable; the building goes on after
-    /// it, also after a restart. `INVALID_ARGUMENT` says what is wrong with a declaration.
+    /// Makes a database's declared indexes and field overrides those of a declaration. New indexes are built in the
+    /// background, and serve queries when they are complete; others are dropped. Answered when the change is durable;
+    /// the building goes on after it, also after a restart. `INVALID_ARGUMENT` says what is wrong with a declaration.
     package func declareIndexes(
         _ wanted: IndexDeclaration, in database: DatabaseName,
         completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
@@ -164,9 +165,9 @@ package final class DocumentStore: Sendable {
         }
     }
 
-    /// Everything that a database's declaration has come to, as entries of `firestore.indexes.json` with their states: indexes over
-    /// several fields first. An override is ready when no entry is left that it does away with, and every one is there that it
-    /// asks for; one that was lifted is listed until then.
+    /// Everything that a database's declaration has come to, as entries of `firestore.indexes.json` with their
+    /// states: indexes over several fields first. An override is ready when no entry is left that it does away with,
+    /// and every one is there that it asks for; one that was lifted is listed until then.
     package func indexListing(in database: DatabaseName) -> [(json: String, state: IndexProgress)] {
         guard let number = databases.number(of: database) else { return [] }
         let declared = declaredIndexes(in: database)
@@ -194,7 +195,8 @@ package final class DocumentStore: Sendable {
     /// A connection that is going to begin transactions, to be kept for as long as it is open.
     package func makeTransactionOwner() -> TransactionOwner { TransactionOwner(transactions) }
 
-    /// Begins a transaction. One that retries an aborted attempt may wait for its turn at the documents it conflicted on.
+    /// Begins a transaction. One that retries an aborted attempt may wait for its turn at the documents it conflicted
+    /// on.
     ///
     /// The completion is called exactly once, on the calling thread when nothing has to be waited for.
     /// - Parameter owner: the connection that the request came over, if any.
@@ -252,16 +254,18 @@ package final class DocumentStore: Sendable {
 
     // MARK: Locks
 
-    /// Whether reads in this transaction take locks: call ``lock(_:_:completion:)`` before them. False for ids that name nothing.
+    /// Whether reads in this transaction take locks: call ``lock(_:_:completion:)`` before them. False for ids that
+    /// name nothing.
     package func readsLock(in identifier: TransactionIdentifier) -> Bool {
         transactions.open(identifier)?.kind == .pessimistic
     }
 
-    /// Takes share locks on documents that a pessimistic transaction is about to read, and answers when everything committed
-    /// before is visible. A transaction that holds nothing yet may have to wait for commits to these documents.
+    /// Takes share locks on documents that a pessimistic transaction is about to read, and answers when everything
+    /// committed before is visible. A transaction that holds nothing yet may have to wait for commits to these
+    /// documents.
     ///
-    /// - Parameter names: full resource names of documents of the transaction's database; those that are none are passed
-    ///   over. Before a scan, whose documents are locked as they are met: empty.
+    /// - Parameter names: full resource names of documents of the transaction's database; those that are none are
+    ///   passed over. Before a scan, whose documents are locked as they are met: empty.
     package func lock(
         _ identifier: TransactionIdentifier, _ names: [[UInt8]],
         completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
@@ -312,6 +316,7 @@ package final class DocumentStore: Sendable {
             groups: counters.groups.load(ordering: .relaxed), groupRequests: counters.groupRequests.reading,
             transactionsAborted: counters.transactionsAborted.load(ordering: .relaxed),
             repeatsAnswered: counters.repeatsAnswered.load(ordering: .relaxed),
+            housekeepingFailures: counters.housekeepingFailures.load(ordering: .relaxed),
             transactionsOpen: transactions.openCount, requestsQueued: load.requests, bytesQueued: load.bytes,
             databases: databases.storedCount, engine: engine.statistics)
     }

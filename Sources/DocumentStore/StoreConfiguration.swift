@@ -53,11 +53,12 @@ package struct StoreConfiguration: Sendable {
     /// How transactions run that ask for nothing in particular.
     package var concurrencyMode = TransactionOptions.ConcurrencyMode.optimistic
 
-    /// How long a commit may wait for the share locks of others, in milliseconds: a transaction's is then answered `ABORTED`, a
-    /// plain one goes on.
+    /// How long a commit may wait for the share locks of others, in milliseconds: a transaction's is then answered
+    /// `ABORTED`, a plain one goes on.
     package var lockWaitMilliseconds: UInt64 = 15_000
 
-    /// How long the holder of share locks that are in somebody's way may be silent before it loses them, in milliseconds.
+    /// How long the holder of share locks that are in somebody's way may be silent before it loses them, in
+    /// milliseconds.
     package var lockIdleMilliseconds: UInt64 = 10_000
 
     /// Share locks held at once; beyond, reads of pessimistic transactions take none.
@@ -86,24 +87,23 @@ package struct StoreConfiguration: Sendable {
     /// Databases that may come to be in this store; the next is refused with `RESOURCE_EXHAUSTED`.
     package var databasesMaximum = 100_000
 
-    /// Whether every field is indexed as it is written. Turned off, entries are given up; turned on again, they are made anew in
-    /// the background.
+    /// Whether every field is indexed as it is written. Turned off, entries are given up; turned on again, they are
+    /// made anew in the background.
     package var indexesAutomatically = true
 
     /// Index entries that one document may have; a write of one with more is refused with `INVALID_ARGUMENT`.
     package var indexEntriesPerDocumentMaximum = 40_000
 
-    /// Time between two rounds that delete the documents whose time has come (`ttl` of field overrides), in milliseconds; 0 begins
-    /// none: tools that only look at a directory must not change it.
+    /// Time between two rounds that delete the documents whose time has come (`ttl` of field overrides), in
+    /// milliseconds; 0 begins none: tools that only look at a directory must not change it.
     package var expiryIntervalMilliseconds: UInt64 = 0
 
-    /// Batches of expired documents that may be deleted while the store is open; tests stop it half-way.
-    package var expiryBatchesMaximum = Int.max
+    /// Asked on the commit thread before each piece of housekeeping; what it does not admit is tried again later.
+    /// Tests inject one that stops a task half-way.
+    package var admitsHousekeeping: @Sendable (HousekeepingTask) -> Bool = { _ in true }
 
-    /// Steps that may be taken in the making of indexes while the store is open; tests stop it half-way.
-    package var indexStepsMaximum = Int.max
-
-    /// Settings of the storage engine. Its clock, its group size and the key spaces without history are the store's to set.
+    /// Settings of the storage engine. Its clock, its group size and the key spaces without history are the store's
+    /// to set.
     package var engine = EngineOptions()
 
     package init(directory: String) {

@@ -3,11 +3,12 @@
 //     02 | database, 4 | collection path    ->    | number, varint | count, varint | the full path if the key is cut |
 //     01 | 'n'                              ->    | the next number, varint |
 //
-// A collection's number is given when its first document comes and stays its own for ever, also while it is empty: index
-// keys carry it. Numbers are given in the order of commits that succeed, so that recovery gives the same.
+// A collection's number is given when its first document comes and stays its own for ever, also while it is empty:
+// index keys carry it. Numbers are given in the order of commits that succeed, so that recovery gives the same.
 //
-// The commit thread keeps the entries it has used in memory, adjusts them there and writes each changed one once for a whole
-// group of commits. At recovery the counts follow from the log, which says of every document whether it was new.
+// The commit thread keeps the entries it has used in memory, adjusts them there and writes each changed one once for
+// a whole group of commits. At recovery the counts follow from the log, which says of every document whether it was
+// new.
 
 internal import DocumentModel
 internal import KeyValueStore
@@ -49,8 +50,7 @@ struct Catalogue: ~Copyable {
 
     /// Starts a commit.
     mutating func beginCommit() {
-        adjustments.removeAll(keepingCapacity: true)
-        numbered.removeAll(keepingCapacity: true)
+        if !numbered.isEmpty { numbered.removeAll(keepingCapacity: true) }
     }
 
     /// Takes note that the commit adds, changes or removes a document.
@@ -95,6 +95,7 @@ struct Catalogue: ~Copyable {
 
     /// The commit is staged.
     mutating func keepCommit() {
+        if adjustments.isEmpty { return }
         for adjustment in adjustments where !entries[adjustment.entry].isChanged {
             entries[adjustment.entry].isChanged = true
             changed.append(adjustment.entry)
@@ -104,11 +105,10 @@ struct Catalogue: ~Copyable {
 
     var hasChanges: Bool { !changed.isEmpty }
 
-    /// Puts every entry changed since the last time, and forgets the cache when it has become large.
-    mutating func writeChanges(into batch: inout MutationBatch, latest: LatestReader) throws(StorageError) {
+    /// Puts every entry that has changed since `changesAreStored`.
+    mutating func writeChanges(into batch: inout MutationBatch) {
         if changed.isEmpty { return }
         for position in changed {
-            entries[position].isChanged = false
             writeKey(of: position)
             value.reset()
             value.appendVarint(entries[position].number)
@@ -116,9 +116,7 @@ struct Catalogue: ~Copyable {
             value.append(entries[position].path)
             batch.put(key: key.bytes, value: value.bytes)
         }
-        changed.removeAll(keepingCapacity: true)
         if let nextNumber, nextNumber != storedNumber {
-            storedNumber = nextNumber
             Catalogue.writeCounterKey(into: &key)
             value.reset()
             value.appendVarint(nextNumber)
@@ -126,9 +124,12 @@ struct Catalogue: ~Copyable {
         }
     }
 
-    /// Forgets the cache when it has become large. Only when all changes are staged.
-    mutating func trim() {
-        if entries.count <= Catalogue.cachedMaximum || hasChanges { return }
+    /// What `writeChanges` put is staged. Empties the cache when it has become large.
+    mutating func changesAreStored() {
+        for position in changed { entries[position].isChanged = false }
+        changed.removeAll(keepingCapacity: true)
+        storedNumber = nextNumber
+        if entries.count <= Catalogue.cachedMaximum { return }
         entries.removeAll()
         positions.removeAll()
     }

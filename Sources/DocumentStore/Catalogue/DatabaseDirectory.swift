@@ -11,14 +11,15 @@ internal import Synchronization
 
 /// All databases of the store. Thread-safe.
 ///
-/// A number is set aside when somebody is about to need one, a commit or a transaction that reads what is not there yet,
-/// and is stored with the first commit. One that was only set aside is free again after a restart.
+/// A number is set aside when somebody is about to need one, a commit or a transaction that reads what is not there
+/// yet, and is stored with the first commit. One that was only set aside is free again after a restart.
 final class DatabaseDirectory: Sendable {
     private struct State {
         var numbers: [DatabaseName: UInt32] = [:]
         var stored: Set<UInt32> = []
         var nextNumber: UInt32 = 1
-        /// The stored database that was reserved last: nearly always the next one too, and found without hashing its name.
+        /// The stored database that was reserved last: nearly always the next one too, and found without hashing its
+        /// name.
         var last: (name: DatabaseName, number: UInt32)?
     }
 

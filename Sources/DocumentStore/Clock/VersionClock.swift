@@ -1,8 +1,8 @@
 // Where commit versions and read times come from, so that no commit ever lands below a read time already told.
 //
-// A version is the time of its commit: max(wall clock, last version + 1, every read time handed out + 1). Readers hand out
-// the wall clock's time while nothing is in flight, so that an idle database does not report the time of its last commit
-// for ever. The two sides meet in two atomics, each side writing its own before it looks at the other's:
+// A version is the time of its commit: max(wall clock, last version + 1, every read time handed out + 1). Readers
+// hand out the wall clock's time while nothing is in flight, so that an idle database does not report the time of its
+// last commit for ever. The two sides meet in two atomics, each side writing its own before it looks at the other's:
 //
 //     reader:  handedOut = max(handedOut, r)           commit:  assigned = v
 //              a = assigned, p = published                      h = handedOut
@@ -25,7 +25,8 @@ final class VersionClock: Sendable {
     /// The highest version given to a commit that is being made.
     private let assigned: Atomic<UInt64>
 
-    /// A read time this much older than the clock is still handed out again, which spares the readers a contended write.
+    /// A read time this much older than the clock is still handed out again, which spares the readers a contended
+    /// write.
     private static let staleMicroseconds: UInt64 = 500
 
     init(clock: any StoreClock, engine: StorageEngine) {

@@ -69,11 +69,12 @@ struct LockRequest: Sendable {
 
 /// A queue with many producers and one consumer.
 ///
-/// While the consumer waits, a producer may claim its place and do its work for one request: that saves a lone client two
-/// switches of threads. At any time one thread at most works: the consumer, or the one that has claimed its place.
+/// While the consumer waits, a producer may claim its place and do its work for one request: that saves a lone client
+/// two switches of threads. At any time one thread at most works: the consumer, or the one that has claimed its
+/// place.
 ///
-/// `@unchecked`: the state is only touched with the mutex held; the mutex and the condition have the address of their own
-/// allocation for as long as the queue lives.
+/// `@unchecked`: the state is only touched with the mutex held; the mutex and the condition have the address of their
+/// own allocation for as long as the queue lives.
 @safe final class CommitQueue: @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
@@ -159,7 +160,8 @@ struct LockRequest: Sendable {
         }
     }
 
-    /// Gives the caller the consumer's place until ``release()``, if the consumer waits and nothing is queued before it.
+    /// Gives the caller the consumer's place until ``release()``, if the consumer waits and nothing is queued before
+    /// it.
     func claim() -> Bool {
         withLock {
             guard consumerWaits, requests.isEmpty, !isNudged, !isClosed, !isClaimed else { return false }

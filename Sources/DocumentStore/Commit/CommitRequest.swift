@@ -53,3 +53,18 @@ package struct BatchWriteResult: Sendable {
         self.outcomes = outcomes
     }
 }
+
+extension BatchWriteResult {
+    /// The result of a commit, all of whose writes have succeeded; otherwise the first error.
+    var asCommitResult: Result<CommitResult, RequestError> {
+        var results: [WriteResult] = []
+        results.reserveCapacity(outcomes.count)
+        for outcome in outcomes {
+            switch outcome {
+            case .success(let result): results.append(result)
+            case .failure(let error): return .failure(error)
+            }
+        }
+        return .success(CommitResult(commitMicroseconds: commitMicroseconds, writeResults: results))
+    }
+}

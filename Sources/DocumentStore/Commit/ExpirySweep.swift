@@ -1,10 +1,10 @@
-// Finding documents whose time has come: TTL.
+// Finding expired documents: TTL.
 //
-// A field override with `ttl` keeps an index over the field in its collection group, whatever else is kept of it. Its entries lie in
-// the order of values, so what has expired lies together: timestamps up to now. From time to time a round goes over that part of
-// each such index, a batch of documents at a time between groups of commits, and what it finds is deleted by batches of
-// writes like anybody's: logged, published, checked by transactions, held up by locks. Each delete asks for the update time that
-// was seen, so a document that has changed meanwhile stays.
+// A field override with `ttl` keeps an index over the field in its collection group. The entries are in the order of
+// values, so the expired ones are together: timestamps up to now. From time to time a round walks that part of each
+// such index, one batch of documents at a time between groups of commits, and returns batches of deletes. They are
+// committed like those of clients: logged, published, validated by transactions, held up by locks. Each delete
+// requires the update time that the walk has seen, so a document that has changed meanwhile stays.
 //
 // Nothing is remembered over a crash: the next round finds what is left.
 
@@ -30,27 +30,24 @@ struct ExpirySweep {
     private var nextBatchMilliseconds: UInt64 = 0
     private var parts: [Part] = []
 
-    /// Documents in a batch, and bytes of their fields, whose index entries go with them: what it may hold up a commit that comes
-    /// meanwhile.
+    /// Documents in a batch, and bytes of their fields, whose index entries go with them: what it may hold up a
+    /// commit that comes meanwhile.
     static let documentsPerBatch = 256
     private static let bytesPerBatch = 1 << 20
     /// The least time between two batches while others write.
     static let paceMilliseconds = 20
 
-    private var batchesLeft: Int
-
-    init(intervalMilliseconds: UInt64, batchesMaximum: Int = .max) {
+    init(intervalMilliseconds: UInt64) {
         self.intervalMilliseconds = intervalMilliseconds
-        batchesLeft = batchesMaximum
     }
 
     /// A round has more to look at.
-    var isUnderWay: Bool { !parts.isEmpty && batchesLeft > 0 }
+    var isUnderWay: Bool { !parts.isEmpty }
 
     /// Whether it is time for a batch.
     /// - Parameter isIdle: nobody else has anything to write.
     func isDue(nowMilliseconds: UInt64, isIdle: Bool) -> Bool {
-        if intervalMilliseconds == 0 || batchesLeft == 0 { return false }
+        if intervalMilliseconds == 0 { return false }
         if isUnderWay { return isIdle || nowMilliseconds >= nextBatchMilliseconds }
         return nowMilliseconds >= nextRoundMilliseconds
     }
@@ -90,10 +87,7 @@ struct ExpirySweep {
             var writes = WriteList(database: part.database, rules: .stored)
             let isThrough = try ExpirySweep.collect(&part, latest, into: &writes)
             if isThrough { parts.removeFirst() } else { parts[0] = part }
-            if writes.count > 0 {
-                batchesLeft -= 1
-                return writes
-            }
+            if writes.count > 0 { return writes }
         }
         return nil
     }

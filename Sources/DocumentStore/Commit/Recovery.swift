@@ -1,123 +1,39 @@
-// Opening: what the log says is derived again, and what is kept in memory is read from the keys.
+// Opening: reads the log's records and applies them, and loads the tables that are kept in memory.
 
 internal import DocumentModel
 internal import KeyValueStore
 
-/// Derives the mutations of log records, in order, and gathers the databases and sessions on the way.
-///
-/// The same rules as `CommitBuilder`, with the decisions already made: nothing is validated and no document is read.
+/// Applies the records of the log, in order. The rules are those of `CommitApplier`; nothing is validated or decided
+/// here.
 final class Recovery {
     let databases: DatabaseDirectory
-    private(set) var sessions: SessionTable
-    private let nowMilliseconds: UInt64
+    /// What is remembered of sessions when everything is loaded and replayed.
+    var sessions: SessionTable { replay?.applier.sessions ?? loadedSessions }
 
-    private var catalogue = Catalogue()
+    private var loadedSessions: SessionTable
     /// Made with the first record.
-    private var entries: EntryReplay?
-    private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
-    private var header = WireWriter(capacity: 64)
+    private var replay: RecordReplay?
     private var isLoaded = false
+    private let nowMilliseconds: UInt64
 
     init(configuration: StoreConfiguration, databases: DatabaseDirectory) {
         self.databases = databases
         nowMilliseconds = configuration.clock.elapsedMilliseconds
-        sessions = SessionTable(
+        loadedSessions = SessionTable(
             sessionsMaximum: configuration.sessionsMaximum, resultsMaximum: configuration.resultsPerSessionMaximum,
             idleMilliseconds: configuration.sessionIdleMilliseconds)
     }
-
-    // MARK: Replay
 
     /// Derives what one record's commit changed; the engine's `Replay`.
     func replay(
         _ version: CommitVersion, _ record: RawSpan, _ mutations: inout MutationBatch, _ latest: LatestReader
     ) throws {
-        try loadIfNeeded(from: latest)
-        var reader = try LogRecordReader(record)
-        if reader.kind == LogRecord.clockKind { return }
-        if entries == nil {
-            entries = EntryReplay(try IndexMaintenance(latest: latest))
+        if replay == nil {
+            try loadIfNeeded(from: latest)
+            let applier = try CommitApplier(latest: latest, sessions: loadedSessions, databases: databases)
+            replay = RecordReplay(applier, latest: latest, nowMilliseconds: nowMilliseconds)
         }
-        catalogue.beginCommit()
-        entries!.beginCommit()
-        if reader.kind == LogRecord.indexKind || reader.kind == LogRecord.definitionKind {
-            try entries!.repeatStep(record, catalogue: &catalogue, into: &mutations)
-            return try finish(&mutations, latest)
-        }
-        if reader.newDatabaseName.byteCount > 0 {
-            let name = try DatabaseName(reader.newDatabaseName)
-            databases.markStored(name, number: reader.database)
-            DatabaseDirectory.write(name, number: reader.database, key: &key, value: &header)
-            Recovery.put(key, header, into: &mutations)
-        }
-        while let item = try reader.next() {
-            if let identifier = item.identifier {
-                keepAnswer(to: identifier, encodedResult: item.payload)
-                Recovery.put(key, header, into: &mutations)
-            } else {
-                let (parts, collection) = try Recovery.derive(
-                    item, database: reader.database, version: version, into: &mutations, latest: latest, key: &key,
-                    header: &header, catalogue: &catalogue)
-                try Recovery.index(
-                    item, in: record, key: key, parts, collection: collection, database: reader.database,
-                    entries: &entries!, into: &mutations, latest: latest)
-            }
-        }
-        try finish(&mutations, latest)
-    }
-
-    /// Puts what is kept once for a record here, and once for a group when commits are new.
-    private func finish(_ mutations: inout MutationBatch, _ latest: LatestReader) throws {
-        catalogue.keepCommit()
-        try catalogue.writeChanges(into: &mutations, latest: latest)
-        catalogue.trim()
-        entries!.finish(into: &mutations)
-    }
-
-    private static func index(
-        _ item: borrowing LogItem, in record: RawSpan, key: borrowing WireWriter, _ parts: DocumentKey.Parts,
-        collection: UInt64, database: UInt32, entries: inout EntryReplay, into mutations: inout MutationBatch,
-        latest: LatestReader
-    ) throws {
-        try entries.derive(
-            item, in: record, key: key.bytes, parts, collection: collection, database: database, into: &mutations,
-            latest: latest)
-    }
-
-    private static func put(
-        _ key: borrowing WireWriter, _ value: borrowing WireWriter, into mutations: inout MutationBatch
-    ) {
-        mutations.put(key: key.bytes, value: value.bytes)
-    }
-
-    private static func derive(
-        _ item: borrowing LogItem, database: UInt32, version: CommitVersion, into mutations: inout MutationBatch,
-        latest: LatestReader, key: inout WireWriter, header: inout WireWriter, catalogue: inout Catalogue
-    ) throws -> (DocumentKey.Parts, collection: UInt64) {
-        guard item.path.firstOffset(of: UInt8(ascii: "/")) ?? 0 > 0 else { throw LogRecord.Malformed(offset: 0) }
-        let parts = DocumentKey.write(item.path, database: database, into: &key)
-        let delta = item.kind == .created ? 1 : item.kind == .deleted ? -1 : 0
-        let collection = try catalogue.adjust(
-            key.bytes.extracting(0..<parts.collectionByteCount), path: item.path, by: delta, latest: latest)
-        if item.kind == .deleted {
-            mutations.delete(key: key.bytes)
-            return (parts, collection)
-        }
-        let isNew = item.kind == .created || item.createMicroseconds == version.microseconds
-        StoredRecord.writeHeader(
-            createMicroseconds: isNew ? nil : item.createMicroseconds, path: item.path, isCut: parts.isCut,
-            into: &header)
-        mutations.put(key: key.bytes, value: header.bytes, item.payload)
-        return (parts, collection)
-    }
-
-    /// Remembers an answer and writes its slot's key and value.
-    private func keepAnswer(to identifier: RequestIdentifier, encodedResult: RawSpan) {
-        let slot = sessions.keep(identifier, encodedResult: encodedResult, nowMilliseconds: nowMilliseconds)
-        SessionTable.SlotName(session: SessionTable.SessionName(identifier), slot: slot).writeKey(into: &key)
-        header.reset()
-        header.appendVarint(identifier.sequence)
-        header.append(encodedResult)
+        try replay!.apply(record, version: version, into: &mutations)
     }
 
     // MARK: What is kept in memory
@@ -166,7 +82,103 @@ final class Recovery {
                 throw StorageError(.corrupt, "a session's entry is damaged")
             }
             let result = cursor.value.extracting(reader.position..<cursor.value.byteCount)
-            sessions.restore(slot, sequence: sequence, encodedResult: result, nowMilliseconds: nowMilliseconds)
+            loadedSessions.restore(slot, sequence: sequence, encodedResult: result, nowMilliseconds: nowMilliseconds)
         }
+    }
+}
+
+/// Reads records and gives their items to the applier, each with the fields that its document had before.
+private struct RecordReplay: ~Copyable {
+    private(set) var applier: CommitApplier
+    private let latest: LatestReader
+    private let nowMilliseconds: UInt64
+    private var location = DocumentLocation()
+    private var prior = PriorDocument()
+    private var earlier = EarlierItems()
+
+    init(_ applier: consuming CommitApplier, latest: LatestReader, nowMilliseconds: UInt64) {
+        self.applier = applier
+        self.latest = latest
+        self.nowMilliseconds = nowMilliseconds
+    }
+
+    mutating func apply(_ record: RawSpan, version: CommitVersion, into mutations: inout MutationBatch) throws {
+        if LogRecord.kind(of: record) == LogRecord.commitKind {
+            try applyCommit(record, version: version, into: &mutations)
+        } else {
+            applier.begin(version: version, database: 0, newDatabase: nil, into: &mutations)
+            try applier.apply(systemRecord: record, into: &mutations)
+        }
+        applier.keep()
+        applier.writeTables(into: &mutations)
+        applier.tablesAreStored()
+    }
+
+    private mutating func applyCommit(
+        _ record: RawSpan, version: CommitVersion, into mutations: inout MutationBatch
+    ) throws {
+        var reader = try LogRecordReader(record)
+        let isNew = reader.newDatabaseName.byteCount > 0
+        applier.begin(
+            version: version, database: reader.database,
+            newDatabase: isNew ? try DatabaseName(reader.newDatabaseName) : nil, into: &mutations)
+        earlier.removeAll()
+        while let item = try reader.next() {
+            if let identifier = item.identifier {
+                applier.apply(
+                    answer: item.payload, to: identifier, nowMilliseconds: nowMilliseconds, into: &mutations)
+                continue
+            }
+            location.locate(item.path, database: reader.database)
+            if applier.needsPriorFields {
+                try RecordReplay.read(item, of: record, at: location, &prior, &earlier, latest)
+            }
+            try RecordReplay.apply(item, at: location, replacing: prior, with: &applier, into: &mutations)
+        }
+    }
+
+    private static func apply(
+        _ item: borrowing LogItem, at location: borrowing DocumentLocation, replacing prior: borrowing PriorDocument,
+        with applier: inout CommitApplier, into mutations: inout MutationBatch
+    ) throws(StorageError) {
+        try applier.apply(item, at: location, replacing: prior.fields, into: &mutations)
+    }
+
+    /// Finds the fields that the item's document had before: an earlier item of the record left them, or they are
+    /// stored.
+    private static func read(
+        _ item: borrowing LogItem, of record: RawSpan, at location: borrowing DocumentLocation,
+        _ prior: inout PriorDocument, _ earlier: inout EarlierItems, _ latest: LatestReader
+    ) throws(StorageError) {
+        let fields = item.kind == .deleted ? nil : record.byteOffsets(of: item.payload)
+        switch earlier.replace(location.key, by: fields) {
+        case .some(let range?): prior.take(fields: record.extracting(range))
+        case .some(nil): prior.clear()
+        case nil where item.kind == .created: prior.clear()
+        case nil: try prior.read(location, latest: latest)
+        }
+    }
+}
+
+/// The documents that the items of a record have written so far. Records of earlier versions of this program have an
+/// item for every write; those of this version have one for every document.
+private struct EarlierItems: ~Copyable {
+    private var positions = ByteTable()
+    /// Where the fields are in the record; nil for a document that was deleted.
+    private var fields: [Range<Int>?] = []
+
+    mutating func removeAll() {
+        positions.removeAll()
+        fields.removeAll(keepingCapacity: true)
+    }
+
+    /// Notes what an item does to a document.
+    /// - Returns: what the item before it has left; nil if there is none.
+    mutating func replace(_ key: RawSpan, by range: Range<Int>?) -> Range<Int>?? {
+        let hash = ByteTable.hash(key)
+        let before = positions.value(of: key, hash: hash).map { fields[$0] }
+        positions.set(key, hash: hash, to: fields.count)
+        fields.append(range)
+        return before
     }
 }

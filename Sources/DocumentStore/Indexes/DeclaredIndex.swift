@@ -5,10 +5,11 @@
 //     22 | index number | collection number | value, value, ... <= 220 | id segment | its byte count, 1         of collections
 //     22 | index number |                     value, value, ... <= 220 | path, <= 248 | 00 | its byte count, 1  of groups
 //
-// Values of descending fields have every bit inverted, and so has the id or path if names descend, as they do if the last field
-// does, unless the index says otherwise: one over (a ASC, b DESC) walked forwards gives b and names downwards. In groups the path stands in for the id: its segments as in
-// document keys, without the marker and ended by a byte below every segment's first, so that bytes are in the order of names. One
-// too long is cut and hashed like an id; the document's key stands behind such an entry.
+// Values of descending fields have every bit inverted, and so has the id or path if names descend, as they do if the
+// last field does, unless the index says otherwise: one over (a ASC, b DESC) walked forwards gives b and names
+// downwards. In groups the path stands in for the id: its segments as in document keys, without the marker and ended
+// by a byte below every segment's first, so that bytes are in the order of names. One too long is cut and hashed like
+// an id; the document's key stands behind such an entry.
 
 package import DocumentModel
 internal import KeyValueStore

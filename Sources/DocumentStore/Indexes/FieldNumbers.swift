@@ -3,9 +3,9 @@
 //     04 | database, 4 | number of the field around it, varint | name    ->    | number, varint |
 //     01 | 'f'                                                           ->    | the next number, varint |
 //
-// A field of a document stands under 0, one of a map under the map's own number: `address.city` is looked up as `address`
-// under 0 and `city` under its number. So a walk over a document needs no path, and a number stands for one path in one
-// database, whatever the collection. A name too long for a key is cut as ids are.
+// A field of a document stands under 0, one of a map under the map's own number: `address.city` is looked up as
+// `address` under 0 and `city` under its number. So a walk over a document needs no path, and a number stands for one
+// path in one database, whatever the collection. A name too long for a key is cut as ids are.
 //
 // Numbers are given in the order in which commits that succeed bring new fields, and are stored with the group's books;
 // recovery walks the same documents in the same order and gives the same numbers. They are never taken back.
@@ -53,7 +53,7 @@ struct FieldNumbers: FieldNumbering, ~Copyable {
     }
 
     mutating func beginCommit() {
-        numbered.removeAll(keepingCapacity: true)
+        if !numbered.isEmpty { numbered.removeAll(keepingCapacity: true) }
     }
 
     /// The commit came to nothing.
@@ -65,11 +65,15 @@ struct FieldNumbers: FieldNumbering, ~Copyable {
 
     /// The commit is staged.
     mutating func keepCommit() {
+        if numbered.isEmpty { return }
         unstored.append(contentsOf: numbered)
         numbered.removeAll(keepingCapacity: true)
     }
 
-    /// Puts every number given since the last time.
+    /// Whether numbers have been given since `changesAreStored`.
+    var hasChanges: Bool { !unstored.isEmpty }
+
+    /// Puts every number given since `changesAreStored`.
     mutating func writeChanges(into batch: inout MutationBatch) {
         guard let nextNumber, !unstored.isEmpty else { return }
         for position in unstored {
@@ -78,7 +82,6 @@ struct FieldNumbers: FieldNumbering, ~Copyable {
             positions.appendKey(at: position, to: &key)
             put(numbers[position], into: &batch)
         }
-        unstored.removeAll(keepingCapacity: true)
         FieldNumbers.writeCounterKey(into: &key)
         put(nextNumber, into: &batch)
     }
@@ -89,9 +92,10 @@ struct FieldNumbers: FieldNumbering, ~Copyable {
         batch.put(key: key.bytes, value: value.bytes)
     }
 
-    /// Forgets the cache when it has become large. Only when everything is stored.
-    mutating func trim() {
-        if numbers.count <= FieldNumbers.cachedMaximum || !unstored.isEmpty || !numbered.isEmpty { return }
+    /// What `writeChanges` put is staged. Empties the cache when it has become large.
+    mutating func changesAreStored() {
+        if !unstored.isEmpty { unstored.removeAll(keepingCapacity: true) }
+        if numbers.count <= FieldNumbers.cachedMaximum || !numbered.isEmpty { return }
         numbers.removeAll()
         positions.removeAll()
     }

@@ -1,10 +1,12 @@
-// What `firestore.indexes.json` says of single fields: which of their indexes are kept, and whether they make documents expire.
+// What `firestore.indexes.json` says of single fields: which of their indexes are kept, and whether they make
+// documents expire.
 //
 //     {"collectionGroup": "c", "fieldPath": "notes", "indexes": []}                        no index at all: an exemption
 //     {"collectionGroup": "c", "fieldPath": "*", "indexes": [{"order": "ASCENDING", ...}]} every field without its own entry
 //     {"collectionGroup": "c", "fieldPath": "until", "ttl": true}                          indexed as ever; documents expire
 //
-// A field without an entry has that of the nearest map around it, else that of `*`, else every index of scope COLLECTION.
+// A field without an entry has that of the nearest map around it, else that of `*`, else every index of scope
+// COLLECTION.
 
 package import Basics
 package import DocumentModel
@@ -154,7 +156,8 @@ extension WireWriter {
 
 // MARK: A whole file
 
-/// What a database's indexes are to be, beside those that are kept by themselves: the contents of a `firestore.indexes.json`.
+/// What a database's indexes are to be, beside those that are kept by themselves: the contents of a
+/// `firestore.indexes.json`.
 package struct IndexDeclaration: Sendable, Equatable {
     /// Entries of `indexes`.
     package var indexes: [IndexShape]
@@ -176,7 +179,8 @@ package struct IndexDeclaration: Sendable, Equatable {
         return shapes
     }
 
-    /// - Throws: `INVALID_ARGUMENT` for too many entries, and for fields that have two, or that cannot make documents expire.
+    /// - Throws: `INVALID_ARGUMENT` for too many entries, and for fields that have two, or that cannot make documents
+    ///   expire.
     package func check() throws(RequestError) {
         if indexes.count + fieldOverrides.count > Self.entriesMaximum {
             throw .invalidArgument("A database may have \(Self.entriesMaximum) indexes and field overrides.")

@@ -1,12 +1,12 @@
-// Which entries of a document are kept where that is not all: the overrides of a collection group, ready to be walked beside the
-// fields of a document.
+// Which entries of a document are kept where that is not all: the overrides of a collection group, ready to be walked
+// beside the fields of a document.
 //
 //     *      exempt                 root         none         b         none, below it
 //     a      ascending              ├─ a         values       ├─ b.c    all
 //     b.c    ascending, contains    └─ b         none         └─ other  none
 //
-// While the entries of a group are being brought in line with new overrides, those of fields that stood otherwise before may be
-// there or not; such are said to have changed.
+// While the entries of a group are being brought in line with new overrides, those of fields that stood otherwise
+// before may be there or not; such are said to have changed.
 
 internal import DocumentModel
 

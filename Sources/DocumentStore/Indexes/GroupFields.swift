@@ -3,9 +3,10 @@
 //     06 | database, 4 | collection id, <= 248    ->
 //         | state length | state | begun, 8 | id length | id | number of settings | settings | earlier settings | ...
 //
-// When overrides change, commits go by the new ones at once. The documents of the group are then walked in logged steps, as for a
-// declared index, until every entry that is not kept any more is gone and every new one is there. Until then fields that
-// changed are not read through their entries, and a commit removes whatever of them may be there.
+// When overrides change, commits go by the new ones at once. The documents of the group are then walked in logged
+// steps, as for a declared index, until every entry that is not kept any more is gone and every new one is there.
+// Until then fields that changed are not read through their entries, and a commit removes whatever of them may be
+// there.
 
 internal import DocumentModel
 internal import KeyValueStore

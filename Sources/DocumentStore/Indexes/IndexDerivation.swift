@@ -1,14 +1,14 @@
 // From documents to index entries: what a write adds to the indexes and takes from them.
 //
-// The old and the new fields are walked side by side, in the order of their names. Where both have the same bytes nothing
-// is done, so an update costs what it changes. Every field has an entry by its value, maps and arrays as wholes too; the
-// fields inside maps have their own, and arrays have one for each distinct element.
+// The old and the new fields are walked side by side, in the order of their names. Where both have the same bytes
+// nothing is done, so an update costs what it changes. Every field has an entry by its value, maps and arrays as
+// wholes too; the fields inside maps have their own, and arrays have one for each distinct element.
 //
 //     {a: 1, m: {x: "u"}, t: [3, 4]}     values    a = 1, m = {x: "u"}, m.x = "u", t = [3, 4]
 //                                        elements  t has 3, t has 4
 //
-// Entries follow from documents and from the overrides of their fields (`FieldRules`). The log holds both in their order, and
-// recovery derives the same entries again.
+// Entries follow from documents and from the overrides of their fields (`FieldRules`). The log holds both in their
+// order, and recovery derives the same entries again.
 
 internal import DocumentModel
 internal import KeyValueStore
@@ -188,8 +188,8 @@ enum IndexedValue {
         value.byteCount > 0 && value[byteAt: 0] == UInt8(ValueTag.array)
     }
 
-    /// The entries of a map whose fields are indexed one by one; empty for anything else. A vector or a BSON value is one
-    /// value.
+    /// The entries of a map whose fields are indexed one by one; empty for anything else. A vector or a BSON value is
+    /// one value.
     @_lifetime(copy value)
     static func inside(_ value: RawSpan) -> RawSpan {
         guard let entries = DocumentBytes.mapEntries(of: value), !VectorBytes.isVector(mapEntries: entries),

@@ -1,32 +1,30 @@
-// Making and dropping declared indexes, and bringing entries in line with overrides of fields, step by step like the making of
-// the automatic indexes.
+// Building and dropping declared indexes, and bringing entries in line with overrides of fields, in steps like those
+// of the automatic indexes.
 
 internal import DocumentModel
 internal import KeyValueStore
 
 extension IndexMaintenance {
-    /// What a commit about declared indexes or overrides does: keys gone over, and definitions as they are afterwards.
-    struct DeclaredStep {
-        var from: [UInt8] = []
-        var to: [UInt8] = []
+    /// Decides what makes the indexes of a database the declared ones: new ones begin to be built, others to be
+    /// cleared, and entries of single fields to be brought in line with overrides.
+    ///
+    /// - Parameter record: takes the record of the change.
+    /// - Returns: false if nothing has to change.
+    func decide(
+        _ wanted: IndexDeclaration, in database: UInt32, at version: CommitVersion, into record: inout WireWriter
+    ) -> Bool {
         var definitions: [IndexDefinition] = []
-    }
-
-    /// What makes a database's indexes those that are wanted: new ones begin to be built, others to be cleared, and entries of
-    /// single fields to be brought in line.
-    func change(to wanted: IndexDeclaration, in database: UInt32, at version: CommitVersion) -> DeclaredStep {
-        var step = DeclaredStep()
         let documents = Self.documents(of: database)
         let shapes = wanted.shapes
         let present = declared.all.filter { $0.database == database && $0.state.phase != .clearing }
         for var index in present where !shapes.contains(index.shape) {
             index.state = IndexState(phase: .clearing, position: index.entries.from)
-            step.definitions.append(.index(index, isDropped: false))
+            definitions.append(.index(index, isDropped: false))
         }
         var number = (declared.all.map(\.number).max() ?? 0) + 1
         for shape in shapes where !present.contains(where: { $0.shape == shape }) {
             let state = IndexState(phase: .building, position: documents.from)
-            step.definitions.append(
+            definitions.append(
                 .index(DeclaredIndex(number: number, database: database, shape: shape, state: state), isDropped: false))
             number += 1
         }
@@ -41,35 +39,37 @@ extension IndexMaintenance {
                     state: IndexState(phase: .complete))
             if group.overrides == overrides { continue }
             let start = state.isKept ? documents.from : nil
-            step.definitions.append(.group(group.changed(to: overrides, at: version, start: start)))
+            definitions.append(.group(group.changed(to: overrides, at: version, start: start)))
         }
-        return step
+        if definitions.isEmpty { return false }
+        DefinitionRecord.write(from: [], to: [], definitions, into: &record)
+        return true
     }
 
-    /// The next step of the first declared index or overridden group that has one.
-    mutating func nextDeclaredStep(
-        version: CommitVersion, catalogue: inout Catalogue, into batch: inout MutationBatch
-    ) throws(StorageError) -> DeclaredStep? {
+    /// Decides the next step of the first declared index or overridden group that has one.
+    /// - Returns: false if none has.
+    func decideDeclaredStep(
+        version: CommitVersion, into record: inout WireWriter
+    ) throws(StorageError) -> Bool {
         if let index = declared.all.first(where: { $0.state.hasWork }) {
             let isClearing = index.state.phase == .clearing
-            let (from, to) = (index.state.position, isClearing ? index.entries.to : Self.documents(of: index.database).to)
-            let stop = try go(
-                isClearing ? .clear : .build(index), from: from, to: to, isBounded: true, catalogue: &catalogue,
-                into: &batch)
+            let from = index.state.position
+            let to = isClearing ? index.entries.to : Self.documents(of: index.database).to
+            let stop = try endOfStep(isClearing ? .clear : .build(index), from: from, to: to)
             var next = index
             next.state = IndexMaintenance.state(after: stop, of: index.state, version)
-            return DeclaredStep(
-                from: from, to: stop ?? to, definitions: [.index(next, isDropped: stop == nil && isClearing)])
+            let definition = IndexDefinition.index(next, isDropped: stop == nil && isClearing)
+            DefinitionRecord.write(from: from, to: stop ?? to, [definition], into: &record)
+            return true
         }
-        guard let group = groups.all.first(where: { $0.state.hasWork }) else { return nil }
+        guard let group = groups.all.first(where: { $0.state.hasWork }) else { return false }
         let (from, to) = (group.state.position, Self.documents(of: group.database).to)
         // Without automatic indexes there is nothing to bring in line.
-        let stop =
-            state.isKept
-            ? try go(.settle(group), from: from, to: to, isBounded: true, catalogue: &catalogue, into: &batch) : nil
+        let stop = state.isKept ? try endOfStep(.settle(group), from: from, to: to) : nil
         var next = group
         next.state = IndexMaintenance.state(after: stop, of: group.state, version)
-        return DeclaredStep(from: from, to: stop ?? to, definitions: [.group(next)])
+        DefinitionRecord.write(from: from, to: stop ?? to, [.group(next)], into: &record)
+        return true
     }
 
     private static func state(after stop: [UInt8]?, of state: IndexState, _ version: CommitVersion) -> IndexState {
@@ -77,23 +77,25 @@ extension IndexMaintenance {
         return IndexState(phase: state.phase, position: stop)
     }
 
-    /// Does again what a commit about declared indexes or overrides did; recovery.
-    mutating func repeatDefinitions(
+    /// Does what a record of definitions says: the step of the first one, if the record has a range, then all
+    /// definitions.
+    mutating func apply(
         _ record: consuming DefinitionRecord, catalogue: inout Catalogue, into batch: inout MutationBatch
-    ) throws {
+    ) throws(StorageError) {
+        willChangeStates()
         var isFirst = true
         while let definition = try record.next() {
             if isFirst, record.to.byteCount > 0, let work = work(of: definition) {
-                _ = try go(
-                    work, from: [UInt8](copying: record.from), to: [UInt8](copying: record.to), isBounded: false,
-                    catalogue: &catalogue, into: &batch)
+                try perform(
+                    work, from: [UInt8](copying: record.from), to: [UInt8](copying: record.to), catalogue: &catalogue,
+                    into: &batch)
             }
             isFirst = false
-            enter([definition], into: &batch)
+            enter(definition, into: &batch)
         }
     }
 
-    /// What a step was to do that left this definition; nil for nothing.
+    /// What the step does that ends with this definition; nil for nothing.
     private func work(of definition: IndexDefinition) -> Work? {
         switch definition {
         case .index(let index, _):
@@ -105,23 +107,18 @@ extension IndexMaintenance {
         }
     }
 
-    /// Takes definitions and puts them.
-    mutating func enter(_ definitions: [IndexDefinition], into batch: inout MutationBatch) {
+    /// Takes a definition and puts it.
+    private mutating func enter(_ definition: IndexDefinition, into batch: inout MutationBatch) {
         var key = WireWriter(capacity: 16)
         var value = WireWriter(capacity: 128)
-        for definition in definitions {
-            definition.write(key: &key, value: &value)
-            switch definition {
-            case .index(let index, let isDropped):
-                declared.set(index, isDropped ? nil : index.state)
-                if isDropped {
-                    batch.delete(key: key.bytes)
-                    continue
-                }
-            case .group(let group): groups.set(group)
-            }
-            batch.put(key: key.bytes, value: value.bytes)
+        definition.write(key: &key, value: &value)
+        switch definition {
+        case .index(let index, let isDropped):
+            declared.set(index, isDropped ? nil : index.state)
+            if isDropped { return batch.delete(key: key.bytes) }
+        case .group(let group): groups.set(group)
         }
+        batch.put(key: key.bytes, value: value.bytes)
     }
 
     /// The keys of a database's documents.
@@ -134,7 +131,7 @@ extension IndexMaintenance {
     }
 }
 
-/// A declared index or an overridden group, as the log tells of it.
+/// A declared index or an overridden group, as the log has it.
 enum IndexDefinition {
     case index(DeclaredIndex, isDropped: Bool)
     case group(GroupFields)

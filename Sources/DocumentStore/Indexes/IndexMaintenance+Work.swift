@@ -1,25 +1,27 @@
-// What the steps in the making of indexes do with the keys that they go over.
+// What the steps of index builds do with the keys in their range.
 
 internal import DocumentModel
 internal import KeyValueStore
 
 extension IndexMaintenance {
-    /// Bounds of one step: what it may hold up a commit that comes meanwhile.
+    /// Bounds of one step: a commit that comes meanwhile waits for it.
     private static let entriesPerStep = 4_096
+    private static let entryBytesPerStep = 1 << 20
     private static let documentsPerStep = 512
-    private static let bytesPerStep = 1 << 20
+    /// Bytes of stored documents; their index entries take several times as much.
+    private static let documentBytesPerStep = 256 << 10
 
     enum Work {
-        /// They are entries, and go.
+        /// The keys are entries, and are deleted.
         case clear
-        /// They are documents, and get their automatic entries.
+        /// The keys are documents, and get their automatic entries.
         case buildAutomatic
-        /// They are documents: those of the index's collections get their entries in it.
+        /// The keys are documents: those of the index's collections get their entries in it.
         case build(DeclaredIndex)
-        /// They are documents: automatic entries of those of the group are brought in line with its rules.
+        /// The keys are documents: automatic entries of those of the group are brought in line with its rules.
         case settle(GroupFields)
 
-        /// The id of the collections whose documents are looked at; nil for all.
+        /// The id of the collections whose documents are visited; nil for all.
         fileprivate var collectionID: [UInt8]? {
             switch self {
             case .clear, .buildAutomatic: nil
@@ -27,67 +29,133 @@ extension IndexMaintenance {
             case .settle(let group): group.idBytes
             }
         }
+
+        fileprivate var isClearing: Bool {
+            if case .clear = self { true } else { false }
+        }
     }
 
-    /// Goes over keys in order.
-    ///
-    /// - Parameter isBounded: for so long only as a step may take; else to the end.
-    /// - Returns: the first key that was not looked at; nil when all were.
-    mutating func go(
-        _ work: Work, from: [UInt8], to: [UInt8], isBounded: Bool, catalogue: inout Catalogue,
-        into batch: inout MutationBatch
-    ) throws(StorageError) -> [UInt8]? {
-        var isClearing = false
-        if case .clear = work { isClearing = true }
-        var left = isBounded ? (isClearing ? Self.entriesPerStep : Self.documentsPerStep) : .max
-        let wanted = work.collectionID
+    // MARK: Deciding
+
+    /// Finds where a step ends that begins at `from`: after as many keys or bytes as a step may take.
+    /// - Returns: the first key after the step; nil if the step covers everything up to `to`.
+    func endOfStep(_ work: Work, from: [UInt8], to: [UInt8]) throws(StorageError) -> [UInt8]? {
+        var keysLeft = work.isClearing ? Self.entriesPerStep : Self.documentsPerStep
+        var bytesLeft = work.isClearing ? Self.entryBytesPerStep : Self.documentBytesPerStep
+        var stop: [UInt8]?
+        try Self.forEachKey(of: work, from: from, to: to, latest) { key, value, _ throws(StorageError) in
+            if keysLeft == 0 || bytesLeft < 0 {
+                stop = [UInt8](copying: key)
+                return false
+            }
+            keysLeft -= 1
+            bytesLeft -= key.byteCount + value.byteCount
+            return true
+        }
+        return stop
+    }
+
+    // MARK: Applying
+
+    /// Does the work of a step on all keys of its range.
+    mutating func perform(
+        _ work: Work, from: [UInt8], to: [UInt8], catalogue: inout Catalogue, into batch: inout MutationBatch
+    ) throws(StorageError) {
         let latest = latest
+        try Self.forEachKey(of: work, from: from, to: to, latest) { key, value, document throws(StorageError) in
+            if work.isClearing {
+                batch.delete(key: key)
+            } else if let document {
+                try perform(work, on: document, key, &catalogue, into: &batch)
+            }
+            return true
+        }
+    }
+
+    private mutating func perform(
+        _ work: Work, on found: FoundKey, _ key: RawSpan, _ catalogue: inout Catalogue,
+        into batch: inout MutationBatch
+    ) throws(StorageError) {
+        let collection = try catalogue.adjust(
+            key.extracting(0..<found.parts.collectionByteCount), path: found.path, by: 0, latest: latest)
+        let document = IndexedDocument(
+            database: DocumentKey.database(of: key), collection: collection, key: key, found.parts, path: found.path)
+        let nothing = found.fields.extracting(0..<0)
+        switch work {
+        case .clear: break
+        case .buildAutomatic: try deriveAutomatic(document, from: nothing, to: found.fields, into: &batch)
+        case .build(let index): declared.derive(index, document, from: nothing, to: found.fields, into: &batch)
+        case .settle(let group):
+            let rules = group.rules
+            try derivation.derive(document, from: found.fields, to: nothing, by: rules, .leftovers, into: &batch)
+            try derivation.derive(document, from: nothing, to: found.fields, by: rules, .newcomers, into: &batch)
+        }
+    }
+
+    // MARK: The walk of both
+
+    /// A stored document of the collections that a step is about.
+    private struct FoundKey: ~Escapable {
+        let parts: DocumentKey.Parts
+        let path: RawSpan
+        let fields: RawSpan
+
+        @_lifetime(copy path, copy fields)
+        init(_ parts: DocumentKey.Parts, path: RawSpan, fields: RawSpan) {
+            self.parts = parts
+            self.path = path
+            self.fields = fields
+        }
+    }
+
+    private typealias Visit = (_ key: RawSpan, _ value: RawSpan, FoundKey?) throws(StorageError) -> Bool
+
+    /// Visits the keys of a range in order, until `visit` returns false. Of a collection that the work is not about
+    /// only the first key is visited, without its document, unless the collection's key is cut.
+    private static func forEachKey(
+        of work: Work, from: [UInt8], to: [UInt8], _ latest: LatestReader, _ visit: Visit
+    ) throws(StorageError) {
+        let wanted = work.collectionID
         var path = WireWriter(capacity: 256)
         var next = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
         var cursor = try latest.cursor(from: from.byteSpan, to: to.byteSpan)
         while try cursor.next() {
-            if left == 0 || (isBounded && batch.byteCount > Self.bytesPerStep) { return [UInt8](copying: cursor.key) }
-            left -= 1
-            if isClearing {
-                batch.delete(key: cursor.key)
+            if work.isClearing {
+                if try !visit(cursor.key, cursor.value, nil) { return }
                 continue
             }
-            let isOther = try go(
-                work, over: cursor.key, cursor.value, wanted: wanted, &path, &next, catalogue: &catalogue, into: &batch)
-            if isOther { try cursor.seek(to: next.bytes) }
+            switch try visitDocument(cursor.key, cursor.value, wanted: wanted, &path, &next, visit) {
+            case .stop: return
+            case .goOn: break
+            case .skipCollection: try cursor.seek(to: next.bytes)
+            }
         }
-        return nil
     }
 
-    /// Does the work on one document if it is of the wanted collections.
-    /// - Returns: whether it is not, and the rest of its collection can be leapt over: `next` is behind that.
-    private mutating func go(
-        _ work: Work, over key: RawSpan, _ value: RawSpan, wanted: [UInt8]?, _ path: inout WireWriter,
-        _ next: inout WireWriter, catalogue: inout Catalogue, into batch: inout MutationBatch
-    ) throws(StorageError) -> Bool {
+    private enum Progress {
+        case goOn, stop
+        /// The rest of the collection is not wanted: go to the first key after it.
+        case skipCollection
+    }
+
+    /// Visits one document.
+    /// - Parameter next: takes the key to go on at, if the rest of the collection is to be skipped.
+    private static func visitDocument(
+        _ key: RawSpan, _ value: RawSpan, wanted: [UInt8]?, _ path: inout WireWriter, _ next: inout WireWriter,
+        _ visit: Visit
+    ) throws(StorageError) -> Progress {
         guard let parts = DocumentKey.parts(of: key), let record = StoredRecordView(value, versionMicroseconds: 0),
             KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path)
         else { throw StorageError(.corrupt, "a document's entry is damaged") }
-        if let wanted, !KeyedDocument.collectionID(ofDocument: path.bytes).equalsBytes(wanted.byteSpan) {
-            if DocumentKey.isCutCollection(byteCount: parts.collectionByteCount) { return false }
-            next.reset()
-            next.append(key.extracting(0..<parts.collectionByteCount))
-            next.append(byte: KeyLayout.documentMarker + 1)
-            return true
+        guard let wanted, !KeyedDocument.collectionID(ofDocument: path.bytes).equalsBytes(wanted.byteSpan) else {
+            let found = FoundKey(parts, path: path.bytes, fields: record.fields)
+            return try visit(key, value, found) ? .goOn : .stop
         }
-        let collection = try catalogue.adjust(
-            key.extracting(0..<parts.collectionByteCount), path: path.bytes, by: 0, latest: latest)
-        let document = IndexedDocument(
-            database: DocumentKey.database(of: key), collection: collection, key: key, parts, path: path.bytes)
-        let nothing = record.fields.extracting(0..<0)
-        switch work {
-        case .clear: break
-        case .buildAutomatic: try deriveAutomatic(document, from: nothing, to: record.fields, into: &batch)
-        case .build(let index): declared.derive(index, document, from: nothing, to: record.fields, into: &batch)
-        case .settle(let group):
-            try derivation.derive(document, from: record.fields, to: nothing, by: group.rules, .leftovers, into: &batch)
-            try derivation.derive(document, from: nothing, to: record.fields, by: group.rules, .newcomers, into: &batch)
-        }
-        return false
+        if try !visit(key, value, nil) { return .stop }
+        if DocumentKey.isCutCollection(byteCount: parts.collectionByteCount) { return .goOn }
+        next.reset()
+        next.append(key.extracting(0..<parts.collectionByteCount))
+        next.append(byte: KeyLayout.documentMarker + 1)
+        return .skipCollection
     }
 }

@@ -1,7 +1,8 @@
-// The commit thread's part in the indexes: entries of what is committed, and the making of indexes step by step.
+// The commit thread's part in the indexes: the entries of committed documents, and index builds.
 //
-// A step goes over some keys in order, between two groups of commits, and is a commit of its own: the log says which keys it
-// went over, and recovery goes over them again. So a crash loses no more than the last step, and writing never stops.
+// An index build is a series of steps. A step covers a range of keys and is a commit of its own. Deciding it finds
+// the end of the range; its record has the range and the state after it; applying the record derives the entries,
+// live and at recovery. A crash loses at most the last step, and commits go on between two steps.
 
 internal import DocumentModel
 internal import KeyValueStore
@@ -13,8 +14,8 @@ struct IndexMaintenance: ~Copyable {
     private(set) var state: IndexState
     var declared: DeclaredIndexes
     var groups: OverriddenGroups
-    /// What all was before the last change, should that come to nothing.
-    private var statesBefore = IndexStates()
+    /// The states before the commit that is being made, if it changes them.
+    private var statesBefore: IndexStates?
     let latest: LatestReader
 
     /// Begins with what is stored.
@@ -57,13 +58,6 @@ struct IndexMaintenance: ~Copyable {
     private static let entries = (from: [KeySpace.values.rawValue], to: [KeySpace.elements.rawValue + 1])
     private static let documents = (from: [KeySpace.documents.rawValue], to: [KeySpace.documents.rawValue + 1])
 
-    /// A step that was computed and not staged yet.
-    struct Step {
-        var from: [UInt8]
-        var to: [UInt8]
-        var next: IndexState
-    }
-
     // MARK: States
 
     /// The state to be in, given whether indexes are wanted; nil if it is the present one or on the way there.
@@ -80,8 +74,37 @@ struct IndexMaintenance: ~Copyable {
         return try cursor.next()
     }
 
+    // MARK: One commit
+
+    /// Starts a commit.
+    mutating func beginCommit() {
+        derivation.fields.beginCommit()
+    }
+
+    /// The commit is staged.
+    mutating func keepCommit() {
+        derivation.fields.keepCommit()
+        statesBefore = nil
+    }
+
+    /// The commit came to nothing: field numbers and states are as before.
+    mutating func rollBackCommit() {
+        derivation.fields.rollBackCommit()
+        guard let before = statesBefore else { return }
+        state = before.automatic
+        declared.restore(before.declared)
+        groups = before.groups
+        statesBefore = nil
+    }
+
+    /// To be called before a commit changes a state or definition.
+    mutating func willChangeStates() {
+        if statesBefore == nil { statesBefore = states }
+    }
+
     /// Takes a new state and puts it.
-    mutating func enter(_ new: IndexState, into batch: inout MutationBatch) {
+    private mutating func enter(_ new: IndexState, into batch: inout MutationBatch) {
+        willChangeStates()
         state = new
         var value = WireWriter(capacity: 64)
         new.append(to: &value)
@@ -89,50 +112,52 @@ struct IndexMaintenance: ~Copyable {
         batch.put(key: key.byteSpan, value: value.bytes)
     }
 
-    /// Goes back to the state before the last change, which could not be staged.
-    mutating func leave() {
-        state = statesBefore.automatic
-        declared.restore(statesBefore.declared)
-        groups = statesBefore.groups
-    }
-
-    /// Remembers what `leave` goes back to.
-    mutating func beginChange() {
-        statesBefore = states
-    }
-
     // MARK: Steps
 
     private var work: Work { state.phase == .clearing ? .clear : .buildAutomatic }
 
-    /// Computes the next step.
-    /// - Parameter version: the commit that the step will be.
-    mutating func nextStep(
-        version: CommitVersion, catalogue: inout Catalogue, into batch: inout MutationBatch
-    ) throws(StorageError) -> Step {
-        let from = state.position
+    /// Decides what brings the indexes one step further: a change of the state of the automatic indexes, else the
+    /// next step of building or clearing them, else the next step of a declared index or of an overridden group.
+    ///
+    /// - Parameters:
+    ///   - isWanted: whether automatic indexes are to be kept.
+    ///   - version: the commit that the step will be.
+    ///   - record: takes the record of the step.
+    /// - Returns: false if there is nothing to do.
+    func decideStep(
+        isWanted: Bool, version: CommitVersion, into record: inout WireWriter
+    ) throws(StorageError) -> Bool {
+        if let state = try change(isWanted: isWanted) {
+            IndexStepRecord.write(from: [], to: [], state: state, into: &record)
+            return true
+        }
+        if !state.hasWork { return try decideDeclaredStep(version: version, into: &record) }
         let isClearing = state.phase == .clearing
         let end = isClearing ? IndexMaintenance.entries.to : IndexMaintenance.documents.to
-        let stop = try go(work, from: from, to: end, isBounded: true, catalogue: &catalogue, into: &batch)
-        if let stop { return Step(from: from, to: stop, next: IndexState(phase: state.phase, position: stop)) }
+        if let stop = try endOfStep(work, from: state.position, to: end) {
+            let next = IndexState(phase: state.phase, position: stop)
+            IndexStepRecord.write(from: state.position, to: stop, state: next, into: &record)
+            return true
+        }
         let next =
             isClearing
             ? IndexState(phase: .building, position: IndexMaintenance.documents.from)
             : IndexState(phase: .complete, completeSince: version.microseconds)
-        return Step(from: from, to: end, next: next)
+        IndexStepRecord.write(from: state.position, to: end, state: next, into: &record)
+        return true
     }
 
-    /// Does again what a step did; recovery.
-    mutating func repeatStep(
+    /// Does what a step's record says.
+    mutating func apply(
         _ record: borrowing IndexStepRecord, catalogue: inout Catalogue, into batch: inout MutationBatch
     ) throws(StorageError) {
         guard let next = IndexState(record.state) else {
             throw StorageError(.corrupt, "a record about indexes cannot be read")
         }
         if state.hasWork, record.to.byteCount > 0 {
-            _ = try go(
-                work, from: [UInt8](copying: record.from), to: [UInt8](copying: record.to), isBounded: false,
-                catalogue: &catalogue, into: &batch)
+            try perform(
+                work, from: [UInt8](copying: record.from), to: [UInt8](copying: record.to), catalogue: &catalogue,
+                into: &batch)
         }
         enter(next, into: &batch)
     }

@@ -1,4 +1,5 @@
-// The shape of an index over several fields, or over one field of a collection group, in the words of `firestore.indexes.json`.
+// The shape of an index over several fields, or over one field of a collection group, in the words of
+// `firestore.indexes.json`.
 
 internal import Basics
 package import DocumentModel
@@ -33,7 +34,8 @@ package struct IndexShape: Sendable, Hashable {
             self.dimension = dimension
         }
 
-        /// The bytes of the vector's elements, as `VectorBytes` has them; nil if a document has no vector of the dimension there.
+        /// The bytes of the vector's elements, as `VectorBytes` has them; nil if a document has no vector of the
+        /// dimension there.
         @_lifetime(copy fields)
         func elementBytes(in fields: RawSpan) -> RawSpan? {
             guard let value = DocumentBytes.value(at: field, in: fields), let wire = WireValue(value),
@@ -50,8 +52,8 @@ package struct IndexShape: Sendable, Hashable {
     package var isGroup: Bool
     /// Empty only in an index that has a vector.
     package var parts: [Part]
-    /// Only documents with this vector have entries. The vector itself is not in them: searches are exact and measure what the
-    /// document holds.
+    /// Only documents with this vector have entries. The vector itself is not in them: searches are exact and measure
+    /// what the document holds.
     package var vector: VectorPart?
     /// Names go against the last field; otherwise they go its way.
     package var reversesName: Bool
@@ -82,8 +84,8 @@ package struct IndexShape: Sendable, Hashable {
         return field
     }
 
-    /// The index as an entry of `firestore.indexes.json`: of `indexes`, or of `fieldOverrides` for a single field, which then names
-    /// the indexes that the field has anyway too.
+    /// The index as an entry of `firestore.indexes.json`: of `indexes`, or of `fieldOverrides` for a single field,
+    /// which then names the indexes that the field has anyway too.
     package var json: String {
         if parts.count == 1, vector == nil, !reversesName {
             let modes = FieldOverride.Modes.automatic.union(parts[0].kind.mode(isGroup: isGroup))

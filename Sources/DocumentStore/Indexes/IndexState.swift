@@ -6,9 +6,9 @@
 //      ▲                                             │
 //      └──────────────────(not wanted)───────────────┘
 //
-// What is there from an earlier time is cleared before anything is built. From the first step of building on, every commit
-// keeps the entries of what it writes, so that entries are complete when the walk over the documents comes to its end.
-// Readers use them at versions from then on. Every change of phase and every step goes through the log.
+// What is there from an earlier time is cleared before anything is built. From the first step of building on, every
+// commit keeps the entries of what it writes, so that entries are complete when the walk over the documents comes to
+// its end. Readers use them at versions from then on. Every change of phase and every step goes through the log.
 
 internal import DocumentModel
 internal import KeyValueStore
@@ -99,8 +99,8 @@ struct IndexStates: Sendable {
 
 /// The states as readers see them. Thread-safe.
 ///
-/// The commit thread sets them when a change is staged; a reader whose version is below the change's finds by `isComplete` that
-/// it does not count yet.
+/// The commit thread sets them when a change is staged; a reader whose version is below the change's finds by
+/// `isComplete` that it does not count yet.
 final class SharedIndexStates: Sendable {
     private let state = Mutex((states: IndexStates(), changes: 0))
 

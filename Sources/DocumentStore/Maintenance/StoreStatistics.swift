@@ -19,6 +19,9 @@ package struct StoreStatistics: Sendable {
     package var transactionsAborted: UInt64 = 0
     /// Repeated requests answered from memory.
     package var repeatsAnswered: UInt64 = 0
+    /// Failures of the store's own commits (index builds, expiry, idle sessions, notes of the clock), which are tried
+    /// again.
+    package var housekeepingFailures: UInt64 = 0
     /// Transactions open now.
     package var transactionsOpen = 0
     /// Requests waiting for the commit thread now, and their bytes.
@@ -33,6 +36,11 @@ package struct StoreStatistics: Sendable {
 extension DocumentStore {
     /// Why commits other than deletes are refused for want of space, if they are; cheaper than the figures.
     package var shortage: StorageError? { engine.shortage }
+
+    /// How often the store's own commits have failed, and the last failure; cheaper than the figures.
+    package var housekeepingFailures: (count: UInt64, last: String?) {
+        (counters.housekeepingFailures.load(ordering: .relaxed), counters.lastHousekeepingFailure.withLock { $0 })
+    }
 }
 
 /// The counters behind the statistics, added to by the commit thread.
@@ -44,6 +52,11 @@ final class StoreCounters: Sendable {
     let groupRequests = Histogram()
     let transactionsAborted = Atomic<UInt64>(0)
     let repeatsAnswered = Atomic<UInt64>(0)
-    /// Times that catalogue counts could not be staged.
-    let bookFailures = Atomic<UInt64>(0)
+    let housekeepingFailures = Atomic<UInt64>(0)
+    let lastHousekeepingFailure = Mutex<String?>(nil)
+
+    func noteExpired(_ batch: BatchWriteResult) {
+        let deleted = batch.outcomes.count { if case .success = $0 { true } else { false } }
+        documentsExpired.add(UInt64(deleted), ordering: .relaxed)
+    }
 }

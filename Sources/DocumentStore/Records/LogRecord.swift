@@ -1,4 +1,4 @@
-// What the log promises: the outcome of one commit, from which its keys are derived again after a crash.
+// What the log says of one commit: its outcome, from which all its keys are derived.
 //
 //     | kind, 1 | database, varint | name length, varint | name | item | item | ...
 //                                    0: the database is not new
@@ -8,18 +8,12 @@
 //             | deleted  3 | path length | path |
 //             | answer   4 | session, 16 | sequence | oldest pending | length | encoded result |
 //
-// A record of kind 3 is one step in the making of indexes: the keys it went over, and the state after it (`IndexState`).
-//
-//     | kind, 1 | from length | from | to length | to | state |
-//
-// A record of kind 4 is about declared indexes and overrides of fields: the keys that a step of the first one went over, none if
-// there was no step, and definitions as they are afterwards.
-//
-//     | kind, 1 | from length | from | to length | to | key length | key | dropped?, 1 | value length | value | ...
+// Records of other kinds, which no client asks for, are in `SystemRecords.swift`.
 //
 // Lengths and numbers are varints; times and the session are fixed-size, little-endian. Documents are logged once and
-// whole; headers, catalogue counts and remembered results follow from them. Whether a document was there before is logged
-// too, so that replay need not look.
+// whole. Their keys and headers, catalogue counts, index entries and remembered results follow from the record:
+// `CommitApplier` derives them, from a commit that has just been decided and from a record read at recovery alike.
+// Whether a document existed before is logged too, so that recovery does not need to look.
 
 internal import DocumentModel
 
@@ -29,10 +23,12 @@ enum LogRecord {
     static let commitKind: UInt8 = 1
     /// Nothing but its version: keeps versions above the read times handed out while nobody wrote.
     static let clockKind: UInt8 = 2
-    /// A step in the making of indexes.
+    /// A step of building or clearing the automatic indexes.
     static let indexKind: UInt8 = 3
-    /// Definitions of declared indexes, and a step in the making of one.
+    /// Definitions of declared indexes and field overrides, and a step of building the first of them.
     static let definitionKind: UInt8 = 4
+    /// Sessions whose remembered results are deleted.
+    static let sessionsKind: UInt8 = 5
 
     /// What an item says.
     enum ItemKind: UInt8 {
@@ -42,6 +38,9 @@ enum LogRecord {
         case answer = 4
     }
 
+    /// The first byte of a record.
+    static func kind(of record: RawSpan) -> UInt8? { record.byteCount > 0 ? record[byteAt: 0] : nil }
+
     /// The record could not be read: it is corrupt, or of a later version of this program.
     struct Malformed: Error, CustomStringConvertible {
         var offset: Int
@@ -49,20 +48,18 @@ enum LogRecord {
     }
 }
 
-/// Writes one commit's record, item by item.
+/// Writes one record: a commit's item by item, or a whole one of another kind.
 struct LogRecordWriter: ~Copyable {
     private var buffer = WireWriter(capacity: 4096)
     /// Items in the record so far.
     private(set) var itemCount = 0
-    /// Where the fields or the result of the last item stand in `bytes`.
-    private(set) var lastPayload = 0..<0
 
     /// Memory kept for the next record; a giant one's is given back.
     private static let keptBytes = 8 << 20
 
     var bytes: RawSpan { @_lifetime(borrow self) borrowing get { buffer.bytes } }
 
-    /// Starts a record, forgetting the last one.
+    /// Starts a commit's record, forgetting the last one.
     mutating func begin(database: UInt32, newDatabaseName: DatabaseName?) {
         buffer.reset(keeping: LogRecordWriter.keptBytes)
         itemCount = 0
@@ -72,37 +69,20 @@ struct LogRecordWriter: ~Copyable {
         if let newDatabaseName { buffer.append(newDatabaseName.utf8) }
     }
 
-    mutating func appendCreated(path: RawSpan, fields: RawSpan) {
-        beginItem(.created)
-        appendCounted(path)
-        appendPayload(fields)
-    }
-
-    mutating func appendUpdated(path: RawSpan, createMicroseconds: UInt64, fields: RawSpan) {
-        beginItem(.updated)
-        appendCounted(path)
-        buffer.append(littleEndian: createMicroseconds)
-        appendPayload(fields)
-    }
-
-    mutating func appendDeleted(path: RawSpan) {
-        beginItem(.deleted)
-        appendCounted(path)
-        lastPayload = 0..<0
-    }
-
-    mutating func appendAnswer(to identifier: RequestIdentifier, encodedResult: RawSpan) {
-        beginItem(.answer)
-        buffer.append(littleEndian: identifier.sessionHigh)
-        buffer.append(littleEndian: identifier.sessionLow)
-        buffer.appendVarint(identifier.sequence)
-        buffer.appendVarint(identifier.oldestPending)
-        appendPayload(encodedResult)
-    }
-
-    private mutating func beginItem(_ kind: LogRecord.ItemKind) {
+    mutating func append(_ item: borrowing LogItem) {
         itemCount += 1
-        buffer.append(byte: kind.rawValue)
+        buffer.append(byte: item.kind.rawValue)
+        if let identifier = item.identifier {
+            buffer.append(littleEndian: identifier.sessionHigh)
+            buffer.append(littleEndian: identifier.sessionLow)
+            buffer.appendVarint(identifier.sequence)
+            buffer.appendVarint(identifier.oldestPending)
+        } else {
+            appendCounted(item.path)
+            if item.kind == .deleted { return }
+            if item.kind == .updated { buffer.append(littleEndian: item.createMicroseconds) }
+        }
+        appendCounted(item.payload)
     }
 
     private mutating func appendCounted(_ bytes: RawSpan) {
@@ -110,98 +90,13 @@ struct LogRecordWriter: ~Copyable {
         buffer.append(bytes)
     }
 
-    private mutating func appendPayload(_ bytes: RawSpan) {
-        appendCounted(bytes)
-        lastPayload = (buffer.count - bytes.byteCount)..<buffer.count
-    }
-}
-
-/// A record of kind 3, in place.
-struct IndexStepRecord: ~Escapable {
-    let from: RawSpan
-    let to: RawSpan
-    let state: RawSpan
-
-    /// Reads a record whose kind is `indexKind`.
-    @_lifetime(copy record)
-    init(_ record: RawSpan) throws(LogRecord.Malformed) {
-        var reader = WireReader(record)
-        reader.position = 1
-        do throws(InvalidDocument) {
-            from = try reader.lengthDelimited()
-            to = try reader.lengthDelimited()
-            state = record.extracting(reader.position..<record.byteCount)
-        } catch {
-            throw LogRecord.Malformed(offset: error.offset)
-        }
-    }
-
-    static func write(from: [UInt8], to: [UInt8], state: borrowing IndexState, into writer: inout WireWriter) {
-        writer.reset()
-        writer.append(byte: LogRecord.indexKind)
-        writer.appendVarint(UInt64(from.count))
-        writer.append(from)
-        writer.appendVarint(UInt64(to.count))
-        writer.append(to)
-        state.append(to: &writer)
-    }
-}
-
-/// A record of kind 4, in place.
-struct DefinitionRecord: ~Escapable {
-    let from: RawSpan
-    let to: RawSpan
-    private var reader: WireReader
-
-    /// Reads a record whose kind is `definitionKind`.
-    @_lifetime(copy record)
-    init(_ record: RawSpan) throws(LogRecord.Malformed) {
-        reader = WireReader(record)
-        reader.position = 1
-        do throws(InvalidDocument) {
-            from = try reader.lengthDelimited()
-            to = try reader.lengthDelimited()
-        } catch {
-            throw LogRecord.Malformed(offset: error.offset)
-        }
-    }
-
-    /// The next definition, or nil at the end.
-    @_lifetime(self: copy self)
-    mutating func next() throws(LogRecord.Malformed) -> IndexDefinition? {
-        if reader.isAtEnd { return nil }
-        do throws(InvalidDocument) {
-            let key = try reader.lengthDelimited()
-            let isDropped = try reader.varint() == 1
-            let value = try reader.lengthDelimited()
-            guard let definition = IndexDefinition(key: key, value: value, isDropped: isDropped) else {
-                throw InvalidDocument(.truncated, offset: reader.position)
-            }
-            return definition
-        } catch {
-            throw LogRecord.Malformed(offset: error.offset)
-        }
-    }
-
-    static func write(
-        from: [UInt8], to: [UInt8], _ definitions: [IndexDefinition], into writer: inout WireWriter
-    ) {
-        var key = WireWriter(capacity: 64)
-        var value = WireWriter(capacity: 128)
-        writer.reset()
-        writer.append(byte: LogRecord.definitionKind)
-        writer.appendVarint(UInt64(from.count))
-        writer.append(from)
-        writer.appendVarint(UInt64(to.count))
-        writer.append(to)
-        for definition in definitions {
-            definition.write(key: &key, value: &value)
-            writer.appendVarint(UInt64(key.count))
-            writer.append(key.bytes)
-            writer.append(byte: definition.isDropped ? 1 : 0)
-            writer.appendVarint(UInt64(value.count))
-            writer.append(value.bytes)
-        }
+    /// Replaces the record by one of another kind, which `body` writes.
+    mutating func replace<Output, Failure: Error>(
+        _ body: (inout WireWriter) throws(Failure) -> Output
+    ) throws(Failure) -> Output {
+        buffer.reset(keeping: LogRecordWriter.keptBytes)
+        itemCount = 0
+        return try body(&buffer)
     }
 }
 
@@ -214,7 +109,7 @@ struct LogItem: ~Escapable {
     let payload: RawSpan
     /// When an updated document was created.
     let createMicroseconds: UInt64
-    /// Whom an answer is for.
+    /// The request that an answer is for; nil for documents.
     let identifier: RequestIdentifier?
 
     @_lifetime(copy path, copy payload)
@@ -230,9 +125,8 @@ struct LogItem: ~Escapable {
     }
 }
 
-/// Reads a record, item by item.
+/// Reads a commit's record, item by item.
 struct LogRecordReader: ~Escapable {
-    let kind: UInt8
     let database: UInt32
     /// Empty unless the record brings the database into being.
     let newDatabaseName: RawSpan
@@ -243,14 +137,8 @@ struct LogRecordReader: ~Escapable {
         reader = WireReader(record)
         do throws(InvalidDocument) {
             guard record.byteCount > 0 else { throw InvalidDocument(.truncated, offset: 0) }
-            kind = record[byteAt: 0]
             reader.position = 1
-            if kind == LogRecord.clockKind || kind == LogRecord.indexKind || kind == LogRecord.definitionKind {
-                database = 0
-                newDatabaseName = record.extracting(0..<0)
-                return
-            }
-            guard kind == LogRecord.commitKind, let number = UInt32(exactly: try reader.varint()) else {
+            guard record[byteAt: 0] == LogRecord.commitKind, let number = UInt32(exactly: try reader.varint()) else {
                 throw InvalidDocument(.invalidTag, offset: 0)
             }
             database = number
@@ -273,14 +161,14 @@ struct LogRecordReader: ~Escapable {
             let nothing = reader.bytes.extracting(0..<0)
             switch kind {
             case .created:
-                let path = try reader.lengthDelimited()
+                let path = try documentPath()
                 return LogItem(kind, path: path, payload: try reader.lengthDelimited())
             case .updated:
-                let path = try reader.lengthDelimited()
+                let path = try documentPath()
                 let created = try reader.fixed64()
                 return LogItem(kind, path: path, payload: try reader.lengthDelimited(), createMicroseconds: created)
             case .deleted:
-                return LogItem(kind, path: try reader.lengthDelimited(), payload: nothing)
+                return LogItem(kind, path: try documentPath(), payload: nothing)
             case .answer:
                 let high = try reader.fixed64()
                 let low = try reader.fixed64()
@@ -294,5 +182,14 @@ struct LogRecordReader: ~Escapable {
         } catch {
             throw LogRecord.Malformed(offset: error.offset)
         }
+    }
+
+    /// Reads a document's path, which has at least two segments.
+    @_lifetime(copy self)
+    private mutating func documentPath() throws(InvalidDocument) -> RawSpan {
+        let start = reader.position
+        let path = try reader.lengthDelimited()
+        guard path.firstOffset(of: UInt8(ascii: "/")) ?? 0 > 0 else { throw InvalidDocument(.truncated, offset: start) }
+        return path
     }
 }

@@ -4,8 +4,8 @@
 //                  if bit 0         if bit 1
 //
 // The update time is not there: it is the version of the entry itself. A document that was never changed since it was
-// created, which most are, has that as create time too and needs one byte of header. The full relative path is kept where
-// the key holds only a part of it.
+// created, which most are, has that as create time too and needs one byte of header. The full relative path is kept
+// where the key holds only a part of it.
 
 internal import DocumentModel
 

@@ -1,15 +1,16 @@
 // What was answered to whom: so that a commit that is sent again is not applied again.
 //
-// A client that lost its connection cannot know whether its commit arrived. It sends it again under the same number, and
-// here the first result is found. Results are kept until the client says, with a later request, that it has them
+// A client that lost its connection cannot know whether its commit arrived. It sends it again under the same number,
+// and here the first result is found. Results are kept until the client says, with a later request, that it has them
 // (`oldestPending`), or until its session has been silent for long.
 //
 // Results outlive a restart. Each takes a slot of its session, a key of its own in the storage:
 //
 //     03 | session, 16 | slot, 4      ->      | sequence, varint | encoded result |
 //
-// and a slot is written anew when its result is no longer wanted. A client that waits for each answer so keeps one or two
-// slots busy, however long it lives. The slot's key is written by the same commit as the documents: both or neither.
+// and a slot is written anew when its result is no longer wanted. A client that waits for each answer so keeps one or
+// two slots busy, however long it lives. The slot's key is written by the same commit as the documents: both or
+// neither.
 //
 // A pure state machine: it says which keys to write and does not write them.
 
@@ -153,22 +154,22 @@ struct SessionTable {
             Kept(sequence: sequence, slot: name.slot, encodedResult: [UInt8](copying: encodedResult)))
     }
 
-    /// Forgets sessions that are silent, and the longest silent ones when there are too many.
-    /// - Returns: the slots to delete.
-    mutating func removeIdle(nowMilliseconds: UInt64) -> [SlotName] {
+    /// The sessions to forget: those that are idle, and the longest idle ones when there are too many.
+    func idle(nowMilliseconds: UInt64) -> [SessionName] {
         var removed = sessions.filter { nowMilliseconds >= $0.value.lastUsedMilliseconds + idleMilliseconds }.map(\.key)
         if sessions.count - removed.count > sessionsMaximum {
             // A tenth at once, so that a flood of new sessions does not sort at each request.
             let silent = sessions.sorted { $0.value.lastUsedMilliseconds < $1.value.lastUsedMilliseconds }
             removed = silent.prefix(max(removed.count, sessions.count - sessionsMaximum + sessionsMaximum / 10)).map(\.key)
         }
-        var slots: [SlotName] = []
-        for name in removed {
-            guard let session = sessions.removeValue(forKey: name) else { continue }
-            slots.append(contentsOf: (0..<session.slotCount).map { SlotName(session: name, slot: $0) })
-        }
-        return slots
+        return removed
     }
+
+    /// How many slots of a session may have been written: those below the count.
+    func slotCount(of session: SessionName) -> UInt32 { sessions[session]?.slotCount ?? 0 }
+
+    /// Forgets a session, whose slots are deleted.
+    mutating func remove(_ session: SessionName) { sessions[session] = nil }
 
     var hasTooMany: Bool { sessions.count > sessionsMaximum }
 }

@@ -38,8 +38,9 @@ extension RequestError {
         return error
     }
 
-    /// A document's stored bytes are not a record.
-    static func damagedRecord(_ path: RawSpan) -> RequestError {
-        RequestError(.dataLoss, "The stored document \(String(repairingUTF8: path)) is damaged.")
+    /// What a client is told when storage failed to read the document at a relative path.
+    init(_ error: StorageError, document path: RawSpan) {
+        self.init(error)
+        if code == .dataLoss { message = "The stored document \(String(repairingUTF8: path)) is damaged." }
     }
 }

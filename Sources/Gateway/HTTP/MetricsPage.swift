@@ -110,6 +110,9 @@ final class MetricsPage: Sendable {
         page.family("hearth_sync_seconds", .histogram, "Time to write and sync the log frame of a commit group.")
         page.histogram([:], engine.syncNanoseconds, buckets: Self.timeBuckets, scale: 1e9)
         page.single("hearth_commit_repeats_total", .counter, "Repeated requests that got the result of the first one.", store.repeatsAnswered)
+        page.single(
+            "hearth_housekeeping_failures_total", .counter,
+            "Failures of the store's own commits, which are tried again.", store.housekeepingFailures)
         page.single("hearth_transactions_aborted_total", .counter, "Transactions that ended with ABORTED.", store.transactionsAborted)
         page.single("hearth_transactions_open", .gauge, "Open transactions.", store.transactionsOpen)
         page.single("hearth_commit_queue_requests", .gauge, "Requests in the queue of the commit thread.", store.requestsQueued)

@@ -19,6 +19,8 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
     private struct State {
         var trims = TrimSchedule()
         var shortage = ShortageReport()
+        /// Failures of the store's own commits that have been logged.
+        var failuresLogged: UInt64 = 0
     }
 
     init(server: Server, store: DocumentStore, log: Log) {
@@ -39,6 +41,7 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
 
     private func look() {
         reportShortage()
+        reportFailures()
         server.statistics { [weak self] statistics in
             guard let self else { return }
             queue.async { self.trim(statistics) }
@@ -62,6 +65,16 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
         case .ends: log(.info, "store_has_space")
         case nil: break
         }
+    }
+
+    /// Logs that the store's own commits have failed since the last look.
+    private func reportFailures() {
+        let (count, last) = store.housekeepingFailures
+        let isNew = state.withLock { state in
+            defer { state.failuresLogged = count }
+            return count > state.failuresLogged
+        }
+        if isNew { log(.warning, "housekeeping_failed", ["message": last ?? ""]) }
     }
 }
 

@@ -49,7 +49,8 @@ struct ExpiryTests {
         let committed = try await harness.commit([
             .set("s/past", time(-1)), .set("s/soon", time(50)), .set("s/late", time(500)), .set("a/b/s/below", time(50)),
             .set("s/number", ["m": .map(["until": 5])]), .set("s/text", ["m": .map(["until": "1970"])]),
-            .set("s/null", ["m": .map(["until": .null])]), .set("s/without", [:]), .set("s/outside", ["until": .timestamp(TimestampValue(microseconds: 0))]),
+            .set("s/null", ["m": .map(["until": .null])]), .set("s/without", [:]),
+            .set("s/outside", ["until": .timestamp(TimestampValue(microseconds: 0))]),
             .set("t/other", time(-1)), .set("s/\(longID)", time(-2)),
         ])
         let readTime = TimestampValue(microseconds: Int64(committed.commitMicroseconds))
@@ -75,7 +76,10 @@ struct ExpiryTests {
         try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
         try await model.waitForIndexes()
         let time = TimestampValue(microseconds: Int64(harness.clock.nowMicroseconds) + 10_000_000)
-        try await harness.commit([.set("s/x", ["until": .timestamp(time)]), .set("s/y", ["until": .timestamp(TimestampValue(microseconds: 0))])])
+        let epoch = TimestampValue(microseconds: 0)
+        try await harness.commit([
+            .set("s/x", ["until": .timestamp(time)]), .set("s/y", ["until": .timestamp(epoch)]),
+        ])
         harness.clock.stepBack(milliseconds: 3_600_000)
         try await Self.round(harness, until: 1)
         #expect(try await Self.expired(harness) == 1)
@@ -88,7 +92,7 @@ struct ExpiryTests {
 
     @Test("Many go in batches; what a crash leaves goes after it")
     func batches() async throws {
-        let harness = try Self.harness { $0.expiryBatchesMaximum = 3 }
+        let harness = try Self.harness { $0.admitsHousekeeping = atMost(3, .expiry) }
         var old: [StepWrite] = []
         for number in 0..<2_000 {
             old.append(.set("s/d\(number)", ["until": .timestamp(TimestampValue(microseconds: Int64(number)))]))
@@ -102,7 +106,7 @@ struct ExpiryTests {
         #expect(try await Self.expired(harness) == batches)
         // The oldest first.
         #expect(try harness.get("s/d\(batches - 1)") == nil && harness.get("s/d\(batches)") != nil)
-        let crashed = try harness.crashed { $0.expiryBatchesMaximum = .max }
+        let crashed = try harness.crashed { $0.admitsHousekeeping = { _ in true } }
         try await Self.round(crashed, until: 2_000 - batches)
         #expect(try crashed.ids("s") == [])
         try crashed.finish()

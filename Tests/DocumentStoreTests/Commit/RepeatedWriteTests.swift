@@ -297,14 +297,13 @@ struct RepeatedWriteTests {
         harness.store.close()
         var record = LogRecordWriter()
         record.begin(database: try #require(harness.store.databases.number(of: harness.database)), newDatabaseName: nil)
-        let path = { (id: String) in Array("c/\(id)".utf8) }
-        record.appendUpdated(path: path("a").byteSpan, createMicroseconds: 5, fields: fields(2).documentBytes.byteSpan)
-        record.appendUpdated(path: path("a").byteSpan, createMicroseconds: 5, fields: fields(3).documentBytes.byteSpan)
-        record.appendDeleted(path: path("b").byteSpan)
-        record.appendCreated(path: path("b").byteSpan, fields: fields(4).documentBytes.byteSpan)
-        record.appendDeleted(path: path("c").byteSpan)
-        record.appendCreated(path: path("d").byteSpan, fields: fields(5).documentBytes.byteSpan)
-        record.appendDeleted(path: path("d").byteSpan)
+        record.append(.updated, "c/a", createMicroseconds: 5, fields: fields(2).documentBytes)
+        record.append(.updated, "c/a", createMicroseconds: 5, fields: fields(3).documentBytes)
+        record.append(.deleted, "c/b", fields: [])
+        record.append(.created, "c/b", fields: fields(4).documentBytes)
+        record.append(.deleted, "c/c", fields: [])
+        record.append(.created, "c/d", fields: fields(5).documentBytes)
+        record.append(.deleted, "c/d", fields: [])
         // What a crash leaves: the record is in the log, and what follows from it is nowhere.
         var options = harness.configuration.engine
         options.idleCheckpointMicroseconds = 0

@@ -60,7 +60,7 @@ struct DeclaredIndexTests {
     func resumes() async throws {
         var random = RandomQueries(seed: 7)
         // One step sets the new store's state; four more of 512 documents.
-        var model = try IndexedModel { $0.indexStepsMaximum = 5 }
+        var model = try IndexedModel { $0.admitsHousekeeping = atMost(5, .indexStep) }
         var documents: [TestDocument] = []
         for number in 0..<3_000 {
             documents.append(TestDocument(path: "c/d\(number)", fields: ["a": .integer(Int64(number % 7)), "b": .integer(Int64(number))]))
@@ -76,7 +76,7 @@ struct DeclaredIndexTests {
         try await eventually("four steps are done") { model.harness.store.indexState.changes >= 7 }
         #expect(model.harness.store.declaredIndexes(in: model.harness.database).map(\.state) == [.building])
         try await model.harness.commit([.set("c/d2900", ["a": 3, "b": 9_999]), .delete("c/d3")])
-        let crashed = try model.harness.crashed { $0.indexStepsMaximum = .max }
+        let crashed = try model.harness.crashed { $0.admitsHousekeeping = { _ in true } }
         try await eventually("the index is ready after the crash") {
             crashed.store.declaredIndexes(in: crashed.database).allSatisfy { $0.state == .ready }
         }
@@ -101,7 +101,7 @@ struct DeclaredIndexTests {
     func overridesResume() async throws {
         var random = RandomQueries(seed: 8)
         // One step sets the new store's state.
-        var model = try IndexedModel { $0.indexStepsMaximum = 3 }
+        var model = try IndexedModel { $0.admitsHousekeeping = atMost(3, .indexStep) }
         var documents: [TestDocument] = []
         for number in 0..<3_000 {
             let fields: MapValue = [
@@ -129,7 +129,7 @@ struct DeclaredIndexTests {
         let crashed = try model.harness.crashed()
         #expect(try StoreCheck.run(crashed.store).problems == [])
         try crashed.finish()
-        let resumed = try model.harness.crashed { $0.indexStepsMaximum = .max }
+        let resumed = try model.harness.crashed { $0.admitsHousekeeping = { _ in true } }
         model.harness.store.close()
         model = IndexedModel(resumed)
         try await model.waitForIndexes()

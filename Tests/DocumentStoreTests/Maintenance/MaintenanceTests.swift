@@ -18,7 +18,7 @@ struct MaintenanceTests {
         let harness = try StoreHarness()
         try await harness.commit((0..<100).map { .set("c/\($0)", fields(0)) })
         let backups = TemporaryDirectory("hearth-backup")
-        let stop = Flag()
+        let stop = SharedFlag()
         async let writing: Void = {
             var round: Int64 = 0
             while !stop.isSet {

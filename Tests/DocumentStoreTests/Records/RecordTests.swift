@@ -1,6 +1,7 @@
 // Stored records and log records come back from their bytes as they were.
 
 import DocumentModel
+import KeyValueStore
 import TestSupport
 import Testing
 
@@ -41,11 +42,10 @@ struct RecordTests {
         let database = try DatabaseName(project: "p")
         var writer = LogRecordWriter()
         writer.begin(database: 300, newDatabaseName: database)
-        writer.appendCreated(path: Array("a/b".utf8).byteSpan, fields: [UInt8]([1, 2]).byteSpan)
-        writer.appendUpdated(path: Array("a/c".utf8).byteSpan, createMicroseconds: 5, fields: [UInt8]([]).byteSpan)
-        #expect(writer.lastPayload.isEmpty)
-        writer.appendDeleted(path: Array("a/d".utf8).byteSpan)
-        writer.appendAnswer(to: identifier, encodedResult: [UInt8]([9]).byteSpan)
+        writer.append(.created, "a/b", fields: [1, 2])
+        writer.append(.updated, "a/c", createMicroseconds: 5, fields: [])
+        writer.append(.deleted, "a/d", fields: [])
+        writer.append(.answer, "", fields: [9], identifier: identifier)
         #expect(writer.itemCount == 4)
 
         var reader = try LogRecordReader(writer.bytes)
@@ -65,8 +65,8 @@ struct RecordTests {
     func cutLog() throws {
         var writer = LogRecordWriter()
         writer.begin(database: 1, newDatabaseName: nil)
-        writer.appendCreated(path: Array("a/b".utf8).byteSpan, fields: [UInt8]([1, 2]).byteSpan)
-        writer.appendUpdated(path: Array("a/c".utf8).byteSpan, createMicroseconds: 5, fields: [UInt8]([3]).byteSpan)
+        writer.append(.created, "a/b", fields: [1, 2])
+        writer.append(.updated, "a/c", createMicroseconds: 5, fields: [3])
         let whole = [UInt8](copying: writer.bytes)
         var complete = 0
         for length in 0...whole.count {
@@ -81,5 +81,29 @@ struct RecordTests {
         }
         // After the header, after the first item, after the second.
         #expect(complete == 3)
+    }
+
+    @Test("A path of one segment is malformed", arguments: ["", "a", "/a"])
+    func badPath(path: String) throws {
+        var writer = LogRecordWriter()
+        writer.begin(database: 1, newDatabaseName: nil)
+        writer.append(.deleted, path, fields: [])
+        var reader = try LogRecordReader(writer.bytes)
+        do {
+            while try reader.next() != nil {}
+            Issue.record("the record was read")
+        } catch {}
+    }
+
+    @Test("A record of sessions gives them back, and is malformed if it is cut")
+    func sessions() throws {
+        let names = [SessionTable.SessionName(high: 1, low: .max), SessionTable.SessionName(high: 7, low: 0)]
+        var writer = WireWriter()
+        SessionsRecord.write(names, into: &writer)
+        let whole = writer.copyBytes()
+        #expect(try SessionsRecord.read(whole.byteSpan) == names)
+        for length in 2..<whole.count where length != 17 {
+            #expect(throws: StorageError.self) { try SessionsRecord.read(Array(whole[..<length]).byteSpan) }
+        }
     }
 }

@@ -18,7 +18,28 @@ extension ByteTable {
     func value(ofKey key: [UInt8]) -> Int? { value(of: key.byteSpan) }
 }
 
+extension LogRecordWriter {
+    mutating func append(
+        _ kind: LogRecord.ItemKind, _ path: String, createMicroseconds: UInt64 = 0, fields: [UInt8],
+        identifier: RequestIdentifier? = nil
+    ) {
+        let path = Array(path.utf8)
+        append(
+            LogItem(
+                kind, path: path.byteSpan, payload: fields.byteSpan, createMicroseconds: createMicroseconds,
+                identifier: identifier))
+    }
+}
+
 extension SessionTable {
+    /// Forgets the idle sessions.
+    /// - Returns: their names with their numbers of slots.
+    mutating func removeIdle(nowMilliseconds: UInt64) -> [(session: SessionName, slotCount: UInt32)] {
+        let idle = idle(nowMilliseconds: nowMilliseconds).map { ($0, slotCount(of: $0)) }
+        for (session, _) in idle { remove(session) }
+        return idle
+    }
+
     mutating func keep(_ identifier: RequestIdentifier, result: [UInt8], nowMilliseconds: UInt64) -> UInt32 {
         keep(identifier, encodedResult: result.byteSpan, nowMilliseconds: nowMilliseconds)
     }

@@ -118,8 +118,8 @@ final class StoreHarness: Sendable {
         return try StoreHarness(in: directory, clock: clock, database: database.database) { $0 = configuration }
     }
 
-    /// Opens a copy of the directory as it is now: what a crash at this moment would leave. To be called while nothing is
-    /// being committed.
+    /// Opens a copy of the directory as it is now: what a crash at this moment would leave. To be called while
+    /// nothing is being committed.
     func crashed(configure: (inout StoreConfiguration) -> Void = { _ in }) throws -> StoreHarness {
         let volume = configuration.engine.volume?.copy()
         let copy = volume == nil ? try copyOfDirectory() : nil
@@ -133,8 +133,8 @@ final class StoreHarness: Sendable {
         }
     }
 
-    /// A copy of the directory while the store has it open. The engine may rename a spare log segment meanwhile, which no commit
-    /// is in: the copy is then made again.
+    /// A copy of the directory while the store has it open. The engine may rename a spare log segment meanwhile,
+    /// which no commit is in: the copy is then made again.
     private func copyOfDirectory() throws -> TemporaryDirectory {
         var attempts = 20
         while true {
@@ -273,6 +273,18 @@ final class StoreHarness: Sendable {
         }
         source.lock(locked)
         return ids
+    }
+}
+
+/// Admits so many pieces of housekeeping of one kind, and all others.
+func atMost(_ count: Int, _ limited: HousekeepingTask) -> @Sendable (HousekeepingTask) -> Bool {
+    let left = Mutex(count)
+    return { task in
+        if task != limited { return true }
+        return left.withLock { left in
+            left -= 1
+            return left >= 0
+        }
     }
 }
 

@@ -293,7 +293,7 @@ struct TransactionTests {
         _ = try await harness.failure([.set("c/a", fields(9))], transaction: first)
         _ = try await harness.retry(first)
         // Nothing more is heard of it. The plain commit is parked; time lets it go.
-        let done = Flag()
+        let done = SharedFlag()
         async let plain: CommitResult = {
             defer { done.set() }
             return try await harness.commit([.increment("c/a", field: "n", by: 10)])

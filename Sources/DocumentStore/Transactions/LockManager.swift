@@ -1,23 +1,24 @@
-// Who waits for whom at contended documents: commits held up by leases and share locks, reads held up by such commits, and
-// transactions that wait for their lease.
+// Who waits for whom at contended documents: commits held up by leases and share locks, reads held up by such
+// commits, and transactions that wait for their lease.
 //
 //     commit W to x      waits for   the holder of the lease on x, and everyone with a share lock on x
 //     first read of x    waits for   the holder of the lease on x, and the commits to x that wait already
 //     retried begin      waits for   its turn in the queues of its keys (LeaseTable)
 //
-// A first read is one of a transaction that holds nothing yet: nobody can wait for it. Holders may wait for each other
-// through their commits, and then in a circle: T and U have both read x, and both commit a change of it. The circle is found
-// when the commit comes that closes it, and the youngest transaction on it is aborted; age is that of the first attempt, so a
-// retry wins in the end. A request that has waited too long is aborted or goes on, and a transaction that has stood in
-// its way all the time loses what it holds; so does one that can only be aborted (docs/transactions.md).
+// A first read is one of a transaction that holds nothing yet: nobody can wait for it. Holders may wait for each
+// other through their commits, and then in a circle: T and U have both read x, and both commit a change of it. The
+// circle is found when the commit comes that closes it, and the youngest transaction on it is aborted; age is that of
+// the first attempt, so a retry wins in the end. A request that has waited too long is aborted or goes on, and a
+// transaction that has stood in its way all the time loses what it holds; so does one that can only be aborted
+// (docs/transactions.md).
 //
-// `LeaseTable` and `ShareLocks` know keys and holders; this knows the requests behind them. All of it is a courtesy: every
-// commit is validated all the same, so what is let through early costs an abort and never a wrong result.
+// `LeaseTable` and `ShareLocks` know keys and holders; this knows the requests behind them. All of it is a courtesy:
+// every commit is validated all the same, so what is let through early costs an abort and never a wrong result.
 
 internal import DocumentModel
 
 /// Parked requests and waiting begins. Belongs to the commit thread.
-struct WaitingRoom: ~Copyable {
+struct LockManager: ~Copyable {
     private typealias Ticket = LeaseTable.Ticket
     private typealias Key = LeaseTable.Key
     private typealias Arrival = UInt64

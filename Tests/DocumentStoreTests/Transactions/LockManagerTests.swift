@@ -6,13 +6,13 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Waiting room", .timeLimit(.minutes(1))) struct WaitingRoomTests {
-    /// The room, with requests that are known by names: `T1 c/a` is a commit of transaction 1 to c/a, `plain c/a`
-    /// one without transaction, `read 1` the first read of transaction 1.
+@Suite("Lock manager", .timeLimit(.minutes(1))) struct LockManagerTests {
+    /// The lock manager, with requests that are known by names: `T1 c/a` is a commit of transaction 1 to c/a,
+    /// `plain c/a` one without transaction, `read 1` the first read of transaction 1.
     ///
     /// A reference: the test macros take no mutating calls.
-    private final class Room {
-        private var room: WaitingRoom
+    private final class Ground {
+        private var locks: LockManager
         private let database: DatabaseName
         private var now: UInt64 = 1_000_000
         /// When transactions were last heard of, and when they began; none for those that have ended.
@@ -28,11 +28,11 @@ import Testing
             configuration.lockWaitMilliseconds = 15_000
             configuration.lockIdleMilliseconds = 10_000
             change(&configuration)
-            room = WaitingRoom(configuration: configuration)
+            locks = LockManager(configuration: configuration)
         }
 
-        var count: Int { room.count }
-        var isEmpty: Bool { room.isEmpty }
+        var count: Int { locks.count }
+        var isEmpty: Bool { locks.isEmpty }
 
         private func writes(_ paths: [String]) throws -> WriteList {
             var list = WriteList(database: database)
@@ -61,7 +61,7 @@ import Testing
             if let transaction { begin(transaction) }
             let request = CommitRequest(
                 writes: try writes(paths), transaction: transaction.map { TransactionIdentifier(number: $0, nonce: 0) })
-            return room.holdsUp(.commit(request) { _ in }, sinceMilliseconds: since ?? now) { _ in 1 }
+            return locks.holdsUp(.commit(request) { _ in }, sinceMilliseconds: since ?? now) { _ in 1 }
         }
 
         /// A read that locks; true if it has to wait, else it has its locks.
@@ -69,8 +69,8 @@ import Testing
             begin(transaction)
             let request = LockRequest(
                 ticket: transaction, age: age ?? transaction, keys: try keys(paths), mayWait: true) { _ in }
-            if room.holdsUp(.lock(request), sinceMilliseconds: now, database: { _ in 1 }) { return true }
-            room.grant(request)
+            if locks.holdsUp(.lock(request), sinceMilliseconds: now, database: { _ in 1 }) { return true }
+            locks.grant(request)
             return false
         }
 
@@ -82,18 +82,18 @@ import Testing
                 identifier: TransactionIdentifier(number: transaction, nonce: 0), database: database, kind: .optimistic,
                 retried: retried
             ) { _ in }
-            return room.enter(request, nowMilliseconds: now)
+            return locks.enter(request, nowMilliseconds: now)
         }
 
         func end(_ transaction: UInt64) {
             lastUsed[transaction] = nil
-            room.release(transaction)
+            locks.release(transaction)
         }
 
-        /// Who has left the room since the last call.
+        /// The requests released since the last call.
         func left() -> [String] {
             var names: [String] = []
-            while let released = room.nextReleased() {
+            while let released = locks.nextReleased() {
                 let outcome =
                     switch released.outcome {
                     case .again: ""
@@ -119,7 +119,7 @@ import Testing
         /// Gives turns at free leases; the transactions whose turn came.
         func grant() -> [UInt64] {
             turns = []
-            while room.grantNext(nowMilliseconds: now, { turns.append($0.identifier.number) }) {}
+            while locks.grantNext(nowMilliseconds: now, { turns.append($0.identifier.number) }) {}
             return turns
         }
 
@@ -128,256 +128,256 @@ import Testing
             now += milliseconds
             for transaction in busy { lastUsed[transaction] = now }
             turns = []
-            room.endExpired(
+            locks.endExpired(
                 nowMilliseconds: now, lastUsed: { lastUsed[$0] }, began: { lastUsed[$0] == nil ? nil : 1_000_000 },
                 isDoomed: { doomed.contains($0) }, goOn: { turns.append($0.identifier.number) })
             return turns
         }
 
-        func removeAll() -> [String] { room.removeAll().map(name) }
+        func removeAll() -> [String] { locks.removeAll().map(name) }
     }
 
     // MARK: Waiting and going on
 
     @Test("Nobody waits where nobody holds anything")
     func empty() throws {
-        let room = try Room()
-        #expect(try !room.commit(nil, "c/a") && !room.commit(1, "c/a"))
-        #expect(room.isEmpty && room.count == 0)
+        let locks = try Ground()
+        #expect(try !locks.commit(nil, "c/a") && !locks.commit(1, "c/a"))
+        #expect(locks.isEmpty && locks.count == 0)
     }
 
     @Test("A commit waits for every reader of its documents, and for no other")
     func readers() throws {
-        let room = try Room()
-        #expect(try !room.read(1, "c/a") && !room.read(2, "c/a", "c/b") && !room.read(3, "c/z"))
-        #expect(try room.commit(nil, "c/a"))
-        #expect(try !room.commit(nil, "c/other"))
-        room.end(3)
-        room.end(1)
-        #expect(room.left() == [])
-        room.end(2)
-        #expect(room.left() == ["plain c/a"])
-        #expect(room.isEmpty)
+        let locks = try Ground()
+        #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/a", "c/b") && !locks.read(3, "c/z"))
+        #expect(try locks.commit(nil, "c/a"))
+        #expect(try !locks.commit(nil, "c/other"))
+        locks.end(3)
+        locks.end(1)
+        #expect(locks.left() == [])
+        locks.end(2)
+        #expect(locks.left() == ["plain c/a"])
+        #expect(locks.isEmpty)
     }
 
     @Test("A transaction does not wait for its own locks")
     func ownLocks() throws {
-        let room = try Room()
-        #expect(try !room.read(1, "c/a"))
-        #expect(try !room.commit(1, "c/a"))
+        let locks = try Ground()
+        #expect(try !locks.read(1, "c/a"))
+        #expect(try !locks.commit(1, "c/a"))
     }
 
     @Test("Commits leave in the order of their coming, and a first read waits for those that came before it")
     func fairness() throws {
-        let room = try Room()
-        #expect(try !room.read(1, "c/a"))
-        #expect(try room.commit(nil, "c/a", "c/x"))
-        #expect(try room.commit(nil, "c/a"))
+        let locks = try Ground()
+        #expect(try !locks.read(1, "c/a"))
+        #expect(try locks.commit(nil, "c/a", "c/x"))
+        #expect(try locks.commit(nil, "c/a"))
         // Without this a stream of readers would keep the writers out for ever.
-        #expect(try room.read(2, "c/a"))
-        #expect(try room.read(3, "c/x"))
-        #expect(try !room.read(4, "c/y"))
-        room.end(1)
-        #expect(room.left() == ["plain c/a,c/x", "read 3", "plain c/a", "read 2"])
-        #expect(room.count == 0)
+        #expect(try locks.read(2, "c/a"))
+        #expect(try locks.read(3, "c/x"))
+        #expect(try !locks.read(4, "c/y"))
+        locks.end(1)
+        #expect(locks.left() == ["plain c/a,c/x", "read 3", "plain c/a", "read 2"])
+        #expect(locks.count == 0)
     }
 
     @Test("A transaction that holds something reads on without waiting, and the commits already there wait for it")
     func laterReads() throws {
-        let room = try Room()
-        #expect(try !room.read(1, "c/a") && !room.read(2, "c/b"))
-        #expect(try room.commit(nil, "c/a"))
-        #expect(try !room.read(2, "c/a"))
-        room.end(1)
-        #expect(room.left() == [])
-        room.end(2)
-        #expect(room.left() == ["plain c/a"])
+        let locks = try Ground()
+        #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/b"))
+        #expect(try locks.commit(nil, "c/a"))
+        #expect(try !locks.read(2, "c/a"))
+        locks.end(1)
+        #expect(locks.left() == [])
+        locks.end(2)
+        #expect(locks.left() == ["plain c/a"])
     }
 
     // MARK: Circles
 
     @Test("Of two that read and write one document the younger is aborted", arguments: [true, false])
     func circle(olderFirst: Bool) throws {
-        let room = try Room()
-        #expect(try !room.read(1, "c/a") && !room.read(2, "c/a"))
+        let locks = try Ground()
+        #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/a"))
         let order: [UInt64] = olderFirst ? [1, 2] : [2, 1]
-        #expect(try room.commit(order[0], "c/a"))
-        #expect(try room.commit(order[1], "c/a"))
+        #expect(try locks.commit(order[0], "c/a"))
+        #expect(try locks.commit(order[1], "c/a"))
         // The older one was held up by the younger alone.
-        #expect(Set(room.left()) == ["T2 c/a aborted", "T1 c/a"])
-        #expect(room.count == 0)
+        #expect(Set(locks.left()) == ["T2 c/a aborted", "T1 c/a"])
+        #expect(locks.count == 0)
     }
 
     @Test("Age is that of the first attempt, not the number")
     func age() throws {
-        let room = try Room()
-        #expect(try !room.read(9, "c/a", age: 1) && !room.read(5, "c/a", age: 5))
-        #expect(try room.commit(9, "c/a") && room.commit(5, "c/a"))
-        #expect(room.left().contains("T5 c/a aborted"))
+        let locks = try Ground()
+        #expect(try !locks.read(9, "c/a", age: 1) && !locks.read(5, "c/a", age: 5))
+        #expect(try locks.commit(9, "c/a") && locks.commit(5, "c/a"))
+        #expect(locks.left().contains("T5 c/a aborted"))
     }
 
     @Test("A circle of many is found when it closes, and only one of them is aborted", arguments: [3, 4, 10])
     func longCircle(count: UInt64) throws {
-        let room = try Room()
-        for transaction in 1...count { #expect(try !room.read(transaction, "c/\(transaction)")) }
-        for transaction in 1..<count { #expect(try room.commit(transaction, "c/\(transaction + 1)")) }
-        #expect(room.left() == [])
-        #expect(try room.commit(count, "c/1"))
+        let locks = try Ground()
+        for transaction in 1...count { #expect(try !locks.read(transaction, "c/\(transaction)")) }
+        for transaction in 1..<count { #expect(try locks.commit(transaction, "c/\(transaction + 1)")) }
+        #expect(locks.left() == [])
+        #expect(try locks.commit(count, "c/1"))
         // The youngest goes; the one before it wanted its document and goes on.
-        #expect(Set(room.left()) == ["T\(count) c/1 aborted", "T\(count - 1) c/\(count)"])
-        for transaction in (1..<count).reversed() { room.end(transaction) }
-        #expect(room.count == 0)
+        #expect(Set(locks.left()) == ["T\(count) c/1 aborted", "T\(count - 1) c/\(count)"])
+        for transaction in (1..<count).reversed() { locks.end(transaction) }
+        #expect(locks.count == 0)
     }
 
     @Test("A chain without a circle is left alone")
     func chain() throws {
-        let room = try Room()
-        for transaction in 1...5 as ClosedRange<UInt64> { #expect(try !room.read(transaction, "c/\(transaction)")) }
+        let locks = try Ground()
+        for transaction in 1...5 as ClosedRange<UInt64> { #expect(try !locks.read(transaction, "c/\(transaction)")) }
         for transaction in 1...4 as ClosedRange<UInt64> {
-            #expect(try room.commit(transaction, "c/\(transaction + 1)"))
+            #expect(try locks.commit(transaction, "c/\(transaction + 1)"))
         }
-        #expect(room.left() == [])
+        #expect(locks.left() == [])
         for transaction in (1...5 as ClosedRange<UInt64>).reversed() {
-            room.end(transaction)
-            #expect(room.left() == (transaction == 1 ? [] : ["T\(transaction - 1) c/\(transaction)"]))
+            locks.end(transaction)
+            #expect(locks.left() == (transaction == 1 ? [] : ["T\(transaction - 1) c/\(transaction)"]))
         }
-        #expect(room.isEmpty)
+        #expect(locks.isEmpty)
     }
 
     @Test("Several circles closed by one commit are all broken")
     func severalCircles() throws {
-        let room = try Room()
-        #expect(try !room.read(1, "c/a") && !room.read(2, "c/b", "c/c") && !room.read(3, "c/b", "c/c"))
-        #expect(try room.commit(2, "c/a") && room.commit(3, "c/a"))
-        #expect(room.left() == [])
-        #expect(try room.commit(1, "c/b"))
-        let left = room.left()
+        let locks = try Ground()
+        #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/b", "c/c") && !locks.read(3, "c/b", "c/c"))
+        #expect(try locks.commit(2, "c/a") && locks.commit(3, "c/a"))
+        #expect(locks.left() == [])
+        #expect(try locks.commit(1, "c/b"))
+        let left = locks.left()
         #expect(left.contains("T2 c/a aborted") && left.contains("T3 c/a aborted") && left.contains("T1 c/b"))
-        #expect(room.count == 0)
+        #expect(locks.count == 0)
     }
 
     // MARK: Leases
 
     @Test("A lease holds up others' commits to its documents; the holder's own go on")
     func lease() throws {
-        let room = try Room()
-        #expect(try room.retry(1, on: "c/a"))
-        #expect(try !room.commit(1, "c/a"))
-        #expect(try room.commit(nil, "c/a") && room.commit(2, "c/a"))
-        #expect(try !room.commit(nil, "c/b"))
-        room.end(1)
-        #expect(room.left() == ["plain c/a", "T2 c/a"])
+        let locks = try Ground()
+        #expect(try locks.retry(1, on: "c/a"))
+        #expect(try !locks.commit(1, "c/a"))
+        #expect(try locks.commit(nil, "c/a") && locks.commit(2, "c/a"))
+        #expect(try !locks.commit(nil, "c/b"))
+        locks.end(1)
+        #expect(locks.left() == ["plain c/a", "T2 c/a"])
     }
 
     @Test("Turns are given in the order of age, one at a time")
     func turns() throws {
-        let room = try Room()
-        #expect(try room.retry(1, on: "c/a"))
-        #expect(try !room.retry(5, on: "c/a") && !room.retry(3, on: "c/a", age: 2) && !room.retry(4, on: "c/a"))
-        #expect(room.grant() == [])
+        let locks = try Ground()
+        #expect(try locks.retry(1, on: "c/a"))
+        #expect(try !locks.retry(5, on: "c/a") && !locks.retry(3, on: "c/a", age: 2) && !locks.retry(4, on: "c/a"))
+        #expect(locks.grant() == [])
         for (ends, next) in [(1, 3), (3, 4), (4, 5)] as [(UInt64, UInt64)] {
-            room.end(ends)
-            #expect(room.grant() == [next])
+            locks.end(ends)
+            #expect(locks.grant() == [next])
         }
     }
 
     @Test("One that ends while it waits for its turn is forgotten")
     func endsWaiting() throws {
-        let room = try Room()
-        #expect(try room.retry(1, on: "c/a") && !room.retry(2, on: "c/a") && !room.retry(3, on: "c/a"))
-        room.end(2)
-        room.end(1)
-        #expect(room.grant() == [3])
+        let locks = try Ground()
+        #expect(try locks.retry(1, on: "c/a") && !locks.retry(2, on: "c/a") && !locks.retry(3, on: "c/a"))
+        locks.end(2)
+        locks.end(1)
+        #expect(locks.grant() == [3])
     }
 
     // MARK: Time
 
     @Test("A silent lease holder loses its turn, a busy one keeps it")
     func leaseTime() throws {
-        let room = try Room()
-        #expect(try room.retry(1, on: "c/a") && !room.retry(2, on: "c/a"))
-        _ = room.pass(milliseconds: 900)
-        _ = room.pass(milliseconds: 900, using: 1)
-        #expect(room.grant() == [])
-        _ = room.pass(milliseconds: 1_001, using: 2)
-        #expect(room.grant() == [2])
+        let locks = try Ground()
+        #expect(try locks.retry(1, on: "c/a") && !locks.retry(2, on: "c/a"))
+        _ = locks.pass(milliseconds: 900)
+        _ = locks.pass(milliseconds: 900, using: 1)
+        #expect(locks.grant() == [])
+        _ = locks.pass(milliseconds: 1_001, using: 2)
+        #expect(locks.grant() == [2])
     }
 
     @Test("Locks of one who is silent end when they are in somebody's way, and not before")
     func lockTime() throws {
-        let room = try Room()
-        #expect(try !room.read(1, "c/a"))
-        _ = room.pass(milliseconds: 60_000)
+        let locks = try Ground()
+        #expect(try !locks.read(1, "c/a"))
+        _ = locks.pass(milliseconds: 60_000)
         // A minute later the locks are still there: nobody was held up.
-        #expect(try room.commit(nil, "c/a"))
-        _ = room.pass(milliseconds: 1)
-        #expect(room.left() == ["plain c/a"])
+        #expect(try locks.commit(nil, "c/a"))
+        _ = locks.pass(milliseconds: 1)
+        #expect(locks.left() == ["plain c/a"])
     }
 
     @Test("After the longest wait a transaction's commit is aborted, a plain one goes on")
     func longWait() throws {
-        let room = try Room()
-        #expect(try !room.read(1, "c/a", "c/b"))
-        #expect(try room.commit(2, "c/a") && room.commit(nil, "c/b"))
-        _ = room.pass(milliseconds: 9_000, using: 1, 2)
-        #expect(room.left() == [])
-        _ = room.pass(milliseconds: 6_000, using: 1, 2)
+        let locks = try Ground()
+        #expect(try !locks.read(1, "c/a", "c/b"))
+        #expect(try locks.commit(2, "c/a") && locks.commit(nil, "c/b"))
+        _ = locks.pass(milliseconds: 9_000, using: 1, 2)
+        #expect(locks.left() == [])
+        _ = locks.pass(milliseconds: 6_000, using: 1, 2)
         // The one who has been in the way all the time loses its locks too, so the plain one is simply free.
-        #expect(room.left() == ["T2 c/a aborted", "plain c/b"])
-        #expect(room.isEmpty)
+        #expect(locks.left() == ["T2 c/a aborted", "plain c/b"])
+        #expect(locks.isEmpty)
     }
 
     @Test("The longest wait counts from the request's coming, also when it is parked again")
     func waitIsNotProlonged() throws {
-        let room = try Room()
-        #expect(try !room.read(1, "c/a"))
-        #expect(try room.commit(nil, "c/a", since: 1_000_000 - 14_000))
-        _ = room.pass(milliseconds: 999, using: 1)
-        #expect(room.left() == [])
-        _ = room.pass(milliseconds: 1, using: 1)
-        #expect(room.left() == ["plain c/a at last"])
+        let locks = try Ground()
+        #expect(try !locks.read(1, "c/a"))
+        #expect(try locks.commit(nil, "c/a", since: 1_000_000 - 14_000))
+        _ = locks.pass(milliseconds: 999, using: 1)
+        #expect(locks.left() == [])
+        _ = locks.pass(milliseconds: 1, using: 1)
+        #expect(locks.left() == ["plain c/a at last"])
     }
 
     @Test("A transaction that can only be aborted holds nobody up")
     func doomed() throws {
-        let room = try Room()
-        #expect(try !room.read(1, "c/a") && !room.read(2, "c/b"))
-        #expect(try room.commit(nil, "c/a") && room.commit(nil, "c/b"))
-        room.doomed = [1]
-        _ = room.pass(milliseconds: 1, using: 1, 2)
-        #expect(room.left() == ["plain c/a"])
+        let locks = try Ground()
+        #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/b"))
+        #expect(try locks.commit(nil, "c/a") && locks.commit(nil, "c/b"))
+        locks.doomed = [1]
+        _ = locks.pass(milliseconds: 1, using: 1, 2)
+        #expect(locks.left() == ["plain c/a"])
     }
 
     @Test("An ended transaction's locks go, and a waiting begin is answered at its bound")
     func endedAndGivingUp() throws {
-        let room = try Room()
-        #expect(try !room.read(1, "c/a"))
-        #expect(try room.commit(nil, "c/a"))
-        room.lastUsed[1] = nil
-        _ = room.pass(milliseconds: 1)
-        #expect(room.left() == ["plain c/a"])
-        #expect(try room.retry(5, on: "c/b") && !room.retry(6, on: "c/b"))
+        let locks = try Ground()
+        #expect(try !locks.read(1, "c/a"))
+        #expect(try locks.commit(nil, "c/a"))
+        locks.lastUsed[1] = nil
+        _ = locks.pass(milliseconds: 1)
+        #expect(locks.left() == ["plain c/a"])
+        #expect(try locks.retry(5, on: "c/b") && !locks.retry(6, on: "c/b"))
         var gaveUp: [UInt64] = []
-        for _ in 0..<41 { gaveUp += room.pass(milliseconds: 500, using: 5, 6) }
-        #expect(gaveUp == [6] || room.grant() == [6])
+        for _ in 0..<41 { gaveUp += locks.pass(milliseconds: 500, using: 5, 6) }
+        #expect(gaveUp == [6] || locks.grant() == [6])
     }
 
     // MARK: Bounds and the end
 
     @Test("Beyond the bound nobody is parked")
     func bound() throws {
-        let room = try Room { $0.parkedCommitsMaximum = 2 }
-        #expect(try !room.read(1, "c/a"))
-        #expect(try room.commit(nil, "c/a") && room.commit(nil, "c/a") && !room.commit(nil, "c/a"))
-        #expect(room.count == 2)
+        let locks = try Ground { $0.parkedCommitsMaximum = 2 }
+        #expect(try !locks.read(1, "c/a"))
+        #expect(try locks.commit(nil, "c/a") && locks.commit(nil, "c/a") && !locks.commit(nil, "c/a"))
+        #expect(locks.count == 2)
     }
 
     @Test("At the end everybody who waits comes out")
     func removal() throws {
-        let room = try Room()
-        #expect(try !room.read(1, "c/a") && room.commit(nil, "c/a") && room.read(2, "c/a"))
-        #expect(try room.retry(3, on: "c/b") && !room.retry(4, on: "c/b"))
-        #expect(room.removeAll() == ["plain c/a", "read 2", "begin 4"])
-        #expect(room.count == 0)
+        let locks = try Ground()
+        #expect(try !locks.read(1, "c/a") && locks.commit(nil, "c/a") && locks.read(2, "c/a"))
+        #expect(try locks.retry(3, on: "c/b") && !locks.retry(4, on: "c/b"))
+        #expect(locks.removeAll() == ["plain c/a", "read 2", "begin 4"])
+        #expect(locks.count == 0)
     }
 }

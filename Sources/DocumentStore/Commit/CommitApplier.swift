@@ -1,0 +1,184 @@
+// What the records of the log do to the keys and to the tables in memory.
+//
+//     commit thread   decide a write ──► item ──► record ──► log
+//                                          │
+//                                          ▼
+//                                    CommitApplier ──► keys (documents, index entries, answers, databases),
+//                                          ▲           catalogue, field numbers, sessions, index states
+//                                          │
+//     recovery        log ──► record ──► item
+//
+// This is the only place that knows what follows from a record. A live commit applies each item as soon as it is
+// decided, so that the next write of the commit sees it. Recovery reads the same items from the log and applies them
+// in the same order. Both therefore stage the same keys and give the same numbers to collections and fields.
+//
+// A change feed will be filled in `apply(_:at:replacing:into:)`, the only place that has every changed document with its
+// version, path, key and create time, and its fields before and after. The feed has to collect the changes of a commit,
+// drop them in `rollBack`, and publish them when the commit's group is durable (`PendingReply`).
+
+internal import DocumentModel
+internal import KeyValueStore
+
+/// Derives keys and tables from log items and records. Belongs to the commit thread, or to recovery.
+///
+/// Every commit runs `begin`, any number of `apply`, then `keep` or `rollBack`. After an error only `rollBack` is
+/// allowed.
+struct CommitApplier: ~Copyable {
+    private(set) var catalogue = Catalogue()
+    private(set) var indexes: IndexMaintenance
+    private(set) var sessions: SessionTable
+    private let databases: DatabaseDirectory
+    private let latest: LatestReader
+
+    // The commit that is being applied.
+    private var version = CommitVersion.zero
+    private var database: UInt32 = 0
+    private var newDatabase: DatabaseName?
+    private var answered: RequestIdentifier?
+    private var forgotten: [SessionTable.SessionName] = []
+    private var hasTableChanges = false
+
+    private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+    private var value = WireWriter(capacity: 64)
+
+    /// - Parameter latest: the newest state, without the commit that is being applied.
+    /// - Throws: a `StorageError` if the stored index definitions cannot be read.
+    init(latest: LatestReader, sessions: consuming SessionTable, databases: DatabaseDirectory) throws(StorageError) {
+        indexes = try IndexMaintenance(latest: latest)
+        self.sessions = sessions
+        self.databases = databases
+        self.latest = latest
+    }
+
+    // MARK: One commit
+
+    /// Starts a commit.
+    /// - Parameter newDatabase: the name of the database if this is its first commit: its key is put.
+    mutating func begin(
+        version: CommitVersion, database: UInt32, newDatabase: DatabaseName?, into mutations: inout MutationBatch
+    ) {
+        self.version = version
+        self.database = database
+        self.newDatabase = newDatabase
+        catalogue.beginCommit()
+        indexes.beginCommit()
+        if let newDatabase {
+            DatabaseDirectory.write(newDatabase, number: database, key: &key, value: &value)
+            mutations.put(key: key.bytes, value: value.bytes)
+        }
+    }
+
+    /// Whether `apply` uses the fields that a document had before.
+    var needsPriorFields: Bool { indexes.keepsEntries }
+
+    /// Applies the change of one document: its key and value, the count of its collection, its index entries.
+    ///
+    /// - Parameters:
+    ///   - item: what the log says of the document; not an answer.
+    ///   - location: the key of the item's path.
+    ///   - before: the fields of the document before this item; empty if it did not exist, or if `needsPriorFields`
+    ///     is false.
+    mutating func apply(
+        _ item: borrowing LogItem, at location: borrowing DocumentLocation, replacing before: RawSpan,
+        into mutations: inout MutationBatch
+    ) throws(StorageError) {
+        let delta = item.kind == .created ? 1 : item.kind == .deleted ? -1 : 0
+        let collection = try catalogue.adjust(location.collection, path: item.path, by: delta, latest: latest)
+        if item.kind == .deleted {
+            mutations.delete(key: location.key)
+        } else {
+            let isNew = item.kind == .created || item.createMicroseconds == version.microseconds
+            StoredRecord.writeHeader(
+                createMicroseconds: isNew ? nil : item.createMicroseconds, path: item.path,
+                isCut: location.parts.isCut, into: &value)
+            mutations.put(key: location.key, value: value.bytes, item.payload)
+        }
+        guard indexes.keepsEntries else { return }
+        let document = IndexedDocument(
+            database: database, collection: collection, key: location.key, location.parts, path: item.path)
+        try indexes.derive(document, from: before, to: item.payload, into: &mutations)
+    }
+
+    /// Remembers the result of a request, and puts it under the key of its slot.
+    mutating func apply(
+        answer encodedResult: RawSpan, to identifier: RequestIdentifier, nowMilliseconds: UInt64,
+        into mutations: inout MutationBatch
+    ) {
+        let slot = sessions.keep(identifier, encodedResult: encodedResult, nowMilliseconds: nowMilliseconds)
+        answered = identifier
+        SessionTable.SlotName(session: SessionTable.SessionName(identifier), slot: slot).writeKey(into: &key)
+        value.reset()
+        value.appendVarint(identifier.sequence)
+        mutations.put(key: key.bytes, value: value.bytes, encodedResult)
+    }
+
+    /// Applies a record without documents: a step of an index build, index definitions, the end of sessions, or a
+    /// note of the clock.
+    /// - Throws: `corrupt` if the record cannot be read.
+    mutating func apply(systemRecord record: RawSpan, into mutations: inout MutationBatch) throws(StorageError) {
+        switch record.byteCount > 0 ? record[byteAt: 0] : 0 {
+        case LogRecord.clockKind: break
+        case LogRecord.indexKind:
+            try indexes.apply(try IndexStepRecord(record), catalogue: &catalogue, into: &mutations)
+        case LogRecord.definitionKind:
+            try indexes.apply(try DefinitionRecord(record), catalogue: &catalogue, into: &mutations)
+        case LogRecord.sessionsKind: forget(try SessionsRecord.read(record), into: &mutations)
+        default: throw StorageError(LogRecord.Malformed(offset: 0))
+        }
+    }
+
+    private mutating func forget(_ sessionNames: [SessionTable.SessionName], into mutations: inout MutationBatch) {
+        for session in sessionNames {
+            forgotten.append(session)
+            for slot in 0..<sessions.slotCount(of: session) {
+                SessionTable.SlotName(session: session, slot: slot).writeKey(into: &key)
+                mutations.delete(key: key.bytes)
+            }
+        }
+    }
+
+    /// The commit is staged: the tables keep it.
+    mutating func keep() {
+        catalogue.keepCommit()
+        indexes.keepCommit()
+        if let newDatabase { databases.markStored(newDatabase, number: database) }
+        if !forgotten.isEmpty {
+            for session in forgotten { sessions.remove(session) }
+            forgotten.removeAll()
+        }
+        answered = nil
+        if hasTableChanges { tablesAreStored() }
+    }
+
+    /// The commit came to nothing: the tables are as before `begin`.
+    mutating func rollBack() {
+        catalogue.rollBackCommit()
+        indexes.rollBackCommit()
+        if let answered { sessions.takeBack(answered) }
+        answered = nil
+        forgotten.removeAll()
+        hasTableChanges = false
+    }
+
+    // MARK: Catalogue and field numbers
+
+    /// Puts every catalogue entry and field number that has changed since they were stored last.
+    ///
+    /// They follow from the records before. The commit thread stores them once for a group of commits, with a commit of
+    /// their own; recovery stores them with every record, since a checkpoint may follow any of them.
+    mutating func writeTables(into mutations: inout MutationBatch) {
+        catalogue.writeChanges(into: &mutations)
+        indexes.derivation.fields.writeChanges(into: &mutations)
+        hasTableChanges = true
+    }
+
+    /// What `writeTables` put is staged. `keep` does this too.
+    mutating func tablesAreStored() {
+        hasTableChanges = false
+        catalogue.changesAreStored()
+        indexes.derivation.fields.changesAreStored()
+    }
+
+    /// Whether `writeTables` has anything to put.
+    var hasUnstoredTables: Bool { catalogue.hasChanges || indexes.derivation.fields.hasChanges }
+}

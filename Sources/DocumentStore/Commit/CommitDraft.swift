@@ -1,0 +1,160 @@
+// A commit that is being made: its record so far, and the keys that follow from it.
+
+internal import Basics
+internal import DocumentModel
+internal import KeyValueStore
+
+/// The record of one commit and what applying it gives, in buffers that are kept for the next commit.
+///
+/// Each item is added once it is decided: it goes into the record, and `CommitApplier` derives the mutations from it.
+/// `stage` or `rollBack` ends the commit. Belongs to the commit thread.
+struct CommitDraft: ~Copyable {
+    /// What the commit changes.
+    private(set) var mutations = MutationBatch(reservingBytes: 64 << 10)
+    /// What the log says of it.
+    private(set) var record = LogRecordWriter()
+    private(set) var applier: CommitApplier
+    /// Keys of changed documents, by which the reads of transactions are validated.
+    private(set) var changes: RecentChanges
+    private let entriesMax: Int
+
+    private(set) var version = CommitVersion.zero
+    private(set) var database: UInt32 = 0
+    /// Documents changed.
+    private(set) var documentsWritten: UInt64 = 0
+    /// Whether the commit may use the disk space that is reserved for deletes: it creates and updates no document.
+    private(set) var mayUseReserve = true
+    /// An item could not be applied: the commit can only be rolled back.
+    private(set) var isBroken = false
+
+    init(applier: consuming CommitApplier, changes: consuming RecentChanges, entriesMax: Int) {
+        self.applier = applier
+        self.changes = changes
+        self.entriesMax = entriesMax
+    }
+
+    /// Starts a commit.
+    /// - Parameter newDatabase: the database's name if this is its first commit.
+    mutating func begin(version: CommitVersion, database: UInt32, newDatabase: DatabaseName?) {
+        self.version = version
+        self.database = database
+        mutations.removeAll()
+        record.begin(database: database, newDatabaseName: newDatabase)
+        applier.begin(version: version, database: database, newDatabase: newDatabase, into: &mutations)
+        changes.beginCommit()
+        documentsWritten = 0
+        mayUseReserve = newDatabase == nil
+        isBroken = false
+    }
+
+    /// The commit came to nothing: everything is as before `begin`.
+    mutating func rollBack() {
+        applier.rollBack()
+        changes.rollBack(version: version.microseconds)
+    }
+
+    /// Hands the commit to the engine; the tables keep it.
+    mutating func stage(with writer: EngineWriter) throws(StorageError) {
+        try writer.stage(
+            version: version, record: record.bytes, mutations: mutations, mayUseReserve: mayUseReserve)
+        applier.keep()
+    }
+
+    /// Whether the commit changes nothing.
+    var isEmpty: Bool { record.itemCount == 0 }
+
+    // MARK: Documents
+
+    /// Adds the change of one document.
+    ///
+    /// - Parameters:
+    ///   - item: a created, updated or deleted document.
+    ///   - location: the key of its path.
+    ///   - prior: the document before the commit.
+    /// - Throws: `INVALID_ARGUMENT` if the document would have too many index entries; the draft is as before then.
+    ///   Any other error leaves the draft broken.
+    mutating func add(
+        _ item: borrowing LogItem, at location: borrowing DocumentLocation, replacing prior: borrowing PriorDocument
+    ) throws(RequestError) {
+        if item.kind != .deleted {
+            try checkEntries(of: item.payload, item.path)
+            mayUseReserve = false
+        }
+        record.append(item)
+        changes.append(key: location.key, version: version.microseconds)
+        documentsWritten += 1
+        do throws(StorageError) {
+            try applier.apply(item, at: location, replacing: prior.fields, into: &mutations)
+        } catch {
+            isBroken = true
+            throw RequestError(error)
+        }
+    }
+
+    /// Adds the result of the commit's request, to be remembered.
+    mutating func add(answer encodedResult: RawSpan, to identifier: RequestIdentifier, nowMilliseconds: UInt64) {
+        let nothing = encodedResult.extracting(0..<0)
+        record.append(LogItem(.answer, path: nothing, payload: encodedResult, identifier: identifier))
+        applier.apply(answer: encodedResult, to: identifier, nowMilliseconds: nowMilliseconds, into: &mutations)
+    }
+
+    /// Bytes that one commit may have logged and staged when its next write is applied. The rest of what the engine
+    /// takes at once is left for that write: a document, its entries, and what the group has staged already.
+    private static let recordBytesMaximum = EngineLimits.recordBytesMax - (8 << 20)
+    private static let stagedBytesMaximum = EngineLimits.groupBytesMax - (64 << 20)
+
+    /// - Parameter pending: bytes of documents that are yet to be staged.
+    /// - Throws: `RESOURCE_EXHAUSTED` if the commit has become too large for another write.
+    func checkRoom(for pending: Int) throws(RequestError) {
+        let recordBytes = record.bytes.byteCount + pending
+        if recordBytes > CommitDraft.recordBytesMaximum
+            || recordBytes + pending + mutations.byteCount > CommitDraft.stagedBytesMaximum
+        {
+            throw .commitTooLarge
+        }
+    }
+
+    /// - Throws: `INVALID_ARGUMENT` if the document would have more index entries than are allowed.
+    private func checkEntries(of fields: RawSpan, _ path: RawSpan) throws(RequestError) {
+        guard applier.indexes.state.isKept, IndexedValue.mayExceed(entriesMax: entriesMax, fields: fields)
+        else { return }
+        let rules = applier.indexes.groups.group(ofDocument: path, in: database)?.rules
+        if IndexedValue.exceeds(entriesMax: entriesMax, fields: fields, rules: rules) {
+            throw .invalidArgument("too many index entries for entity: a document may have \(entriesMax)")
+        }
+    }
+
+    // MARK: System commits
+
+    /// Makes the commit one of the store's own.
+    /// - Returns: false if there is nothing to do.
+    mutating func add(_ systemCommit: SystemCommit, version: CommitVersion) throws(StorageError) -> Bool {
+        mayUseReserve = systemCommit.mayUseReserve
+        let isWanted = try CommitDraft.decide(systemCommit, version, from: applier, into: &record)
+        guard isWanted else { return false }
+        try CommitDraft.apply(record, with: &applier, into: &mutations)
+        if case .tables = systemCommit { applier.writeTables(into: &mutations) }
+        return true
+    }
+
+    private static func decide(
+        _ systemCommit: SystemCommit, _ version: CommitVersion, from applier: borrowing CommitApplier,
+        into record: inout LogRecordWriter
+    ) throws(StorageError) -> Bool {
+        try record.replace { writer throws(StorageError) in
+            try systemCommit.decide(applier, version: version, into: &writer)
+        }
+    }
+
+    private static func apply(
+        _ record: borrowing LogRecordWriter, with applier: inout CommitApplier, into mutations: inout MutationBatch
+    ) throws(StorageError) {
+        try applier.apply(systemRecord: record.bytes, into: &mutations)
+    }
+}
+
+extension RequestError {
+    /// More would be logged and staged than the storage takes at once.
+    fileprivate static let commitTooLarge = RequestError(
+        .resourceExhausted, "The commit is too large. Commit fewer or smaller documents at a time.")
+}

@@ -1,0 +1,69 @@
+// Requests that locks and leases hold up: parking them, letting them go on, and ending what is held for too long.
+
+internal import Basics
+internal import DocumentModel
+internal import KeyValueStore
+
+extension CommitPipeline {
+    /// Time between two looks at who holds what for too long, while anything is held, in milliseconds.
+    static let lockCheckMilliseconds: UInt64 = 50
+    /// Documents and changes examined to find transactions that hold others up and can only be aborted.
+    private static let doomedSteps = 10_000
+
+    /// Does what a request asks for, or parks it.
+    func process(_ request: QueuedRequest) {
+        process(request, sinceMilliseconds: locks.isEmpty ? 0 : configuration.clock.elapsedMilliseconds)
+    }
+
+    /// - Parameter sinceMilliseconds: when the request came; not used while nothing is held.
+    private func process(_ request: QueuedRequest, sinceMilliseconds: UInt64) {
+        let isHeldUp = locks.holdsUp(
+            request, sinceMilliseconds: sinceMilliseconds, database: { databases.number(of: $0) })
+        if !isHeldUp { perform(request) }
+    }
+
+    /// Lets those go on for whom a lock or lease ended: first the commits that it held up, then the next in the queue.
+    func settleLocks() {
+        if locks.isSettled { return }
+        while true {
+            if let released = locks.nextReleased() {
+                switch released.outcome {
+                case .again: process(released.request, sinceMilliseconds: released.sinceMilliseconds)
+                case .unconditional: perform(released.request)
+                case .aborted(let conflicts): abort(released.request, conflicts: conflicts)
+                }
+            } else if !locks.grantNext(
+                nowMilliseconds: configuration.clock.elapsedMilliseconds, { replies.append(.begin($0)) })
+            {
+                return
+            }
+        }
+    }
+
+    /// Ends a transaction whose commit was part of a deadlock, or waited for too long.
+    private func abort(_ request: QueuedRequest, conflicts: [UInt64]) {
+        guard case .commit(let request, let completion) = request, let identifier = request.transaction else { return }
+        if let transaction = transactions.end(identifier) {
+            var keys = ReadValidation.Conflicts()
+            for key in conflicts { keys.add(key) }
+            noteAborted(transaction, keys, request: request.identifier)
+        } else {
+            counters.transactionsAborted.add(1, ordering: .relaxed)
+        }
+        replies.append(.commit(.failure(.contention), completion))
+    }
+
+    /// Ends what has been held or waited for too long.
+    func endExpiredLocks() {
+        if locks.isEmpty { return }
+        let now = configuration.clock.elapsedMilliseconds
+        if now < nextLockCheckMilliseconds { return }
+        nextLockCheckMilliseconds = now + CommitPipeline.lockCheckMilliseconds
+        var steps = CommitPipeline.doomedSteps
+        locks.endExpired(
+            nowMilliseconds: now, lastUsed: { transactions.lastUsedMilliseconds(number: $0) },
+            began: { transactions.open(number: $0)?.beganMilliseconds },
+            isDoomed: { isDoomed($0, steps: &steps) }, goOn: { replies.append(.begin($0)) })
+        settleLocks()
+    }
+}

@@ -1,0 +1,170 @@
+// What the commit thread does without being asked: index builds, deletes of expired documents, the end of idle
+// sessions, notes of the clock, and the tables that are stored once for a group of commits.
+//
+// All of it is done by commits: `SystemCommit`s, and batches of deletes like those of clients. A failure is counted
+// (`StoreStatistics.housekeepingFailures`) and the task is tried again later:
+//
+//     tables        with the next group; the entries stay marked as changed until they are staged
+//     index step    after a second
+//     sessions      after a second
+//     clock note    after a second
+//     expiry        in the next round
+
+internal import Basics
+internal import DocumentModel
+internal import KeyValueStore
+internal import Synchronization
+
+/// A kind of work that the store does by itself.
+package enum HousekeepingTask: Sendable {
+    case indexStep, expiry, sessions, clockNote, tables
+}
+
+/// Decides when housekeeping is due, and does it. Belongs to the commit thread.
+final class Housekeeper {
+    private let configuration: StoreConfiguration
+    private let stage: CommitStage
+    private let databases: DatabaseDirectory
+    private let counters: StoreCounters
+    private let indexState: SharedIndexStates
+
+    private var expiry: ExpirySweep
+    /// In elapsed milliseconds.
+    private var nextRoundMilliseconds: UInt64 = 0
+    private var nextIndexStepMilliseconds: UInt64 = 0
+    /// Set until the state of the indexes has been compared with the configuration.
+    private var isIndexStateUnknown = true
+
+    /// Time between two looks at sessions, the clock and what has failed, in milliseconds.
+    static let roundMilliseconds: UInt64 = 1_000
+    /// How far read times may run ahead of the last version in the log.
+    private static let clockNoteMicroseconds: UInt64 = 60_000_000
+
+    init(_ services: StoreServices, stage: CommitStage) {
+        self.stage = stage
+        configuration = services.configuration
+        databases = services.databases
+        counters = services.counters
+        indexState = services.indexState
+        expiry = ExpirySweep(intervalMilliseconds: configuration.expiryIntervalMilliseconds)
+    }
+
+    // MARK: When
+
+    /// How long the commit thread may wait for requests before there is work here, in milliseconds.
+    /// - Parameter isSyncing: a group is on its way to the disk.
+    func patienceMilliseconds(isSyncing: Bool) -> UInt64 {
+        if expiry.isUnderWay { return isSyncing ? UInt64(ExpirySweep.paceMilliseconds) : 0 }
+        if !hasIndexWork { return Housekeeper.roundMilliseconds }
+        let now = configuration.clock.elapsedMilliseconds
+        if nextIndexStepMilliseconds <= now { return 0 }
+        return min(nextIndexStepMilliseconds - now, Housekeeper.roundMilliseconds)
+    }
+
+    private var hasIndexWork: Bool { isIndexStateUnknown || indexState.hasWork }
+
+    /// Whether a second has passed since it was asked for last.
+    func isRoundDue() -> Bool {
+        let now = configuration.clock.elapsedMilliseconds
+        if now < nextRoundMilliseconds { return false }
+        nextRoundMilliseconds = now + Housekeeper.roundMilliseconds
+        return true
+    }
+
+    // MARK: System commits
+
+    /// Ends idle sessions, and notes the clock.
+    ///
+    /// While nobody writes, read times go on. Noting them keeps versions above them even if the machine loses its clock
+    /// together with the process.
+    func doRound() {
+        forgetIdleSessions()
+        if versionsAhead > Housekeeper.clockNoteMicroseconds { perform(.clockNote, as: .clockNote) }
+    }
+
+    /// Notes the clock for the next start of the store.
+    func noteClock() {
+        if versionsAhead > 0 { perform(.clockNote, as: .clockNote) }
+    }
+
+    /// How far read times are ahead of the last version, in microseconds.
+    private var versionsAhead: UInt64 {
+        let (handedOut, last) = (stage.versions.lastHandedOut, stage.lastVersion.microseconds)
+        return handedOut > last ? handedOut - last : 0
+    }
+
+    /// Forgets sessions that are idle, and the longest idle ones if there are too many.
+    private func forgetIdleSessions() {
+        let now = configuration.clock.elapsedMilliseconds
+        if stage.draft.applier.sessions.count == 0 { return }
+        let idle = stage.draft.applier.sessions.idle(nowMilliseconds: now)
+        if !idle.isEmpty { perform(.forgetSessions(idle), as: .sessions) }
+    }
+
+    /// Adds what is staged once for a group, before the group is sealed: the changed entries of catalogue and field
+    /// numbers.
+    func completeGroup() {
+        if stage.draft.applier.sessions.hasTooMany { forgetIdleSessions() }
+        // After a crash the entries follow from the log, so the group does not depend on this commit.
+        if stage.draft.applier.hasUnstoredTables { perform(.tables, as: .tables) }
+    }
+
+    /// Takes the next step of an index build, if there is one and it is time for it.
+    func takeIndexStep() {
+        guard hasIndexWork, configuration.clock.elapsedMilliseconds >= nextIndexStepMilliseconds else { return }
+        if perform(.indexStep(isWanted: configuration.indexesAutomatically), as: .indexStep) {
+            isIndexStateUnknown = false
+        } else {
+            nextIndexStepMilliseconds = configuration.clock.elapsedMilliseconds + Housekeeper.roundMilliseconds
+        }
+    }
+
+    /// - Returns: false if the task is to be tried again: it failed, or the configuration did not admit it.
+    @discardableResult
+    private func perform(_ systemCommit: SystemCommit, as task: HousekeepingTask) -> Bool {
+        if !configuration.admitsHousekeeping(task) { return false }
+        do throws(StorageError) {
+            _ = try stage.perform(systemCommit)
+            return true
+        } catch {
+            noteFailure(of: task, error.description)
+            return false
+        }
+    }
+
+    private func noteFailure(of task: HousekeepingTask, _ description: String) {
+        counters.housekeepingFailures.add(1, ordering: .relaxed)
+        counters.lastHousekeepingFailure.withLock { $0 = "\(task): \(description)" }
+    }
+
+    // MARK: Expired documents
+
+    /// The next batch of deletes of expired documents, if it is time for one. Its outcome is counted.
+    /// - Parameter isIdle: no client has anything to write.
+    func nextExpiryBatch(isIdle: Bool) -> QueuedRequest? {
+        let now = configuration.clock.elapsedMilliseconds
+        guard expiry.isDue(nowMilliseconds: now, isIdle: isIdle) else { return nil }
+        expiry.begin(
+            indexState.current, databases: databases, nowMilliseconds: now,
+            nowMicroseconds: configuration.clock.nowMicroseconds)
+        guard expiry.isUnderWay else { return nil }
+        guard configuration.admitsHousekeeping(.expiry) else {
+            expiry.endRound()
+            return nil
+        }
+        do throws(RequestError) {
+            guard let writes = try expiry.nextBatch(stage.writer.latest, nowMilliseconds: now) else { return nil }
+            return .batch(CommitRequest(writes: writes)) { [counters] result in
+                switch result {
+                case .success(let batch): counters.noteExpired(batch)
+                case .failure: counters.housekeepingFailures.add(1, ordering: .relaxed)
+                }
+            }
+        } catch {
+            // What is left is found again by the next round.
+            expiry.endRound()
+            noteFailure(of: .expiry, error.description)
+            return nil
+        }
+    }
+}

@@ -1,0 +1,94 @@
+// Taking a version, staging a commit under it, and undoing both: written once, for commits of clients and of the store.
+
+internal import DocumentModel
+internal import KeyValueStore
+
+/// Makes commits, one at a time: a draft, a version for it, and the engine that takes it. Belongs to the commit thread.
+final class CommitStage {
+    let writer: EngineWriter
+    let versions: VersionClock
+    var draft: CommitDraft
+    /// The version of the last commit staged.
+    private(set) var lastVersion: CommitVersion
+    private let indexState: SharedIndexStates
+
+    init(
+        writer: EngineWriter, versions: VersionClock, draft: consuming CommitDraft, indexState: SharedIndexStates
+    ) {
+        self.writer = writer
+        self.versions = versions
+        self.draft = draft
+        self.indexState = indexState
+        lastVersion = writer.lastVersion
+        indexState.set(self.draft.applier.indexes.states)
+    }
+
+    /// Takes a version and starts a commit in `draft`. No other may be under way.
+    /// - Parameter newDatabase: the database's name if this is its first commit.
+    func begin(database: UInt32, newDatabase: DatabaseName?) -> StagedCommit {
+        let version = versions.nextVersion(after: lastVersion)
+        draft.begin(version: version, database: database, newDatabase: newDatabase)
+        return StagedCommit(self, version: version)
+    }
+
+    /// Stages a commit of the store's own.
+    /// - Returns: false if there is nothing to do; nothing is staged then.
+    func perform(_ systemCommit: SystemCommit) throws(StorageError) -> Bool {
+        let commit = beginSystemCommit()
+        let isWanted = try draft.add(systemCommit, version: commit.version)
+        guard isWanted else { return false }
+        try commit.keep()
+        if systemCommit.changesIndexes { indexState.set(draft.applier.indexes.states) }
+        return true
+    }
+
+    private func beginSystemCommit() -> StagedCommit {
+        // A new store's first version is below every time that a clock could have shown.
+        let version =
+            lastVersion == .zero ? CommitVersion(microseconds: 1) : versions.nextVersion(after: lastVersion)
+        draft.begin(version: version, database: 0, newDatabase: nil)
+        return StagedCommit(self, version: version)
+    }
+
+    fileprivate func stage(_ version: CommitVersion) throws(StorageError) {
+        try draft.stage(with: writer)
+        lastVersion = version
+    }
+
+    fileprivate func rollBack(_ version: CommitVersion, wasTold: Bool) {
+        draft.rollBack()
+        versions.returnVersion(version, last: lastVersion, wasTold: wasTold)
+    }
+}
+
+/// A commit that is being made: it owns the version that was taken and the draft of its stage.
+///
+/// `keep` stages it. A commit that ends in any other way, for instance because of an error, is rolled back and its
+/// version is returned.
+struct StagedCommit: ~Copyable {
+    let version: CommitVersion
+    private let stage: CommitStage
+    private var isOver = false
+
+    fileprivate init(_ stage: CommitStage, version: CommitVersion) {
+        self.stage = stage
+        self.version = version
+    }
+
+    deinit {
+        if !isOver { stage.rollBack(version, wasTold: false) }
+    }
+
+    /// Hands the commit to the engine: not durable yet, but every later commit sees it.
+    /// - Throws: `full`, `failed`, `closed`, `valueTooLong`; the commit is rolled back then.
+    consuming func keep() throws(StorageError) {
+        try stage.stage(version)
+        isOver = true
+    }
+
+    /// Ends a commit that changes nothing: its version is a commit time all the same, and later versions are above it.
+    consuming func endUnchanged() {
+        stage.rollBack(version, wasTold: true)
+        isOver = true
+    }
+}

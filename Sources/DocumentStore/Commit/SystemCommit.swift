@@ -1,0 +1,51 @@
+// Commits that no client's writes ask for: what they do, as records.
+
+internal import DocumentModel
+internal import KeyValueStore
+
+/// A commit of the store's own. Its record is decided from the tables in memory, and applied like any other.
+enum SystemCommit {
+    /// The next step of an index build, or a change of whether automatic indexes are kept.
+    case indexStep(isWanted: Bool)
+    /// Makes the indexes and field overrides of a database those of a declaration.
+    case declaration(IndexDeclaration, database: UInt32)
+    /// Deletes the remembered results of sessions.
+    case forgetSessions([SessionTable.SessionName])
+    /// Stores the changed entries of catalogue and field numbers, once for a group of commits.
+    case tables
+    /// Only a version: later versions are above it, also after a restart.
+    case clockNote
+
+    /// Whether the states of indexes may change with it.
+    var changesIndexes: Bool {
+        switch self {
+        case .indexStep, .declaration: true
+        case .forgetSessions, .tables, .clockNote: false
+        }
+    }
+
+    /// Whether it may use the disk space that is reserved for deletes: it takes little, for commits that were accepted.
+    var mayUseReserve: Bool { !changesIndexes }
+
+    /// Writes the record of the commit.
+    /// - Returns: false if there is nothing to do.
+    func decide(
+        _ tables: borrowing CommitApplier, version: CommitVersion, into record: inout WireWriter
+    ) throws(StorageError) -> Bool {
+        switch self {
+        case .indexStep(let isWanted):
+            return try tables.indexes.decideStep(isWanted: isWanted, version: version, into: &record)
+        case .declaration(let wanted, let database):
+            return tables.indexes.decide(wanted, in: database, at: version, into: &record)
+        case .forgetSessions(let sessions):
+            SessionsRecord.write(sessions, into: &record)
+            return !sessions.isEmpty
+        case .tables:
+            record.append(byte: LogRecord.clockKind)
+            return tables.hasUnstoredTables
+        case .clockNote:
+            record.append(byte: LogRecord.clockKind)
+            return true
+        }
+    }
+}

@@ -1,0 +1,137 @@
+// Records of commits that no client asks for.
+//
+//     clock       | kind 2 |
+//     index       | kind 3 | from length | from | to length | to | state |
+//     definition  | kind 4 | from length | from | to length | to | definition | definition | ...
+//                      definition  | key length | key | dropped?, 1 | value length | value |
+//     sessions    | kind 5 | session, 16 | session, 16 | ...
+//
+// `from` and `to` are the range of keys that a step of an index build covers, both empty if the record is not a step.
+// `state` is the `IndexState` after the step. Definitions are keys and values as they are stored after the commit;
+// the step builds or clears the first of them. Lengths are varints; a session is two little-endian words.
+
+internal import DocumentModel
+internal import KeyValueStore
+
+/// A record of kind `indexKind`, in place.
+struct IndexStepRecord: ~Escapable {
+    let from: RawSpan
+    let to: RawSpan
+    let state: RawSpan
+
+    /// Reads a record whose kind is `indexKind`.
+    @_lifetime(copy record)
+    init(_ record: RawSpan) throws(StorageError) {
+        var reader = WireReader(record)
+        reader.position = 1
+        do throws(InvalidDocument) {
+            from = try reader.lengthDelimited()
+            to = try reader.lengthDelimited()
+            state = record.extracting(reader.position..<record.byteCount)
+        } catch {
+            throw StorageError(LogRecord.Malformed(offset: error.offset))
+        }
+    }
+
+    static func write(from: [UInt8], to: [UInt8], state: borrowing IndexState, into writer: inout WireWriter) {
+        writer.reset()
+        writer.append(byte: LogRecord.indexKind)
+        writer.appendVarint(UInt64(from.count))
+        writer.append(from)
+        writer.appendVarint(UInt64(to.count))
+        writer.append(to)
+        state.append(to: &writer)
+    }
+}
+
+/// A record of kind `definitionKind`, in place.
+struct DefinitionRecord: ~Escapable {
+    let from: RawSpan
+    let to: RawSpan
+    private var reader: WireReader
+
+    /// Reads a record whose kind is `definitionKind`.
+    @_lifetime(copy record)
+    init(_ record: RawSpan) throws(StorageError) {
+        reader = WireReader(record)
+        reader.position = 1
+        do throws(InvalidDocument) {
+            from = try reader.lengthDelimited()
+            to = try reader.lengthDelimited()
+        } catch {
+            throw StorageError(LogRecord.Malformed(offset: error.offset))
+        }
+    }
+
+    /// The next definition, or nil at the end.
+    @_lifetime(self: copy self)
+    mutating func next() throws(StorageError) -> IndexDefinition? {
+        if reader.isAtEnd { return nil }
+        do throws(InvalidDocument) {
+            let key = try reader.lengthDelimited()
+            let isDropped = try reader.varint() == 1
+            let value = try reader.lengthDelimited()
+            guard let definition = IndexDefinition(key: key, value: value, isDropped: isDropped) else {
+                throw InvalidDocument(.truncated, offset: reader.position)
+            }
+            return definition
+        } catch {
+            throw StorageError(LogRecord.Malformed(offset: error.offset))
+        }
+    }
+
+    static func write(
+        from: [UInt8], to: [UInt8], _ definitions: [IndexDefinition], into writer: inout WireWriter
+    ) {
+        var key = WireWriter(capacity: 64)
+        var value = WireWriter(capacity: 128)
+        writer.reset()
+        writer.append(byte: LogRecord.definitionKind)
+        writer.appendVarint(UInt64(from.count))
+        writer.append(from)
+        writer.appendVarint(UInt64(to.count))
+        writer.append(to)
+        for definition in definitions {
+            definition.write(key: &key, value: &value)
+            writer.appendVarint(UInt64(key.count))
+            writer.append(key.bytes)
+            writer.append(byte: definition.isDropped ? 1 : 0)
+            writer.appendVarint(UInt64(value.count))
+            writer.append(value.bytes)
+        }
+    }
+}
+
+/// A record of kind `sessionsKind`.
+enum SessionsRecord {
+    static func write(_ sessions: [SessionTable.SessionName], into writer: inout WireWriter) {
+        writer.reset()
+        writer.append(byte: LogRecord.sessionsKind)
+        for session in sessions {
+            writer.append(littleEndian: session.high)
+            writer.append(littleEndian: session.low)
+        }
+    }
+
+    /// Reads a record whose kind is `sessionsKind`.
+    static func read(_ record: RawSpan) throws(StorageError) -> [SessionTable.SessionName] {
+        var reader = WireReader(record)
+        reader.position = 1
+        var sessions: [SessionTable.SessionName] = []
+        do throws(InvalidDocument) {
+            while !reader.isAtEnd {
+                sessions.append(SessionTable.SessionName(high: try reader.fixed64(), low: try reader.fixed64()))
+            }
+            return sessions
+        } catch {
+            throw StorageError(LogRecord.Malformed(offset: error.offset))
+        }
+    }
+}
+
+extension StorageError {
+    /// A log record that cannot be read.
+    init(_ malformed: LogRecord.Malformed) {
+        self.init(.corrupt, malformed.description)
+    }
+}

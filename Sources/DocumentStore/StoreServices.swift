@@ -1,0 +1,11 @@
+// What the parts of an open store share.
+
+/// The thread-safe parts that the facade and the commit thread have in common.
+struct StoreServices: Sendable {
+    let configuration: StoreConfiguration
+    let versions: VersionClock
+    let databases: DatabaseDirectory
+    let transactions: TransactionTable
+    let indexState: SharedIndexStates
+    let counters: StoreCounters
+}
