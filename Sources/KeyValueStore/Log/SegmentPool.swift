@@ -51,7 +51,8 @@ final class SegmentPool: Sendable {
     private let directory: String
     private let segmentBytes: Int
     private let sparesMax: Int
-    private let reserveBytes: Int
+    /// The file of the reserve, as it should be; of no bytes if there is to be none.
+    private let reserve: FreeFile
     private let fault: FaultInjection
     private let state: Monitor<State>
 
@@ -63,14 +64,16 @@ final class SegmentPool: Sendable {
         self.directory = directory
         segmentBytes = LogFormat.roundedToPage(options.logSegmentBytes)
         sparesMax = options.logSpareSegmentsMax
-        reserveBytes = LogFormat.roundedToPage(options.logReserveBytes)
+        reserve = FreeFile(path: directory + "/reserve", byteCount: LogFormat.roundedToPage(options.logReserveBytes))
         fault = FaultInjection(fault: options.fault)
         state = Monitor(State(demandBytes: segmentBytes, sparesMax: options.logSpareSegmentsMax))
     }
 
-    /// Takes over what recovery found. Comes before everything else.
+    /// Takes over what recovery found, and the reserve. Comes before everything else.
     func adopt(_ log: RecoveredLog) {
+        let reserve = reserveOnDisk()
         state.update { state in
+            state.reserve = reserve
             let used = min(log.endSegmentIndex + 1, log.segments.count)
             state.inUse = Array(log.segments[..<used])
             state.ready = Array(log.segments[used...])
@@ -188,8 +191,8 @@ final class SegmentPool: Sendable {
                 sequence: state.nextSequence, byteCount: LogFormat.roundedToPage(state.demandBytes),
                 recycling: recyclable.map { state.free.remove(at: $0) })
         }
-        if reserveBytes > 0, state.reserve == nil, now >= state.reserveRetryNanoseconds {
-            let old = state.free.firstIndex { $0.byteCount == reserveBytes }
+        if reserve.byteCount > 0, state.reserve == nil, now >= state.reserveRetryNanoseconds {
+            let old = state.free.firstIndex { $0.byteCount == reserve.byteCount }
             return .makeReserve(of: old.map { state.free.remove(at: $0) })
         }
         if let odd = state.free.firstIndex(where: { $0.byteCount != segmentBytes }) { return .remove(state.free.remove(at: odd)) }
@@ -222,17 +225,28 @@ final class SegmentPool: Sendable {
 
     /// Makes the reserve, of a released segment if there is one of its size. The space counts, not the contents.
     private func makeReserve(of old: FreeFile?) {
-        let path = directory + "/reserve"
         do throws(StorageError) {
-            if let old { try Directory.rename(old.path, to: path) }
-            let file = try File(path, flags: O_RDWR | O_CREAT)
-            // A copy of the directory may have made holes of its zeros.
-            let (size, allocated) = (try file.byteCount(), try file.allocatedBytes())
-            if size != reserveBytes || allocated < reserveBytes { try LogSegment.allocate(file, byteCount: reserveBytes, fault: fault) }
-            state.update { $0.reserve = FreeFile(path: path, byteCount: self.reserveBytes) }
+            if let old { try Directory.rename(old.path, to: reserve.path) }
+            let file = try File(reserve.path, flags: O_RDWR | O_CREAT)
+            if try !isReserve(file) {
+                try LogSegment.allocate(file, byteCount: reserve.byteCount, fault: fault)
+            }
+            state.update { $0.reserve = self.reserve }
         } catch {
-            try? Directory.removeFile(path)
+            try? Directory.removeFile(reserve.path)
             state.update { $0.reserveRetryNanoseconds = SystemClock.monotonicNanoseconds() + Self.reserveRetryAfterNanoseconds }
         }
+    }
+
+    /// The reserve, if an earlier process left it. Called before the first commit, which may be a delete that needs it.
+    private func reserveOnDisk() -> FreeFile? {
+        guard reserve.byteCount > 0, let file = try? File(reserve.path, flags: O_RDONLY) else { return nil }
+        return (try? isReserve(file)) == true ? reserve : nil
+    }
+
+    /// Whether a file has the size of the reserve and its blocks. A copy of the directory may have made holes of the zeros.
+    private func isReserve(_ file: File) throws(StorageError) -> Bool {
+        let (size, allocated) = (try file.byteCount(), try file.allocatedBytes())
+        return size == reserve.byteCount && allocated >= reserve.byteCount
     }
 }

@@ -17,6 +17,9 @@
 // failed. If not, they are allocated now: when that fails too, the disk is full; when it succeeds, the transaction is tried again,
 // once.
 //
+// The blocks outlive the process. When the tree is opened, the file tells where they end: on a full disk the reserve
+// may be smaller than it should be, and deletes still use what is left of it.
+//
 // On a file system without fallocate the free space is compared instead, and nothing is reserved.
 
 internal import Basics
@@ -42,7 +45,7 @@ final class TreeSpace: Sendable {
     private let fault: FaultInjection
     /// Kept for commits that only delete, in bytes.
     private let reserveBytes: Int
-    private let state = Monitor(State())
+    private let state: Monitor<State>
     /// Bytes of overlays that ordinary commits may fill without a further look.
     private let coveredBytes = Atomic<Int>(-1)
     private let shortageFlag = Atomic<Bool>(false)
@@ -62,6 +65,7 @@ final class TreeSpace: Sendable {
         file = try File(path, flags: O_RDWR)
         self.reserveBytes = reserveBytes
         self.fault = fault
+        state = Monitor(State(allocatedEnd: try Self.allocatedEnd(of: file)))
     }
 
     /// Set while ordinary commits are refused.
@@ -181,6 +185,25 @@ extension TreeSpace {
         try file.checkFreeBytes(for: end)
         if state.hasAllocation { state.hasAllocation = try file.allocate(from: state.allocatedEnd, to: end) }
         state.allocatedEnd = end
+    }
+
+    /// The largest offset before which all blocks of a file are known to be allocated, beyond its end too.
+    ///
+    /// fstat(2) tells how many blocks there are, but not where. Allocating a block that is there takes no space, so as
+    /// many blocks are allocated again from the start of the file. On a full disk that fails if the file has holes, or
+    /// if the count includes blocks of the file system's own (the extent tree of ext4). Then fewer blocks are tried.
+    private static func allocatedEnd(of file: File) throws(StorageError) -> Int {
+        let bytes = try file.allocatedBytes()
+        var excess = 0
+        while excess < bytes {
+            do throws(StorageError) {
+                return try file.allocate(from: 0, to: bytes - excess) ? bytes - excess : 0
+            } catch {
+                guard error.code == .full else { throw error }
+            }
+            excess = max(2 * excess, 4096)
+        }
+        return 0
     }
 
     /// Allocates the file by which LMDB's readers find each other. It is written through a map: without a block for it, the process
