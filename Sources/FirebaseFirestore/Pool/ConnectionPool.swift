@@ -8,6 +8,9 @@ import Synchronization
 import Transport
 
 /// The pool of one loop. Everything except the part "From other threads" and the initializer is for the loop's thread.
+///
+/// A pool and its calls refer to each other until the calls have ended, a pool and its connections until they are
+/// closed. So a pool without an owner ends when its work does. Its timers hold it weakly.
 final class ConnectionPool: @unchecked Sendable {
     // Unchecked: the variables are confined to the loop's thread.
 
@@ -187,14 +190,16 @@ final class ConnectionPool: @unchecked Sendable {
             startDeadline(call)
             let wait = BackoffPolicy.reconnect.delayNanoseconds(
                 attempt: call.answeredTries - 1, unit: random.nextUnit())
-            let timer = loop.schedule(afterMilliseconds: wait / 1_000_000) { [unowned self] in
-                backingOff[ObjectIdentifier(call)] = nil
-                call.phase = .idle
-                place(call)
-            }
+            let timer = loop.schedule(afterMilliseconds: wait / 1_000_000) { [weak self] in self?.backoffEnded(call) }
             call.phase = .backingOff(timer)
             backingOff[ObjectIdentifier(call)] = call
         }
+    }
+
+    private func backoffEnded(_ call: PooledCall) {
+        backingOff[ObjectIdentifier(call)] = nil
+        call.phase = .idle
+        place(call)
     }
 
     private func startDeadline(_ call: PooledCall) {
@@ -326,11 +331,13 @@ final class ConnectionPool: @unchecked Sendable {
         case .wake(let time):
             let now = nowNanoseconds
             let wait = time > now ? (time - now + 999_999) / 1_000_000 : 0
-            loop.schedule(afterMilliseconds: wait) { [unowned self] in
-                machine.timerFired(now: nowNanoseconds)
-                carryOutActions()
-            }
+            loop.schedule(afterMilliseconds: wait) { [weak self] in self?.wake() }
         }
+    }
+
+    private func wake() {
+        machine.timerFired(now: nowNanoseconds)
+        carryOutActions()
     }
 
     func connected(_ id: ConnectionID) {
