@@ -10,30 +10,6 @@ import Testing
 
 @Suite("Several writes to one document")
 struct RepeatedWriteTests {
-    /// Adds a test's write to a list.
-    private static func add(_ write: TestWrite, _ name: String, to list: inout WriteList) throws {
-        let name = Array(name.utf8)
-        let fields = write.fields.documentBytes
-        switch write.kind {
-        case .update:
-            try list.update(
-                name.byteSpan, fields: fields.byteSpan, mask: write.mask.map(DocumentMask.init),
-                precondition: write.precondition, transforms: write.transforms)
-        case .delete: try list.delete(name.byteSpan, precondition: write.precondition)
-        case .verify: try list.verify(name.byteSpan, precondition: write.precondition ?? .exists(true))
-        case .transform:
-            var writer = WireWriter()
-            writer.withLengthPrefix(field: 6) { writer in
-                writer.appendField(1, bytes: name)
-                for transform in write.transforms { writer.withLengthPrefix(field: 2) { transform.encode(into: &$0) } }
-            }
-            if let precondition = write.precondition {
-                writer.withLengthPrefix(field: 4) { precondition.encode(into: &$0) }
-            }
-            try list.append(wire: writer.bytes)
-        }
-    }
-
     private static func write(_ random: inout RandomDocuments) -> TestWrite {
         var write = TestWrite()
         write.kind = random.generator.pick([.update, .update, .update, .update, .update, .delete, .transform])
@@ -94,7 +70,7 @@ struct RepeatedWriteTests {
                 // The first ones tend to be followed by others of the same document.
                 let id = !random.generator.oneIn(4) ? writes.last?.id ?? 0 : random.generator.below(5)
                 writes.append((id, write))
-                try Self.add(write, harness.name("c/\(id)"), to: &list)
+                try list.add(write, to: Array(harness.name("c/\(id)").utf8))
             }
             switch await harness.outcome(CommitRequest(writes: list)) {
             case .success(let result):

@@ -9,28 +9,35 @@ import TestSupport
 /// A document name in the test database.
 let testName = Array("\(testRoot)/users/alice".utf8)
 
+extension WriteList {
+    /// Adds a test's write to the document `name`.
+    mutating func add(_ write: TestWrite, to name: [UInt8]) throws(RequestError) {
+        let fields = write.fields.documentBytes
+        switch write.kind {
+        case .update:
+            try update(
+                name.byteSpan, fields: fields.byteSpan, mask: write.mask.map(DocumentMask.init),
+                precondition: write.precondition, transforms: write.transforms)
+        case .delete: try delete(name.byteSpan, precondition: write.precondition)
+        case .verify: try verify(name.byteSpan, precondition: write.precondition ?? .exists(true))
+        case .transform:
+            var writer = WireWriter()
+            writer.withLengthPrefix(field: 6) { writer in
+                writer.appendField(1, bytes: name)
+                for transform in write.transforms { writer.withLengthPrefix(field: 2) { transform.encode(into: &$0) } }
+            }
+            if let precondition = write.precondition {
+                writer.withLengthPrefix(field: 4) { precondition.encode(into: &$0) }
+            }
+            try append(wire: writer.bytes)
+        }
+    }
+}
+
 /// A list with one write.
 func list(_ write: TestWrite) throws(RequestError) -> WriteList {
     var list = WriteList(database: try DatabaseName(testDatabase), rules: .stored)
-    let fields = write.fields.documentBytes
-    switch write.kind {
-    case .update:
-        try list.update(
-            testName.byteSpan, fields: fields.byteSpan, mask: write.mask.map(DocumentMask.init),
-            precondition: write.precondition, transforms: write.transforms)
-    case .delete: try list.delete(testName.byteSpan, precondition: write.precondition)
-    case .verify: try list.verify(testName.byteSpan, precondition: write.precondition ?? .exists(true))
-    case .transform:
-        var writer = WireWriter()
-        writer.withLengthPrefix(field: 6) { writer in
-            writer.appendField(1, bytes: testName)
-            for transform in write.transforms { writer.withLengthPrefix(field: 2) { transform.encode(into: &$0) } }
-        }
-        if let precondition = write.precondition {
-            writer.withLengthPrefix(field: 4) { precondition.encode(into: &$0) }
-        }
-        try list.append(wire: writer.bytes)
-    }
+    try list.add(write, to: testName)
     return list
 }
 
