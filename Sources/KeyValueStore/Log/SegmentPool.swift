@@ -244,7 +244,7 @@ final class SegmentPool: Sendable {
         return (try? isReserve(file)) == true ? reserve : nil
     }
 
-    /// Whether a file has the size of the reserve and its blocks. A copy of the directory may have holes instead of zeros.
+    /// Whether a file has the size of the reserve, and all its blocks. A copied directory may have holes instead.
     private func isReserve(_ file: File) throws(StorageError) -> Bool {
         let (size, allocated) = (try file.byteCount(), try file.allocatedBytes())
         return size == reserve.byteCount && allocated >= reserve.byteCount

@@ -5,7 +5,7 @@ internal import CLMDB
 /// One write transaction with its cursors. Ends with `commit`, or is aborted when it goes. Begun and ended on one thread.
 ///
 /// What is there already is read from the state before, which stays as it is until the transaction ends: each key is written
-/// once. Reading it checks all pages that LMDB will touch.
+/// once. Reading it checks the form of all pages that LMDB will touch, and the sums of the entries that are replaced.
 @safe
 struct TreeUpdate: ~Copyable {
     private let tree: Tree
@@ -40,8 +40,8 @@ struct TreeUpdate: ~Copyable {
         unsafe self.main = main
         unsafe self.history = history
         self.horizon = horizon
-        mainBefore = PageCursor(base, base.main)
-        historyBefore = PageCursor(base, base.history)
+        mainBefore = PageCursor(base.forWriting(), base.main)
+        historyBefore = PageCursor(base.forWriting(), base.history)
         var last = mainBefore
         try last.moveToEnd(.backward)
         unsafe lastKey = last.isAtEntry ? last.key : nil
@@ -138,7 +138,7 @@ extension TreeUpdate {
             isAppending = unsafe lastKey.map { unsafe compareBytes(key, $0) > 0 } ?? true
         }
         if isAppending { return nil }
-        return unsafe try mainBefore.seekOnward(key) ? mainBefore.data() : nil
+        return unsafe try mainBefore.seekOnward(key) ? mainBefore.checkedData() : nil
     }
 
     private mutating func put(

@@ -196,6 +196,30 @@ struct DamageTests {
         #expect(throws: StorageError.self) { try snapshot.entries() }
     }
 
+    @Test("A checkpoint leaves a damaged entry as it is, for reads to find, and stops where it would replace it")
+    func checkpointBesideDamage() throws {
+        let directory = TemporaryDirectory()
+        let value = String(repeating: "the value ", count: 5)
+        do {
+            let store = try Store(directory.path)
+            try store.commit(1, [.put("a", "1"), .put("b", value), .put("c", "1")])
+            try store.engine.close()
+        }
+        let path = directory.path(of: "tree/data.mdb")
+        var tree = Files.read(path)
+        for place in tree.indices where tree[place...].starts(with: Bytes(value.utf8)) { tree[place] ^= 1 }
+        Files.write(tree, to: path)
+
+        let store = try Store(directory.path)
+        try store.commit(2, [.put("a", "2")])
+        try store.engine.checkpointNow()
+        let read = #expect(throws: StorageError.self) { try store.get("b") }
+        #expect(read?.code == .corrupt)
+        try store.commit(3, [.put("b", "3")])
+        let replaced = #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
+        #expect(replaced?.code == .corrupt)
+    }
+
     /// Seeds of the fuzzer; many more with HEARTH_SOAK.
     private static let rounds = ProcessInfo.processInfo.environment["HEARTH_SOAK"] == nil ? 60 : 20_000
 

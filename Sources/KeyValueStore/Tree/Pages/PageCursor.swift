@@ -41,6 +41,13 @@ struct PageCursor<Order: KeyOrder> {
         return unsafe try tree.data(place.page.node(place.index), database.kind)
     }
 
+    /// The same as `data` where the snapshot is for writing: checks the sum of the entry.
+    /// - Throws: `corrupt`.
+    func checkedData() throws(StorageError) -> UnsafeRawBufferPointer {
+        let place = places[leafLevel]
+        return unsafe try tree.checkedData(place.page.node(place.index), leafNumber, database.kind)
+    }
+
     // MARK: Moving
 
     /// Goes to the first entry whose key is not below `key`; answers whether it is equal.

@@ -6,7 +6,7 @@
 //
 // One word a page, which only grows:
 //
-//      transaction, then 5 bits   checked by a reader of that transaction, as a page of this kind (`PageMark`)
+//      transaction, then 6 bits   checked by a reader of that transaction, as a page of this kind (`PageMark`)
 //      transaction, then zeros    free before that transaction, which may have written it
 //
 // A reader of an older state that still uses a page which has become free cannot undo the mark: its transaction is
@@ -15,18 +15,22 @@
 internal import Glibc
 internal import Synchronization
 
-/// As what a page has been checked: a database and a part of it, in 5 bits, not zero.
+/// As what a page has been checked: a database and a part of it, in 6 bits, not zero.
 struct PageMark: Equatable {
-    static let bits = 5
+    static let bits = 6
 
     enum Part: UInt64 {
-        case branch = 1, leaf, overflow
+        case branch = 1
+        /// A leaf whose sums have not been checked. Lower than `leaf`: a word only grows.
+        case leafForm
+        case leaf
+        case overflow
     }
 
     let code: UInt64
 
     @inline(__always)
-    init(_ kind: PageKind, _ part: Part) { code = kind.rawValue << 2 | part.rawValue }
+    init(_ kind: PageKind, _ part: Part) { code = kind.rawValue << 3 | part.rawValue }
 }
 
 /// The map of a tree's file. Freed with the last reference; `Tree` keeps one as long as transactions may be open.
