@@ -11,7 +11,7 @@ final class PooledConnection: @unchecked Sendable {
     typealias ID = ConnectionPool.ConnectionID
 
     private let id: ID
-    /// Refers to this connection too, until it is told that the connection is closed.
+    /// Refers to this connection too, until the connection is closed.
     private let pool: ConnectionPool
     private var connection: ClientConnection?
     /// Whether this side is closing it: calls that end now end for this reason.
