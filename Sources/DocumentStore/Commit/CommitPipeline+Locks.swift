@@ -30,7 +30,7 @@ extension CommitPipeline {
                 switch released.outcome {
                 case .again: process(released.request, sinceMilliseconds: released.sinceMilliseconds)
                 case .unconditional: perform(released.request)
-                case .aborted(let conflicts): abort(released.request, conflicts: conflicts)
+                case .aborted(let keys, let winners): abort(released.request, conflicts: keys, winners: winners)
                 }
             } else if !locks.grantNext(
                 nowMilliseconds: configuration.clock.elapsedMilliseconds, { replies.append(.begin($0)) })
@@ -41,12 +41,12 @@ extension CommitPipeline {
     }
 
     /// Ends a transaction whose commit was part of a deadlock, or waited for too long.
-    private func abort(_ request: QueuedRequest, conflicts: [UInt64]) {
+    private func abort(_ request: QueuedRequest, conflicts: [UInt64], winners: [UInt64]) {
         guard case .commit(let request, let completion) = request, let identifier = request.transaction else { return }
         if let transaction = transactions.end(identifier) {
             var keys = ReadValidation.Conflicts()
             for key in conflicts { keys.add(key) }
-            noteAborted(transaction, keys, request: request.identifier)
+            noteAborted(transaction, keys, winners: winners, request: request.identifier)
         } else {
             counters.transactionsAborted.add(1, ordering: .relaxed)
         }

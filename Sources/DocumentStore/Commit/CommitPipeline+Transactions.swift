@@ -29,12 +29,15 @@ extension CommitPipeline {
     }
 
     /// Remembers an aborted attempt with the keys that a retry should lease.
+    ///
+    /// - Parameter winners: the transactions that a retry waits for, because they won a deadlock.
     func noteAborted(
-        _ transaction: Transaction, _ conflicts: ReadValidation.Conflicts, request: RequestIdentifier?
+        _ transaction: Transaction, _ conflicts: ReadValidation.Conflicts, winners: [UInt64] = [],
+        request: RequestIdentifier?
     ) {
         var conflicts = conflicts
         for key in transaction.earlierConflicts { conflicts.add(key) }
-        transactions.noteAborted(transaction, conflicts: conflicts.keys, request: request)
+        transactions.noteAborted(transaction, conflicts: conflicts.keys, winners: winners, request: request)
         counters.transactionsAborted.add(1, ordering: .relaxed)
     }
 

@@ -94,8 +94,8 @@ struct LockManager: ~Copyable {
             case again
             /// It has waited long enough and goes on.
             case unconditional
-            /// It is a transaction's commit that is aborted; the keys are those that a retry should lease.
-            case aborted([UInt64])
+            /// It is a transaction's commit that is aborted. A retry leases the keys, after the winners have ended.
+            case aborted(keys: [UInt64], winners: [UInt64])
         }
     }
 
@@ -139,7 +139,13 @@ struct LockManager: ~Copyable {
             if blockers.isEmpty { return false }
             park(request, read.ticket, writes: [], blockers, sinceMilliseconds)
             return true
-        case .begin, .release, .declare: return false
+        case .begin(let begin):
+            // While a winner waits to commit, a retry would hold it up again, and lose again.
+            let winners = begin.retried.winners.filter { isActive($0) }
+            if winners.isEmpty { return false }
+            park(request, nil, writes: [], Set(winners.map(Blocker.ticket)), sinceMilliseconds)
+            return true
+        case .release, .declare: return false
         }
     }
 
@@ -241,8 +247,13 @@ struct LockManager: ~Copyable {
         while parked[arrival] != nil, let circle = circle(through: ticket) {
             guard let victim = circle.max(by: { (ages[$0] ?? $0) < (ages[$1] ?? $1) }), let commit = commits[victim]
             else { return }
-            abort(commit)
+            abort(commit, winners: circle.filter { $0 != victim })
         }
+    }
+
+    /// Whether a transaction holds something or waits to commit.
+    private func isActive(_ ticket: Ticket) -> Bool {
+        locks.holds(ticket) || leases.isHolder(ticket) || commits[ticket] != nil
     }
 
     /// The transactions of a circle of waiting commits, if there is one through this transaction.
@@ -267,9 +278,11 @@ struct LockManager: ~Copyable {
     }
 
     /// Takes a transaction's commit out to be aborted, and with it what the transaction holds.
-    private mutating func abort(_ arrival: Arrival) {
+    ///
+    /// - Parameter winners: the older transactions of the deadlock for which it is aborted.
+    private mutating func abort(_ arrival: Arrival, winners: [Ticket] = []) {
         guard let ticket = parked[arrival]?.ticket, let keys = parked[arrival]?.writes else { return }
-        unpark(arrival, .aborted(keys))
+        unpark(arrival, .aborted(keys: keys, winners: winners))
         release(ticket)
     }
 

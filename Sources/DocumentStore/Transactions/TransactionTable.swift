@@ -12,6 +12,9 @@ struct AbortedAttempt: Sendable {
     var age: UInt64
     /// Hashes of the keys conflicted on, by this attempt and those before it.
     var conflicts: [UInt64]
+    /// Numbers of the transactions that won the deadlock for which this attempt was aborted. A retry begins after they
+    /// have ended.
+    var winners: [UInt64] = []
     /// The commit that was told `ABORTED`, so that its repetition is told the same.
     var request: RequestIdentifier?
 }
@@ -164,13 +167,19 @@ final class TransactionTable: Sendable {
 
     // MARK: Aborted attempts
 
-    func noteAborted(_ transaction: Transaction, conflicts: [UInt64], request: RequestIdentifier?) {
+    func noteAborted(
+        _ transaction: Transaction, conflicts: [UInt64], winners: [UInt64], request: RequestIdentifier?
+    ) {
         let attempt = AbortedAttempt(
-            nonce: transaction.identifier.nonce, age: transaction.age, conflicts: conflicts, request: request)
+            nonce: transaction.identifier.nonce, age: transaction.age, conflicts: conflicts, winners: winners,
+            request: request)
         state.withLock { state in
             state.aborted[transaction.identifier.number] = attempt
             // Some clients name their first attempt in every retry: it stands for all of them.
-            if transaction.age != transaction.identifier.number { state.aborted[transaction.age]?.conflicts = conflicts }
+            if transaction.age != transaction.identifier.number {
+                state.aborted[transaction.age]?.conflicts = conflicts
+                state.aborted[transaction.age]?.winners = winners
+            }
             state.abortedOrder.append(transaction.identifier.number)
             while state.abortedOrder.count - state.abortedStart > TransactionTable.abortedMaximum {
                 state.aborted[state.abortedOrder[state.abortedStart]] = nil

@@ -276,6 +276,37 @@ struct PessimisticTests {
         try harness.finish()
     }
 
+    @Test("A retry begins after the older transaction that won its deadlock has ended")
+    func retryAfterWinner() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1))])
+        let older = try await begin(harness)
+        let younger = try await begin(harness)
+        let slow = try await begin(harness)
+        for transaction in [older, younger, slow] { #expect(try await read(harness, "c/a", transaction) == 1) }
+        let winner = try Submitted(harness, [.set("c/a", fields(2))], older)
+        // Each of the two waits for the other's lock; the older one also waits for the slow one's.
+        let loser = try await harness.failure([.set("c/a", fields(3))], transaction: younger)
+        #expect(loser?.code == .aborted)
+        let begun = Mutex<TransactionIdentifier?>(nil)
+        harness.store.beginTransaction(
+            in: harness.database,
+            options: .readWrite(retryTransaction: younger.bytes, concurrency: .pessimistic)
+        ) { result in
+            begun.withLock { $0 = try? result.get() }
+        }
+        try await settle(harness)
+        #expect(!winner.isAnswered)
+        #expect(begun.withLock { $0 } == nil)
+        harness.store.rollback(slow)
+        #expect(await winner.failure() == nil)
+        try await eventually("the retry has begun") { begun.withLock { $0 != nil } }
+        let retry = try #require(begun.withLock { $0 })
+        #expect(try await read(harness, "c/a", retry) == 2)
+        try await harness.commit([.set("c/a", fields(3))], transaction: retry)
+        try harness.finish()
+    }
+
     @Test(
         "N clients that increment one document all finish within five attempts, naming their first attempt each time",
         arguments: [TransactionOptions.ConcurrencyMode.optimistic, .pessimistic], [4, 32])

@@ -88,7 +88,8 @@ private final class ModelRun {
         var keys: Set<Bytes> = []
         while keys.count < 60 {
             let space = random.oneIn(8) ? latestOnlySpace : UInt8(1 + random.below(3))
-            let length = random.oneIn(10) ? random.below(EngineLimits.keyBytesMax) : random.below(5)
+            // Bounds of ranges have one byte more than a key.
+            let length = random.oneIn(10) ? random.below(EngineLimits.keyBytesMax - 1) : random.below(5)
             keys.insert([space] + (0..<length).map { _ in random.pick([0, 0, 1, 97, 254, 255, 255]) })
         }
         return keys.sorted { $0.lexicographicallyPrecedes($1) }
