@@ -33,7 +33,9 @@ package final class EmbeddedReader: KeyValueReader {
         var known: TreeSnapshot?
         var keepsView = false
         /// The view of the snapshot closed last, for the next one; the slot is entered while there is one.
-        var kept: ReadView?
+        var kept: UnsafeMutablePointer<ReadView>?
+        /// Memory for the view of the next snapshot.
+        var spare: UnsafeMutablePointer<ReadView>?
     }
 
     init(_ core: EngineCore) {
@@ -50,6 +52,7 @@ package final class EmbeddedReader: KeyValueReader {
         releaseSnapshots()
         endTransactions()
         core.registry.removeSlot(slot)
+        unsafe state.pointee.spare?.deallocate()
         unsafe state.pointee.cache.release()
         unsafe state.deallocate()
     }
@@ -62,15 +65,15 @@ package final class EmbeddedReader: KeyValueReader {
         while true {
             let published = core.published.load(ordering: .acquiring)
             let chosen = min(version?.microseconds ?? published, published)
-            let view = if let again = reopen(at: chosen) { again } else { try open(at: chosen) }
+            let view = if let again = unsafe reopen(at: chosen) { unsafe again } else { unsafe box(try open(at: chosen)) }
             // Looked at only now: the sweep raises the horizon before it removes anything.
-            if view.needsHistory && chosen < core.horizon.load(ordering: .acquiring) {
-                close(view)
+            if unsafe view.pointee.needsHistory && chosen < core.horizon.load(ordering: .acquiring) {
+                unsafe close(view)
                 // The last published version can be overtaken by the horizon only between two lines here: take a newer one.
                 if version == nil && core.published.load(ordering: .acquiring) > chosen { continue }
                 throw StorageError(.versionTooOld, "the history of version \(chosen) has been removed")
             }
-            return EmbeddedSnapshot(view: view, reader: self)
+            return unsafe EmbeddedSnapshot(view: view, reader: self)
         }
     }
 
@@ -96,13 +99,33 @@ package final class EmbeddedReader: KeyValueReader {
         }
     }
 
-    /// Ends a view made by `open`, or keeps it for the next snapshot.
+    /// Ends a view made by `open`.
     func close(_ view: ReadView) {
+        unsafe state.pointee.openSnapshots -= 1
+        end(view)
+    }
+
+    /// Ends the view of a snapshot, or keeps it for the next one.
+    func close(_ view: UnsafeMutablePointer<ReadView>) {
         unsafe state.pointee.openSnapshots -= 1
         if unsafe state.pointee.keepsView && state.pointee.openSnapshots == 0 {
             return unsafe state.pointee.kept = view
         }
-        end(view)
+        unsafe endBoxed(view)
+    }
+
+    /// Puts a view into memory that snapshots can point to.
+    private func box(_ view: ReadView) -> UnsafeMutablePointer<ReadView> {
+        let box = unsafe state.pointee.spare ?? .allocate(capacity: 1)
+        unsafe state.pointee.spare = nil
+        unsafe box.initialize(to: view)
+        return unsafe box
+    }
+
+    private func endBoxed(_ view: UnsafeMutablePointer<ReadView>) {
+        unsafe end(view.pointee)
+        unsafe view.deinitialize(count: 1)
+        if unsafe state.pointee.spare == nil { unsafe state.pointee.spare = view } else { unsafe view.deallocate() }
     }
 
     private func end(_ view: ReadView) {
@@ -121,22 +144,25 @@ package final class EmbeddedReader: KeyValueReader {
     package func releaseSnapshots() {
         guard let view = unsafe state.pointee.kept else { return }
         unsafe state.pointee.kept = nil
-        end(view)
+        unsafe endBoxed(view)
     }
 
     /// The view that was kept, at another version; nil if there is none or another overlay has come since.
     ///
     /// As long as the overlays are the same, whatever was published since is in them: it is visible through the old transaction,
     /// and nothing that it lacks has left them.
-    private func reopen(at version: UInt64) -> ReadView? {
+    private func reopen(at version: UInt64) -> UnsafeMutablePointer<ReadView>? {
         guard let kept = unsafe state.pointee.kept else { return nil }
-        guard core.registry.generation == kept.generation, !core.isClosed.load(ordering: .sequentiallyConsistent) else {
+        guard unsafe core.registry.generation == kept.pointee.generation,
+            !core.isClosed.load(ordering: .sequentiallyConsistent)
+        else {
             releaseSnapshots()
             return nil
         }
         unsafe state.pointee.kept = nil
         unsafe state.pointee.openSnapshots += 1
-        return kept.at(version, needsHistory: version < core.treeNewest.load(ordering: .acquiring))
+        unsafe kept.pointee.move(to: version, needsHistory: version < core.treeNewest.load(ordering: .acquiring))
+        return unsafe kept
     }
 
     /// Whether a snapshot is open. Any thread.
@@ -211,25 +237,27 @@ struct RegisteredReader: @unchecked Sendable {  // Used under the lock of the li
 }
 
 /// One consistent state. Keep it for a page of results, not for the time of a client: it holds memory and pages back.
+@safe
 package struct EmbeddedSnapshot: ~Copyable, KeyValueSnapshot {
-    private let view: ReadView
+    /// In memory of the reader: a snapshot is moved several times on its way to its user, and a view is large.
+    private let view: UnsafeMutablePointer<ReadView>
     private let reader: EmbeddedReader
 
-    init(view: ReadView, reader: EmbeddedReader) {
-        self.view = view
+    init(view: UnsafeMutablePointer<ReadView>, reader: EmbeddedReader) {
+        unsafe self.view = unsafe view
         self.reader = reader
     }
 
     deinit {
-        reader.close(view)
+        unsafe reader.close(view)
     }
 
-    package var version: CommitVersion { CommitVersion(microseconds: view.version) }
+    package var version: CommitVersion { unsafe CommitVersion(microseconds: view.pointee.version) }
 
     /// The value of a key, or nil if it has none at this version.
     @_lifetime(borrow self)
     package borrowing func value(forKey key: RawSpan) throws(StorageError) -> StoredValue? {
-        let found = unsafe try key.withUnsafeBytes { key throws(StorageError) in unsafe try view.find(key) }
+        let found = unsafe try key.withUnsafeBytes { key throws(StorageError) in unsafe try view.pointee.find(key) }
         guard let bytes = unsafe found.bytes else { return nil }
         // The bytes are in the map or in an overlay; both are kept by the snapshot.
         let span = unsafe RawSpan(_unsafeBytes: bytes)
@@ -242,7 +270,7 @@ package struct EmbeddedSnapshot: ~Copyable, KeyValueSnapshot {
     package borrowing func cursor(
         from lower: RawSpan? = nil, to upper: RawSpan? = nil, direction: ScanDirection = .forward
     ) throws(StorageError) -> EmbeddedCursor {
-        let cursor = try EmbeddedCursor.open(view, lower: lower, upper: upper, direction: direction)
+        let cursor = unsafe try EmbeddedCursor.open(view.pointee, lower: lower, upper: upper, direction: direction)
         return unsafe _overrideLifetime(cursor, borrowing: self)
     }
 }

@@ -17,12 +17,10 @@ struct ReadView {
     /// Places of entries in the tree of `transaction`; nil if they are of another tree.
     let cache: EntryCache?
 
-    /// The same overlays and tree at another version.
-    func at(_ version: UInt64, needsHistory: Bool) -> ReadView {
-        var other = self
-        other.version = version
-        other.needsHistory = needsHistory
-        return other
+    /// Makes this the view of the same memtables and tree at another version.
+    mutating func move(to version: UInt64, needsHistory: Bool) {
+        self.version = version
+        self.needsHistory = needsHistory
     }
 
     /// What a key has at the version.
