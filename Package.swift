@@ -79,14 +79,17 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreSchema", "KeyValueStore", "DocumentStore",
+                "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreSchema", "KeyValueStore",
+                "DocumentStore",
                 "Transport",
             ],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
         .target(
             name: "FirebaseFirestore",
-            dependencies: ["Basics", "DocumentModel", "DocumentCoding", "FirestoreMessages", "Transport", "FirebaseCore"],
+            dependencies: [
+                "Basics", "DocumentModel", "DocumentCoding", "FirestoreMessages", "Transport", "FirebaseCore",
+            ],
             swiftSettings: strict),
         .target(name: "Firebase", dependencies: ["FirebaseCore", "FirebaseFirestore"], swiftSettings: strict),
         .target(name: "FirebaseFirestoreSwift", dependencies: ["FirebaseFirestore"], swiftSettings: strict),
@@ -101,7 +104,8 @@ let package = Package(
 
         // A newcomer's tour (Tools/demo) and the benchmarks' workloads (Tools/bench).
         .executableTarget(
-            name: "hearth-demonstration", dependencies: ["FirebaseFirestore", "FirebaseCore"], path: "Tools/demonstration",
+            name: "hearth-demonstration", dependencies: ["FirebaseFirestore", "FirebaseCore"],
+            path: "Tools/demonstration",
             swiftSettings: strict),
         .executableTarget(
             name: "hearth-bench",
@@ -138,7 +142,10 @@ let package = Package(
         tests("TransportTests", ["Basics", "Transport", "CNGHTTP2", "CZlib"]),
         tests(
             "GatewayTests",
-            ["Basics", "Gateway", "DocumentStore", "FirestoreMessages", "FirestoreSchema", "Transport", "DocumentModel"]),
+            [
+                "Basics", "Gateway", "DocumentStore", "FirestoreMessages", "FirestoreSchema", "Transport",
+                "DocumentModel",
+            ]),
         // Programs of users that tests start and watch end.
         .executableTarget(
             name: "client-programs", dependencies: ["FirebaseFirestore"], path: "Tests/ClientPrograms",
@@ -170,7 +177,9 @@ let package = Package(
 if Context.environment["HEARTH_ONLY"] == "engine" {
     var names: Set<String> = []
     func add(_ name: String) {
-        guard names.insert(name).inserted, let target = package.targets.first(where: { $0.name == name }) else { return }
+        guard names.insert(name).inserted, let target = package.targets.first(where: { $0.name == name }) else {
+            return
+        }
         for case .byNameItem(let dependency, _) in target.dependencies { add(dependency) }
     }
     add("KeyValueStoreTests")

@@ -23,7 +23,9 @@ struct IndexFigures {
         for isIndexed in [false, true] {
             let store = try open("writes-\(isIndexed)", isIndexed: isIndexed)
             let burst = try commitRate(store, seconds: Self.seconds)
-            row("commits, 8 fields, \(isIndexed ? "indexed" : "bare")", Int(burst), isIndexed ? ">= 60000" : "", "docs/s")
+            row(
+                "commits, 8 fields, \(isIndexed ? "indexed" : "bare")", Int(burst), isIndexed ? ">= 60000" : "",
+                "docs/s")
             if !isIndexed { try scan(store) }
             store.close()
         }
@@ -85,7 +87,8 @@ struct IndexFigures {
         let end = start.addingTimeInterval(seconds)
         for client in clients { client.start(until: end) }
         for client in clients { client.finished.wait() }
-        return Double(clients.reduce(0) { $0 + $1.committed.load(ordering: .relaxed) }) / Date().timeIntervalSince(start)
+        return Double(clients.reduce(0) { $0 + $1.committed.load(ordering: .relaxed) })
+            / Date().timeIntervalSince(start)
     }
 
     /// Fills a collection; returns documents a second.
@@ -95,8 +98,10 @@ struct IndexFigures {
         var number = 0
         while number < count {
             let batch = (number..<min(number + 500, count)).map { number in
-                (path: "\(collection)/\(String(UInt64(number) &* 0x9e37_79b9_7f4a_7c15, radix: 36))",
-                    fields: Self.fields(number, spread: max(count / 20, 1)))
+                (
+                    path: "\(collection)/\(String(UInt64(number) &* 0x9e37_79b9_7f4a_7c15, radix: 36))",
+                    fields: Self.fields(number, spread: max(count / 20, 1))
+                )
             }
             number += 500
             done.wait()
@@ -125,11 +130,14 @@ struct IndexFigures {
                 from: [CollectionSelector(collectionID: collection, allDescendants: isGroup)], filter: filter,
                 orderBy: order, limit: 20)
         }
-        func equal(_ field: String, _ value: Value) throws -> Filter { .field(try FieldPath(field), .equal, EncodedValue(value)) }
+        func equal(_ field: String, _ value: Value) throws -> Filter {
+            .field(try FieldPath(field), .equal, EncodedValue(value))
+        }
         return [
             Measured(name: "equality") { collection, _ in query(collection, try equal("group", 3)) },
             Measured(name: "range") { collection, count in
-                query(collection, .field(try FieldPath("number"), .greaterThan, EncodedValue(.integer(Int64(count / 2)))))
+                query(
+                    collection, .field(try FieldPath("number"), .greaterThan, EncodedValue(.integer(Int64(count / 2)))))
             },
             Measured(name: "two equalities") { collection, count in
                 query(collection, .and([try equal("group", 3), try equal("other", .integer(Int64(3 / 7)))]))
@@ -152,7 +160,9 @@ struct IndexFigures {
         ]
     }
 
-    private func latency(_ query: StructuredQuery, _ store: DocumentStore, runs: Int) throws -> (median: Double, read: Int) {
+    private func latency(_ query: StructuredQuery, _ store: DocumentStore, runs: Int) throws -> (
+        median: Double, read: Int
+    ) {
         let reader = store.makeReader()
         let root = Array(Self.database.documentsRoot.utf8)
         var times: [Double] = []

@@ -2,8 +2,8 @@
 
 import DocumentJSON
 import DocumentModel
-import FirestoreMessages
 import FirebaseFirestore
+import FirestoreMessages
 import Foundation
 
 struct StoreFigures {
@@ -36,7 +36,9 @@ struct StoreFigures {
         recovering.process.waitUntilExit()
     }
 
-    private func row(_ name: String, _ value: Int, _ goal: String, _ unit: String) { print("\(name): \(value)\t\(value)\t\(goal)\t\(unit)") }
+    private func row(_ name: String, _ value: Int, _ goal: String, _ unit: String) {
+        print("\(name): \(value)\t\(value)\t\(goal)\t\(unit)")
+    }
 
     private func median(_ values: [Int]) -> Int { values.sorted()[values.count / 2] }
 
@@ -64,8 +66,12 @@ struct StoreFigures {
         }
         let elapsed = (ContinuousClock().now - began).components
         let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-        guard let port = text.split(separator: ":").last.flatMap({ UInt16($0) }) else { fatalError("no port in \(text)") }
-        return Server(process: process, port: port, milliseconds: Int(elapsed.seconds * 1000 + elapsed.attoseconds / 1_000_000_000_000_000))
+        guard let port = text.split(separator: ":").last.flatMap({ UInt16($0) }) else {
+            fatalError("no port in \(text)")
+        }
+        return Server(
+            process: process, port: port,
+            milliseconds: Int(elapsed.seconds * 1000 + elapsed.attoseconds / 1_000_000_000_000_000))
     }
 
     private func restart(stop: (pid_t) -> Int32) throws -> Int {
@@ -84,7 +90,9 @@ struct StoreFigures {
             var writes = CommitWrites(database: database)
             for _ in 0..<250 {
                 number += 1
-                let fields = MapValue([("n", .integer(Int64(number))), ("text", .string(String(repeating: "burst ", count: 70)))])
+                let fields = MapValue([
+                    ("n", .integer(Int64(number))), ("text", .string(String(repeating: "burst ", count: 70))),
+                ])
                 writes.set("\(database.documentsRoot)/burst/\(number)", fields: fields.documentBytes)
             }
             try await client.commit(writes)

@@ -25,10 +25,14 @@ struct Transfers {
             if run >= 0 { rates.append(rate) }
         }
         rates.sort()
-        print(String(format: "median\t%.0f\tleast\t%.0f\tmost\t%.0f\ttransfers/s", rates[rates.count / 2], rates[0], rates[rates.count - 1]))
+        print(
+            String(
+                format: "median\t%.0f\tleast\t%.0f\tmost\t%.0f\ttransfers/s", rates[rates.count / 2], rates[0],
+                rates[rates.count - 1]))
 
         var total: Int64 = 0
-        let reply = try await client.batchGet(BatchGetDocumentsRequest(database: Self.database.description, documents: names))
+        let reply = try await client.batchGet(
+            BatchGetDocumentsRequest(database: Self.database.description, documents: names))
         for (_, content) in reply.results { total += try Self.balance(content) }
         guard total == Int64(accounts) * 1000 else { fatalError("the transfers changed the total to \(total)") }
         await client.close()
@@ -67,7 +71,9 @@ struct Transfers {
     private static func fields(_ balance: Int64) -> [UInt8] { MapValue([("balance", .integer(balance))]).documentBytes }
 
     private static func balance(_ document: StoredDocument?) throws -> Int64 {
-        guard let document, case .integer(let balance)? = try MapValue(documentBytes: document.fields.span.bytes)["balance"] else {
+        guard let document,
+            case .integer(let balance)? = try MapValue(documentBytes: document.fields.span.bytes)["balance"]
+        else {
             fatalError("an account without balance")
         }
         return balance

@@ -10,7 +10,9 @@ let arguments = Array(CommandLine.arguments.dropFirst())
 
 switch (arguments.first, arguments.count) {
 case ("transfers", 6):
-    guard let clients = Int(arguments[2]), let accounts = Int(arguments[3]), let seconds = Double(arguments[4]), let runs = Int(arguments[5]) else { usage() }
+    guard let clients = Int(arguments[2]), let accounts = Int(arguments[3]), let seconds = Double(arguments[4]),
+        let runs = Int(arguments[5])
+    else { usage() }
     try await Transfers(address: arguments[1], clients: clients, accounts: accounts).run(seconds: seconds, runs: runs)
 case ("store", 4):
     try await StoreFigures(data: arguments[1], binary: arguments[2], books: arguments[3]).run()
@@ -21,6 +23,9 @@ default: usage()
 }
 
 func usage() -> Never {
-    FileHandle.standardError.write(Data("usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS | store DATA HEARTH BOOKS | indexes DIRECTORY DOCUMENTS\n".utf8))
+    FileHandle.standardError.write(
+        Data(
+            "usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS | store DATA HEARTH BOOKS | indexes DIRECTORY DOCUMENTS\n"
+                .utf8))
     exit(2)
 }

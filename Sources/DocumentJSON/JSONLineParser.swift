@@ -143,7 +143,9 @@ package struct JSONLineParser: ~Copyable {
         // The keys' offsets lie within `output`, which is not changed meanwhile.
         unsafe output.bytes.withUnsafeBytes { bytes in
             sorted.sort { left, right in
-                let order = unsafe memcmp(bytes.baseAddress! + left.key.lowerBound, bytes.baseAddress! + right.key.lowerBound, min(left.key.count, right.key.count))
+                let order = unsafe memcmp(
+                    bytes.baseAddress! + left.key.lowerBound, bytes.baseAddress! + right.key.lowerBound,
+                    min(left.key.count, right.key.count))
                 return order == 0 ? left.key.count < right.key.count : order < 0
             }
         }
@@ -241,7 +243,8 @@ package struct JSONLineParser: ~Copyable {
 
     // MARK: Values that JSON lacks
 
-    private mutating func extended(_ form: ExtendedForm, _ scanner: inout JSONScanner, depth: Int) throws(JSONLineError) {
+    private mutating func extended(_ form: ExtendedForm, _ scanner: inout JSONScanner, depth: Int) throws(JSONLineError)
+    {
         try scanner.expect(0x7B)
         _ = scanner.peek()
         _ = try scanner.string()
@@ -315,7 +318,9 @@ package struct JSONLineParser: ~Copyable {
             default:
                 // {"$double": "NaN"}: write it as a value, then take the double back.
                 let start = output.count
-                guard try ExtendedForm(at: scanner) == .double else { throw JSONLineError("expected a number", at: scanner.position) }
+                guard try ExtendedForm(at: scanner) == .double else {
+                    throw JSONLineError("expected a number", at: scanner.position)
+                }
                 try extended(.double, &scanner, depth: 0)
                 result.append(double(from: start))
                 output.truncate(to: start)
@@ -334,7 +339,8 @@ package struct JSONLineParser: ~Copyable {
 
     // MARK: Names
 
-    private func isName(_ key: JSONScanner.StringRange, _ scanner: borrowing JSONScanner) throws(JSONLineError) -> Bool {
+    private func isName(_ key: JSONScanner.StringRange, _ scanner: borrowing JSONScanner) throws(JSONLineError) -> Bool
+    {
         guard key.end - key.start == 8 else { return false }
         return unsafe scanner.line.extracting(key.start..<key.end).bytes.equalsBytes("__name__".utf8Span.span.bytes)
     }
@@ -361,7 +367,9 @@ package struct JSONLineParser: ~Copyable {
                 switch tag.rawValue {
                 case ValueTag.string: name = try value.byteArray(tag)
                 case ValueTag.integer: name = Array(String(try value.int64(tag)).utf8)
-                default: throw JSONLineError("\(fieldName) must be a string or an integer to name the document", at: member.column)
+                default:
+                    throw JSONLineError(
+                        "\(fieldName) must be a string or an integer to name the document", at: member.column)
                 }
             } catch let error as JSONLineError {
                 throw error
@@ -369,7 +377,9 @@ package struct JSONLineParser: ~Copyable {
                 fatalError("the parser wrote a value that does not read back: \(error)")
             }
             if name.isEmpty { throw JSONLineError("\(fieldName) is empty", at: member.column) }
-            if name.contains(0x2F) { throw JSONLineError("\(fieldName) contains a slash, so it cannot be an id", at: member.column) }
+            if name.contains(0x2F) {
+                throw JSONLineError("\(fieldName) contains a slash, so it cannot be an id", at: member.column)
+            }
             return
         }
         throw JSONLineError("no member \(fieldName) to name the document", at: 0)
@@ -380,7 +390,9 @@ package struct JSONLineParser: ~Copyable {
 
 extension JSONLineParser {
     /// Appends the characters that `range` spells.
-    private mutating func appendText(_ range: JSONScanner.StringRange, _ scanner: borrowing JSONScanner) throws(JSONLineError) {
+    private mutating func appendText(_ range: JSONScanner.StringRange, _ scanner: borrowing JSONScanner)
+        throws(JSONLineError)
+    {
         guard range.isEscaped else {
             // The line's bytes are lent for as long as the scanner is.
             unsafe output.append(scanner.line.extracting(range.start..<range.end).bytes)

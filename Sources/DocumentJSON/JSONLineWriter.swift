@@ -40,7 +40,9 @@ package struct JSONLineWriter {
     }
 
     /// Writes the entries of a map as members, commas between them.
-    private mutating func members(_ map: consuming WireReader, tag entryTag: UInt32, needsComma: Bool) throws(InvalidDocument) {
+    private mutating func members(_ map: consuming WireReader, tag entryTag: UInt32, needsComma: Bool)
+        throws(InvalidDocument)
+    {
         var needsComma = needsComma
         while let tag = try map.nextTag() {
             guard tag.rawValue == entryTag else {
@@ -177,7 +179,8 @@ package struct JSONLineWriter {
             self = .plain
             // {__type__: "__vector__", value: [...]}: two members in this order.
             var marker = WireReader(type.value)
-            guard unsafe type.key.equalsBytes(Value.vectorTypeKey.utf8Span.span.bytes), let markerTag = try marker.nextTag(),
+            guard unsafe type.key.equalsBytes(Value.vectorTypeKey.utf8Span.span.bytes),
+                let markerTag = try marker.nextTag(),
                 markerTag.rawValue == ValueTag.string,
                 unsafe try marker.span(markerTag).equalsBytes(Value.vectorTypeName.utf8Span.span.bytes)
             else { return }

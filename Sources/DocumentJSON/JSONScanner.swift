@@ -4,8 +4,8 @@ import Basics
 
 /// A cursor over one line of JSON text.
 ///
-/// It lends nothing out: strings are named by their range in the line, or unescaped into a buffer of the caller's. Every error
-/// carries the offset it was noticed at.
+/// It lends nothing out: strings are named by their range in the line, or unescaped into a buffer of the caller's.
+/// Every error carries the offset it was noticed at.
 package struct JSONScanner: ~Escapable {
     package let line: Span<UInt8>
     package private(set) var position = 0
@@ -94,7 +94,8 @@ package struct JSONScanner: ~Escapable {
         let isNegative = line[start] == 0x2D
         let limit = UInt64(Int64.max) + (isNegative ? 1 : 0)
         guard let magnitude = extent.magnitude, magnitude <= limit else {
-            throw JSONLineError("integer needs more than 64 bits; write it with a decimal point for a double", at: start)
+            throw JSONLineError(
+                "integer needs more than 64 bits; write it with a decimal point for a double", at: start)
         }
         return .integer(isNegative ? Int64(truncatingIfNeeded: 0 &- magnitude) : Int64(magnitude))
     }
@@ -149,11 +150,13 @@ package struct JSONScanner: ~Escapable {
         if position == start { throw JSONLineError("expected a digit", at: position) }
     }
 
-    /// Reads a string's extent; the position is at its opening quote. Its characters are checked to be UTF-8 without control
-    /// characters; escapes are left to ``unescape(_:into:)``.
+    /// Reads a string's extent; the position is at its opening quote. Its characters are checked to be UTF-8 without
+    /// control characters; escapes are left to ``unescape(_:into:)``.
     @_lifetime(self: copy self)
     package mutating func string() throws(JSONLineError) -> StringRange {
-        guard position < line.count, line[position] == 0x22 else { throw JSONLineError("expected a string", at: position) }
+        guard position < line.count, line[position] == 0x22 else {
+            throw JSONLineError("expected a string", at: position)
+        }
         let start = position + 1
         var at = start
         var isEscaped = false

@@ -6,8 +6,8 @@ package enum RFC3339 {
     /// Microseconds since 1970-01-01T00:00:00Z named by `text`, floored; nil as for ``timestamp(_:)``.
     static func microseconds(_ text: Span<UInt8>) -> Int64? { timestamp(text)?.microseconds }
 
-    /// The moment named by `text`, floored to nanoseconds; nil if `text` is no RFC 3339 date-time or lies outside years 1...9999. A
-    /// leap second (`:60`) counts as the second after it.
+    /// The moment named by `text`, floored to nanoseconds; nil if `text` is no RFC 3339 date-time or lies outside years
+    /// 1...9999. A leap second (`:60`) counts as the second after it.
     package static func timestamp(_ text: Span<UInt8>) -> TimestampValue? {
         var at = 0
 
@@ -32,7 +32,8 @@ package enum RFC3339 {
             skip(0x54, 0x74, 0x20), let hour = digits(2), skip(0x3A), let minute = digits(2), skip(0x3A),
             let second = digits(2)
         else { return nil }
-        guard year >= 1, (1...12).contains(month), (1...CalendarDate.daysIn(month: month, year: year)).contains(day), hour < 24, minute < 60,
+        guard year >= 1, (1...12).contains(month), (1...CalendarDate.daysIn(month: month, year: year)).contains(day),
+            hour < 24, minute < 60,
             second <= 60
         else { return nil }
 
@@ -53,7 +54,9 @@ package enum RFC3339 {
         if !skip(0x5A, 0x7A) {
             let sign: Int
             if skip(0x2B) { sign = 1 } else if skip(0x2D) { sign = -1 } else { return nil }
-            guard let hours = digits(2), skip(0x3A), let minutes = digits(2), hours < 24, minutes < 60 else { return nil }
+            guard let hours = digits(2), skip(0x3A), let minutes = digits(2), hours < 24, minutes < 60 else {
+                return nil
+            }
             offsetMinutes = sign * (hours * 60 + minutes)
         }
         guard at == text.count else { return nil }

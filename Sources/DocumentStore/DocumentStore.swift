@@ -179,14 +179,17 @@ package final class DocumentStore: Sendable {
             for override in group.overrides {
                 let parts = declared.filter { override.shapes.contains($0.shape) && $0.state != .dropping }
                 implied += parts.map(\.shape)
-                overrides.append((override.json, isReady && parts.allSatisfy { $0.state == .ready } ? .ready : .building))
+                overrides.append(
+                    (override.json, isReady && parts.allSatisfy { $0.state == .ready } ? .ready : .building))
             }
             for lifted in Set(group.previous.joined()) where !isReady {
                 let isLifted = !group.overrides.contains { $0.field == lifted.field }
                 if isLifted { overrides.append((lifted.json, .dropping)) }
             }
         }
-        return declared.filter { $0.state == .dropping || !implied.contains($0.shape) }.map { ($0.shape.json, $0.state) }
+        return declared.filter { $0.state == .dropping || !implied.contains($0.shape) }.map {
+            ($0.shape.json, $0.state)
+        }
             + overrides
     }
 
@@ -280,7 +283,11 @@ package final class DocumentStore: Sendable {
                 keys.append(ByteTable.hash(key.bytes))
             }
         }
-        submit(.lock(LockRequest(ticket: identifier.number, age: transaction.age, keys: keys, mayWait: true, completion: completion)))
+        submit(
+            .lock(
+                LockRequest(
+                    ticket: identifier.number, age: transaction.age, keys: keys, mayWait: true, completion: completion))
+        )
     }
 
     /// Locks what a scan has met; nobody waits for it.

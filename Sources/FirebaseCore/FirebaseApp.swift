@@ -15,7 +15,8 @@ public final class FirebaseApp: NSObject, @unchecked Sendable {
     /// The name the app was configured with; `__FIRAPP_DEFAULT` for the default app.
     public let name: String
     private let storedOptions: FirebaseOptions
-    /// Whether the app was made because a product was used before `configure()`; such an app gives way to a configured one.
+    /// Whether the app was made because a product was used before `configure()`; such an app gives way to a configured
+    /// one.
     private let isImplicit: Bool
     private let deletionActions = Mutex<[@Sendable () async -> Void]>([])
 

@@ -4,8 +4,8 @@ import Basics
 
 /// Settings of an engine. Defaults suit a server; tests make things small.
 package struct EngineOptions: Sendable {
-    /// Set for an engine that keeps everything in memory: the volume that it reads and writes. It does not use the settings
-    /// about files.
+    /// Set for an engine that keeps everything in memory: the volume that it reads and writes. It does not use the
+    /// settings about files.
     package var volume: MemoryVolume?
 
     /// Size at which the memtable is frozen and checkpointed; during a checkpoint it may grow to twice as much.

@@ -80,8 +80,10 @@ package struct MutationBatch: ~Copyable {
     /// Appends header and key, makes room for the value and returns where it goes.
     private mutating func append(key: RawSpan, valueLength: Int, flags: UInt8) -> UnsafeMutableRawPointer {
         precondition(
-            key.byteCount > 0 && key.byteCount <= EngineLimits.keyBytesMax, "a key has 1...\(EngineLimits.keyBytesMax) bytes")
-        precondition(valueLength <= EngineLimits.valueBytesMax, "a value has at most \(EngineLimits.valueBytesMax) bytes")
+            key.byteCount > 0 && key.byteCount <= EngineLimits.keyBytesMax,
+            "a key has 1...\(EngineLimits.keyBytesMax) bytes")
+        precondition(
+            valueLength <= EngineLimits.valueBytesMax, "a value has at most \(EngineLimits.valueBytesMax) bytes")
         let needed = Self.headerBytes + key.byteCount + valueLength
         if capacity - byteCount < needed { grow(toHold: byteCount + needed) }
         var end = unsafe buffer + byteCount
@@ -123,8 +125,8 @@ extension MutationBatch {
         let value: UnsafeRawBufferPointer?
     }
 
-    /// Calls `body` with up to `count` entries, in the order they were added, from the one at `offset` of the buffer on.
-    /// Pointers are valid during the call.
+    /// Calls `body` with up to `count` entries, in the order they were added, from the one at `offset` of the buffer
+    /// on. Pointers are valid during the call.
     /// - Returns: the offset of the entry after them; `byteCount` at the end.
     @discardableResult
     borrowing func forEachEntry<Failure: Error>(

@@ -76,7 +76,8 @@ extension StorageError: CustomStringConvertible {
 }
 
 extension StorageError {
-    /// Whether an `errno` says that there is no space: the disk is full, or a quota or the limit of file sizes is reached.
+    /// Whether an `errno` says that there is no space: the disk is full, or a quota or the limit of file sizes is
+    /// reached.
     static func isFull(_ errorNumber: Int32) -> Bool {
         errorNumber == ENOSPC || errorNumber == EDQUOT || errorNumber == EFBIG
     }

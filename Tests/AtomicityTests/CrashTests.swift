@@ -95,7 +95,9 @@ struct CrashTests {
         let numbers = Set(try reply.results.map { try $0.content?.integer("n") ?? 0 })
         #expect(numbers.count == 1, "half a commit: \(numbers), \(comment)")
         let last = numbers.first ?? 0
-        #expect((acknowledged...attempted).contains(last), "acknowledged \(acknowledged), found \(last), attempted \(attempted), \(comment)")
+        #expect(
+            (acknowledged...attempted).contains(last),
+            "acknowledged \(acknowledged), found \(last), attempted \(attempted), \(comment)")
 
         // Of the journal, every entry up to the last commit is there and none behind it.
         let entries = (max(1, last - 200)...attempted + 1).map { Arena.name(writer.entry($0)) }

@@ -11,7 +11,8 @@ import Testing
 
 @Suite("Crashes with indexes", .serialized)
 struct IndexCrashTests {
-    /// Files between which the indexes go back and forth: what one has is dropped, built, lifted or exempt in the other.
+    /// Files between which the indexes go back and forth: what one has is dropped, built, lifted or exempt in the
+    /// other.
     static let files = [
         """
         {"indexes": [
@@ -135,7 +136,8 @@ struct IndexCrashTests {
         #expect(try indexed.map { try $0.content.integer("n") } == numbers && !numbers.isEmpty, "seed \(random.seed)")
         let expired = StructuredQuery(
             from: [CollectionSelector(collectionID: "expiring")],
-            filter: .field(try FieldPath("until"), .lessThan, EncodedValue(.timestamp(TimestampValue(microseconds: 2)))))
+            filter: .field(try FieldPath("until"), .lessThan, EncodedValue(.timestamp(TimestampValue(microseconds: 2))))
+        )
         let expiredRequest = RunQueryRequest(parent: Arena.database.documentsRoot, query: expired)
         try await eventually("what has expired is deleted") { try await reader.runQuery(expiredRequest).isEmpty }
         await reader.close()

@@ -29,11 +29,16 @@ struct IsolationTests {
                         let to = (from + 1 + random.below(accounts.count - 1)) % accounts.count
                         let amount = Int64(random.below(10))
                         try await client.runTransaction(database: Arena.database, attemptsMax: 50) { transaction in
-                            let reply = try await transaction.get([Arena.name(accounts[from]), Arena.name(accounts[to])])
+                            let reply = try await transaction.get([
+                                Arena.name(accounts[from]), Arena.name(accounts[to]),
+                            ])
                             for (name, content) in reply.results {
-                                guard let balance = try content?.integer("balance") else { throw Unexpected("\(name) is missing") }
+                                guard let balance = try content?.integer("balance") else {
+                                    throw Unexpected("\(name) is missing")
+                                }
                                 let change = name == Arena.name(accounts[from]) ? -amount : amount
-                                transaction.writes.set(name, fields: Arena.fields(["balance": .integer(balance + change)]))
+                                transaction.writes.set(
+                                    name, fields: Arena.fields(["balance": .integer(balance + change)]))
                             }
                         }
                     }
@@ -122,9 +127,12 @@ struct IsolationTests {
                     for _ in 0..<rounds {
                         // As many attempts as every user has by default.
                         try await client.runTransaction(database: Arena.database) { transaction in
-                            guard let counter = try await transaction.get(Arena.name("counters/c")) else { throw Unexpected("no counter") }
+                            guard let counter = try await transaction.get(Arena.name("counters/c")) else {
+                                throw Unexpected("no counter")
+                            }
                             let next = try counter.integer("n") + 1
-                            transaction.writes.set(Arena.name("counters/c"), fields: Arena.fields(["n": .integer(next)]))
+                            transaction.writes.set(
+                                Arena.name("counters/c"), fields: Arena.fields(["n": .integer(next)]))
                         }
                     }
                     await client.close()

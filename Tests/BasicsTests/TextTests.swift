@@ -20,7 +20,8 @@ struct TextTests {
 
     @Test(
         "Numbers of up to sixteen digits",
-        arguments: [("0", 0), ("ff", 255), ("FFFFFFFFFFFFFFFF", UInt64.max), ("0000000000000010", 16)] as [(String, UInt64)])
+        arguments: [("0", 0), ("ff", 255), ("FFFFFFFFFFFFFFFF", UInt64.max), ("0000000000000010", 16)]
+            as [(String, UInt64)])
     func numbers(_ text: String, _ number: UInt64) {
         #expect(text.withUTF8Span { Hexadecimal.number($0) } == number)
     }
@@ -46,7 +47,9 @@ struct TextTests {
     @Test("In a query + is a space; malformed escapes and text that is not UTF-8 are refused")
     func percentEdges() {
         #expect(PercentEncoding.decoded("a+b%2B", plusIsSpace: true) == "a b+")
-        for wrong in ["%", "%2", "%2g", "a%", "%+1", "%C3", "%FF"] { #expect(PercentEncoding.decoded(wrong) == nil, "\(wrong)") }
+        for wrong in ["%", "%2", "%2g", "a%", "%+1", "%C3", "%FF"] {
+            #expect(PercentEncoding.decoded(wrong) == nil, "\(wrong)")
+        }
     }
 
     @Test("JSON strings escape what RFC 8259 asks for")
@@ -69,7 +72,9 @@ struct TextTests {
             var parts = tm()
             gmtime_r(&time, &parts)
             let date = CalendarDate(secondsSinceEpoch: seconds)
-            let expected = [parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec].map(Int.init)
+            let expected = [
+                parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+            ].map(Int.init)
             #expect([date.year, date.month, date.day, date.hour, date.minute, date.second] == expected, "\(seconds)")
             let days = CalendarDate.daysSinceEpoch(year: date.year, month: date.month, day: date.day)
             #expect(Int64(days) * 86_400 + Int64(date.secondOfDay) == seconds)

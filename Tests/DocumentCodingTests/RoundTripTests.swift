@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct RoundTripTests {
-    static let seeds: [UInt64] = [1, 2, 3, 20261120]
+    static let seeds: [UInt64] = [1, 2, 3, 20_261_120]
 
     @Test("Random documents are encoded to the canonical bytes", arguments: seeds)
     func encodesCanonically(seed: UInt64) throws {
@@ -72,8 +72,11 @@ import Testing
                 if hostile.isEmpty { continue }
                 switch random.generator.below(3) {
                 case 0: hostile.removeLast(random.generator.below(hostile.count) + 1)
-                case 1: hostile[random.generator.below(hostile.count)] = UInt8(truncatingIfNeeded: random.generator.next())
-                default: hostile.insert(UInt8(truncatingIfNeeded: random.generator.next()), at: random.generator.below(hostile.count))
+                case 1:
+                    hostile[random.generator.below(hostile.count)] = UInt8(truncatingIfNeeded: random.generator.next())
+                default:
+                    hostile.insert(
+                        UInt8(truncatingIfNeeded: random.generator.next()), at: random.generator.below(hostile.count))
                 }
                 let asValue = try? decoder.decode(CodableValue.self, fromDocumentBytes: hostile.span.bytes)
                 _ = try? decoder.decode([String: Field<Int>].self, fromDocumentBytes: hostile.span.bytes)

@@ -32,17 +32,26 @@ struct JSONLineTests {
     @Test(
         "Every type has its text",
         arguments: [
-            ("null", Value.null), ("true", .boolean(true)), ("false", .boolean(false)), ("0", .integer(0)), ("-0", .integer(0)),
+            ("null", Value.null), ("true", .boolean(true)), ("false", .boolean(false)), ("0", .integer(0)),
+            ("-0", .integer(0)),
             ("9223372036854775807", .integer(.max)), ("-9223372036854775808", .integer(.min)), ("3.0", .double(3)),
-            ("1e2", .double(100)), ("5e-324", .double(.leastNonzeroMagnitude)), ("\"\"", .string("")), ("\"\\u00e9\\ud83d\\ude00\\n\"", .string("é😀\n")),
+            ("1e2", .double(100)), ("5e-324", .double(.leastNonzeroMagnitude)), ("\"\"", .string("")),
+            ("\"\\u00e9\\ud83d\\ude00\\n\"", .string("é😀\n")),
             ("{\"$bytes\":\"aGk=\"}", .bytes(Array("hi".utf8))), ("{\"$bytes\":\"\"}", .bytes([])),
             ("{\"$timestamp\":\"1970-01-01T00:00:00Z\"}", .timestamp(TimestampValue(microseconds: 0))),
             ("{\"$timestamp\":\"1969-12-31T23:59:59.999999999Z\"}", .timestamp(TimestampValue(microseconds: -1))),
-            ("{\"$timestamp\":\"2000-02-29T12:00:00.5+01:30\"}", .timestamp(TimestampValue(microseconds: 951_820_200_500_000))),
+            (
+                "{\"$timestamp\":\"2000-02-29T12:00:00.5+01:30\"}",
+                .timestamp(TimestampValue(microseconds: 951_820_200_500_000))
+            ),
             ("{\"$reference\":\"a/b\"}", .reference("\(database)/documents/a/b")),
-            ("{\"$reference\":\"projects/q/databases/d/documents/a/b\"}", .reference("projects/q/databases/d/documents/a/b")),
+            (
+                "{\"$reference\":\"projects/q/databases/d/documents/a/b\"}",
+                .reference("projects/q/databases/d/documents/a/b")
+            ),
             ("{\"$reference\":\"projects/a\"}", .reference("\(database)/documents/projects/a")),
-            ("{\"$geoPoint\":[52.5,-13]}", .geoPoint(GeoPointValue(latitude: 52.5, longitude: -13))), ("[]", .array([])),
+            ("{\"$geoPoint\":[52.5,-13]}", .geoPoint(GeoPointValue(latitude: 52.5, longitude: -13))),
+            ("[]", .array([])),
             ("[1, \"a\" ,{}]", .array([.integer(1), .string("a"), .map(MapValue())])),
             ("{\"$double\":\"-Infinity\"}", .double(-.infinity)),
         ])
@@ -77,15 +86,24 @@ struct JSONLineTests {
     @Test(
         "A bad line says why",
         arguments: [
-            ("", "one JSON object"), ("[]", "one JSON object"), ("{", "expected a string"), ("{}x", "text after"), (#"{"a":1,}"#, "expected a string"),
-            (#"{"a"1}"#, "expected ':'"), (#"{"a":01}"#, "must not begin with 0"), (#"{"a":1.}"#, "digit"), (#"{"a":1e}"#, "digit"), (#"{"a":-}"#, "expected a value"),
-            (#"{"a":tru}"#, "expected a value"), (#"{"a":9223372036854775808}"#, "more than 64 bits"), (#"{"a":1e999}"#, "too large"),
-            (#"{"a":1,"a":2}"#, "duplicate"), (#"{"b":1,"a":2,"b":3}"#, "duplicate"), (#"{"a":"\ud800"}"#, "surrogate"), (#"{"a":"\x"}"#, "escape"),
-            (#"{"a":"\u12"}"#, "hexadecimal"), ("{\"a\":\"\u{1}\"}", "control character"), (#"{"a":"x"#, "unterminated"), (#"{"a":[[1]]}"#, "must not directly contain an array"),
-            (#"{"":1}"#, "must not be empty"), (#"{"a":{"$timestmap":"x"}}"#, "unknown form $timestmap"), (#"{"a":{"$timestamp":"2026-13-01T00:00:00Z"}}"#, "RFC 3339"),
-            (#"{"a":{"$timestamp":"2026-02-29T00:00:00Z"}}"#, "RFC 3339"), (#"{"a":{"$bytes":"a"}}"#, "base64"), (#"{"a":{"$bytes":"aGl="}}"#, "base64"),
-            (#"{"a":{"$geoPoint":[91,0]}}"#, "geoPoint"), (#"{"a":{"$geoPoint":[1]}}"#, "geoPoint"), (#"{"a":{"$vector":["x"]}}"#, "number"),
-            (#"{"__name__":""}"#, "empty"), (#"{"__name__":1}"#, "string"), (#"{"__name__":"a","__name__":"b"}"#, "twice"),
+            ("", "one JSON object"), ("[]", "one JSON object"), ("{", "expected a string"), ("{}x", "text after"),
+            (#"{"a":1,}"#, "expected a string"),
+            (#"{"a"1}"#, "expected ':'"), (#"{"a":01}"#, "must not begin with 0"), (#"{"a":1.}"#, "digit"),
+            (#"{"a":1e}"#, "digit"), (#"{"a":-}"#, "expected a value"),
+            (#"{"a":tru}"#, "expected a value"), (#"{"a":9223372036854775808}"#, "more than 64 bits"),
+            (#"{"a":1e999}"#, "too large"),
+            (#"{"a":1,"a":2}"#, "duplicate"), (#"{"b":1,"a":2,"b":3}"#, "duplicate"), (#"{"a":"\ud800"}"#, "surrogate"),
+            (#"{"a":"\x"}"#, "escape"),
+            (#"{"a":"\u12"}"#, "hexadecimal"), ("{\"a\":\"\u{1}\"}", "control character"),
+            (#"{"a":"x"#, "unterminated"), (#"{"a":[[1]]}"#, "must not directly contain an array"),
+            (#"{"":1}"#, "must not be empty"), (#"{"a":{"$timestmap":"x"}}"#, "unknown form $timestmap"),
+            (#"{"a":{"$timestamp":"2026-13-01T00:00:00Z"}}"#, "RFC 3339"),
+            (#"{"a":{"$timestamp":"2026-02-29T00:00:00Z"}}"#, "RFC 3339"), (#"{"a":{"$bytes":"a"}}"#, "base64"),
+            (#"{"a":{"$bytes":"aGl="}}"#, "base64"),
+            (#"{"a":{"$geoPoint":[91,0]}}"#, "geoPoint"), (#"{"a":{"$geoPoint":[1]}}"#, "geoPoint"),
+            (#"{"a":{"$vector":["x"]}}"#, "number"),
+            (#"{"__name__":""}"#, "empty"), (#"{"__name__":1}"#, "string"),
+            (#"{"__name__":"a","__name__":"b"}"#, "twice"),
         ])
     func badLinesSayWhy(line: String, reason: String) {
         let error = #expect(throws: JSONLineError.self) { try parse(line) }
@@ -109,7 +127,9 @@ struct JSONLineTests {
         #expect(name == .path("1-2"))
         #expect(fields == ["a": 1, "b": 2, "isbn": "1-2"])
         #expect(try parse(#"{"isbn":-7}"#, idField: "isbn").name == .path("-7"))
-        for bad in [#"{"isbn":null}"#, #"{"x":1}"#, #"{"isbn":""}"#, #"{"isbn":"a/b"}"#, #"{"__name__":"n","isbn":"i"}"#] {
+        for bad in [
+            #"{"isbn":null}"#, #"{"x":1}"#, #"{"isbn":""}"#, #"{"isbn":"a/b"}"#, #"{"__name__":"n","isbn":"i"}"#,
+        ] {
             #expect(throws: JSONLineError.self) { try parse(bad, idField: "isbn") }
         }
     }

@@ -41,7 +41,8 @@ struct HostileMessageTests {
                 parent: "p", query: StructuredQuery(from: [CollectionSelector(collectionID: "c")], limit: 3)
             ).encodedBytes(),
             BatchWriteResponse(
-                writeResults: [WriteResult(updateMicroseconds: 1)], statuses: [StatusMessage(code: .aborted, message: "m")]
+                writeResults: [WriteResult(updateMicroseconds: 1)],
+                statuses: [StatusMessage(code: .aborted, message: "m")]
             ).encodedBytes(),
         ]
     }

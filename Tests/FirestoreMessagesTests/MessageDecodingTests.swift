@@ -66,7 +66,8 @@ struct MessageDecodingTests {
 
     @Test("A commit lends the bytes of its writes")
     func commitView() throws {
-        let bytes = Hex.decode(Hex.field(1, "64") + Hex.field(2, "12016e") + Hex.field(3, "09") + Hex.field(2, "12016d"))
+        let bytes = Hex.decode(
+            Hex.field(1, "64") + Hex.field(2, "12016e") + Hex.field(3, "09") + Hex.field(2, "12016d"))
         let view = try CommitRequestView(bytes.span.bytes)
         var writes: [String] = []
         view.forEachWrite { writes.append(Hex.encode([UInt8](copying: $0))) }

@@ -143,7 +143,8 @@ struct MessageVectorTests {
             name: "create",
             message: CreateDocumentRequest(
                 parent: "p", collectionID: "c", documentID: "i", document: document, mask: DocumentMask(paths: [])),
-            hex: Hex.field(1, "70") + Hex.field(2, "63") + Hex.field(3, "69") + Hex.field(4, Hex.encode(fields)) + "2a00"
+            hex: Hex.field(1, "70") + Hex.field(2, "63") + Hex.field(3, "69") + Hex.field(4, Hex.encode(fields))
+                + "2a00"
         ).check()
         try Vector(
             name: "update",

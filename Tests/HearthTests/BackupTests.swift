@@ -77,7 +77,9 @@ struct BackupTests {
         #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
         // The tree's pages are overwritten: whatever is read there, it is not what was written.
         let tree = try #require(
-            FileManager.default.enumerator(atPath: data)?.compactMap { $0 as? String }.first { $0.hasSuffix("data.mdb") })
+            FileManager.default.enumerator(atPath: data)?.compactMap { $0 as? String }.first {
+                $0.hasSuffix("data.mdb")
+            })
         let handle = try #require(FileHandle(forWritingAtPath: "\(data)/\(tree)"))
         try handle.write(contentsOf: Data(repeating: 0xA5, count: 3 * 4_096))
         try handle.close()

@@ -35,7 +35,9 @@ struct CommandLineTests {
     @Test("The help of serve tells defaults and environment variables")
     func serveHelp() throws {
         let output = try HearthBinary.run(["serve", "--help"]).output
-        for flag in ["--data DIR", "--host HOST", "--port PORT", "--loops N", "--max-connections N", "--drain-time TIME"] {
+        for flag in [
+            "--data DIR", "--host HOST", "--port PORT", "--loops N", "--max-connections N", "--drain-time TIME",
+        ] {
             #expect(output.contains("  \(flag)\n"), "\(flag)")
         }
         #expect(output.contains("Default 8080."))

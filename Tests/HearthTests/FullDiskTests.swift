@@ -7,7 +7,9 @@ import Testing
 @Suite("A server on a full disk")
 struct FullDiskTests {
     private static let root = "/v1/projects/p/databases/d/documents"
-    private static let flags = ["--log-segment", "1MiB", "--overlay", "4MiB", "--disk-reserve", "4MiB", "--retention", "1s"]
+    private static let flags = [
+        "--log-segment", "1MiB", "--overlay", "4MiB", "--disk-reserve", "4MiB", "--retention", "1s",
+    ]
     private static let body = #"{"fields":{"v":{"bytesValue":"\#(String(repeating: "QUJD", count: 16 << 10))"}}}"#
 
     private let disk: TemporaryDisk
@@ -106,7 +108,9 @@ struct FullDiskTests {
         #expect(process.terminationStatus == 0)
     }
 
-    @Test("A server starts on a full disk, after a kill and after an orderly end, reads everything, and commits when there is room")
+    @Test(
+        "A server starts on a full disk, after a kill and after an orderly end, reads everything, and commits when there is room"
+    )
     func startsWhenFull() throws {
         let first = try ServerProcess(data: data, arguments: Self.flags)
         var stored = try fillUp(first)

@@ -28,15 +28,22 @@ struct LoadExportTests {
     @Test("What export writes loads again to the same bytes, every type of it")
     func roundTrip() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
-        let types = #"{"__name__":"types","a":null,"b":true,"c":-5,"d":2.0,"e":{"$double":"NaN"},"f":"é\n","g":{"$bytes":"AAEC"},"h":{"$timestamp":"2026-01-31T12:00:00.5Z"},"i":{"$reference":"x/y"},"j":{"$geoPoint":[1.5,-2.0]},"k":[1,{"l":[]}],"m":{"$map":{"$bytes":1}},"n":{"$vector":[0.5,1.0]}}"#
+        let types =
+            #"{"__name__":"types","a":null,"b":true,"c":-5,"d":2.0,"e":{"$double":"NaN"},"f":"é\n","g":{"$bytes":"AAEC"},"h":{"$timestamp":"2026-01-31T12:00:00.5Z"},"i":{"$reference":"x/y"},"j":{"$geoPoint":[1.5,-2.0]},"k":[1,{"l":[]}],"m":{"$map":{"$bytes":1}},"n":{"$vector":[0.5,1.0]}}"#
         var lines = [types, #"{"__name__":"types/sub/deep","n":1}"#]
-        for number in 0..<1500 { lines.append(#"{"__name__":"d\#(number)","n":\#(number),"text":"\#(String(repeating: "x", count: number % 300))"}"#) }
+        for number in 0..<1500 {
+            lines.append(
+                #"{"__name__":"d\#(number)","n":\#(number),"text":"\#(String(repeating: "x", count: number % 300))"}"#)
+        }
         let outcome = try load(server, try write("in.jsonl", lines), "--collection", "a")
         #expect(outcome.status == 0 && outcome.output.hasPrefix("loaded 1,502 documents"), "\(outcome)")
 
         let first = try export(server, "a", "--recursive")
         #expect(first.split(separator: "\n").count == 1502)
-        #expect(first.contains(#""a":null,"b":true,"c":-5,"d":2.0,"e":{"$double":"NaN"},"f":"é\n","g":{"$bytes":"AAEC"},"h":{"$timestamp":"2026-01-31T12:00:00.500Z"}"#))
+        #expect(
+            first.contains(
+                #""a":null,"b":true,"c":-5,"d":2.0,"e":{"$double":"NaN"},"f":"é\n","g":{"$bytes":"AAEC"},"h":{"$timestamp":"2026-01-31T12:00:00.500Z"}"#
+            ))
         #expect(try export(server, "a").split(separator: "\n").count == 1501)
         let copy = try write("copy.jsonl", [String(first.dropLast())])
         #expect(try load(server, copy, "--collection", "b/c/d").status == 0)
@@ -77,7 +84,9 @@ struct LoadExportTests {
         #expect(outcome.status == 0 && outcome.output.contains("2 invalid lines"), "\(outcome)")
         #expect(try export(server, "c") == "{\"__name__\":\"a\",\"id\":\"a\"}\n{\"__name__\":\"b\",\"id\":\"b\"}\n")
         let text = try String(contentsOfFile: aside, encoding: .utf8)
-        #expect(text.contains("some.jsonl:2: ") && text.contains("\nnonsense\n") && text.contains("\n{\"x\":1}\n"), "\(text)")
+        #expect(
+            text.contains("some.jsonl:2: ") && text.contains("\nnonsense\n") && text.contains("\n{\"x\":1}\n"),
+            "\(text)")
         #expect(server.stop() == 0)
     }
 
@@ -86,7 +95,9 @@ struct LoadExportTests {
         var server = try ServerProcess(data: directory.path(of: "data"))
         let lines = (0..<60_000).map { #"{"n":\#($0),"text":"\#(String(repeating: "y", count: 200))"}"# }
         let file = try write("long.jsonl", lines)
-        let loading = HearthProcess(["load", "--address", "127.0.0.1:\(server.port)", "--quiet", "--collection", "c", "--in-flight", "2", file])
+        let loading = HearthProcess([
+            "load", "--address", "127.0.0.1:\(server.port)", "--quiet", "--collection", "c", "--in-flight", "2", file,
+        ])
         try loading.start()
         // Half way: the server has stored something and the load has not ended.
         while loading.isRunning, try export(server, "c").isEmpty {}

@@ -25,7 +25,8 @@ struct MemoryTests {
         let before = try residentKilobytes(server)
         var clients: [HTTPTestClient] = []
         // Each leaves most of a request with the server.
-        let part = "POST /v1/projects/p/databases/d/documents:commit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n"
+        let part =
+            "POST /v1/projects/p/databases/d/documents:commit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n"
             + String(repeating: "x", count: 60_000)
         for _ in 0..<2_000 {
             let client = HTTPTestClient(port: server.port)

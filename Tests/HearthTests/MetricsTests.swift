@@ -20,7 +20,9 @@ struct MetricsTests {
                 let words = line.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
                 if line.hasPrefix("# HELP "), words.count == 4, !words[3].isEmpty {
                     if !help.insert(words[2]).inserted { problems.append("\(words[2]) has two HELP lines") }
-                } else if line.hasPrefix("# TYPE "), words.count == 4, ["counter", "gauge", "histogram"].contains(words[3]) {
+                } else if line.hasPrefix("# TYPE "), words.count == 4,
+                    ["counter", "gauge", "histogram"].contains(words[3])
+                {
                     if !help.contains(words[2]) { problems.append("\(words[2]) has no HELP line before its TYPE") }
                     types[words[2]] = words[3]
                 } else {
@@ -35,9 +37,13 @@ struct MetricsTests {
             }
             let key = String(line[..<space])
             var name = String(key.prefix { $0 != "{" })
-            if !name.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }) { problems.append("bad name: \(line)") }
+            if !name.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }) {
+                problems.append("bad name: \(line)")
+            }
             if types[name] == nil {
-                for suffix in ["_bucket", "_sum", "_count"] where name.hasSuffix(suffix) { name.removeLast(suffix.count) }
+                for suffix in ["_bucket", "_sum", "_count"] where name.hasSuffix(suffix) {
+                    name.removeLast(suffix.count)
+                }
                 if types[name] != "histogram" { problems.append("no TYPE before: \(line)") }
             }
             if key.contains("{"), !key.hasSuffix("\"}") { problems.append("bad labels: \(line)") }
@@ -52,7 +58,8 @@ struct MetricsTests {
                 return bound == "+Inf" ? (.infinity, value) : Double(bound).map { ($0, value) }
             }.sorted { $0.bound < $1.bound }
             let total = samples["\(name)_count" + (label.isEmpty ? "" : "{\(label)}")]
-            return bounds.count == buckets.count && bounds.count > 10 && bounds.last?.bound == .infinity && bounds.last?.count == total
+            return bounds.count == buckets.count && bounds.count > 10 && bounds.last?.bound == .infinity
+                && bounds.last?.count == total
                 && zip(bounds, bounds.dropFirst()).allSatisfy { $0.count <= $1.count }
         }
     }
@@ -67,7 +74,10 @@ struct MetricsTests {
             #expect(client.request("POST", "\(Self.root)/c?documentId=\(number)", body: "{}")?.status == 200)
             #expect(client.request("GET", "\(Self.root)/c/\(number)")?.status == 200)
             #expect(client.request("GET", "\(Self.root)/c/none")?.status == 404)
-            #expect(client.request("POST", "\(Self.root):runQuery", body: #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#)?.status == 200)
+            #expect(
+                client.request(
+                    "POST", "\(Self.root):runQuery", body: #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#)?
+                    .status == 200)
             #expect(client.request("POST", "\(Self.root):commit", body: "{")?.status == 400)
         }
         let client = HTTPTestClient(port: server.port)
@@ -76,19 +86,27 @@ struct MetricsTests {
         let page = Page(reply.body)
         #expect(page.problems == [])
         let expected: [String: Double] = [
-            #"hearth_requests_total{method="GetDocument",code="OK"}"#: 3, #"hearth_requests_total{method="GetDocument",code="NOT_FOUND"}"#: 3,
-            #"hearth_requests_total{method="CreateDocument",code="OK"}"#: 3, #"hearth_requests_total{method="RunQuery",code="OK"}"#: 3,
-            #"hearth_requests_total{method="Commit",code="INVALID_ARGUMENT"}"#: 3, #"hearth_request_seconds_count{method="GetDocument"}"#: 6,
-            #"hearth_documents_total{operation="read"}"#: 3 + 3 + 1 + 2 + 3, #"hearth_documents_total{operation="missing"}"#: 3, "hearth_documents_written_total": 3,
-            "hearth_commits_total": 3, "hearth_transactions_open": 0, #"hearth_connections_open{protocol="unknown"}"#: 0, "hearth_databases": 1,
+            #"hearth_requests_total{method="GetDocument",code="OK"}"#: 3,
+            #"hearth_requests_total{method="GetDocument",code="NOT_FOUND"}"#: 3,
+            #"hearth_requests_total{method="CreateDocument",code="OK"}"#: 3,
+            #"hearth_requests_total{method="RunQuery",code="OK"}"#: 3,
+            #"hearth_requests_total{method="Commit",code="INVALID_ARGUMENT"}"#: 3,
+            #"hearth_request_seconds_count{method="GetDocument"}"#: 6,
+            #"hearth_documents_total{operation="read"}"#: 3 + 3 + 1 + 2 + 3,
+            #"hearth_documents_total{operation="missing"}"#: 3, "hearth_documents_written_total": 3,
+            "hearth_commits_total": 3, "hearth_transactions_open": 0,
+            #"hearth_connections_open{protocol="unknown"}"#: 0, "hearth_databases": 1,
             "hearth_connections_total": 4, "hearth_store_full": 0, "hearth_store_failed": 0,
         ]
         for (key, value) in expected { #expect(page.samples[key] == value, "\(key)") }
         #expect(page.samples[#"hearth_connections_open{protocol="http1"}"#] ?? 0 >= 1)
         #expect(page.samples["process_resident_memory_bytes"] ?? 0 > 1_000_000)
         #expect(page.samples["process_cpu_seconds_total"] ?? 0 > 0)
-        let unsound = [("hearth_request_seconds", #"method="GetDocument""#), ("hearth_sync_seconds", ""), ("hearth_commit_group_requests", "")]
-            .filter { !page.isSound($0.0, $0.1) }.map(\.0)
+        let unsound = [
+            ("hearth_request_seconds", #"method="GetDocument""#), ("hearth_sync_seconds", ""),
+            ("hearth_commit_group_requests", ""),
+        ]
+        .filter { !page.isSound($0.0, $0.1) }.map(\.0)
         #expect(unsound == [])
         #expect(page.samples["hearth_commit_group_requests_sum"] == 3)
         #expect(page.samples["hearth_sync_seconds_count"] == page.samples["hearth_commit_groups_total"])

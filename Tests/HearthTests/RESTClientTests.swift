@@ -9,15 +9,19 @@ struct RESTClientTests {
     /// The root of the package: the nearest folder above this file with a Package.swift.
     private static var packageRoot: URL {
         var folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        while folder.path != "/", !FileManager.default.fileExists(atPath: folder.appendingPathComponent("Package.swift").path) {
+        while folder.path != "/",
+            !FileManager.default.fileExists(atPath: folder.appendingPathComponent("Package.swift").path)
+        {
             folder.deleteLastPathComponent()
         }
         return folder
     }
 
-    /// As for the other interop tests: `HEARTH_PYTHON`, or the environment that Tools/install-dependencies --tests makes.
+    /// As for the other interop tests: `HEARTH_PYTHON`, or the environment that Tools/install-dependencies --tests
+    /// makes.
     private static var interpreter: String {
-        ProcessInfo.processInfo.environment["HEARTH_PYTHON"] ?? packageRoot.appendingPathComponent(".venv/bin/python").path
+        ProcessInfo.processInfo.environment["HEARTH_PYTHON"]
+            ?? packageRoot.appendingPathComponent(".venv/bin/python").path
     }
 
     @Test("Every method with a REST form answers the official client")
@@ -27,7 +31,9 @@ struct RESTClientTests {
         let process = Process()
         let errors = Pipe()
         process.executableURL = URL(fileURLWithPath: Self.interpreter)
-        process.arguments = [Self.packageRoot.appendingPathComponent("Tests/Interop/rest_client.py").path, String(server.port)]
+        process.arguments = [
+            Self.packageRoot.appendingPathComponent("Tests/Interop/rest_client.py").path, String(server.port),
+        ]
         process.standardError = errors
         try process.run()
         let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)

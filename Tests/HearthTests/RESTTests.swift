@@ -44,7 +44,8 @@ struct RESTTests {
     @Test("A document of every type goes in, out, is changed in part and is deleted")
     func documents() throws {
         let fields = try #require(try JSONSerialization.jsonObject(with: Data(Self.everyType.utf8)) as? NSDictionary)
-        let created = try #require(try send("POST", "\(Self.root)/c?documentId=d", #"{"fields":\#(Self.everyType)}"#) as? [String: Any])
+        let created = try #require(
+            try send("POST", "\(Self.root)/c?documentId=d", #"{"fields":\#(Self.everyType)}"#) as? [String: Any])
         #expect(created["name"] as? String == "\(Self.names)/c/d")
         #expect(created["fields"] as? NSDictionary == fields)
         #expect(created["createTime"] as? String == created["updateTime"] as? String)
@@ -54,7 +55,9 @@ struct RESTTests {
 
         let mask = "updateMask.fieldPaths=s&updateMask.fieldPaths=a&mask.fieldPaths=s"
         let changed = try #require(
-            try send("PATCH", "\(Self.root)/c/d?\(mask)&currentDocument.exists=true", #"{"fields":{"s":{"stringValue":"new"}}}"#) as? [String: Any])
+            try send(
+                "PATCH", "\(Self.root)/c/d?\(mask)&currentDocument.exists=true",
+                #"{"fields":{"s":{"stringValue":"new"}}}"#) as? [String: Any])
         #expect(changed["fields"] as? NSDictionary == ["s": ["stringValue": "new"]])
         let rest = try #require((try send("GET", "\(Self.root)/c/d") as? [String: Any])?["fields"] as? [String: Any])
         #expect(rest["a"] == nil && rest.count == fields.count - 1)
@@ -71,37 +74,63 @@ struct RESTTests {
         let writes = (0..<5).map { number in
             #"{"update":{"name":"\#(Self.names)/c/\#(number)","fields":{"n":{"integerValue":\#(number)}}}}"#
         }
-        let committed = try #require(try send("POST", "\(Self.root):commit", #"{"writes":[\#(writes.joined(separator: ","))]}"#) as? [String: Any])
+        let committed = try #require(
+            try send("POST", "\(Self.root):commit", #"{"writes":[\#(writes.joined(separator: ","))]}"#)
+                as? [String: Any])
         #expect((committed["writeResults"] as? [Any])?.count == 5)
 
-        let query = #"{"from":[{"collectionId":"c"}],"where":{"fieldFilter":{"field":{"fieldPath":"n"},"op":"GREATER_THAN","value":{"integerValue":1}}},"orderBy":[{"field":{"fieldPath":"n"},"direction":"DESCENDING"}],"limit":2}"#
-        let rows = try #require(try send("POST", "\(Self.root):runQuery", #"{"structuredQuery":\#(query)}"#) as? [[String: Any]])
-        #expect(rows.compactMap { ($0["document"] as? [String: Any])?["name"] as? String } == ["\(Self.names)/c/4", "\(Self.names)/c/3"])
+        let query =
+            #"{"from":[{"collectionId":"c"}],"where":{"fieldFilter":{"field":{"fieldPath":"n"},"op":"GREATER_THAN","value":{"integerValue":1}}},"orderBy":[{"field":{"fieldPath":"n"},"direction":"DESCENDING"}],"limit":2}"#
+        let rows = try #require(
+            try send("POST", "\(Self.root):runQuery", #"{"structuredQuery":\#(query)}"#) as? [[String: Any]])
+        #expect(
+            rows.compactMap { ($0["document"] as? [String: Any])?["name"] as? String } == [
+                "\(Self.names)/c/4", "\(Self.names)/c/3",
+            ])
         #expect(rows.allSatisfy { $0["readTime"] != nil })
-        let nothing = try #require(try send("POST", "\(Self.root):runQuery", #"{"structuredQuery":{"from":[{"collectionId":"none"}]}}"#) as? [[String: Any]])
+        let nothing = try #require(
+            try send("POST", "\(Self.root):runQuery", #"{"structuredQuery":{"from":[{"collectionId":"none"}]}}"#)
+                as? [[String: Any]])
         #expect(nothing.count == 1 && nothing[0].keys.contains("readTime"))
-        #expect(try error("POST", "\(Self.root):runQuery", #"{"structuredQuery":{"form":[]}}"#, status: 400) == "INVALID_ARGUMENT")
+        #expect(
+            try error("POST", "\(Self.root):runQuery", #"{"structuredQuery":{"form":[]}}"#, status: 400)
+                == "INVALID_ARGUMENT")
 
-        let count = #"{"structuredAggregationQuery":{"structuredQuery":{"from":[{"collectionId":"c"}]},"aggregations":[{"alias":"n","count":{}}]}}"#
+        let count =
+            #"{"structuredAggregationQuery":{"structuredQuery":{"from":[{"collectionId":"c"}]},"aggregations":[{"alias":"n","count":{}}]}}"#
         let totals = try #require(try send("POST", "\(Self.root):runAggregationQuery", count) as? [[String: Any]])
-        #expect((totals[0]["result"] as? NSDictionary)?["aggregateFields"] as? NSDictionary == ["n": ["integerValue": "5"]])
+        #expect(
+            (totals[0]["result"] as? NSDictionary)?["aggregateFields"] as? NSDictionary == ["n": ["integerValue": "5"]])
 
         let got = try #require(
-            try send("POST", "\(Self.root):batchGet", #"{"documents":["\#(Self.names)/c/1","\#(Self.names)/c/x"],"mask":{"fieldPaths":[]}}"#) as? [[String: Any]])
+            try send(
+                "POST", "\(Self.root):batchGet",
+                #"{"documents":["\#(Self.names)/c/1","\#(Self.names)/c/x"],"mask":{"fieldPaths":[]}}"#)
+                as? [[String: Any]])
         #expect(got.map { $0.keys.contains("found") } == [true, false])
         #expect(got[1]["missing"] as? String == "\(Self.names)/c/x")
 
-        let transaction = try #require((try send("POST", "\(Self.root):beginTransaction", "{}") as? [String: Any])?["transaction"] as? String)
-        _ = try send("GET", "\(Self.root)/c/1?transaction=\(transaction.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "")")
-        #expect(try send("POST", "\(Self.root):rollback", #"{"transaction":"\#(transaction)"}"#) as? NSDictionary == [:])
+        let transaction = try #require(
+            (try send("POST", "\(Self.root):beginTransaction", "{}") as? [String: Any])?["transaction"] as? String)
+        _ = try send(
+            "GET",
+            "\(Self.root)/c/1?transaction=\(transaction.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "")"
+        )
+        #expect(
+            try send("POST", "\(Self.root):rollback", #"{"transaction":"\#(transaction)"}"#) as? NSDictionary == [:])
 
         let batch = try #require(
-            try send("POST", "\(Self.root):batchWrite", #"{"writes":[{"delete":"\#(Self.names)/c/0"},{"delete":"\#(Self.names)/c/9","currentDocument":{"exists":true}}]}"#) as? [String: Any])
+            try send(
+                "POST", "\(Self.root):batchWrite",
+                #"{"writes":[{"delete":"\#(Self.names)/c/0"},{"delete":"\#(Self.names)/c/9","currentDocument":{"exists":true}}]}"#
+            ) as? [String: Any])
         #expect((batch["status"] as? [[String: Any]])?.map { $0["code"] as? Int } == [nil, 5])
 
         let page = try #require(try send("GET", "\(Self.root)/c?pageSize=3") as? [String: Any])
         #expect((page["documents"] as? [Any])?.count == 3)
-        let token = try #require(page["nextPageToken"] as? String).addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        let token =
+            try #require(page["nextPageToken"] as? String).addingPercentEncoding(withAllowedCharacters: .alphanumerics)
+            ?? ""
         let second = try #require(try send("GET", "\(Self.root)/c?pageSize=3&pageToken=\(token)") as? [String: Any])
         #expect((second["documents"] as? [Any])?.count == 1)
         let ids = try send("POST", "\(Self.root):listCollectionIds", "{}") as? NSDictionary
@@ -113,11 +142,15 @@ struct RESTTests {
     func streaming() throws {
         let text = String(repeating: "x", count: 2_000)
         for batch in 0..<4 {
-            let writes = (0..<500).map { #"{"update":{"name":"\#(Self.names)/c/\#(batch)-\#($0)","fields":{"t":{"stringValue":"\#(text)"}}}}"# }
+            let writes = (0..<500).map {
+                #"{"update":{"name":"\#(Self.names)/c/\#(batch)-\#($0)","fields":{"t":{"stringValue":"\#(text)"}}}}"#
+            }
             _ = try send("POST", "\(Self.root):commit", #"{"writes":[\#(writes.joined(separator: ","))]}"#)
         }
         let reply = try #require(
-            client.request("POST", "\(Self.root):runQuery?prettyPrint=false", body: #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#))
+            client.request(
+                "POST", "\(Self.root):runQuery?prettyPrint=false",
+                body: #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#))
         #expect(reply.status == 200 && reply.chunks.count >= 2_000)
         #expect((try JSONSerialization.jsonObject(with: Data(reply.body.utf8)) as? [Any])?.count == 2_000)
         server.stop()
@@ -128,10 +161,13 @@ struct RESTTests {
         let other = "/v1/projects/p/databases/other/documents"
         _ = try send("POST", "\(other)/c?documentId=stays", "{}")
         for batch in 0..<3 {
-            let writes = (0..<2_000).map { #"{"update":{"name":"\#(Self.names)/c/\#(batch)-\#($0)/below/x","fields":{}}}"# }
+            let writes = (0..<2_000).map {
+                #"{"update":{"name":"\#(Self.names)/c/\#(batch)-\#($0)/below/x","fields":{}}}"#
+            }
             _ = try send("POST", "\(Self.root):commit", #"{"writes":[\#(writes.joined(separator: ","))]}"#)
         }
-        let count = #"{"structuredAggregationQuery":{"structuredQuery":{"from":[{"collectionId":"below","allDescendants":true}]},"aggregations":[{"alias":"n","count":{}}]}}"#
+        let count =
+            #"{"structuredAggregationQuery":{"structuredQuery":{"from":[{"collectionId":"below","allDescendants":true}]},"aggregations":[{"alias":"n","count":{}}]}}"#
         func remaining() throws -> NSDictionary? {
             let totals = try send("POST", "\(Self.root):runAggregationQuery", count) as? [[String: Any]]
             return (totals?[0]["result"] as? NSDictionary)?["aggregateFields"] as? NSDictionary
@@ -147,8 +183,10 @@ struct RESTTests {
     @Test("A reset is refused where it is switched off")
     func resetOff() throws {
         server.stop()
-        let guarded = try ServerProcess(data: directory.path(of: "guarded"), arguments: ["--emulator-endpoints", "off"])
-        let reply = HTTPTestClient(port: guarded.port).request("DELETE", "/emulator/v1/projects/p/databases/d/documents")
+        let guarded = try ServerProcess(
+            data: directory.path(of: "guarded"), arguments: ["--emulator-endpoints", "off"])
+        let reply = HTTPTestClient(port: guarded.port).request(
+            "DELETE", "/emulator/v1/projects/p/databases/d/documents")
         #expect(reply?.status == 403 && reply?.body.contains("--emulator-endpoints") == true)
         guarded.stop()
     }
@@ -160,10 +198,14 @@ struct RESTTests {
         let asked = try #require(
             client.request(
                 "OPTIONS", "\(Self.root):commit",
-                headers: ["Origin: http://localhost:3000", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: x-a, authorization"]))
+                headers: [
+                    "Origin: http://localhost:3000", "Access-Control-Request-Method: POST",
+                    "Access-Control-Request-Headers: x-a, authorization",
+                ]))
         #expect(asked.status == 204 && asked.headers["access-control-allow-headers"] == "x-a, authorization")
         #expect(asked.headers["access-control-allow-methods"]?.contains("PATCH") == true)
-        let foreign = try #require(client.request("POST", "\(Self.root):commit", body: "{}", headers: ["Origin: https://example.org"]))
+        let foreign = try #require(
+            client.request("POST", "\(Self.root):commit", body: "{}", headers: ["Origin: https://example.org"]))
         #expect(foreign.status == 403)
         // The page sees why, and its credentials do not count.
         #expect(foreign.headers["access-control-allow-origin"] == "https://example.org")
@@ -175,14 +217,18 @@ struct RESTTests {
     func credentials() throws {
         let origin = "http://localhost:3000"
         let document = "\(Self.root)/c/missing"
-        let asked = client.request("OPTIONS", document, headers: ["Origin: \(origin)", "Access-Control-Request-Method: GET"])
+        let asked = client.request(
+            "OPTIONS", document, headers: ["Origin: \(origin)", "Access-Control-Request-Method: GET"])
         let missing = client.request("GET", document, headers: ["Origin: \(origin)"])
         let nowhere = client.request("GET", "/nowhere", headers: ["Origin: \(origin)"])
         let otherHost = HTTPTestClient(port: server.port)
         otherHost.send("GET / HTTP/1.1\r\nHost: evil.example\r\nOrigin: \(origin)\r\n\r\n")
         let tooLarge = HTTPTestClient(port: server.port)
-        tooLarge.send("POST \(document) HTTP/1.1\r\nHost: localhost\r\nOrigin: \(origin)\r\nContent-Length: 99999999\r\n\r\n")
-        for (reply, status) in [(asked, 204), (missing, 404), (nowhere, 404), (otherHost.reply(), 403), (tooLarge.reply(), 413)] {
+        tooLarge.send(
+            "POST \(document) HTTP/1.1\r\nHost: localhost\r\nOrigin: \(origin)\r\nContent-Length: 99999999\r\n\r\n")
+        for (reply, status) in [
+            (asked, 204), (missing, 404), (nowhere, 404), (otherHost.reply(), 403), (tooLarge.reply(), 413),
+        ] {
             #expect(reply?.status == status)
             #expect(reply?.headers["access-control-allow-origin"] == origin && reply?.headers["vary"] == "Origin")
             #expect(reply?.headers["access-control-allow-credentials"] == "true")
@@ -193,7 +239,9 @@ struct RESTTests {
 
     @Test("Streams can be asked for as events")
     func events() throws {
-        for id in ["a", "b"] { _ = try send("POST", "\(Self.root)/c?documentId=\(id)", #"{"fields":{"t":{"stringValue":"x\ny"}}}"#) }
+        for id in ["a", "b"] {
+            _ = try send("POST", "\(Self.root)/c?documentId=\(id)", #"{"fields":{"t":{"stringValue":"x\ny"}}}"#)
+        }
         let query = #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#
         let reply = try #require(client.request("POST", "\(Self.root):runQuery?alt=sse", body: query))
         #expect(reply.status == 200 && reply.headers["content-type"] == "text/event-stream")
@@ -207,7 +255,9 @@ struct RESTTests {
         #expect(names == ["\(Self.names)/c/a", "\(Self.names)/c/b"])
         let one = try #require(client.request("GET", "\(Self.root)/c/a?alt=sse"))
         #expect(one.headers["content-type"] == "text/event-stream" && one.body.hasPrefix("data: {\"name\":"))
-        #expect(try error("POST", "\(Self.root):runQuery?alt=sse", #"{"structuredQuery":{"limit":-1}}"#, status: 400) == "INVALID_ARGUMENT")
+        #expect(
+            try error("POST", "\(Self.root):runQuery?alt=sse", #"{"structuredQuery":{"limit":-1}}"#, status: 400)
+                == "INVALID_ARGUMENT")
         #expect(try error("GET", "\(Self.root)/c/a?alt=proto", status: 400) == "INVALID_ARGUMENT")
         server.stop()
     }
@@ -227,15 +277,20 @@ struct RESTTests {
         _ = try send("GET", "\(document)?$httpHeaders=X-Goog-Api-Client:gl-js%2F%0D%0AContent-Type:text%2Fplain%0D%0A")
         _ = try send("GET", "\(document)?%24httpHeaders=")
         // The header has an effect: this deadline is no number.
-        #expect(try error("GET", "\(document)?$httpHeaders=X-Server-Timeout:soon%0D%0A", status: 400) == "INVALID_ARGUMENT")
+        #expect(
+            try error("GET", "\(document)?$httpHeaders=X-Server-Timeout:soon%0D%0A", status: 400) == "INVALID_ARGUMENT")
         // The request's own counts before it.
-        let both = client.request("GET", "\(document)?$httpHeaders=X-Server-Timeout:soon%0D%0A", headers: ["X-Server-Timeout: 5"])
+        let both = client.request(
+            "GET", "\(document)?$httpHeaders=X-Server-Timeout:soon%0D%0A", headers: ["X-Server-Timeout: 5"])
         #expect(both?.status == 200)
         for lines in [
-            "Host:evil", "Origin:http://localhost", "Cookie:a", "Sec-Fetch-Site:none", "Proxy-Authorization:a", "Content-Length:1",
-            "nonsense", ":a", "a%20b:c", "a:b%00", "a:b%0Ac:d", String(repeating: "a:b%0D%0A", count: 101), "a:b%0D%0A%0D%0Ac:d",
+            "Host:evil", "Origin:http://localhost", "Cookie:a", "Sec-Fetch-Site:none", "Proxy-Authorization:a",
+            "Content-Length:1",
+            "nonsense", ":a", "a%20b:c", "a:b%00", "a:b%0Ac:d", String(repeating: "a:b%0D%0A", count: 101),
+            "a:b%0D%0A%0D%0Ac:d",
         ] {
-            #expect(try error("GET", "\(document)?$httpHeaders=\(lines)", status: 400) == "INVALID_ARGUMENT", "\(lines)")
+            #expect(
+                try error("GET", "\(document)?$httpHeaders=\(lines)", status: 400) == "INVALID_ARGUMENT", "\(lines)")
         }
         server.stop()
     }

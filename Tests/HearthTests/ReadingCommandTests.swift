@@ -51,7 +51,10 @@ struct ReadingCommandTests {
         #expect(try run(["c", "--select", "none"]) == (1...4).map { "{\"__name__\":\"c/d\($0)\"}" })
         #expect(try run(["c", "--group", "--count"]) == ["5"])
         #expect(try run(["c/d1/c", "n == 9"]) == [line("c/d1/c/e", 9)])
-        #expect(try run(["c", "--where", "n > 1", "--where=n<=3", "--order-by", "n:desc"]) == [line("c/d3", 3), line("c/d2", 2)])
+        #expect(
+            try run(["c", "--where", "n > 1", "--where=n<=3", "--order-by", "n:desc"]) == [
+                line("c/d3", 3), line("c/d2", 2),
+            ])
         #expect(try run(["c", "--count", "--sum", "n", "--avg", "n"]) == ["count\t4", "sum n\t10", "avg n\t2.5"])
         #expect(try run(["c", "--avg", "n", "--where", "n >= 3"]) == ["3.5"])
         server.stop()
@@ -62,8 +65,10 @@ struct ReadingCommandTests {
         let directory = TemporaryDirectory("query-values")
         let data = directory.path(of: "data")
         let lines = [
-            #"{"__name__":"bool","v":true}"#, #"{"__name__":"bytes","v":{"$bytes":"aGk="}}"#, #"{"__name__":"double","v":3.5}"#,
-            #"{"__name__":"integer","v":3}"#, #"{"__name__":"list","v":["red","blue"]}"#, #"{"__name__":"nan","v":{"$double":"NaN"}}"#,
+            #"{"__name__":"bool","v":true}"#, #"{"__name__":"bytes","v":{"$bytes":"aGk="}}"#,
+            #"{"__name__":"double","v":3.5}"#,
+            #"{"__name__":"integer","v":3}"#, #"{"__name__":"list","v":["red","blue"]}"#,
+            #"{"__name__":"nan","v":{"$double":"NaN"}}"#,
             #"{"__name__":"null","v":null}"#, #"{"__name__":"reference","v":{"$reference":"c/list"}}"#,
             #"{"__name__":"text","v":"two words"}"#, #"{"__name__":"time","v":{"$timestamp":"2026-01-31T12:00:00Z"}}"#,
             #"{"__name__":"word","v":"3","a b":1}"#,
@@ -71,32 +76,41 @@ struct ReadingCommandTests {
         let file = directory.path(of: "c.jsonl")
         try Data(lines.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: file))
         let server = try ServerProcess(data: data)
-        let loaded = try HearthBinary.run(["load", file, "--collection", "c", "--address", "127.0.0.1:\(server.port)", "--quiet"])
+        let loaded = try HearthBinary.run([
+            "load", file, "--collection", "c", "--address", "127.0.0.1:\(server.port)", "--quiet",
+        ])
         #expect(loaded.status == 0, "\(loaded.errors)")
         // While a server runs on the directory it is the one to answer.
         let asked = try HearthBinary.run(["query", "c", "--data", data, "--count"])
         #expect(asked.status == 0 && asked.output == "11\n", "\(asked.errors)")
         let named = try HearthBinary.run(
-            ["query", "c", "--address", "127.0.0.1:\(server.port)", "--count"], environment: ["HEARTH_DATA": "/nowhere"])
+            ["query", "c", "--address", "127.0.0.1:\(server.port)", "--count"], environment: ["HEARTH_DATA": "/nowhere"]
+        )
         #expect(named.status == 0 && named.output == "11\n", "\(named.errors)")
         let both = try HearthBinary.run(["query", "c", "--address", "127.0.0.1:\(server.port)", "--data", data])
         #expect(both.status == 2 && both.errors.contains("cannot be combined"))
         server.stop()
         /// The ids that a condition finds, asked of the directory.
         func find(_ condition: String) throws -> [String] {
-            let outcome = try HearthBinary.run(["query", "c", "--data", data, "--select", "__name__", "--where", condition])
+            let outcome = try HearthBinary.run([
+                "query", "c", "--data", data, "--select", "__name__", "--where", condition,
+            ])
             #expect(outcome.status == 0, "\(condition): \(outcome.errors)")
-            return outcome.output.split(separator: "\n").map { String($0.dropFirst(#"{"__name__":"c/"#.count).dropLast(2)) }
+            return outcome.output.split(separator: "\n").map {
+                String($0.dropFirst(#"{"__name__":"c/"#.count).dropLast(2))
+            }
         }
         for (condition, found) in [
             ("v == 3", ["integer"]), ("v = 3.0", ["integer"]), ("v=3.5", ["double"]), ("v == \"3\"", ["word"]),
             ("v > 3", ["double"]), ("v == NaN", ["nan"]), ("v == null", ["null"]), ("v == true", ["bool"]),
-            ("v == two words", ["text"]), ("v == \"two words\"", ["text"]), ("v == 2026-01-31T13:00:00+01:00", ["time"]),
+            ("v == two words", ["text"]), ("v == \"two words\"", ["text"]),
+            ("v == 2026-01-31T13:00:00+01:00", ["time"]),
             ("v == 2026-01-31", []), ("v == /c/list", ["reference"]), ("v == \"/c/list\"", []),
             (#"v == {"$bytes":"aGk="}"#, ["bytes"]), (#"v == ["red", "blue"]"#, ["list"]),
             ("v array-contains red", ["list"]), ("v array-contains-any green, blue", ["list"]),
             ("v in 3,true,two words", ["bool", "integer", "text"]), (#"v in [3, "3"]"#, ["integer", "word"]),
-            ("__name__ >= time", ["time", "word"]), ("__name__ == c/list", ["list"]), ("__name__ in list,nan", ["list", "nan"]),
+            ("__name__ >= time", ["time", "word"]), ("__name__ == c/list", ["list"]),
+            ("__name__ in list,nan", ["list", "nan"]),
             ("`a b` == 1", ["word"]), ("`a b`==1", ["word"]),
         ] {
             #expect(try find(condition) == found, "\(condition)")
@@ -105,11 +119,15 @@ struct ReadingCommandTests {
         #expect(path.output == "{\"__name__\":\"c/integer\",\"v\":3}\n", "\(path.errors)")
     }
 
-    @Test("What is not understood is said, with status 2", arguments: [
-        ("n ~ 1", "is not an operator"), ("n", "FIELD OPERATOR VALUE"), ("n ==", "FIELD OPERATOR VALUE"), ("== 1", "FIELD OPERATOR VALUE"),
-        ("n == [1", "is invalid"), ("n == 99999999999999999999", "is invalid"), ("n == /c", "is not the path of a document"),
-        (#"n == {"$timestmap": 1}"#, "the forms are $double"),
-    ])
+    @Test(
+        "What is not understood is said, with status 2",
+        arguments: [
+            ("n ~ 1", "is not an operator"), ("n", "FIELD OPERATOR VALUE"), ("n ==", "FIELD OPERATOR VALUE"),
+            ("== 1", "FIELD OPERATOR VALUE"),
+            ("n == [1", "is invalid"), ("n == 99999999999999999999", "is invalid"),
+            ("n == /c", "is not the path of a document"),
+            (#"n == {"$timestmap": 1}"#, "the forms are $double"),
+        ])
     func mistakes(condition: String, message: String) throws {
         let outcome = try HearthBinary.run(["query", "c", "--where", condition])
         #expect(outcome.status == 2)
@@ -192,9 +210,18 @@ struct IndexesCommandTests {
     @Test(
         "A file that makes no sense is refused in words, by a server and without one",
         arguments: [
-            (#"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "a", "indexes": []}, {"collectionGroup": "c", "fieldPath": "a", "indexes": []}]}"#, "c.a is overridden twice"),
-            (#"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "*", "ttl": true}]}"#, "ttl needs the name of a field"),
-            (#"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "__name__", "order": "ASCENDING"}, {"fieldPath": "a", "order": "ASCENDING"}]}]}"#, "no field may follow __name__"),
+            (
+                #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "a", "indexes": []}, {"collectionGroup": "c", "fieldPath": "a", "indexes": []}]}"#,
+                "c.a is overridden twice"
+            ),
+            (
+                #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "*", "ttl": true}]}"#,
+                "ttl needs the name of a field"
+            ),
+            (
+                #"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "__name__", "order": "ASCENDING"}, {"fieldPath": "a", "order": "ASCENDING"}]}]}"#,
+                "no field may follow __name__"
+            ),
             (#"{"indexes": 5}"#, "invalid firestore.indexes.json"),
         ])
     func refusals(json: String, words: String) throws {

@@ -1,8 +1,8 @@
 // A client of a server process with the few words that these tests need.
 
 import DocumentModel
-import FirestoreMessages
 import FirebaseFirestore
+import FirestoreMessages
 import TestSupport
 
 /// Sets and gets documents with one number each.
@@ -34,7 +34,8 @@ final class TestClient: Sendable {
     /// The number of a document; nil when there is no such document.
     func number(_ path: String) async throws -> Int? {
         guard let document = try await client.getDocument(name(path)) else { return nil }
-        guard let span = DocumentBytes.value(at: try DocumentModel.FieldPath("n"), in: document.fields.span.bytes) else { return nil }
+        guard let span = DocumentBytes.value(at: try DocumentModel.FieldPath("n"), in: document.fields.span.bytes)
+        else { return nil }
         guard case .integer(let number) = try Value(wire: span) else { return nil }
         return Int(number)
     }

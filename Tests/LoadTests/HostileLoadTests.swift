@@ -21,12 +21,16 @@ struct HostileLoadTests {
         let text = Value.string(String(repeating: "x", count: 64_000))
         for batch in 0..<20 {
             var writes = CommitWrites(database: LoadFixture.database)
-            for number in 0..<50 { writes.set(LoadFixture.name("large/\(batch)-\(number)"), fields: MapValue([("text", text)]).documentBytes) }
+            for number in 0..<50 {
+                writes.set(
+                    LoadFixture.name("large/\(batch)-\(number)"), fields: MapValue([("text", text)]).documentBytes)
+            }
             try await client.commit(writes)
         }
         let before = try fixture.privateMegabytes()
         let query = RunQueryRequest(
-            parent: LoadFixture.database.documentsRoot, query: StructuredQuery(from: [CollectionSelector(collectionID: "large")]))
+            parent: LoadFixture.database.documentsRoot,
+            query: StructuredQuery(from: [CollectionSelector(collectionID: "large")]))
         // RUN_QUERY is method 10; flag 1 ends the request; a window of 1 GiB asks for everything at once.
         let window: [UInt8] = [4, 0, 0xFF, 0xFF, 0xFF, 0x3F]
         let readers = try (0..<30).map { _ in
@@ -46,7 +50,8 @@ struct HostileLoadTests {
         // Meanwhile everybody else is served.
         for number in 0..<200 {
             var writes = CommitWrites(database: LoadFixture.database)
-            writes.set(LoadFixture.name("small/\(number)"), fields: MapValue([("n", .integer(Int64(number)))]).documentBytes)
+            writes.set(
+                LoadFixture.name("small/\(number)"), fields: MapValue([("n", .integer(Int64(number)))]).documentBytes)
             try await client.commit(writes)
             #expect(try await client.getDocument(LoadFixture.name("small/\(number)")) != nil)
         }
@@ -78,9 +83,13 @@ struct HostileLoadTests {
             }
             #expect(tooLarge?.code == .invalidArgument)
             let tooLong = try await refusal {
-                for number in 0..<20 { $0.set(LoadFixture.name("c/\(number)"), fields: MapValue([("a", half)]).documentBytes) }
+                for number in 0..<20 {
+                    $0.set(LoadFixture.name("c/\(number)"), fields: MapValue([("a", half)]).documentBytes)
+                }
             }
-            #expect(tooLong?.code == .resourceExhausted || tooLong?.code == .invalidArgument, "\(String(describing: tooLong))")
+            #expect(
+                tooLong?.code == .resourceExhausted || tooLong?.code == .invalidArgument,
+                "\(String(describing: tooLong))")
             let badName = try await refusal { $0.set(LoadFixture.name("c/__reserved__"), fields: [UInt8]()) }
             #expect(badName?.code == .invalidArgument)
             let badBytes = try await refusal { $0.set(LoadFixture.name("c/bad"), fields: [0x12, 0x7F, 0x01]) }
@@ -92,9 +101,12 @@ struct HostileLoadTests {
         // A round sends 13 MB: what one in ten of them left behind would show.
         let after = try fixture.privateMegabytes()
         #expect(after - before < 32, "private memory went from \(before) to \(after) MB in 30 rounds")
-        #expect(try await client.runQuery(
-            RunQueryRequest(
-                parent: LoadFixture.database.documentsRoot, query: StructuredQuery(from: [CollectionSelector(collectionID: "c")]))).isEmpty)
+        #expect(
+            try await client.runQuery(
+                RunQueryRequest(
+                    parent: LoadFixture.database.documentsRoot,
+                    query: StructuredQuery(from: [CollectionSelector(collectionID: "c")]))
+            ).isEmpty)
         await client.close()
         try fixture.expectSoundEnd()
     }

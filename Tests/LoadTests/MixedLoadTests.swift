@@ -18,7 +18,8 @@ struct MixedLoadTests {
             for index in 0..<16 {
                 group.addTask {
                     let client = try fixture.client()
-                    var actor = LoadActor(index: index, client: client, random: SeededGenerator(seed: seed &+ UInt64(index)))
+                    var actor = LoadActor(
+                        index: index, client: client, random: SeededGenerator(seed: seed &+ UInt64(index)))
                     for _ in 0..<150 * LoadFixture.scale { try await actor.step() }
                     try await actor.compareAll()
                     await client.close()
@@ -51,7 +52,8 @@ struct LoadActor {
         stamp += 1
         return [
             "owner": .integer(Int64(index)), "stamp": .integer(stamp),
-            "text": .string(String(repeating: "é", count: random.below(400))), "list": [.integer(stamp), "a", .double(0.5)],
+            "text": .string(String(repeating: "é", count: random.below(400))),
+            "list": [.integer(stamp), "a", .double(0.5)],
             "map": ["inner": .boolean(random.oneIn(2)), "when": .timestamp(TimestampValue(microseconds: stamp))],
         ]
     }
@@ -80,7 +82,11 @@ struct LoadActor {
         for _ in 0..<1 + random.below(20) { changes.append((randomPath(), random.oneIn(4) ? nil : randomDocument())) }
         try await commit { writes in
             for (path, document) in changes {
-                if let document { writes.set(LoadFixture.name(path), fields: document.documentBytes) } else { writes.delete(LoadFixture.name(path)) }
+                if let document {
+                    writes.set(LoadFixture.name(path), fields: document.documentBytes)
+                } else {
+                    writes.delete(LoadFixture.name(path))
+                }
             }
         }
         for (path, document) in changes { expected[path] = document }
@@ -93,7 +99,8 @@ struct LoadActor {
         do {
             try await commit {
                 $0.set(
-                    LoadFixture.name(path), fields: MapValue([("extra", value)]).documentBytes, mask: ["extra", "text"],
+                    LoadFixture.name(path), fields: MapValue([("extra", value)]).documentBytes,
+                    mask: ["extra", "text"],
                     precondition: .exists(true))
             }
             #expect(isThere, "\(path) was updated though it is not there")
@@ -102,7 +109,8 @@ struct LoadActor {
         }
         // The mask's second path is not in the document given, so it is deleted.
         if let old = expected[path] {
-            expected[path] = MapValue(old.entries.filter { $0.key != "text" && $0.key != "extra" } + [(key: "extra", value: value)])
+            expected[path] = MapValue(
+                old.entries.filter { $0.key != "text" && $0.key != "extra" } + [(key: "extra", value: value)])
         }
     }
 
@@ -121,9 +129,12 @@ struct LoadActor {
     private mutating func compareSeveral() async throws {
         let paths = Array(Set((0..<8).map { _ in randomPath() }))
         let reply = try await client.batchGet(
-            BatchGetDocumentsRequest(database: LoadFixture.database.description, documents: paths.map(LoadFixture.name)))
+            BatchGetDocumentsRequest(database: LoadFixture.database.description, documents: paths.map(LoadFixture.name))
+        )
         #expect(reply.results.count == paths.count)
-        for (name, content) in reply.results { try expect(content, at: String(name.dropFirst(LoadFixture.name("").count))) }
+        for (name, content) in reply.results {
+            try expect(content, at: String(name.dropFirst(LoadFixture.name("").count)))
+        }
     }
 
     private mutating func compareQuery() async throws {
@@ -138,7 +149,8 @@ struct LoadActor {
         }
         let wanted = Array(stamps.sorted(by: >).prefix(limit))
         let got = try found.map { document -> Int64 in
-            guard case .integer(let stamp)? = try MapValue(documentBytes: document.content.fields.span.bytes)["stamp"] else { return -1 }
+            guard case .integer(let stamp)? = try MapValue(documentBytes: document.content.fields.span.bytes)["stamp"]
+            else { return -1 }
             return stamp
         }
         #expect(got == wanted)
@@ -149,7 +161,8 @@ struct LoadActor {
         let added = Int64(1 + random.below(5))
         let before = expected[path]
         let fresh = randomDocument()
-        expected[path] = try await client.runTransaction(database: LoadFixture.database, attemptsMax: 20) { transaction in
+        expected[path] = try await client.runTransaction(database: LoadFixture.database, attemptsMax: 20) {
+            transaction in
             let content = try await transaction.get(LoadFixture.name(path))
             let read = try content.map { try MapValue(documentBytes: $0.fields.span.bytes) }
             #expect(read == before)
@@ -164,7 +177,9 @@ struct LoadActor {
 
     /// Compares every document this client ever wrote.
     func compareAll() async throws {
-        for number in 0..<20 { try expect(try await client.getDocument(LoadFixture.name(path(number))), at: path(number)) }
+        for number in 0..<20 {
+            try expect(try await client.getDocument(LoadFixture.name(path(number))), at: path(number))
+        }
     }
 
     private func expect(_ content: StoredDocument?, at path: String) throws {

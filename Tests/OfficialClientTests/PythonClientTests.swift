@@ -30,7 +30,10 @@ struct PythonClientTests {
         let file = directory.path(of: "many.jsonl")
         try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: file))
         let outcome = try HearthBinary.run(
-            ["load", "--address", "127.0.0.1:\(server.port)", "--quiet", "--project", "interop", "--collection", "many", file])
+            [
+                "load", "--address", "127.0.0.1:\(server.port)", "--quiet", "--project", "interop", "--collection",
+                "many", file,
+            ])
         #expect(outcome.status == 0, "\(outcome.errors)")
     }
 
@@ -62,7 +65,9 @@ struct PythonClientTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Deadlines, cancelled streams, a thousand streams at once, and a slow reader of a large result in bounded memory")
+    @Test(
+        "Deadlines, cancelled streams, a thousand streams at once, and a slow reader of a large result in bounded memory"
+    )
     func streams() throws {
         let server = try serve("--max-streams", "2000")
         let count = isSoak ? 100_000 : 15_000
@@ -103,7 +108,9 @@ enum OfficialClient {
 
     static func run(_ arguments: [String]) throws -> Outcome {
         var root = URL(fileURLWithPath: #filePath)
-        while root.path != "/", !FileManager.default.fileExists(atPath: root.appendingPathComponent("Package.swift").path) {
+        while root.path != "/",
+            !FileManager.default.fileExists(atPath: root.appendingPathComponent("Package.swift").path)
+        {
             root.deleteLastPathComponent()
         }
         let interpreter =

@@ -3,10 +3,11 @@
 import DocumentModel
 
 package enum DocumentWalkCheck {
-    /// Treats the bytes as document bytes, as a value and as a document message; returns the property that they break, or nil.
+    /// Treats the bytes as document bytes, as a value and as a document message; returns the property that they break,
+    /// or nil.
     ///
-    /// The properties: nothing traps; what the validator accepts can be canonicalised, and then is canonical, decodes to
-    /// a tree with the same bytes, equals itself in the order, and can be looked into.
+    /// The properties: nothing traps; what the validator accepts can be canonicalised, and then is canonical, decodes
+    /// to a tree with the same bytes, equals itself in the order, and can be looked into.
     package static func violation(_ bytes: RawSpan) -> String? {
         if let problem = fields(bytes) { return "fields: \(problem)" }
         if let problem = value(bytes) { return "value: \(problem)" }

@@ -3,8 +3,9 @@
 package import DocumentModel
 
 extension RandomDocuments {
-    /// Bytes that decode to the same fields but are (mostly) not canonical: shuffled and repeated entries, unknown fields,
-    /// overridden types, long varints, explicit zeros, other NaNs, values before keys, nanoseconds below a microsecond.
+    /// Bytes that decode to the same fields but are (mostly) not canonical: shuffled and repeated entries, unknown
+    /// fields, overridden types, long varints, explicit zeros, other NaNs, values before keys, nanoseconds below a
+    /// microsecond.
     package mutating func irregularDocumentBytes(of fields: MapValue) -> [UInt8] {
         var writer = WireWriter()
         irregular(entries: fields, field: 2, into: &writer)

@@ -16,16 +16,19 @@ package struct RandomDocuments {
     // MARK: Values
 
     package static let integers: [Int64] = [
-        0, 1, -1, 2, 3, 127, 128, 255, 256, 1 << 53 - 1, 1 << 53, 1 << 53 + 1, -(1 << 53) - 1, -(1 << 53), .max, .max - 1,
+        0, 1, -1, 2, 3, 127, 128, 255, 256, 1 << 53 - 1, 1 << 53, 1 << 53 + 1, -(1 << 53) - 1, -(1 << 53), .max,
+        .max - 1,
         .max - 1023, .max - 1024, .min, .min + 1, .min + 1024, 1 << 62, -(1 << 62) - 1,
     ]
     package static let doubles: [Double] = [
-        0, -0.0, 1, -1, 3, 0.5, -0.5, 1.5, 0x1p53, 0x1p53 + 2, -0x1p53, 0x1p63, -0x1p63, 0x1p64, -0x1p64, .infinity, -.infinity,
+        0, -0.0, 1, -1, 3, 0.5, -0.5, 1.5, 0x1p53, 0x1p53 + 2, -0x1p53, 0x1p63, -0x1p63, 0x1p64, -0x1p64, .infinity,
+        -.infinity,
         .nan, .greatestFiniteMagnitude, -.greatestFiniteMagnitude, .leastNonzeroMagnitude, -.leastNonzeroMagnitude,
         (0x1p63).nextDown, (-0x1p63).nextUp, 0.1, 1e300,
     ]
     package static let texts: [String] = [
-        "", "a", "aa", "ab", "b", "A", "\u{0}", "\u{0}\u{0}", "\u{1}", "\u{2}", "a\u{0}", "a\u{0}b", "a\u{1}b", "a\u{2}", "é",
+        "", "a", "aa", "ab", "b", "A", "\u{0}", "\u{0}\u{0}", "\u{1}", "\u{2}", "a\u{0}", "a\u{0}b", "a\u{1}b",
+        "a\u{2}", "é",
         "e\u{301}", "\u{7f}", "\u{80}", "\u{ffff}", "\u{10000}", "😀", "日本", "eight ch", "more than eight é",
         "exactly 16 bytes",
     ]
@@ -108,7 +111,8 @@ package struct RandomDocuments {
 
     package mutating func fieldName() -> String {
         while true {
-            let name = generator.oneIn(2) ? generator.pick(["a", "b", "c", "value", "é", "a-b", "`", "_", "____"]) : text()
+            let name =
+                generator.oneIn(2) ? generator.pick(["a", "b", "c", "value", "é", "a-b", "`", "_", "____"]) : text()
             if !name.isEmpty, !isReserved(name) { return name }
         }
     }

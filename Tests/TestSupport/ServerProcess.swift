@@ -13,7 +13,8 @@ package enum HearthBinary {
 
     /// Where the test bundle lies, and with it the programs and modules built with it.
     package static var buildDirectory: String {
-        let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+        let tests =
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
         return URL(fileURLWithPath: tests).deletingLastPathComponent().path
     }
 
@@ -76,7 +77,8 @@ package final class HearthProcess: @unchecked Sendable {
         collect(errorPipe) { $0.errors.append($1) }
     }
 
-    private func collect(_ pipe: Pipe, _ append: @escaping @Sendable (inout (output: Data, errors: Data), Data) -> Void) {
+    private func collect(_ pipe: Pipe, _ append: @escaping @Sendable (inout (output: Data, errors: Data), Data) -> Void)
+    {
         streamsOpen.enter()
         let handle = pipe.fileHandleForReading
         Thread.detachNewThread { [self] in
@@ -150,10 +152,12 @@ package final class ServerProcess: Sendable {
 
     /// Starts a server and waits for its ready line; with port 0 the system picks one.
     package init(
-        data: String, port: Int = 0, arguments: [String] = [], environment: [String: String] = [:], descriptors: Int? = nil
+        data: String, port: Int = 0, arguments: [String] = [], environment: [String: String] = [:],
+        descriptors: Int? = nil
     ) throws {
         process = HearthProcess(
-            ["serve", "--data", data, "--port", String(port)] + arguments, environment: environment, descriptors: descriptors)
+            ["serve", "--data", data, "--port", String(port)] + arguments, environment: environment,
+            descriptors: descriptors)
         try process.start()
         guard let line = process.waitForLine(prefix: "hearth ready on "),
             let port = line.split(separator: ":").last.flatMap({ Int($0) })

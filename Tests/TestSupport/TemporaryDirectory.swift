@@ -2,7 +2,8 @@
 
 import Foundation
 
-/// A new empty directory under the system's temporary directory, removed with everything in it when the last reference goes.
+/// A new empty directory under the system's temporary directory, removed with everything in it when the last reference
+/// goes.
 package final class TemporaryDirectory: Sendable {
     /// Absolute path, without a slash at the end.
     package let path: String

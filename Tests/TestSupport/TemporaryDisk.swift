@@ -2,8 +2,8 @@
 
 import Foundation
 
-/// A tmpfs of a given size, unmounted when the last reference goes. Mounting needs root, or a user namespace with a mount namespace
-/// (`unshare --user --map-root-user --mount`).
+/// A tmpfs of a given size, unmounted when the last reference goes. Mounting needs root, or a user namespace with a
+/// mount namespace (`unshare --user --map-root-user --mount`).
 package final class TemporaryDisk: Sendable {
     package struct MountError: Error, CustomStringConvertible {
         package let description: String
@@ -28,7 +28,9 @@ package final class TemporaryDisk: Sendable {
         try process.run()
         process.waitUntilExit()
         if process.terminationStatus != 0 {
-            throw MountError(description: "\(command) \(arguments.joined(separator: " ")) failed: a test disk needs the right to mount")
+            throw MountError(
+                description:
+                    "\(command) \(arguments.joined(separator: " ")) failed: a test disk needs the right to mount")
         }
     }
 
@@ -39,8 +41,12 @@ package final class TemporaryDisk: Sendable {
         defer { close(descriptor) }
         let piece = [UInt8](repeating: 1, count: 4096)
         while write(descriptor, piece, piece.count) > 0 {}
-        if errno != ENOSPC { throw MountError(description: "the disk cannot be filled: \(String(cString: strerror(errno)))") }
+        if errno != ENOSPC {
+            throw MountError(description: "the disk cannot be filled: \(String(cString: strerror(errno)))")
+        }
     }
 
-    package func remove(_ name: String = "ballast") throws { try FileManager.default.removeItem(atPath: path(of: name)) }
+    package func remove(_ name: String = "ballast") throws {
+        try FileManager.default.removeItem(atPath: path(of: name))
+    }
 }

@@ -2,38 +2,28 @@
 
 enum Ratchet {
     static let longLines: [String: Int] = [
-        "Sources/Basics": 12,
-        "Sources/DocumentCoding": 64,
-        "Sources/DocumentJSON": 17,
-        "Sources/DocumentModel": 9,
-        "Sources/DocumentStore": 214,
-        "Sources/FirebaseCore": 1,
-        "Sources/FirebaseFirestore": 9,
-        "Sources/FirestoreMessages": 7,
-        "Sources/FirestoreSchema": 6,
-        "Sources/Gateway": 79,
-        "Sources/KeyValueStore": 167,
-        "Sources/Transport": 128,
-        "Tests/AtomicityTests": 11,
-        "Tests/BasicsTests": 3,
-        "Tests/DocumentCodingTests": 34,
-        "Tests/DocumentJSONTests": 17,
-        "Tests/DocumentModelTests": 14,
-        "Tests/DocumentStoreTests": 105,
-        "Tests/FirebaseFirestoreTests": 8,
-        "Tests/FirestoreMessagesTests": 3,
-        "Tests/FirestoreSchemaTests": 36,
-        "Tests/GatewayTests": 32,
-        "Tests/HearthTests": 77,
-        "Tests/KeyValueStoreTests": 28,
-        "Tests/LoadTests": 19,
-        "Tests/OfficialClientTests": 5,
-        "Tests/TestSupport": 17,
-        "Tests/TransportTests": 126,
-        "Tests/UserCodeSwift5Tests": 1,
+        "Sources/DocumentCoding": 6,
+        "Sources/DocumentJSON": 1,
+        "Sources/DocumentStore": 20,
+        "Sources/FirebaseFirestore": 1,
+        "Sources/FirestoreSchema": 1,
+        "Sources/Gateway": 24,
+        "Sources/KeyValueStore": 46,
+        "Sources/Transport": 33,
+        "Tests/AtomicityTests": 3,
+        "Tests/DocumentCodingTests": 3,
+        "Tests/DocumentJSONTests": 2,
+        "Tests/DocumentStoreTests": 9,
+        "Tests/FirestoreSchemaTests": 2,
+        "Tests/HearthTests": 15,
+        "Tests/KeyValueStoreTests": 3,
+        "Tests/LoadTests": 1,
+        "Tests/OfficialClientTests": 3,
+        "Tests/TestSupport": 1,
+        "Tests/TransportTests": 5,
         "Tests/UserCodeSwift6Tests": 1,
-        "Tools/demonstration": 6,
-        "Tools/hearth": 59,
+        "Tools/demonstration": 1,
+        "Tools/hearth": 10,
     ]
 
     static let suitesWithoutLimit: [String: Int] = [
@@ -62,16 +52,14 @@ enum Ratchet {
         "Tests/TransportTests": 3,
     ]
 
-    static let pagePhrases: [String: Int] = [
-        "docs/queries.md": 3,
-    ]
+    static let pagePhrases: [String: Int] = [:]
 
     static let commentPhrases: [String: Int] = [
         "Sources/DocumentJSON": 1,
         "Sources/DocumentModel": 2,
-        "Sources/DocumentStore": 160,
+        "Sources/DocumentStore": 111,
         "Sources/Gateway": 43,
         "Sources/KeyValueStore": 32,
-        "Sources/Transport": 75,
+        "Sources/Transport": 76,
     ]
 }

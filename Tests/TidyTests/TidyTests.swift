@@ -31,7 +31,10 @@ import Testing
         let long = String(repeating: "x", count: 121)
         let cases: [(TidyRule, [String], [Int])] = [
             (.lineLength, [long, String(long.dropLast()), String(repeating: "é", count: 120)], [0]),
-            (.suitesHaveTimeLimits, ["@Suite struct A {", "@Suite(\"B\", .timeLimit(.minutes(1)))", "struct B {"], [0]),
+            (
+                .suitesHaveTimeLimits, ["@Suite struct A {", "@Suite(\"B\", .timeLimit(.minutes(1)))", "struct B {"],
+                [0]
+            ),
             (.suitesHaveTimeLimits, ["@Suite(", "    \"A\",", "    .serialized)", "struct A {}", "// @Suite"], [0]),
             (.answersAreNotDiscarded, ["    @discardable" + "Result", "// @discardable" + "Result"], [0]),
             (.nothingIsLeftToDo, ["// TO" + "DO: more", "let mastodon = 1", "// FIX" + "ME"], [0, 2]),

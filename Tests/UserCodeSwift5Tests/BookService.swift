@@ -125,7 +125,8 @@ final class BookViewModel {
 
     func patch(id: String, done: @escaping ((any Error)?) -> Void) {
         db.collection("books").document(id).updateData([
-            "title": "changed", "lastUpdated": FieldValue.serverTimestamp(), "numberOfPages": FieldValue.increment(Int64(1)),
+            "title": "changed", "lastUpdated": FieldValue.serverTimestamp(),
+            "numberOfPages": FieldValue.increment(Int64(1)),
         ]) { err in
             done(err)
         }

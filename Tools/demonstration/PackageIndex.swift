@@ -34,7 +34,8 @@ enum PackageIndex {
             // A chunk may end anywhere; what follows its last line feed waits for the next one.
             waiting.append(chunk)
             guard let lastLineFeed = waiting.lastIndex(of: 0x0A) else { continue }
-            let lines = String(decoding: waiting[..<lastLineFeed], as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+            let lines = String(decoding: waiting[..<lastLineFeed], as: UTF8.self).split(
+                separator: "\n", omittingEmptySubsequences: false)
             waiting = Data(waiting[(lastLineFeed + 1)...])
             for line in lines {
                 if line.isEmpty {
@@ -73,7 +74,8 @@ enum PackageIndex {
             package = DebianPackage(
                 name: name, version: version, architecture: architecture, section: fields["Section"] ?? "unknown",
                 priority: fields["Priority"] ?? "optional", summary: fields["Description"] ?? "",
-                maintainer: .init(index: fields["Maintainer"] ?? ""), installedKibibytes: installed, archiveBytes: archive,
+                maintainer: .init(index: fields["Maintainer"] ?? ""), installedKibibytes: installed,
+                archiveBytes: archive,
                 expansion: archive == 0 ? 0 : Double(installed) * 1024 / Double(archive), homepage: fields["Homepage"],
                 tags: (fields["Tag"] ?? "").split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) },
                 depends: (fields["Depends"] ?? "").split(separator: ",").map { .init(index: $0) })
@@ -115,7 +117,9 @@ extension DebianPackage.Dependency {
         let first = choices.first ?? ""
         let parts = first.split(separator: "(", maxSplits: 1)
         package = parts.first.map { $0.trimmingCharacters(in: .whitespaces) } ?? first
-        let condition = parts.count > 1 ? parts[1].dropLast(parts[1].hasSuffix(")") ? 1 : 0).split(separator: " ", maxSplits: 1) : []
+        let condition =
+            parts.count > 1
+            ? parts[1].dropLast(parts[1].hasSuffix(")") ? 1 : 0).split(separator: " ", maxSplits: 1) : []
         relation = condition.first.map(String.init)
         version = condition.count > 1 ? String(condition[1]) : nil
         alternatives = choices.count > 1 ? Array(choices.dropFirst()) : nil

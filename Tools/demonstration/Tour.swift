@@ -33,7 +33,9 @@ struct Tour {
         }
         for document in largest.documents {
             let package = try document.data(as: DebianPackage.self)
-            print("  \(package.name.padding(toLength: 28, withPad: " ", startingAt: 0)) \(package.archiveBytes / 1_000_000) MB")
+            print(
+                "  \(package.name.padding(toLength: 28, withPad: " ", startingAt: 0)) \(package.archiveBytes / 1_000_000) MB"
+            )
         }
         let games = try await timed("tags array-contains game::strategy") {
             try await packages.whereField("tags", arrayContains: "game::strategy").getDocuments()
@@ -46,7 +48,9 @@ struct Tour {
         let favourites = database.collection("favourites")
         let batch = database.batch()
         for name in ["bash", "git", "vim", "tmux", "postgresql"] {
-            batch.setData(["name": name, "added": FieldValue.serverTimestamp(), "stars": Int64(0)], forDocument: favourites.document(name))
+            batch.setData(
+                ["name": name, "added": FieldValue.serverTimestamp(), "stars": Int64(0)],
+                forDocument: favourites.document(name))
         }
         try await timed("commit of 5 documents") { try await batch.commit() }
         print("  \(try await favourites.getDocuments().count) documents in favourites")
@@ -87,7 +91,9 @@ struct Tour {
         let clock = ContinuousClock()
         let start = clock.now
         let result = try await body()
-        let milliseconds = Double((clock.now - start).components.attoseconds) / 1e15 + Double((clock.now - start).components.seconds) * 1000
+        let milliseconds =
+            Double((clock.now - start).components.attoseconds) / 1e15 + Double((clock.now - start).components.seconds)
+            * 1000
         print("  \(what): \(String(format: "%.1f", milliseconds)) ms")
         return result
     }

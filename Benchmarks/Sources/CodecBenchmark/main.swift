@@ -40,7 +40,9 @@ var subjects = [
     Subject("protobuf-c build in an arena + pack") { keep(codec_bounds_build_and_pack()) },
     Subject(Name.encode) { keep(try encoder.withDocumentBytes(book) { $0.byteCount }) },
     Subject("FirestoreEncoder, bytes copied") { keep(try encoder.documentBytes(book)) },
-    Subject("FirestoreEncoder, new each time") { keep(try FirestoreEncoder().withDocumentBytes(book) { $0.byteCount }) },
+    Subject("FirestoreEncoder, new each time") {
+        keep(try FirestoreEncoder().withDocumentBytes(book) { $0.byteCount })
+    },
     Subject(Name.jsonEncode) { keep(try jsonEncoder.encode(book)) },
     Subject("C hand-written read") { keep(codec_bounds_read(document, size)) },
     Subject(Name.unpack) { keep(codec_bounds_unpack(document, size)) },
@@ -63,7 +65,8 @@ for subject in subjects {
 
 /// Prints how many times faster one subject is than another: the median of the rounds' own ratios.
 @MainActor func printRatio(_ name: String, to bound: String, goal: Double) {
-    guard let subject = subjects.first(where: { $0.name == name }), let other = subjects.first(where: { $0.name == bound })
+    guard let subject = subjects.first(where: { $0.name == name }),
+        let other = subjects.first(where: { $0.name == bound })
     else { return }
     let ratios = zip(other.figures, subject.figures).map { $0 / $1 }.sorted()
     let title = "\(name) / \(bound)".padding(toLength: 66, withPad: " ", startingAt: 0)

@@ -45,7 +45,8 @@ extension RawSpan {
     package func holds(_ word: UInt64, at offset: Int) -> Bool {
         guard offset >= 0, byteCount - offset >= 8 else { return false }
         // In bounds by the check above.
-        return UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self)) == word
+        return UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self))
+            == word
     }
 
     /// Offset of the first `byte` at or after `start`, or nil.

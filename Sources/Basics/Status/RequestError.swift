@@ -1,4 +1,5 @@
-/// Why a request failed: a status code, a message for people, and the document and field concerned where they are known.
+/// Why a request failed: a status code, a message for people, and the document and field concerned where they are
+/// known.
 ///
 /// Clients match the code and sometimes a part of the message, so messages quoted in the semantics page are kept to
 /// the letter. The code decides whether a retry can help.

@@ -20,7 +20,8 @@ package enum Hexadecimal {
         return String(decoding: digits, as: UTF8.self)
     }
 
-    /// The bytes that `text` spells, digits of either case; nil if the number of digits is odd or a character is not a digit.
+    /// The bytes that `text` spells, digits of either case; nil if the number of digits is odd or a character is not a
+    /// digit.
     package static func bytes(_ text: String) -> [UInt8]? {
         let digits = text.utf8
         guard digits.count % 2 == 0 else { return nil }

@@ -13,7 +13,8 @@ package enum JSONText {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Appends valid UTF-8 in quotes. Quotation marks, backslashes and the control characters U+0000...U+001F are escaped.
+    /// Appends valid UTF-8 in quotes. Quotation marks, backslashes and the control characters U+0000...U+001F are
+    /// escaped.
     package static func appendQuoted(_ text: RawSpan, to output: inout some Output & ~Copyable) {
         output.append(byte: UInt8(ascii: "\""))
         var plainStart = 0

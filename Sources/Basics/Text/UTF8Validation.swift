@@ -18,7 +18,8 @@
         let highBits: UInt64 = 0x8080_8080_8080_8080
         while unsafe end - at >= 32 {
             let first = unsafe at.loadUnaligned(as: UInt64.self) | at.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
-            let last = unsafe at.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
+            let last =
+                unsafe at.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
                 | at.loadUnaligned(fromByteOffset: 24, as: UInt64.self)
             if (first | last) & highBits != 0 { return unsafe isValidSlow(at, end: end) }
             unsafe at += 32

@@ -48,7 +48,8 @@ package final class Monitor<State>: @unchecked Sendable {  // `state` is only to
         return try withLock(body)
     }
 
-    /// Wakes all waiting threads. They evaluate their conditions again, which may depend on something outside the state.
+    /// Wakes all waiting threads. They evaluate their conditions again, which may depend on something outside the
+    /// state.
     package func wake() {
         update { _ in }
     }
@@ -65,7 +66,8 @@ package final class Monitor<State>: @unchecked Sendable {  // `state` is only to
         }
     }
 
-    /// Waits until `body` returns a value, at most until `deadline` on the monotonic clock; returns nil after the deadline.
+    /// Waits until `body` returns a value, at most until `deadline` on the monotonic clock; returns nil after the
+    /// deadline.
     package func wait<Output, Failure: Error>(
         untilNanoseconds deadline: UInt64, _ body: (inout State) throws(Failure) -> Output?
     ) throws(Failure) -> Output? {

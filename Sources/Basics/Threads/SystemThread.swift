@@ -18,7 +18,8 @@ package struct SystemThread: Sendable {
 
     /// Starts a thread that calls `body` once.
     ///
-    /// The caller hands over what `body` uses and does not touch it again. End the thread's use with ``join()`` or ``detach()``.
+    /// The caller hands over what `body` uses and does not touch it again. End the thread's use with ``join()`` or
+    /// ``detach()``.
     /// - Parameter name: shown by `top` and debuggers; Linux keeps its first 15 bytes.
     package init(name: String, _ body: @escaping () -> Void) throws(StartFailure) {
         // Retained here, released by the new thread.

@@ -1,5 +1,5 @@
-/// A day and a time of day in the proleptic Gregorian calendar, UTC, without leap seconds: the calendar of RFC 3339 and of
-/// `google.protobuf.Timestamp`.
+/// A day and a time of day in the proleptic Gregorian calendar, UTC, without leap seconds: the calendar of RFC 3339 and
+/// of `google.protobuf.Timestamp`.
 package struct CalendarDate: Sendable, Equatable {
     package var year: Int
     /// 1...12.
@@ -48,7 +48,8 @@ package struct CalendarDate: Sendable, Equatable {
     /// The day of the week; 0 is Sunday.
     package static func weekday(daysSinceEpoch days: Int) -> Int { floorDivide(days + 4, 7).remainder }
 
-    /// Appends `2026-01-31T12:00:00`, the date and time of RFC 3339 without fraction and zone. The year has four digits.
+    /// Appends `2026-01-31T12:00:00`, the date and time of RFC 3339 without fraction and zone. The year has four
+    /// digits.
     package func appendRFC3339(to output: inout [UInt8]) {
         Self.append(year, width: 4, to: &output)
         output.append(UInt8(ascii: "-"))

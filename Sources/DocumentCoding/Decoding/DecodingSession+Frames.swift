@@ -46,8 +46,10 @@ extension DecodingSession {
                 if unsafe place == state.pointee.entryCapacity { growEntries() }
                 unsafe (state.pointee.entries + place).initialize(
                     to: DecodedEntry(
-                        key: UInt32(truncatingIfNeeded: key.start), keyCount: UInt32(truncatingIfNeeded: key.end &- key.start),
-                        value: UInt32(truncatingIfNeeded: value.start), valueEnd: UInt32(truncatingIfNeeded: value.end)))
+                        key: UInt32(truncatingIfNeeded: key.start),
+                        keyCount: UInt32(truncatingIfNeeded: key.end &- key.start),
+                        value: UInt32(truncatingIfNeeded: value.start), valueEnd: UInt32(truncatingIfNeeded: value.end))
+                )
                 unsafe state.pointee.entryCount = place &+ 1
             }
         } catch {
@@ -64,7 +66,8 @@ extension DecodingSession {
     private func keyPrefix(_ key: WireValue) -> UInt64 {
         let count = key.end &- key.start
         if unsafe key.start &+ 8 <= state.pointee.byteCount {
-            let word = unsafe UInt64(bigEndian: state.pointee.base.loadUnaligned(fromByteOffset: key.start, as: UInt64.self))
+            let word = unsafe UInt64(
+                bigEndian: state.pointee.base.loadUnaligned(fromByteOffset: key.start, as: UInt64.self))
             return count >= 8 ? word : count == 0 ? 0 : word & ~(UInt64.max >> UInt64(count &* 8))
         }
         var prefix: UInt64 = 0

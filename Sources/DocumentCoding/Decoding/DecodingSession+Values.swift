@@ -19,7 +19,9 @@ extension DecodingSession {
         }
         return .typeMismatch(
             type,
-            .init(codingPath: path, debugDescription: "Expected to decode \(type) but found \(kind.description) instead."))
+            .init(
+                codingPath: path, debugDescription: "Expected to decode \(type) but found \(kind.description) instead.")
+        )
     }
 
     @inline(never)
@@ -143,7 +145,9 @@ extension DecodingSession {
         case .integer(let integer): return Double(integer)
         case .string(let payload):
             let strategy = unsafe state.pointee.decoder?.nonConformingFloatDecodingStrategy
-            guard case .convertFromString(let positiveInfinity, let negativeInfinity, let nan)? = strategy else { break }
+            guard case .convertFromString(let positiveInfinity, let negativeInfinity, let nan)? = strategy else {
+                break
+            }
             switch cursor(value).text(payload) {
             case positiveInfinity: return .infinity
             case negativeInfinity: return -.infinity

@@ -51,13 +51,16 @@ extension Dictionary: DirectlyDecodable where Key: Decodable, Value: Decodable {
         let frame = try session.openMap(body.range, entryTag: body.entryTag, parent: parent)
         defer { session.closeFrames(downTo: frame) }
         var dictionary: [String: Value] = [:]
-        let (first, end) = unsafe (session.state.pointee.frames[frame].firstEntry, session.state.pointee.frames[frame].entryEnd)
+        let (first, end) = unsafe (
+            session.state.pointee.frames[frame].firstEntry, session.state.pointee.frames[frame].entryEnd
+        )
         dictionary.reserveCapacity(end - first)
         for index in first..<end {
             let element = session.value(ofEntry: index)
             if dropsNull, session.isNull(element) { continue }
             unsafe session.state.pointee.frames[frame].index = index
-            dictionary[session.name(ofEntry: index)] = try unsafe session.decode(Value.self, element, record, parent: frame)
+            dictionary[session.name(ofEntry: index)] = try unsafe session.decode(
+                Value.self, element, record, parent: frame)
         }
         return unsafe reinterpret(dictionary, as: type)
     }
@@ -94,7 +97,8 @@ extension DecodingSession {
     private func notA(_ type: Any.Type, _ value: WireValue, parent: Int, container: String) -> DecodingError {
         if parent < 0 {
             return .typeMismatch(
-                type, .init(codingPath: [], debugDescription: "Expected to decode \(type) but found a dictionary instead."))
+                type,
+                .init(codingPath: [], debugDescription: "Expected to decode \(type) but found a dictionary instead."))
         }
         if isNull(value) {
             return .valueNotFound(

@@ -42,7 +42,8 @@ extension FirestoreDecoder {
         _ body: (DecodingSession) throws -> R
     ) throws -> R {
         guard fields.byteCount < Int(Int32.max) else {
-            throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "The document has 2 GiB or more."))
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: [], debugDescription: "The document has 2 GiB or more."))
         }
         let session = unsafe DecodingSession.take(from: CoderTables.ofThisThread.decoding)
         defer { session.recycle() }

@@ -94,10 +94,14 @@ struct WireValue {
         let range = try payload()
         var entry = unsafe WireCursor(base, range.start, range.end)
         // Key then value is what encoders write.
-        if range.end > range.start, unsafe base.load(fromByteOffset: range.start, as: UInt8.self) == ValueWireTag.entryKey {
+        if range.end > range.start,
+            unsafe base.load(fromByteOffset: range.start, as: UInt8.self) == ValueWireTag.entryKey
+        {
             entry.at &+= 1
             let key = try entry.payload()
-            if entry.at < range.end, unsafe base.load(fromByteOffset: entry.at, as: UInt8.self) == ValueWireTag.entryValue {
+            if entry.at < range.end,
+                unsafe base.load(fromByteOffset: entry.at, as: UInt8.self) == ValueWireTag.entryValue
+            {
                 entry.at &+= 1
                 let value = try entry.payload()
                 if entry.isAtEnd { return (key, value) }

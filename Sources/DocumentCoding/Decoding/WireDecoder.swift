@@ -86,7 +86,8 @@ struct WireSingleValueDecodingContainer: SingleValueDecodingContainer {
         // The document itself is not a single value.
         if decoder.parent < 0 {
             throw DecodingError.typeMismatch(
-                R.self, .init(codingPath: [], debugDescription: "Expected to decode \(R.self) but found a dictionary instead."))
+                R.self,
+                .init(codingPath: [], debugDescription: "Expected to decode \(R.self) but found a dictionary instead."))
         }
         return try read(decoder.session, decoder.value, decoder.parent)
     }
@@ -160,7 +161,8 @@ struct WireUnkeyedDecodingContainer: UnkeyedDecodingContainer {
             throw DecodingError.valueNotFound(
                 type,
                 .init(
-                    codingPath: session.codingPath(inFrame: Int(frame)), debugDescription: "Unkeyed container is at end."))
+                    codingPath: session.codingPath(inFrame: Int(frame)),
+                    debugDescription: "Unkeyed container is at end."))
         }
         let result = try read(session, next, Int(frame))
         at = UInt32(truncatingIfNeeded: cursor.at)
@@ -181,12 +183,24 @@ struct WireUnkeyedDecodingContainer: UnkeyedDecodingContainer {
     mutating func decode(_ type: Double.Type) throws -> Double { try element(type) { try $0.double($1, parent: $2) } }
     mutating func decode(_ type: Float.Type) throws -> Float { try element(type) { try $0.float($1, parent: $2) } }
     mutating func decode(_ type: Int.Type) throws -> Int { try element(type) { try $0.integer(type, $1, parent: $2) } }
-    mutating func decode(_ type: Int8.Type) throws -> Int8 { try element(type) { try $0.integer(type, $1, parent: $2) } }
-    mutating func decode(_ type: Int16.Type) throws -> Int16 { try element(type) { try $0.integer(type, $1, parent: $2) } }
-    mutating func decode(_ type: Int32.Type) throws -> Int32 { try element(type) { try $0.integer(type, $1, parent: $2) } }
-    mutating func decode(_ type: Int64.Type) throws -> Int64 { try element(type) { try $0.integer(type, $1, parent: $2) } }
-    mutating func decode(_ type: UInt.Type) throws -> UInt { try element(type) { try $0.integer(type, $1, parent: $2) } }
-    mutating func decode(_ type: UInt8.Type) throws -> UInt8 { try element(type) { try $0.integer(type, $1, parent: $2) } }
+    mutating func decode(_ type: Int8.Type) throws -> Int8 {
+        try element(type) { try $0.integer(type, $1, parent: $2) }
+    }
+    mutating func decode(_ type: Int16.Type) throws -> Int16 {
+        try element(type) { try $0.integer(type, $1, parent: $2) }
+    }
+    mutating func decode(_ type: Int32.Type) throws -> Int32 {
+        try element(type) { try $0.integer(type, $1, parent: $2) }
+    }
+    mutating func decode(_ type: Int64.Type) throws -> Int64 {
+        try element(type) { try $0.integer(type, $1, parent: $2) }
+    }
+    mutating func decode(_ type: UInt.Type) throws -> UInt {
+        try element(type) { try $0.integer(type, $1, parent: $2) }
+    }
+    mutating func decode(_ type: UInt8.Type) throws -> UInt8 {
+        try element(type) { try $0.integer(type, $1, parent: $2) }
+    }
     mutating func decode(_ type: UInt16.Type) throws -> UInt16 {
         try element(type) { try $0.integer(type, $1, parent: $2) }
     }

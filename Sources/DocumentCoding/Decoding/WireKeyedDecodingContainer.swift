@@ -70,7 +70,10 @@ import Glibc
     @inline(never)
     private func notFound(_ key: Key) -> DecodingError {
         .keyNotFound(
-            key, .init(codingPath: codingPath, debugDescription: "No value associated with key \(key) (\"\(key.stringValue)\")."))
+            key,
+            .init(
+                codingPath: codingPath,
+                debugDescription: "No value associated with key \(key) (\"\(key.stringValue)\")."))
     }
 
     @inline(__always)
@@ -95,20 +98,48 @@ import Glibc
     func contains(_ key: Key) -> Bool { ((try? find(key)) ?? -1) >= 0 }
     func decodeNil(forKey key: Key) throws -> Bool { session.isNull(try value(key)) }
 
-    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try read(type, key) { try $0.boolean($1, parent: $2) } }
-    func decode(_ type: String.Type, forKey key: Key) throws -> String { try read(type, key) { try $0.string($1, parent: $2) } }
-    func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try read(type, key) { try $0.double($1, parent: $2) } }
-    func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try read(type, key) { try $0.float($1, parent: $2) } }
-    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
-    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
-    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
-    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
-    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
-    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
-    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
-    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
-    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
-    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try read(type, key) { try $0.integer(type, $1, parent: $2) } }
+    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
+        try read(type, key) { try $0.boolean($1, parent: $2) }
+    }
+    func decode(_ type: String.Type, forKey key: Key) throws -> String {
+        try read(type, key) { try $0.string($1, parent: $2) }
+    }
+    func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
+        try read(type, key) { try $0.double($1, parent: $2) }
+    }
+    func decode(_ type: Float.Type, forKey key: Key) throws -> Float {
+        try read(type, key) { try $0.float($1, parent: $2) }
+    }
+    func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
+        try read(type, key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 {
+        try read(type, key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 {
+        try read(type, key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 {
+        try read(type, key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
+        try read(type, key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt {
+        try read(type, key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 {
+        try read(type, key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 {
+        try read(type, key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 {
+        try read(type, key) { try $0.integer(type, $1, parent: $2) }
+    }
+    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 {
+        try read(type, key) { try $0.integer(type, $1, parent: $2) }
+    }
 
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
         let record = unsafe session.typeRecord(type)
@@ -245,7 +276,8 @@ extension DecodingSession {
             while unsafe entry < frame.pointee.entryEnd {
                 let count = unsafe Int(state.pointee.entries[entry].keyCount)
                 if count == utf8.count,
-                    unsafe count == 0 || isName(ofEntry: entry, UnsafeRawPointer(utf8.baseAddress.unsafelyUnwrapped), count)
+                    unsafe count == 0
+                        || isName(ofEntry: entry, UnsafeRawPointer(utf8.baseAddress.unsafelyUnwrapped), count)
                 {
                     return entry
                 }

@@ -103,7 +103,8 @@ extension EncodingSession {
     func fillLength(at place: Int) {
         let length = unsafe state.pointee.count &- place &- 1
         if length < 0x80 {
-            unsafe state.pointee.base.storeBytes(of: UInt8(truncatingIfNeeded: length), toByteOffset: place, as: UInt8.self)
+            unsafe state.pointee.base.storeBytes(
+                of: UInt8(truncatingIfNeeded: length), toByteOffset: place, as: UInt8.self)
         } else {
             fillLongLength(at: place, length)
         }

@@ -26,7 +26,8 @@ extension EncodingSession {
         let name = unsafe state.pointee.usesDefaultKeys ? key.stringValue : convertedName(of: key, frame: frame)
         for known in unsafe state.pointee.children where known.frame == frame {
             if let link = unsafe known.session.state.pointee.parent, link.name == name {
-                return unsafe WireEncoder(session: known.session, frame: 0, serial: known.session.state.pointee.frames[0].serial)
+                return unsafe WireEncoder(
+                    session: known.session, frame: 0, serial: known.session.state.pointee.frames[0].serial)
             }
         }
         return addChild(ParentLink(session: self, frame: frame, name: name, codingKey: key), offset: 0)
@@ -89,7 +90,8 @@ extension EncodingSession {
     /// Inserts nested elements among those that were written directly.
     private func splice(_ children: [ChildSession], into frame: Int) {
         let bodyStart = unsafe state.pointee.frames[frame].bodyStart
-        let body = unsafe [UInt8](UnsafeRawBufferPointer(start: state.pointee.base + bodyStart, count: count - bodyStart))
+        let body = unsafe [UInt8](
+            UnsafeRawBufferPointer(start: state.pointee.base + bodyStart, count: count - bodyStart))
         unsafe state.pointee.count = bodyStart
         var taken = 0
         for child in children {

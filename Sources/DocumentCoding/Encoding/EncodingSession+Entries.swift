@@ -68,7 +68,8 @@ extension EncodingSession {
         let entryLength = end &- entry.start &- 2
         if entryLength < 0x80 {
             unsafe base.storeBytes(
-                of: UInt8(truncatingIfNeeded: end &- entry.valueStart), toByteOffset: entry.valueStart &- 1, as: UInt8.self)
+                of: UInt8(truncatingIfNeeded: end &- entry.valueStart), toByteOffset: entry.valueStart &- 1,
+                as: UInt8.self)
             unsafe base.storeBytes(
                 of: UInt8(truncatingIfNeeded: entryLength), toByteOffset: entry.start &+ 1, as: UInt8.self)
         } else {

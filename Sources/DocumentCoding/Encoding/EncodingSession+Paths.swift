@@ -46,7 +46,9 @@ extension EncodingSession {
         case .undecided, .single, .omitted: return nil
         case .array: return PathKey(index: frame.count)
         case .map:
-            if unsafe index < state.pointee.swiftKeys.count, let key = unsafe state.pointee.swiftKeys[index] { return key }
+            if unsafe index < state.pointee.swiftKeys.count, let key = unsafe state.pointee.swiftKeys[index] {
+                return key
+            }
             if let table = unsafe frame.keyTable { return unsafe table.pointee.keys[frame.keyIndex] }
             return unsafe PathKey(stringValue: String(decoding: name(at: frame.partStart), as: UTF8.self))
         }
@@ -111,7 +113,8 @@ extension EncodingSession {
         if utf8.isEmpty { throw invalidValue(name, "Document fields must not be empty.", frame: top) }
         if utf8.count > 1500 { throw invalidValue(name, "A field name may have at most 1500 bytes.", frame: top) }
         if utf8.count > 4, utf8.starts(with: "__".utf8), utf8.suffix(2).elementsEqual("__".utf8) {
-            throw invalidValue(name, "Document fields cannot begin and end with \"__\" (found field \(name)).", frame: top)
+            throw invalidValue(
+                name, "Document fields cannot begin and end with \"__\" (found field \(name)).", frame: top)
         }
     }
 }

@@ -68,7 +68,8 @@ extension FieldValue {
         case .maximum(let operand): Self.message(OperationTag.maximum, operand.valueBytes)
         case .minimum(let operand): Self.message(OperationTag.minimum, operand.valueBytes)
         case .arrayUnion(let elements):
-            Self.message(OperationTag.appendMissingElements, try DocumentFields.arrayBytes(elements, of: self, database))
+            Self.message(
+                OperationTag.appendMissingElements, try DocumentFields.arrayBytes(elements, of: self, database))
         case .arrayRemove(let elements):
             Self.message(OperationTag.removeAllFromArray, try DocumentFields.arrayBytes(elements, of: self, database))
         }

@@ -239,7 +239,8 @@ extension EncodingSession {
         case .float: try unsafe put(double: Double(reinterpret(value, as: Float.self)))
         case .data: try unsafe put(data: reinterpret(value, as: Data.self))
         case .url: unsafe put(string: reinterpret(value, as: URL.self).absoluteString)
-        case .decimal: try unsafe put(double: NSDecimalNumber(decimal: reinterpret(value, as: Decimal.self)).doubleValue)
+        case .decimal:
+            try unsafe put(double: NSDecimalNumber(decimal: reinterpret(value, as: Decimal.self)).doubleValue)
         case .timestamp: unsafe put(timestamp: reinterpret(value, as: Timestamp.self))
         case .geoPoint: unsafe put(geoPoint: reinterpret(value, as: GeoPoint.self))
         case .vector: unsafe put(vector: reinterpret(value, as: VectorValue.self))

@@ -63,7 +63,8 @@ extension FirestoreEncoder {
         session.begin(self, database: database, isTree: isTree)
         let start = try session.putDocument(value)
         // The session's buffer does not change while it is lent.
-        let bytes = unsafe UnsafeRawBufferPointer(start: session.state.pointee.base + start, count: session.count - start)
+        let bytes = unsafe UnsafeRawBufferPointer(
+            start: session.state.pointee.base + start, count: session.count - start)
         return try unsafe body(session, bytes.bytes)
     }
 }
@@ -93,7 +94,8 @@ extension EncodingSession {
                     try value.encode(to: encoder)
                     if unsafe state.pointee.frames.pointee.kind == .undecided {
                         throw EncodingError.invalidValue(
-                            value, .init(codingPath: [], debugDescription: "Top-level \(T.self) did not encode any values."))
+                            value,
+                            .init(codingPath: [], debugDescription: "Top-level \(T.self) did not encode any values."))
                     }
                 }
             } else {
@@ -108,7 +110,9 @@ extension EncodingSession {
         var start = 1
         while unsafe state.pointee.base.load(fromByteOffset: start, as: UInt8.self) >= 0x80 { start += 1 }
         start += 1
-        if start < count, unsafe state.pointee.base.load(fromByteOffset: start, as: UInt8.self) != ValueWireTag.documentField {
+        if start < count,
+            unsafe state.pointee.base.load(fromByteOffset: start, as: UInt8.self) != ValueWireTag.documentField
+        {
             retagEntries(from: start)
         }
         return start

@@ -1,6 +1,7 @@
 // What the encoder knows of a key type: ready-made heads of entries, and boxes of containers to lend.
 
-/// The head of an entry, ready to be copied: tag, length to be filled in, key, tag of the value, length to be filled in.
+/// The head of an entry, ready to be copied: tag, length to be filled in, key, tag of the value, length to be filled
+/// in.
 @safe struct KeyHead {
     /// Owner: the table. Bounds: `length` bytes, rounded up to a multiple of 16. Nil: not made yet.
     var bytes: UnsafeMutableRawPointer?
@@ -95,8 +96,8 @@ func keyPrefix(of name: String) -> UInt64 {
 
 /// Copies a container out of its slot.
 ///
-/// Generic over the container's type and not over its key: code that knows only the key would have to ask the runtime for
-/// the metadata of the container each time, which costs a tenth of all encoding. This object carries it.
+/// Generic over the container's type and not over its key: code that knows only the key would have to ask the runtime
+/// for the metadata of the container each time, which costs a tenth of all encoding. This object carries it.
 @safe final class ContainerLender<Container> {
     // Owner: the slot, which is never freed.
     private let container: UnsafeMutablePointer<Container>

@@ -48,7 +48,8 @@ struct WireEncoder: Encoder {
 
     private func containerMismatch(_ wanted: String) -> Never {
         programmingError(
-            "An \(wanted) container was requested for a value that has already encoded another kind of container or value.")
+            "An \(wanted) container was requested for a value that has already encoded another kind of container or value."
+        )
     }
 }
 

@@ -70,7 +70,9 @@
     mutating func encodeNil(forKey key: Key) throws { try scalar(key) { $0.putNull() } }
     mutating func encode(_ value: Bool, forKey key: Key) throws { try scalar(key) { $0.put(boolean: value) } }
     mutating func encode(_ value: String, forKey key: Key) throws { try scalar(key) { $0.put(string: value) } }
-    mutating func encode(_ value: Double, forKey key: Key) throws { try throwingScalar(key) { try $0.put(double: value) } }
+    mutating func encode(_ value: Double, forKey key: Key) throws {
+        try throwingScalar(key) { try $0.put(double: value) }
+    }
     mutating func encode(_ value: Float, forKey key: Key) throws {
         try throwingScalar(key) { try $0.put(double: Double(value)) }
     }

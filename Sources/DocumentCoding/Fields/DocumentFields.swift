@@ -10,7 +10,8 @@ package enum DocumentFields {
     /// The data of a write that replaces the document; keys are literal names.
     ///
     /// - Parameter database: the database that references must be of, `projects/P/databases/D`; nil = any.
-    package static func set(_ data: [String: Any], database: String? = nil) throws(InvalidUserData) -> DocumentWriteData {
+    package static func set(_ data: [String: Any], database: String? = nil) throws(InvalidUserData) -> DocumentWriteData
+    {
         try encode(database) { session throws(InvalidUserData) in
             try session.putDocument(data)
             if let path = session.sentinels.deletedPaths.first {
@@ -23,7 +24,9 @@ package enum DocumentFields {
     }
 
     /// The data of a write that merges: the mask names every leaf of the data and every deleted field.
-    package static func merge(_ data: [String: Any], database: String? = nil) throws(InvalidUserData) -> DocumentWriteData {
+    package static func merge(_ data: [String: Any], database: String? = nil) throws(InvalidUserData)
+        -> DocumentWriteData
+    {
         try encode(database) { session throws(InvalidUserData) in
             try session.putDocument(data)
             let (transforms, deletedPaths) = session.sentinels

@@ -5,12 +5,16 @@ import Foundation
 extension EncodingSession {
     /// Writes a document from a dictionary with literal names.
     func putDocument(_ data: [String: Any]) throws(InvalidUserData) {
-        try reportingUserData { try withFrame(entryTag: ValueWireTag.documentField) { try putEntries(data, frame: $0) } }
+        try reportingUserData {
+            try withFrame(entryTag: ValueWireTag.documentField) { try putEntries(data, frame: $0) }
+        }
     }
 
     /// Writes a document from the tree of an update.
     func putDocument(_ tree: UpdateTree) throws(InvalidUserData) {
-        try reportingUserData { try withFrame(entryTag: ValueWireTag.documentField) { try putEntries(tree, frame: $0) } }
+        try reportingUserData {
+            try withFrame(entryTag: ValueWireTag.documentField) { try putEntries(tree, frame: $0) }
+        }
     }
 
     /// Writes a value in which no sentinel has a meaning.

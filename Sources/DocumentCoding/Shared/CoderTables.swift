@@ -43,7 +43,9 @@ import Synchronization
 
     /// The tables of the calling thread.
     static var ofThisThread: CoderTables {
-        if let known = unsafe pthread_getspecific(key) { return unsafe known.assumingMemoryBound(to: CoderTables.self).pointee }
+        if let known = unsafe pthread_getspecific(key) {
+            return unsafe known.assumingMemoryBound(to: CoderTables.self).pointee
+        }
         let inherited = orphans.withLock { orphans in
             let taken = unsafe Orphans(first: orphans.first)
             unsafe orphans.first = unsafe orphans.first?.pointee.nextOrphan

@@ -20,8 +20,8 @@ extension EncodingSession {
 
 /// The key strategies: from Swift names to field names and back.
 enum KeyConversion {
-    /// `myURLProperty` -> `my_url_property`: an underscore where a lower-case letter meets an upper-case one, and before
-    /// the last of several upper-case letters when a lower-case one follows. Outer underscores stay.
+    /// `myURLProperty` -> `my_url_property`: an underscore where a lower-case letter meets an upper-case one, and
+    /// before the last of several upper-case letters when a lower-case one follows. Outer underscores stay.
     static func snakeCase(_ key: String) -> String {
         let characters = Array(key)
         var result = ""

@@ -11,6 +11,7 @@ public enum FirestoreEncodingError: Error, Equatable, Sendable {
 public enum FirestoreDecodingError: Error, Equatable, Sendable {
     /// The type can only be decoded by `Firestore.Decoder`, and some (`@DocumentID`) only from a snapshot.
     case decodingIsNotSupported(String)
-    /// Part of the SDK's surface; never thrown, as there: a stored field named like a `@DocumentID` property is ignored.
+    /// Part of the SDK's surface; never thrown, as there: a stored field named like a `@DocumentID` property is
+    /// ignored.
     case fieldNameConflict(String)
 }

@@ -49,7 +49,8 @@ public final class FieldPath: NSObject, NSCopying, @unchecked Sendable {
     package static func reading(_ value: Any) throws(InvalidFieldPath) -> FieldPath {
         if let path = value as? FieldPath { return path }
         if let path = value as? String { return try FieldPath(dotted: path) }
-        throw InvalidFieldPath(path: "\(value)", reason: "Field paths must be String or FieldPath, not \(type(of: value))")
+        throw InvalidFieldPath(
+            path: "\(value)", reason: "Field paths must be String or FieldPath, not \(type(of: value))")
     }
 
     /// The path in the server's notation: names joined by dots, those that are not plain identifiers in backticks.

@@ -91,6 +91,7 @@ public final class FieldValue: NSObject, Encodable, @unchecked Sendable {
     ///
     /// - Throws: `FirestoreEncodingError.encodingIsNotSupported`, always.
     public func encode(to encoder: any Encoder) throws {
-        throw FirestoreEncodingError.encodingIsNotSupported("FieldValue values can only be encoded with Firestore.Encoder")
+        throw FirestoreEncodingError.encodingIsNotSupported(
+            "FieldValue values can only be encoded with Firestore.Encoder")
     }
 }

@@ -258,8 +258,9 @@ struct DocumentWalk: ~Escapable {
         return entry
     }
 
-    /// Something else where an entry or an element should begin: skipped when it is an unknown field, refused when it is
-    /// the entry's own field with a wrong wire type or with a tag of more bytes than needed (no encoder writes that).
+    /// Something else where an entry or an element should begin: skipped when it is an unknown field, refused when it
+    /// is the entry's own field with a wrong wire type or with a tag of more bytes than needed (no encoder writes
+    /// that).
     @inline(never)
     @_lifetime(self: copy self)
     mutating func unknownField(_ from: Int, _ end: Int, entryTag: UInt8) throws(WalkFailure) -> Int {

@@ -48,8 +48,8 @@ package enum KeyEncoding {
     /// Appends a number other than NaN; integers and doubles of equal value give equal bytes.
     ///
     /// The number is split into the largest double not above it and, for integers that no double holds, the rest (below
-    /// 1024). The double becomes 64 bits that count up through all doubles, with zero at 2^63, followed by the rest's 10
-    /// bits. These 74 bits are written seven to a byte, the top ones first; the lowest bit of a byte says that more
+    /// 1024). The double becomes 64 bits that count up through all doubles, with zero at 2^63, followed by the rest's
+    /// 10 bits. These 74 bits are written seven to a byte, the top ones first; the lowest bit of a byte says that more
     /// follow that are not all zero. So short numbers stay short: 0 takes 1 byte, 304 takes 3, a random double 10.
     ///
     ///     -1  41 08        0  80        1  bf f8        304  c1 39 c0

@@ -137,14 +137,15 @@ extension SentinelKind {
 
     private static func isHexadecimal(_ byte: UInt8) -> Bool {
         switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"):
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
+            UInt8(ascii: "A")...UInt8(ascii: "F"):
             true
         default: false
         }
     }
 
-    /// The spelling in which a decimal is kept, or nil when the text is none: digits with sign, point and exponent as they are;
-    /// infinities and not-a-number always alike.
+    /// The spelling in which a decimal is kept, or nil when the text is none: digits with sign, point and exponent as
+    /// they are; infinities and not-a-number always alike.
     static func canonicalDecimal(_ text: String) -> String? {
         switch text.lowercased() {
         case "nan", "+nan", "-nan": return "NaN"
@@ -153,7 +154,9 @@ extension SentinelKind {
         default: break
         }
         var rest = text.utf8[...]
-        func skipSign() { if let first = rest.first, first == UInt8(ascii: "-") || first == UInt8(ascii: "+") { rest.removeFirst() } }
+        func skipSign() {
+            if let first = rest.first, first == UInt8(ascii: "-") || first == UInt8(ascii: "+") { rest.removeFirst() }
+        }
         func skipDigits() -> Int {
             let digits = rest.prefix { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }.count
             rest.removeFirst(digits)

@@ -36,8 +36,8 @@ package enum ValueKey {
         if descending { writer.invertBits(from: start) }
     }
 
-    /// Appends the first bytes of a value's key: all of it if it has less than `bytesMax`, else exactly so many. The work is
-    /// bounded by `bytesMax`, however long the value is.
+    /// Appends the first bytes of a value's key: all of it if it has less than `bytesMax`, else exactly so many. The
+    /// work is bounded by `bytesMax`, however long the value is.
     package static func appendPrefix(
         wireValue: RawSpan, bytesMax: Int, descending: Bool = false, into writer: inout WireWriter
     ) {

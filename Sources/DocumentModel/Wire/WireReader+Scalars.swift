@@ -114,8 +114,8 @@ extension TimestampValue {
 // MARK: Values and entries
 
 extension WireReader {
-    /// Reads a `Value` message to its end and moves back to the payload of the last field that sets a type: the one that
-    /// counts. Throws for pipeline-only values and when there is no type.
+    /// Reads a `Value` message to its end and moves back to the payload of the last field that sets a type: the one
+    /// that counts. Throws for pipeline-only values and when there is no type.
     @_lifetime(self: copy self)
     mutating func seekLastTypedField() throws(InvalidDocument) -> WireTag {
         typealias Field = FieldNumber.Value

@@ -5,8 +5,8 @@ extension TransactionOptions {
 
     /// Reads the message.
     ///
-    /// - Parameter otherwise: what a message asks for that says nothing: a read-write transaction in `BeginTransaction`, a
-    ///   read-only one where a read begins it.
+    /// - Parameter otherwise: what a message asks for that says nothing: a read-write transaction in
+    ///   `BeginTransaction`, a read-only one where a read begins it.
     package init(wire: RawSpan, otherwise: TransactionOptions = .readWrite) throws(InvalidDocument) {
         self = otherwise
         var reader = WireReader(wire)

@@ -5,7 +5,8 @@ package enum TransactionOptions: Sendable, Equatable {
     /// Reads at one moment, no writes. `readTime` nil means the moment it begins.
     case readOnly(readTime: TimestampValue?)
 
-    /// Reads and writes. `retryTransaction` names an earlier attempt whose place in the queue it keeps; empty names none.
+    /// Reads and writes. `retryTransaction` names an earlier attempt whose place in the queue it keeps; empty names
+    /// none.
     case readWrite(retryTransaction: [UInt8], concurrency: ConcurrencyMode)
 
     /// Which conflicts a transaction prevents and which it only detects.

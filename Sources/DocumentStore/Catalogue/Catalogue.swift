@@ -189,7 +189,8 @@ struct CatalogueEntry: ~Escapable {
     @_lifetime(copy bytes)
     init?(_ bytes: RawSpan) {
         var reader = WireReader(bytes)
-        guard let number = try? reader.varint(), let count = try? reader.varint(), let whole = Int(exactly: count) else {
+        guard let number = try? reader.varint(), let count = try? reader.varint(), let whole = Int(exactly: count)
+        else {
             return nil
         }
         self.number = number

@@ -94,7 +94,9 @@ final class DatabaseDirectory: Sendable {
 
     /// Reads a database's value; nil when it is none.
     static func read(value: RawSpan) -> (name: DatabaseName, number: UInt32)? {
-        guard value.byteCount > 4, let name = try? DatabaseName(value.extracting(4..<value.byteCount)) else { return nil }
+        guard value.byteCount > 4, let name = try? DatabaseName(value.extracting(4..<value.byteCount)) else {
+            return nil
+        }
         // In bounds by the check above.
         return (name, UInt32(littleEndian: unsafe value.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt32.self)))
     }

@@ -121,7 +121,9 @@ extension IndexShape {
                 let field = try? FieldPath(String(repairingUTF8: path))
             else { return nil }
             if kind == IndexShape.vectorKind {
-                guard let dimension = try? reader.varint(), (1...UInt64(Int32.max)).contains(dimension) else { return nil }
+                guard let dimension = try? reader.varint(), (1...UInt64(Int32.max)).contains(dimension) else {
+                    return nil
+                }
                 vector = VectorPart(field: field, dimension: Int(dimension))
             } else {
                 guard let kind = Part.Kind(rawValue: kind) else { return nil }
@@ -194,7 +196,9 @@ struct DeclaredIndexes: ~Copyable {
             let hasEntry = DeclaredIndexes.write(index, document, new, element: nil, suffix, into: &key)
             if hadEntry, hasEntry, oldKey.bytes.equalsBytes(key.bytes) { return }
             if hadEntry { sink.remove(entry: oldKey.bytes) }
-            if hasEntry { sink.put(entry: key.bytes, documentKey: isCut ? document.key : document.key.extracting(0..<0)) }
+            if hasEntry {
+                sink.put(entry: key.bytes, documentKey: isCut ? document.key : document.key.extracting(0..<0))
+            }
             return
         }
         if let value = DocumentBytes.value(at: contains.field, in: old), let wire = WireValue(value),

@@ -107,11 +107,13 @@ struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
             let nothing = new.extracting(0..<0)
             if let place = oldPlace, order < 0 {
                 try change(
-                    document, name: old.extracting(place.name), old.extracting(place.value), nothing, parent, depth, rule,
+                    document, name: old.extracting(place.name), old.extracting(place.value), nothing, parent, depth,
+                    rule,
                     into: &sink)
             } else if let place = newPlace, order > 0 {
                 try change(
-                    document, name: new.extracting(place.name), nothing, new.extracting(place.value), parent, depth, rule,
+                    document, name: new.extracting(place.name), nothing, new.extracting(place.value), parent, depth,
+                    rule,
                     into: &sink)
             } else if let oldPlace, let newPlace {
                 let (oldValue, newValue) = (old.extracting(oldPlace.value), new.extracting(newPlace.value))
@@ -157,7 +159,8 @@ struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
         let (oldInside, newInside) = (IndexedValue.inside(old), IndexedValue.inside(new))
         if !oldInside.isEmpty || !newInside.isEmpty {
             try deriveEntries(
-                document, oldInside, newInside, tag: DocumentTag.mapEntry, parent: field, depth: depth + 1, place: place,
+                document, oldInside, newInside, tag: DocumentTag.mapEntry, parent: field, depth: depth + 1,
+                place: place,
                 into: &sink)
         }
     }
@@ -206,7 +209,9 @@ extension IndexedValue {
     private static let entryBytesMinimum = 4
 
     /// Whether a document of so many bytes may have more entries than allowed.
-    static func mayExceed(entriesMax: Int, fields: RawSpan) -> Bool { fields.byteCount / entryBytesMinimum > entriesMax }
+    static func mayExceed(entriesMax: Int, fields: RawSpan) -> Bool {
+        fields.byteCount / entryBytesMinimum > entriesMax
+    }
 
     /// Whether a document would have more entries than allowed.
     /// - Parameter rules: what is kept of its fields; nil for all.

@@ -82,7 +82,8 @@ extension RawSpan {
         var offset = 0
         while byteCount - offset >= 8 {
             // In bounds by the comparison.
-            let word = UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self))
+            let word = UInt64(
+                littleEndian: unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self))
             let below = (word &- ones &* limit) & ~word & (ones &<< 7)
             if below != 0 { return offset + below.trailingZeroBitCount / 8 }
             offset += 8
@@ -90,8 +91,10 @@ extension RawSpan {
         if byteCount >= 8, offset < byteCount {
             // The last eight bytes, without those seen before; zeros that are shifted in stand above all others.
             let seen = UInt64(8 - (byteCount - offset)) * 8
-            let word = UInt64(
-                littleEndian: unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: byteCount - 8, as: UInt64.self)) &>> seen
+            let word =
+                UInt64(
+                    littleEndian: unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: byteCount - 8, as: UInt64.self))
+                &>> seen
             let below = (word &- ones &* limit) & ~word & (ones &<< 7)
             let found = offset + below.trailingZeroBitCount / 8
             return found < byteCount ? found : nil

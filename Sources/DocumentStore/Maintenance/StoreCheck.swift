@@ -6,10 +6,10 @@ internal import KeyValueStore
 
 /// Looks at everything that is promised about a store's files and contents, and says what is wrong.
 ///
-/// First the engine's part: format, log, order of the tree, history. Then the store is opened, which recovers its log, and every
-/// key is looked at: documents are canonical, within the limits and at the key their name has; catalogue counts are those
-/// of the documents; every document has its index entries, and there are no others; databases, counters and sessions can be
-/// read.
+/// First the engine's part: format, log, order of the tree, history. Then the store is opened, which recovers its log,
+/// and every key is looked at: documents are canonical, within the limits and at the key their name has; catalogue
+/// counts are those of the documents; every document has its index entries, and there are no others; databases,
+/// counters and sessions can be read.
 package enum StoreCheck {
     /// What was found.
     package struct Report: Sendable {
@@ -128,8 +128,8 @@ private struct StoreWalk: ~Copyable {
         if index.state.phase == .complete { report.indexEntries += 1 }
     }
 
-    /// Makes sure that the document visited last has its index entries. Those of fields whose overrides are being applied may be
-    /// there or not, and are counted if they are.
+    /// Makes sure that the document visited last has its index entries. Those of fields whose overrides are being
+    /// applied may be there or not, and are counted if they are.
     mutating func checkEntries(
         of key: RawSpan, _ snapshot: borrowing EngineSnapshot, _ report: inout StoreCheck.Report
     ) throws(StorageError) {
@@ -140,7 +140,8 @@ private struct StoreWalk: ~Copyable {
             let isRequired = entries.keys.value(at: position) == EntryList.required
             if isThere || isRequired { entriesDue += 1 }
             if isRequired, !isThere {
-                report.note("a document lacks an index entry: \(StoreWalk.hex(key)) lacks \(StoreWalk.hex(self.key.bytes))")
+                report.note(
+                    "a document lacks an index entry: \(StoreWalk.hex(key)) lacks \(StoreWalk.hex(self.key.bytes))")
             }
         }
         entries.keys.removeAll()
@@ -159,7 +160,8 @@ private struct StoreWalk: ~Copyable {
         if indexState.phase == .complete {
             if let group = groups.group(ofDocument: path.bytes, in: document.database) {
                 let certain = group.state.hasWork ? FieldRules.Purpose.certain : .write
-                try? derivation.derive(document, from: nothing, to: record.fields, by: group.rules, certain, into: &entries)
+                try? derivation.derive(
+                    document, from: nothing, to: record.fields, by: group.rules, certain, into: &entries)
                 if group.state.hasWork {
                     entries.mark = EntryList.optional
                     try? derivation.derive(
@@ -255,7 +257,9 @@ private struct StoreWalk: ~Copyable {
     ) -> String? {
         let database = DocumentKey.database(of: key)
         if !databases.contains(database) { return "a document belongs to an unknown database: \(hex(key))" }
-        if parts.isCut != (record.path.byteCount > 0) { return "a document has a missing or superfluous path: \(hex(key))" }
+        if parts.isCut != (record.path.byteCount > 0) {
+            return "a document has a missing or superfluous path: \(hex(key))"
+        }
         guard KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path) else {
             return "the path of a document cannot be read: \(hex(key))"
         }
@@ -284,7 +288,9 @@ private struct StoreWalk: ~Copyable {
     }
 
     /// The first bytes of a key as digits, for messages.
-    private static func hex(_ key: RawSpan) -> String { Hexadecimal.text(key.extracting(first: min(key.byteCount, 300))) }
+    private static func hex(_ key: RawSpan) -> String {
+        Hexadecimal.text(key.extracting(first: min(key.byteCount, 300)))
+    }
 }
 
 /// The entries of one document, each once.

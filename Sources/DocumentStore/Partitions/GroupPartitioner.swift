@@ -63,7 +63,8 @@ package struct GroupPartitioner {
         guard query.filter == nil, query.startAt == nil, query.endAt == nil, query.offset == 0, query.limit == nil,
             query.findNearest == nil
         else {
-            throw .invalidArgument("A query with filters, cursors, offset, limit or find_nearest cannot be partitioned.")
+            throw .invalidArgument(
+                "A query with filters, cursors, offset, limit or find_nearest cannot be partitioned.")
         }
         guard query.orderBy.allSatisfy({ $0.field.isDocumentName && $0.direction == .ascending }) else {
             throw .invalidArgument("A partition query must be ordered by __name__ ascending only.")

@@ -123,7 +123,9 @@ struct KeySampler {
         var last = try source.cursor(from: prefix.byteSpan, to: end.byteSpan, .descending)
         guard try last.next() else { return nil }
         var shared = prefix.count
-        while shared < first.count, shared < last.key.byteCount, first[shared] == last.key[byteAt: shared] { shared += 1 }
+        while shared < first.count, shared < last.key.byteCount, first[shared] == last.key[byteAt: shared] {
+            shared += 1
+        }
         // No key is a prefix of another: both continue after what they share.
         return Branch(prefix: Array(first.prefix(shared)), end: end)
     }

@@ -9,7 +9,8 @@ extension StoreReader {
     ///
     /// - Parameter matcher: the query's condition. In a transaction a later change conflicts only if the document
     ///   matches it before or after; nil counts every change within what was read.
-    package func source(at point: ReadPoint, matching matcher: QueryMatcher? = nil) throws(RequestError) -> StoreSource {
+    package func source(at point: ReadPoint, matching matcher: QueryMatcher? = nil) throws(RequestError) -> StoreSource
+    {
         var filter: DocumentFilter?
         if let matcher { filter = { path, fields in matcher.matches(path: path, fields: fields) } }
         return try StoreSource(self, at: point, filter: filter, matcher: matcher)

@@ -89,7 +89,10 @@ package final class StoreReader {
     /// The number of the database of a document, quickly when it is the one used last.
     private func number(ofDatabaseOf name: borrowing ResourceNameView) throws(RequestError) -> UInt32? {
         if let last = hot.state.lastDatabase, let number = last.number,
-            last.name.utf8.byteSpan.equalsBytes(name.databaseBytes) { return number }
+            last.name.utf8.byteSpan.equalsBytes(name.databaseBytes)
+        {
+            return number
+        }
         return number(of: try DatabaseName(name.databaseBytes))
     }
 

@@ -28,7 +28,9 @@ enum EncodedResult {
         while position < result.outcomes.count {
             let shape = shape(of: result.outcomes[position], result.commitMicroseconds)
             var end = position + 1
-            while end < result.outcomes.count, EncodedResult.shape(of: result.outcomes[end], result.commitMicroseconds) == shape {
+            while end < result.outcomes.count,
+                EncodedResult.shape(of: result.outcomes[end], result.commitMicroseconds) == shape
+            {
                 end += 1
             }
             writer.append(byte: shape)
@@ -44,7 +46,8 @@ enum EncodedResult {
         switch outcome {
         case .failure: failed
         case .success(let result):
-            (result.updateMicroseconds == commitMicroseconds ? updatedNow : result.updateMicroseconds == nil ? 0 : updatedBefore)
+            (result.updateMicroseconds == commitMicroseconds
+                ? updatedNow : result.updateMicroseconds == nil ? 0 : updatedBefore)
                 | (result.transformResults.isEmpty ? 0 : transformed)
         }
     }
@@ -96,7 +99,9 @@ enum EncodedResult {
         _ reader: inout WireReader, shape: UInt8, _ commitMicroseconds: UInt64
     ) throws(InvalidDocument) -> Result<WriteResult, RequestError>? {
         if shape == failed {
-            guard !reader.isAtEnd, let code = StatusCode(rawValue: reader.bytes[byteAt: reader.position]) else { return nil }
+            guard !reader.isAtEnd, let code = StatusCode(rawValue: reader.bytes[byteAt: reader.position]) else {
+                return nil
+            }
             reader.position += 1
             let message = String(repairingUTF8: try reader.lengthDelimited())
             return .failure(RequestError(code, message))

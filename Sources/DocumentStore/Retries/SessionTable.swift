@@ -50,7 +50,8 @@ struct SessionTable {
         var oldestPending: UInt64 = 0
         var lastUsedMilliseconds: UInt64
 
-        mutating func keep(_ identifier: RequestIdentifier, _ encodedResult: [UInt8], nowMilliseconds: UInt64) -> UInt32 {
+        mutating func keep(_ identifier: RequestIdentifier, _ encodedResult: [UInt8], nowMilliseconds: UInt64) -> UInt32
+        {
             lastUsedMilliseconds = nowMilliseconds
             forgetBelow(identifier.oldestPending)
             let slot = freeSlots.popLast() ?? slotCount
@@ -128,7 +129,8 @@ struct SessionTable {
         }
         if identifier.sequence < session.oldestPending {
             return .refused(
-                RequestError(.failedPrecondition, "The request repeats one whose result the client has already acknowledged."))
+                RequestError(
+                    .failedPrecondition, "The request repeats one whose result the client has already acknowledged."))
         }
         return .new
     }
@@ -160,7 +162,8 @@ struct SessionTable {
         if sessions.count - removed.count > sessionsMaximum {
             // A tenth at once, so that a flood of new sessions does not sort at each request.
             let silent = sessions.sorted { $0.value.lastUsedMilliseconds < $1.value.lastUsedMilliseconds }
-            removed = silent.prefix(max(removed.count, sessions.count - sessionsMaximum + sessionsMaximum / 10)).map(\.key)
+            removed = silent.prefix(max(removed.count, sessions.count - sessionsMaximum + sessionsMaximum / 10)).map(
+                \.key)
         }
         return removed
     }

@@ -376,7 +376,11 @@ struct LockManager: ~Copyable {
         let late = parked.filter { nowMilliseconds >= $0.value.sinceMilliseconds + lockWaitMilliseconds }.keys.sorted()
         for arrival in late {
             guard let request = parked[arrival] else { continue }
-            if request.ticket != nil, !request.writes.isEmpty { abort(arrival) } else { unpark(arrival, .unconditional) }
+            if request.ticket != nil, !request.writes.isEmpty {
+                abort(arrival)
+            } else {
+                unpark(arrival, .unconditional)
+            }
             for case .ticket(let holder) in request.blockers where commits[holder] == nil {
                 let isOld = began(holder).map { $0 + lockWaitMilliseconds <= nowMilliseconds } ?? true
                 if isOld { release(holder) }

@@ -30,7 +30,9 @@ package struct TransactionIdentifier: Sendable, Hashable {
         var result: [UInt8] = []
         result.reserveCapacity(16)
         for word in [number, nonce] {
-            for shift in stride(from: 56, through: 0, by: -8) { result.append(UInt8(truncatingIfNeeded: word >> shift)) }
+            for shift in stride(from: 56, through: 0, by: -8) {
+                result.append(UInt8(truncatingIfNeeded: word >> shift))
+            }
         }
         return result
     }

@@ -50,8 +50,8 @@ struct FieldEdits {
 
     /// Writes the document with the edits made.
     ///
-    /// Removing a field that is absent, or that lies below something that is no map, changes nothing. Setting one creates
-    /// the maps on its way, in the place of whatever else stands there. A map that loses its last field stays.
+    /// Removing a field that is absent, or that lies below something that is no map, changes nothing. Setting one
+    /// creates the maps on its way, in the place of whatever else stands there. A map that loses its last field stays.
     ///
     /// - Parameters:
     ///   - fields: canonical field entries.
@@ -84,7 +84,8 @@ struct FieldEdits {
             copied = hasEntry ? entries.start : base.byteCount
             if isPresent {
                 try change(
-                    group, depth: depth, stored: entries.value, storedEntry: base.extracting(entries.start..<entries.end),
+                    group, depth: depth, stored: entries.value,
+                    storedEntry: base.extracting(entries.start..<entries.end),
                     entryTag: entryTag, name: name, values: values, into: &writer)
                 copied = entries.end
                 hasEntry = try entries.next()
@@ -154,7 +155,8 @@ struct FieldEdits {
         writer.entry(entryTag, name: name) { $0.append(values.extracting(range)) }
     }
 
-    /// The entries of a value that is a plain map; nil for everything else. A vector or a BSON value is no map to write into.
+    /// The entries of a value that is a plain map; nil for everything else. A vector or a BSON value is no map to write
+    /// into.
     @_lifetime(copy value)
     private static func plainMapEntries(of value: RawSpan) -> RawSpan? {
         guard let entries = DocumentBytes.mapEntries(of: value), !VectorBytes.isVector(mapEntries: entries),

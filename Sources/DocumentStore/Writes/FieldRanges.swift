@@ -31,7 +31,9 @@ enum FieldRanges {
 
         init(paths: [FieldPath]) {
             self.paths = paths
-            order = FieldRanges.isSorted(paths) ? Array(paths.indices) : paths.indices.sorted { paths[$0].precedes(paths[$1]) }
+            order =
+                FieldRanges.isSorted(paths)
+                ? Array(paths.indices) : paths.indices.sorted { paths[$0].precedes(paths[$1]) }
             found = Array(repeating: nil, count: paths.count)
         }
 

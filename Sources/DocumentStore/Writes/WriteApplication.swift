@@ -79,7 +79,8 @@ package struct WriteApplication: ~Copyable {
     ///   - current: the document as the writes before this one left it; nil if absent.
     ///   - commitMicroseconds: the time of the commit, later than every update time in the database.
     /// - Throws: `NOT_FOUND`, `ALREADY_EXISTS` or `FAILED_PRECONDITION` for a precondition that does not hold,
-    ///   `INVALID_ARGUMENT` for a document that the write would make illegal, `RESOURCE_EXHAUSTED` when the budget is spent.
+    ///   `INVALID_ARGUMENT` for a document that the write would make illegal, `RESOURCE_EXHAUSTED` when the budget is
+    ///   spent.
     package mutating func apply(
         _ write: Write, of list: borrowing WriteList, to current: StoredDocumentView?,
         commitMicroseconds: UInt64

@@ -91,7 +91,8 @@ struct CommitSequence {
         if retired[ticket.session]?.isSettled ?? false { retired[ticket.session] = nil }
     }
 
-    /// The smallest number of the ticket's session that is not answered; at most the ticket's own while that is pending.
+    /// The smallest number of the ticket's session that is not answered; at most the ticket's own while that is
+    /// pending.
     func oldestPending(of ticket: Ticket) -> UInt64 {
         let window = ticket.session == current ? window : retired[ticket.session]
         return window?.oldestPending ?? ticket.sequence

@@ -27,7 +27,8 @@ extension HearthClient {
     ///
     /// - Parameter completion: called on the loop's thread; `nil` for a document that does not exist.
     func getDocument(
-        _ name: String, consistency: ReadConsistency = .latest, mask: DocumentMask? = nil, options: HearthClient.CallOptions,
+        _ name: String, consistency: ReadConsistency = .latest, mask: DocumentMask? = nil,
+        options: HearthClient.CallOptions,
         completion: @escaping @Sendable (Result<StoredDocument?, RequestError>) -> Void
     ) {
         let request = GetDocumentRequest(name: name, mask: mask, consistency: consistency).encodedBytes()

@@ -1,7 +1,7 @@
 package import Basics
 import DocumentModel
-import Synchronization
 import FirestoreMessages
+import Synchronization
 import Transport
 
 /// A client of one Hearth server over the native protocol, with connections, retries, deadlines and request
@@ -92,7 +92,8 @@ package final class HearthClient: Sendable {
     /// - Parameter completion: called once, on the loop's thread: it must not block.
     @discardableResult
     func call(
-        _ method: Method, _ request: [UInt8], kind: CallKind, isOrdered: Bool = false, options: HearthClient.CallOptions,
+        _ method: Method, _ request: [UInt8], kind: CallKind, isOrdered: Bool = false,
+        options: HearthClient.CallOptions,
         completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
     ) -> PooledCall {
         let timeout = kind == .queuedWrite ? nil : milliseconds(options.timeout ?? configuration.callTimeout)
@@ -107,9 +108,10 @@ package final class HearthClient: Sendable {
     nonisolated(nonsending) func call(
         _ method: Method, _ request: [UInt8], kind: CallKind, options: HearthClient.CallOptions
     ) async throws(RequestError) -> [UInt8] {
-        let result = await waiting { cancellation, completion in
-            call(method, request, kind: kind, options: options.cancelled(by: cancellation), completion: completion)
-        } as Result<[UInt8], RequestError>
+        let result =
+            await waiting { cancellation, completion in
+                call(method, request, kind: kind, options: options.cancelled(by: cancellation), completion: completion)
+            } as Result<[UInt8], RequestError>
         return try result.get()
     }
 

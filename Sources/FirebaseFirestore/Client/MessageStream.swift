@@ -1,7 +1,7 @@
 import Basics
 import DocumentModel
-import Synchronization
 import FirestoreMessages
+import Synchronization
 import Transport
 
 /// The messages of one streaming call, in order, at the consumer's pace.

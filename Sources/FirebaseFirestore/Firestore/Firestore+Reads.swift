@@ -1,9 +1,9 @@
 // How reads reach the server: after the pending writes that they must see, and not at all while the network is off.
 
 import Basics
+import Dispatch
 import DocumentCoding
 import DocumentModel
-import Dispatch
 import FirestoreMessages
 import Foundation
 

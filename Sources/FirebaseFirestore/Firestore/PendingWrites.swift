@@ -93,8 +93,8 @@ final class PendingWrites: Sendable {
         state.withLock { !$0.lastWrite.isEmpty && $0.lastWrite[place] != nil }
     }
 
-    /// Calls `body` once every write issued so far that touches the place is settled; at once, on the calling thread, if
-    /// there is none.
+    /// Calls `body` once every write issued so far that touches the place is settled; at once, on the calling thread,
+    /// if there is none.
     ///
     /// - Returns: a waiter for `stopWaiting(_:)`, or `nil` if `body` was called.
     @discardableResult

@@ -110,7 +110,8 @@ final class CollectingCall<Collected: Sendable>: PooledCall, @unchecked Sendable
 
     /// - Parameter add: processes one message, borrowed; an error ends the call as INTERNAL.
     init(
-        _ method: Method, request: [UInt8], options: HearthClient.CallOptions, timeoutMilliseconds: UInt64?, into initial: Collected,
+        _ method: Method, request: [UInt8], options: HearthClient.CallOptions, timeoutMilliseconds: UInt64?,
+        into initial: Collected,
         add: @escaping @Sendable (inout Collected, RawSpan) throws -> Void,
         completion: @escaping @Sendable (Result<Collected, RequestError>) -> Void
     ) {

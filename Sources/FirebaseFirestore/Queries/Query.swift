@@ -66,7 +66,8 @@ extension Query {
     @discardableResult
     public func order(by path: FieldPath, descending: Bool) -> Query {
         changed { (query) throws(RuleViolation) in
-            try QueryRules.adding(.init(field: path.model(), direction: descending ? .descending : .ascending), to: query)
+            try QueryRules.adding(
+                .init(field: path.model(), direction: descending ? .descending : .ascending), to: query)
         }
     }
 

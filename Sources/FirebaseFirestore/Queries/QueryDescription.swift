@@ -47,7 +47,8 @@ struct QueryDescription: Equatable, Sendable {
         var result = orders
         let direction = orders.last?.direction ?? .ascending
         let inequalities = Set(filters.flatMap(\.inequalityFields))
-        for field in inequalities.sorted() where !field.isDocumentName && !result.contains(where: { $0.field == field }) {
+        for field in inequalities.sorted() where !field.isDocumentName && !result.contains(where: { $0.field == field })
+        {
             result.append(Order(field: field, direction: direction))
         }
         if !result.contains(where: \.field.isDocumentName) {

@@ -31,7 +31,8 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
 
     /// All fields, or `nil` if the document did not exist.
     ///
-    /// - Parameter serverTimestampBehavior: what pending server timestamps read as; snapshots of this version have none.
+    /// - Parameter serverTimestampBehavior: what pending server timestamps read as; snapshots of this version have
+    ///   none.
     public func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any]? {
         stored.map { SnapshotValues.dictionary($0, of: reference) }
     }

@@ -6,8 +6,8 @@ internal import DocumentModel
 ///
 ///     bytes ──MessageWalk──▶ bytes that are safe to unpack ──protobuf-c──▶ C struct in an arena ──▶ `body`
 ///
-/// `Held` is the struct that `protoc-c` makes from `proto/` after `Tools/held-form.sed`: strings are bytes with a length,
-/// and documents, queries and map entries are the bytes that our own readers take.
+/// `Held` is the struct that `protoc-c` makes from `proto/` after `Tools/held-form.sed`: strings are bytes with a
+/// length, and documents, queries and map entries are the bytes that our own readers take.
 @safe struct MessageLayout<Held>: Sendable {
     // Both are constants of the generated code.
     private nonisolated(unsafe) let held: UnsafePointer<ProtobufCMessageDescriptor>

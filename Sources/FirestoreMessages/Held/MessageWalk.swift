@@ -4,15 +4,16 @@ internal import DocumentModel
 
 /// Checks the bytes of a message against generated descriptors before protobuf-c unpacks them.
 ///
-/// protobuf-c recurses as deep as the bytes say, allocates for every field, keeps unknown fields, and copies all elements
-/// again for each repetition of a message that it merges; it does not check UTF-8. The walk bounds all of that and throws
-/// the errors of ``WireReader``. What passes it is unpacked in memory linear in the message's size.
+/// protobuf-c recurses as deep as the bytes say, allocates for every field, keeps unknown fields, and copies all
+/// elements again for each repetition of a message that it merges; it does not check UTF-8. The walk bounds all of that
+/// and throws the errors of ``WireReader``. What passes it is unpacked in memory linear in the message's size.
 ///
-/// A message has two descriptors: the one it is *held* by, in which strings, documents, values and queries are bytes, and
-/// the one that is *declared* in `proto/`, which tells strings from other bytes. Their fields correspond one to one.
+/// A message has two descriptors: the one it is *held* by, in which strings, documents, values and queries are bytes,
+/// and the one that is *declared* in `proto/`, which tells strings from other bytes. Their fields correspond one to
+/// one.
 struct MessageWalk {
-    /// Fields of one message, nested and unknown ones included. The memory that unpacking takes is at most about 160 bytes
-    /// for each, and the bytes of the message once.
+    /// Fields of one message, nested and unknown ones included. The memory that unpacking takes is at most about 160
+    /// bytes for each, and the bytes of the message once.
     static var fieldsMax: Int { 1 << 16 }
     /// Messages around a field.
     static var depthMax: Int { 32 }

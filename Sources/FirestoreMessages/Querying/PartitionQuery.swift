@@ -43,7 +43,8 @@ package struct PartitionQueryRequest: FirestoreMessage, Equatable, Sendable {
             return unsafe PartitionQueryRequest(
                 parent: message.parent.text,
                 query: hasQuery ? try message.structured_query.lend { try StructuredQuery(wire: $0) } : nil,
-                partitionCount: message.partition_count, pageToken: message.page_token.text, pageSize: message.page_size,
+                partitionCount: message.partition_count, pageToken: message.page_token.text,
+                pageSize: message.page_size,
                 consistency: hasTime ? .readTime(TimestampValue(message.read_time)) : .latest)
         }
     }

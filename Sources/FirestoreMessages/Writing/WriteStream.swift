@@ -60,7 +60,8 @@ package struct WriteResponse: FirestoreMessage, Equatable, Sendable {
     package var commitTime: TimestampValue?
 
     package init(
-        streamID: String = "", streamToken: [UInt8] = [], writeResults: [WriteResult] = [], commitTime: TimestampValue? = nil
+        streamID: String = "", streamToken: [UInt8] = [], writeResults: [WriteResult] = [],
+        commitTime: TimestampValue? = nil
     ) {
         self.streamID = streamID
         self.streamToken = streamToken

@@ -21,7 +21,9 @@ package struct FileDescriptor: Sendable {
     /// The full name of everything declared here that can be asked for: messages, enumerations, services, methods.
     package var symbols: [String] {
         messages.map(\.fullName) + enumerations.map(\.fullName)
-            + services.flatMap { service in [service.fullName] + service.methods.map { "\(service.fullName).\($0.name)" } }
+            + services.flatMap { service in
+                [service.fullName] + service.methods.map { "\(service.fullName).\($0.name)" }
+            }
     }
 
     /// Every file that the generated code knows, each after those that it imports.
@@ -40,7 +42,8 @@ package struct FileDescriptor: Sendable {
         set = unsafe Array(UnsafeBufferPointer(start: file.set, count: file.set_size))
         let messages = unsafe elements(file.messages)
         let services = unsafe elements(file.services)
-        package = unsafe messages.first.map { unsafe String(cString: $0.pointee.package_name) }
+        package =
+            unsafe messages.first.map { unsafe String(cString: $0.pointee.package_name) }
             ?? services.first.map { unsafe String(cString: $0.pointee.package) } ?? ""
         self.messages = unsafe messages.map { unsafe MessageDescriptor($0.pointee, oneofs) }
         self.services = unsafe services.map { unsafe ServiceDescriptor($0.pointee) }

@@ -101,7 +101,8 @@ enum ScalarText {
 
     /// Swift would also take hexadecimal digits and names.
     private static func isDecimal(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || "+-.eE".utf8.contains($0) }
+        !text.isEmpty
+            && text.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || "+-.eE".utf8.contains($0) }
     }
 }
 

@@ -1,6 +1,6 @@
 package import Basics
-package import DocumentModel
 internal import DocumentJSON
+package import DocumentModel
 
 /// Converts JSON text to the wire bytes of a message, by protobuf's mapping ("ProtoJSON Format"), in one pass.
 ///
@@ -34,7 +34,8 @@ package struct JSONMessageReader {
     /// Appends the message that `json` spells. Nothing at all counts as an object without members.
     ///
     /// - Throws: INVALID_ARGUMENT; what was appended then is worthless.
-    package mutating func append(_ json: RawSpan, _ type: MessageType, to output: inout WireWriter) throws(RequestError) {
+    package mutating func append(_ json: RawSpan, _ type: MessageType, to output: inout WireWriter) throws(RequestError)
+    {
         path.removeAll(keepingCapacity: true)
         var scanner = JSONScanner(json.byteElements)
         scanner.skipSpace()

@@ -1,6 +1,6 @@
 internal import Basics
-package import DocumentModel
 internal import DocumentJSON
+package import DocumentModel
 
 /// Converts the wire bytes of a message to JSON text, by protobuf's mapping ("ProtoJSON Format").
 ///

@@ -93,7 +93,9 @@ package struct ParameterReader: Sendable {
         }
     }
 
-    private func checkOneof(_ field: FieldTable, _ type: Int, _ others: ArraySlice<Bound>, _ depth: Int) throws(RequestError) {
+    private func checkOneof(_ field: FieldTable, _ type: Int, _ others: ArraySlice<Bound>, _ depth: Int)
+        throws(RequestError)
+    {
         guard let oneof = field.oneof else { return }
         let table = schema.messages[type]
         if others.contains(where: { table.fields[$0.path[depth]].oneof == oneof }) {
@@ -123,7 +125,9 @@ package struct ParameterReader: Sendable {
             guard let value = ScalarText.integer(text) else { throw bad("a 64-bit integer") }
             output.appendField(field.number, int64: value)
         case .int32:
-            guard let value = ScalarText.integer(text), Int32(exactly: value) != nil else { throw bad("a 32-bit integer") }
+            guard let value = ScalarText.integer(text), Int32(exactly: value) != nil else {
+                throw bad("a 32-bit integer")
+            }
             output.appendField(field.number, int64: value)
         case .enumeration:
             let table = schema.enumerations[field.type]
@@ -142,7 +146,8 @@ package struct ParameterReader: Sendable {
         case .timestamp:
             guard let time = RFC3339.timestamp(Array(parameter.value.utf8).span) else {
                 throw .invalidArgument(
-                    "Invalid value at '\(parameter.name)': \"\(parameter.value.prefix(100))\" is not an RFC 3339 timestamp.")
+                    "Invalid value at '\(parameter.name)': \"\(parameter.value.prefix(100))\" is not an RFC 3339 timestamp."
+                )
             }
             output.appendField(field.number, timestamp: time)
         case .wrapper:

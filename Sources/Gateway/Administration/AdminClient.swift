@@ -1,7 +1,7 @@
 internal import Basics
+internal import Dispatch
 package import DocumentModel
 package import DocumentStore
-internal import Dispatch
 internal import FirestoreMessages
 internal import Synchronization
 internal import Transport

@@ -5,7 +5,8 @@ internal import FirestoreMessages
 internal import Synchronization
 internal import Transport
 
-/// `hearth.admin.v1.Admin` on one loop: what an operator's tools ask over the socket in the data directory. Confined to the loop.
+/// `hearth.admin.v1.Admin` on one loop: what an operator's tools ask over the socket in the data directory. Confined to
+/// the loop.
 ///
 /// The permissions of the directory and the socket decide who may ask; no access policy is consulted.
 final class AdminService {
@@ -67,10 +68,12 @@ final class AdminService {
         context.store.declareIndexes(
             wanted, in: database,
             completion: service.continuation(call) { service, _ in
-                log(.info, "indexes_declared", [
-                    "database": "\(database)", "indexes": "\(wanted.indexes.count)",
-                    "overrides": "\(wanted.fieldOverrides.count)",
-                ])
+                log(
+                    .info, "indexes_declared",
+                    [
+                        "database": "\(database)", "indexes": "\(wanted.indexes.count)",
+                        "overrides": "\(wanted.fieldOverrides.count)",
+                    ])
                 service.succeed(call) { _ in }
             })
     }

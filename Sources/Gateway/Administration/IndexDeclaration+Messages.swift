@@ -57,7 +57,8 @@ extension IndexShape {
         }
         if let vector {
             fields.append(
-                IndexMessage.Field(path: "\(vector.field)", mode: .vector, dimension: Int32(clamping: vector.dimension)))
+                IndexMessage.Field(path: "\(vector.field)", mode: .vector, dimension: Int32(clamping: vector.dimension))
+            )
         }
         return IndexMessage(collectionGroup: collectionID, spansGroup: isGroup, fields: fields)
     }
@@ -95,7 +96,10 @@ extension FieldOverride {
         var modes: Modes?
         for index in message.indexes ?? [] {
             guard let member = Self.members.first(where: { $0.spansGroup == index.spansGroup && $0.mode == index.mode })
-            else { throw .invalidArgument("\(message.collectionGroup).\(message.fieldPath): the mode of an index is missing.") }
+            else {
+                throw .invalidArgument(
+                    "\(message.collectionGroup).\(message.fieldPath): the mode of an index is missing.")
+            }
             modes = (modes ?? []).union(member.modes)
         }
         if message.indexes != nil { modes = modes ?? [] }

@@ -64,7 +64,9 @@ extension AllowedOrigins {
         guard let origin = head.value(of: "origin") else { return true }
         guard contains(origin) else {
             exchange.fail(
-                RequestError(.permissionDenied, "Web pages of \(origin) are not allowed to call this server. Allow them with --allow-origin."))
+                RequestError(
+                    .permissionDenied,
+                    "Web pages of \(origin) are not allowed to call this server. Allow them with --allow-origin."))
             return false
         }
         guard head.method == .options, head.value(of: "access-control-request-method") != nil else { return true }

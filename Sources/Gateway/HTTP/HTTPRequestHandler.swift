@@ -59,14 +59,16 @@ package final class HTTPRequestHandler: HTTPHandler {
     /// `DELETE /emulator/v1/projects/P/databases/D/documents`
     private func emulator(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String]) {
         let names = segments.map { PercentEncoding.decoded($0) ?? "" }
-        guard head.method == .delete, names.count == 6, names[0] == "v1", names[1] == "projects", names[3] == "databases",
+        guard head.method == .delete, names.count == 6, names[0] == "v1", names[1] == "projects",
+            names[3] == "databases",
             names[5] == "documents"
         else { return exchange.fail(RequestError(.notFound, "There is no resource at this path.")) }
         guard options.emulatorEndpoints else {
             return exchange.fail(
                 RequestError(
                     .permissionDenied,
-                    "Deleting a database over HTTP is disabled. Start the server with --emulator-endpoints on to enable it."))
+                    "Deleting a database over HTTP is disabled. Start the server with --emulator-endpoints on to enable it."
+                ))
         }
         do throws(RequestError) {
             let database = try DatabaseName(project: names[2], database: names[4])

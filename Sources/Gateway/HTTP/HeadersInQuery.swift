@@ -12,8 +12,8 @@ enum HeadersInQuery {
 
     /// Adds what the query brings to the head of the request. A header that the request itself has counts before it.
     ///
-    /// - Throws: INVALID_ARGUMENT for what is no header, or one that a page could not send (the Fetch standard's forbidden request-headers):
-    ///   these say what the browser and the network know, and protect the server.
+    /// - Throws: INVALID_ARGUMENT for what is no header, or one that a page could not send (the Fetch standard's
+    ///   forbidden request-headers): these say what the browser and the network know, and protect the server.
     static func add(to head: inout HTTPHead) throws(RequestError) {
         guard String(repairingUTF8: head.queryBytes).contains("httpHeaders") else { return }
         for parameter in URLText.parameters(head.queryBytes) ?? [] where parameter.name == Self.parameter {
@@ -57,8 +57,10 @@ enum HeadersInQuery {
 
     private static let forbidden: Set<String> = [
         "accept-charset", "accept-encoding", "access-control-request-headers", "access-control-request-method",
-        "access-control-request-private-network", "connection", "content-length", "cookie", "cookie2", "date", "dnt", "expect", "host",
-        "keep-alive", "origin", "referer", "set-cookie", "te", "trailer", "transfer-encoding", "upgrade", "via", "x-http-method",
+        "access-control-request-private-network", "connection", "content-length", "cookie", "cookie2", "date", "dnt",
+        "expect", "host",
+        "keep-alive", "origin", "referer", "set-cookie", "te", "trailer", "transfer-encoding", "upgrade", "via",
+        "x-http-method",
         "x-http-method-override", "x-method-override",
     ]
 }

@@ -4,9 +4,9 @@
 // counts is asked of each loop, so the answer comes a turn later.
 
 internal import Basics
-internal import FirestoreMessages
 internal import DocumentModel
 internal import DocumentStore
+internal import FirestoreMessages
 internal import Glibc
 internal import KeyValueStore
 internal import Synchronization
@@ -89,9 +89,15 @@ final class MetricsPage: Sendable {
         let known = transport.hearthConnectionsOpen &+ transport.http1ConnectionsOpen &+ transport.http2ConnectionsOpen
         page.sample(["protocol": "unknown"], transport.connectionsOpen &- known)
         page.single("hearth_calls_open", .gauge, "Open calls.", transport.callsOpen)
-        page.single("hearth_connections_refused_total", .counter, "Connections beyond the connection limit.", transport.connectionsRefused)
-        page.single("hearth_protocol_errors_total", .counter, "Connections closed because of a protocol error.", transport.protocolErrors)
-        page.single("hearth_deadlines_exceeded_total", .counter, "Calls that ended because their deadline passed.", transport.deadlinesExceeded)
+        page.single(
+            "hearth_connections_refused_total", .counter, "Connections beyond the connection limit.",
+            transport.connectionsRefused)
+        page.single(
+            "hearth_protocol_errors_total", .counter, "Connections closed because of a protocol error.",
+            transport.protocolErrors)
+        page.single(
+            "hearth_deadlines_exceeded_total", .counter, "Calls that ended because their deadline passed.",
+            transport.deadlinesExceeded)
         page.single(
             "hearth_replies_stalled_total", .counter, "Streaming responses ended because the client did not read them.",
             transport.repliesStalled)
@@ -103,20 +109,29 @@ final class MetricsPage: Sendable {
         let engine = store.engine
         page.single("hearth_commits_total", .counter, "Commits applied.", store.commits)
         page.single("hearth_documents_written_total", .counter, "Documents written or deleted.", store.documentsWritten)
-        page.single("hearth_documents_expired_total", .counter, "Expired documents that were deleted.", store.documentsExpired)
-        page.single("hearth_commit_groups_total", .counter, "Commit groups; one sync makes a group durable.", store.groups)
+        page.single(
+            "hearth_documents_expired_total", .counter, "Expired documents that were deleted.", store.documentsExpired)
+        page.single(
+            "hearth_commit_groups_total", .counter, "Commit groups; one sync makes a group durable.", store.groups)
         page.family("hearth_commit_group_requests", .histogram, "Requests of one commit group.")
         page.histogram([:], store.groupRequests, buckets: Self.sizeBuckets, scale: 1)
         page.family("hearth_sync_seconds", .histogram, "Time to write and sync the log frame of a commit group.")
         page.histogram([:], engine.syncNanoseconds, buckets: Self.timeBuckets, scale: 1e9)
-        page.single("hearth_commit_repeats_total", .counter, "Repeated requests that got the result of the first one.", store.repeatsAnswered)
+        page.single(
+            "hearth_commit_repeats_total", .counter, "Repeated requests that got the result of the first one.",
+            store.repeatsAnswered)
         page.single(
             "hearth_housekeeping_failures_total", .counter,
             "Failures of the store's own commits, which are tried again.", store.housekeepingFailures)
-        page.single("hearth_transactions_aborted_total", .counter, "Transactions that ended with ABORTED.", store.transactionsAborted)
+        page.single(
+            "hearth_transactions_aborted_total", .counter, "Transactions that ended with ABORTED.",
+            store.transactionsAborted)
         page.single("hearth_transactions_open", .gauge, "Open transactions.", store.transactionsOpen)
-        page.single("hearth_commit_queue_requests", .gauge, "Requests in the queue of the commit thread.", store.requestsQueued)
-        page.single("hearth_commit_queue_bytes", .gauge, "Bytes of the requests in the queue of the commit thread.", store.bytesQueued)
+        page.single(
+            "hearth_commit_queue_requests", .gauge, "Requests in the queue of the commit thread.", store.requestsQueued)
+        page.single(
+            "hearth_commit_queue_bytes", .gauge, "Bytes of the requests in the queue of the commit thread.",
+            store.bytesQueued)
         page.single("hearth_databases", .gauge, "Databases that contain or contained documents.", store.databases)
 
         page.single("hearth_log_written_bytes_total", .counter, "Bytes of synced log frames.", engine.logBytesWritten)
@@ -126,18 +141,28 @@ final class MetricsPage: Sendable {
         page.single(
             "hearth_log_file_bytes", .gauge, "Size of all log segments.",
             (engine.logSegmentsInUse + engine.logSegmentsSpare) * self.store.configuration.engine.logSegmentBytes)
-        page.single("hearth_overlay_entries", .gauge, "Entries of the memtables, which are not in the tree yet.", engine.overlayEntries)
+        page.single(
+            "hearth_overlay_entries", .gauge, "Entries of the memtables, which are not in the tree yet.",
+            engine.overlayEntries)
         page.single("hearth_overlay_bytes", .gauge, "Memory of the memtables.", engine.overlayBytes)
         page.single("hearth_tree_entries", .gauge, "Keys in the tree.", engine.treeEntries)
         page.single("hearth_tree_file_bytes", .gauge, "Size of the tree file.", engine.treeFileBytes)
-        page.single("hearth_history_entries", .gauge, "Superseded values kept for reads at earlier versions.", engine.historyEntries)
+        page.single(
+            "hearth_history_entries", .gauge, "Superseded values kept for reads at earlier versions.",
+            engine.historyEntries)
         page.single("hearth_history_swept_total", .counter, "Superseded values removed.", engine.historyEntriesSwept)
         page.single("hearth_checkpoints_total", .counter, "Completed checkpoints.", engine.checkpoints)
-        page.single("hearth_checkpoint_entries_total", .counter, "Entries written by checkpoints.", engine.checkpointEntries)
         page.single(
-            "hearth_checkpoint_seconds_total", .counter, "Time spent in checkpoints.", Double(engine.checkpointNanoseconds) / 1e9)
-        page.single("hearth_writer_stalls_total", .counter, "Times that commits had to wait for a checkpoint.", engine.writerStalls)
-        page.single("hearth_store_full", .gauge, "1 while commits other than deletes are refused because the disk is full.", engine.isFull)
+            "hearth_checkpoint_entries_total", .counter, "Entries written by checkpoints.", engine.checkpointEntries)
+        page.single(
+            "hearth_checkpoint_seconds_total", .counter, "Time spent in checkpoints.",
+            Double(engine.checkpointNanoseconds) / 1e9)
+        page.single(
+            "hearth_writer_stalls_total", .counter, "Times that commits had to wait for a checkpoint.",
+            engine.writerStalls)
+        page.single(
+            "hearth_store_full", .gauge, "1 while commits other than deletes are refused because the disk is full.",
+            engine.isFull)
         page.single(
             "hearth_disk_reserve_bytes", .gauge, "Disk space that is reserved for commits that only delete.",
             engine.reserveBytes)
@@ -149,13 +174,15 @@ final class MetricsPage: Sendable {
     private func appendProcess(_ page: inout MetricsText) {
         page.family("hearth_build_info", .gauge, "Always 1; the label is the version.")
         page.sample(["version": version], 1)
-        page.single("process_start_time_seconds", .gauge, "Start time of the process, in seconds since 1970.", startedAt)
+        page.single(
+            "process_start_time_seconds", .gauge, "Start time of the process, in seconds since 1970.", startedAt)
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         page.single(
             "process_cpu_seconds_total", .counter, "Processor time of the process.",
             Self.seconds(usage.ru_utime) + Self.seconds(usage.ru_stime))
-        page.single("process_resident_memory_bytes", .gauge, "Resident memory, including mapped files.", Self.residentBytes())
+        page.single(
+            "process_resident_memory_bytes", .gauge, "Resident memory, including mapped files.", Self.residentBytes())
     }
 
     private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
@@ -169,7 +196,9 @@ final class MetricsPage: Sendable {
         var line = [CChar](repeating: 0, count: 256)
         guard fgets(&line, Int32(line.count), file) != nil else { return 0 }
         let fields = line.prefix { $0 != 0 }.split(separator: CChar(UInt8(ascii: " ")))
-        guard fields.count > 1, let pages = Int(String(decoding: fields[1].map { UInt8(bitPattern: $0) }, as: UTF8.self)) else {
+        guard fields.count > 1,
+            let pages = Int(String(decoding: fields[1].map { UInt8(bitPattern: $0) }, as: UTF8.self))
+        else {
             return 0
         }
         return pages * sysconf(Int32(_SC_PAGESIZE))

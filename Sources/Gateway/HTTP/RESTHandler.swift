@@ -2,8 +2,8 @@
 // whose reply `RESTReply` makes into JSON.
 
 internal import Basics
-internal import FirestoreMessages
 internal import DocumentModel
+internal import FirestoreMessages
 internal import FirestoreSchema
 internal import Transport
 
@@ -59,13 +59,16 @@ final class RESTHandler {
 
     /// Appends the RPC's message. What the path says comes last: it counts, whatever the rest says.
     private func append(
-        _ route: RESTRoute, _ input: MessageType, _ parameters: [Parameter], _ body: RawSpan, to message: inout ByteBuffer
+        _ route: RESTRoute, _ input: MessageType, _ parameters: [Parameter], _ body: RawSpan,
+        to message: inout ByteBuffer
     ) throws(RequestError) {
         switch route.body {
         case .none: try parameterReader.append(parameters, input, to: &message)
         case .message:
             guard parameters.isEmpty else {
-                throw .invalidArgument("This method reads its fields from the body, not from the query parameter \"\(parameters[0].name)\".")
+                throw .invalidArgument(
+                    "This method reads its fields from the body, not from the query parameter \"\(parameters[0].name)\"."
+                )
             }
             try reader.append(body, input, to: &message)
         case .document(let field):
@@ -91,9 +94,11 @@ struct RESTOptions {
     /// From `X-Server-Timeout`, which is in seconds.
     private(set) var deadlineMilliseconds: UInt32?
 
-    /// Parameters that Google's front ends take with every method. Those without an effect here are accepted and ignored.
+    /// Parameters that Google's front ends take with every method. Those without an effect here are accepted and
+    /// ignored.
     private static let systemParameters: Set<String> = [
-        "access_token", "alt", "callback", "fields", "httpHeaders", "key", "oauth_token", "prettyPrint", "quotaUser", "uploadType",
+        "access_token", "alt", "callback", "fields", "httpHeaders", "key", "oauth_token", "prettyPrint", "quotaUser",
+        "uploadType",
         "upload_protocol", "xgafv",
     ]
 

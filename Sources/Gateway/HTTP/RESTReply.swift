@@ -10,7 +10,8 @@ final class RESTReply: ReplyForm {
     let isStreaming: Bool
     private let type: MessageType
     private let writer: JSONMessageWriter
-    /// Server-sent events (the HTML standard's `text/event-stream`), one for each message, as Google's APIs write them for `alt=sse`.
+    /// Server-sent events (the HTML standard's `text/event-stream`), one for each message, as Google's APIs write them
+    /// for `alt=sse`.
     private let isEvents: Bool
 
     var contentType: String { isEvents ? "text/event-stream" : HTTPError.contentType }

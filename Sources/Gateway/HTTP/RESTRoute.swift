@@ -7,8 +7,8 @@
 //     POST                D:{verb}, D/.../{document}:{verb} everything else
 
 internal import Basics
-internal import FirestoreMessages
 internal import DocumentModel
+internal import FirestoreMessages
 internal import Transport
 
 /// One REST request's meaning.
@@ -51,7 +51,9 @@ struct RESTRoute: Equatable {
             }
             names.append(name)
         }
-        guard names.count >= 5, names[0] == "projects", names[2] == "databases", names[4] == "documents" else { return nil }
+        guard names.count >= 5, names[0] == "projects", names[2] == "databases", names[4] == "documents" else {
+            return nil
+        }
         if let verb {
             self.init(verb: verb, names)
         } else if names.count == 5 {
@@ -65,15 +67,16 @@ struct RESTRoute: Equatable {
 
     /// Takes a known verb off the last segment. Anything else after a colon belongs to an id.
     ///
-    /// Some clients encode the colon. Where it could only stand before a verb, since nothing else is posted to a document or to the root,
-    /// that is understood; a collection's id may end in `%3Acommit`.
+    /// Some clients encode the colon. Where it could only stand before a verb, since nothing else is posted to a
+    /// document or to the root, that is understood; a collection's id may end in `%3Acommit`.
     private static func cutVerb(_ segments: inout [String]) -> RESTVerb? {
         guard let last = segments.last else { return nil }
         if let (verb, rest) = verb(of: last, after: ":") {
             segments[segments.count - 1] = rest
             return verb
         }
-        guard segments.count % 2 == 1, let (verb, rest) = verb(of: last, after: "%3A") ?? verb(of: last, after: "%3a") else {
+        guard segments.count % 2 == 1, let (verb, rest) = verb(of: last, after: "%3A") ?? verb(of: last, after: "%3a")
+        else {
             return nil
         }
         segments[segments.count - 1] = rest
@@ -83,7 +86,9 @@ struct RESTRoute: Equatable {
     /// The verb after the last `colon` of a segment, and what stands before it.
     private static func verb(of segment: String, after colon: String) -> (verb: RESTVerb, rest: String)? {
         let start = segment.indices.last { segment[$0...].hasPrefix(colon) }
-        guard let start, let verb = RESTVerb(rawValue: String(segment[start...].dropFirst(colon.count))) else { return nil }
+        guard let start, let verb = RESTVerb(rawValue: String(segment[start...].dropFirst(colon.count))) else {
+            return nil
+        }
         return (verb, String(segment[..<start]))
     }
 

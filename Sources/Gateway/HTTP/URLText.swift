@@ -5,7 +5,8 @@ internal import DocumentModel
 internal import FirestoreSchema
 
 enum URLText {
-    /// The path's segments as they stand, still encoded, those between its slashes; the one before the first is left out.
+    /// The path's segments as they stand, still encoded, those between its slashes; the one before the first is left
+    /// out.
     static func segments(_ path: RawSpan) -> [String] {
         String(repairingUTF8: path).split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
     }

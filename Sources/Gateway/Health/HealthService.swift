@@ -5,7 +5,8 @@ internal import DocumentModel
 internal import FirestoreMessages
 internal import Transport
 
-/// The health of the server as one loop tells it: serving from its first call until the server drains. Confined to the loop.
+/// The health of the server as one loop tells it: serving from its first call until the server drains. Confined to the
+/// loop.
 final class HealthService {
     fileprivate typealias Status = HealthCheckResponse.ServingStatus
 

@@ -1,8 +1,8 @@
 // Counters of what the gateway did: one set per event loop, written by that loop alone, read by anyone.
 
 internal import Basics
-package import FirestoreMessages
 internal import DocumentModel
+package import FirestoreMessages
 package import KeyValueStore
 internal import Transport
 
@@ -50,8 +50,8 @@ package final class ServiceCounters: TurnObserver, Sendable {
         latencies[rpc.row].record(nanoseconds)
     }
 
-    /// Notes a call that was answered in the turn in which it came. Its answer leaves when the turn ends, so that is how long it
-    /// took, and all such calls of a turn together read the clock twice.
+    /// Notes a call that was answered in the turn in which it came. Its answer leaves when the turn ends, so that is
+    /// how long it took, and all such calls of a turn together read the clock twice.
     @inline(__always)
     func callAnsweredAtOnce(_ rpc: RPC, on loop: EventLoop) {
         let index = rpc.row

@@ -4,7 +4,8 @@ internal import Synchronization
 
 /// How many lines of one event are written in a period; the others are counted. Thread-safe.
 ///
-/// The first line written after the period's end, of whatever event, is followed by one that says how many were left out.
+/// The first line written after the period's end, of whatever event, is followed by one that says how many were left
+/// out.
 final class LogLimit: Sendable {
     /// Lines of one event in a period; of one at the debug level, which is only enabled in a search for something.
     static let linesPerPeriod = 20
@@ -40,7 +41,9 @@ final class LogLimit: Sendable {
     func admit(_ event: String, _ level: LogLevel, now: UInt64) -> (isAdmitted: Bool, before: [Suppression]) {
         state.withLock { state in
             let before = now >= state.summaryDue ? state.takeEnded(now) : []
-            if let period = state.periods[event], now - period.start >= Self.periodMilliseconds { state.periods[event] = nil }
+            if let period = state.periods[event], now - period.start >= Self.periodMilliseconds {
+                state.periods[event] = nil
+            }
             var period = state.periods[event] ?? Period(level: level, start: now)
             let limit = level == .debug ? Self.debugLinesPerPeriod : Self.linesPerPeriod
             let isAdmitted = period.lines < limit

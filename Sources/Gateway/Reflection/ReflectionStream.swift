@@ -33,8 +33,8 @@ final class ReflectionService {
 
 /// One call of ServerReflectionInfo: its questions in the order they came, answered as fast as the client reads.
 ///
-/// A question of a few bytes may be answered with a whole file, so answers are made one at a time, and a client that asks
-/// faster than it reads is asked to stop.
+/// A question of a few bytes may be answered with a whole file, so answers are made one at a time, and a client that
+/// asks faster than it reads is asked to stop.
 private final class ReflectionStream: CallStream, LastingStream {
     /// Questions that may wait before the client is asked to stop sending.
     private static let waitingMax = 64
@@ -125,7 +125,8 @@ private final class ReflectionStream: CallStream, LastingStream {
             }
             ServerReflectionResponseWriter.append(noExtensionsOf: type, to: &output)
         case .none:
-            ServerReflectionResponseWriter.append(.unimplemented, "this kind of reflection request is not supported", to: &output)
+            ServerReflectionResponseWriter.append(
+                .unimplemented, "this kind of reflection request is not supported", to: &output)
         }
     }
 

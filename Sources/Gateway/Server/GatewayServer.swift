@@ -41,8 +41,8 @@ package struct TooFewDescriptors: Error, CustomStringConvertible {
 
 /// A gateway that serves until it is told to stop.
 ///
-/// Thread-safe. The order of its end is the promise of SIGTERM: nothing new is accepted, what was accepted is answered, the
-/// loops end, and then the store writes everything to its tree and frees the directory.
+/// Thread-safe. The order of its end is the promise of SIGTERM: nothing new is accepted, what was accepted is answered,
+/// the loops end, and then the store writes everything to its tree and frees the directory.
 package final class GatewayServer: Sendable {
     /// Where it listens; the port that the system picked where the configuration said 0.
     package var host: String { server.host }
@@ -78,8 +78,8 @@ package final class GatewayServer: Sendable {
 
     /// Opens the store, recovering it if need be, and serves from when this returns.
     ///
-    /// - Throws: `StorageError` and others of the store when the directory cannot be opened, `SocketError` when the port
-    ///   cannot be had, `TooFewDescriptors` when the limit of file descriptors leaves none for connections.
+    /// - Throws: `StorageError` and others of the store when the directory cannot be opened, `SocketError` when the
+    ///   port cannot be had, `TooFewDescriptors` when the limit of file descriptors leaves none for connections.
     package static func start(_ configuration: GatewayConfiguration) throws -> GatewayServer {
         let log = configuration.log
         let store = try DocumentStore.open(configuration.store)
@@ -131,7 +131,8 @@ package final class GatewayServer: Sendable {
         }
     }
 
-    /// Lowers the number of connections to what the limit of file descriptors permits: without a descriptor the store could not go on.
+    /// Lowers the number of connections to what the limit of file descriptors permits: without a descriptor the store
+    /// could not go on.
     private static func fitConnections(of transport: inout ServerConfiguration, _ log: Log) throws(TooFewDescriptors) {
         let limit = DescriptorLimit.current
         let inUse = DescriptorBudget.descriptorsInUse()
@@ -140,10 +141,12 @@ package final class GatewayServer: Sendable {
                 connections: transport.connectionsMax, refusals: transport.refusalsMax, limit: limit, inUse: inUse)
         else { throw TooFewDescriptors(limit: limit, needed: inUse + DescriptorBudget.reserve + 1) }
         if budget.connections < transport.connectionsMax {
-            log(.warning, "connections_capped", [
-                "asked": String(transport.connectionsMax), "connections": String(budget.connections),
-                "descriptors": String(limit),
-            ])
+            log(
+                .warning, "connections_capped",
+                [
+                    "asked": String(transport.connectionsMax), "connections": String(budget.connections),
+                    "descriptors": String(limit),
+                ])
         }
         transport.connectionsMax = budget.connections
         transport.refusalsMax = budget.refusals

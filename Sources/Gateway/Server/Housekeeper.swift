@@ -48,8 +48,8 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
         }
     }
 
-    /// glibc keeps freed memory between blocks that are in use; malloc_trim(3) gives back its pages. It takes the locks of all heaps
-    /// in turn, some milliseconds each.
+    /// glibc keeps freed memory between blocks that are in use; malloc_trim(3) gives back its pages. It takes the locks
+    /// of all heaps in turn, some milliseconds each.
     private func trim(_ statistics: ServerStatistics) {
         let isDue = state.withLock { state in
             state.trims.isDue(opened: statistics.connectionsOpened, open: statistics.connectionsOpen)
@@ -96,7 +96,9 @@ struct TrimSchedule {
         defer { openBefore = open }
         let closed = opened - min(open, opened)
         let gone = closed - min(closedAtTrim, closed)
-        guard open == openBefore, gone >= max(Self.closedMin, open), secondsSinceTrim >= Self.pauseSeconds else { return false }
+        guard open == openBefore, gone >= max(Self.closedMin, open), secondsSinceTrim >= Self.pauseSeconds else {
+            return false
+        }
         closedAtTrim = closed
         secondsSinceTrim = 0
         return true

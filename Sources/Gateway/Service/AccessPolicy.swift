@@ -1,8 +1,8 @@
 // Where authorisation plugs in: one question before every method touches the store.
 
 package import Basics
-package import FirestoreMessages
 import DocumentModel
+package import FirestoreMessages
 import Transport
 
 /// Decides what callers may do. Security rules and token checks are policies; without one everything is allowed.

@@ -148,7 +148,9 @@ final class BatchGetSource: ResponseSource {
     }
 
     /// Appends the message of a document that exists; false if it does not.
-    private func appendFound(_ name: Range<Int>, at point: ReadPoint, to writer: inout ByteBuffer) throws(RequestError) -> Bool {
+    private func appendFound(_ name: Range<Int>, at point: ReadPoint, to writer: inout ByteBuffer) throws(RequestError)
+        -> Bool
+    {
         let bytes = nameBytes
         let name = bytes.byteSpan.extracting(name)
         var isFound = false

@@ -46,7 +46,8 @@ extension FirestoreService {
         writes.reserveCapacity(byteCount: request.byteCount)
         try view.forEachWrite { try writes.append(wire: $0) }
         if let name = writes.firstRepeatedName() {
-            throw RequestError.invalidArgument("A batch write may write each document once; it writes \"\(name)\" again.")
+            throw RequestError.invalidArgument(
+                "A batch write may write each document once; it writes \"\(name)\" again.")
         }
         counters.writesSubmitted.add(UInt64(writes.count))
         let request = CommitRequest(writes: writes, identifier: call.requestIdentifier)

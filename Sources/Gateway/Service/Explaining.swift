@@ -16,7 +16,8 @@ extension ExplainMetrics {
     /// What a run can tell before it has begun.
     init(of run: borrowing QueryExecution) {
         self.init(
-            indexes: run.indexesUsed.map { Index(queryScope: $0.queryScope, properties: $0.properties) }, tree: run.tree,
+            indexes: run.indexesUsed.map { Index(queryScope: $0.queryScope, properties: $0.properties) },
+            tree: run.tree,
             advice: run.adviceJSON ?? "")
     }
 

@@ -58,7 +58,8 @@ extension FirestoreService {
             position = (collectionID, documentID)
         }
         guard message.collectionID.isEmpty else {
-            return try listCollection(message, message.collectionID, after: position?.documentID, at: point, &page, &writer)
+            return try listCollection(
+                message, message.collectionID, after: position?.documentID, at: point, &page, &writer)
         }
         let parent = try parentDocument(message.parent)
         // Finish the collection of the last page, then go on with those after it.
@@ -67,7 +68,9 @@ extension FirestoreService {
             try listCollection(message, current, after: position.documentID, at: point, &page, &writer)
         }
         while page.nextToken == nil {
-            guard let next = try reader.collectionIDs(below: parent, after: current, limit: 1, at: point).first else { return }
+            guard let next = try reader.collectionIDs(below: parent, after: current, limit: 1, at: point).first else {
+                return
+            }
             try listCollection(message, next, after: nil, at: point, &page, &writer)
             current = next
         }

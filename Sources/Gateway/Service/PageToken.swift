@@ -28,7 +28,9 @@ enum PageToken: Equatable {
         var bytes: [UInt8] = [Self.version]
         switch self {
         case .document(let collectionID, let documentID):
-            bytes += [1, UInt8(truncatingIfNeeded: collectionID.count >> 8), UInt8(truncatingIfNeeded: collectionID.count)]
+            bytes += [
+                1, UInt8(truncatingIfNeeded: collectionID.count >> 8), UInt8(truncatingIfNeeded: collectionID.count),
+            ]
             bytes += collectionID + documentID
         case .cursor(let cursor):
             var writer = ByteBuffer()

@@ -54,7 +54,8 @@ final class AggregationSource: ResponseSource {
             let source = try service.reader.source(at: point, matching: run.plan.matcher)
             if let explain, !explain.analyze {
                 try run.chooseOperators(source)
-                RunAggregationQueryResponse(totals: [], readTime: nil, explainMetrics: run.metrics()).encode(into: &writer)
+                RunAggregationQueryResponse(totals: [], readTime: nil, explainMetrics: run.metrics()).encode(
+                    into: &writer)
                 service.ended(call)
                 service.counters.streamsOpen.subtract()
                 return .lastMessage

@@ -36,7 +36,8 @@ extension FirestoreService {
         try parent.withUTF8Span { (bytes) throws(RequestError) in
             let view = try ResourceNameView(resource: bytes, rules: .request)
             guard view.isRoot || view.isDocument else {
-                throw .invalidArgument("The parent \"\(parent)\" must be a document or the documents root of a database.")
+                throw .invalidArgument(
+                    "The parent \"\(parent)\" must be a document or the documents root of a database.")
             }
             try authorize(call, bytes)
             return try body(view)
@@ -60,8 +61,8 @@ extension FirestoreService {
         }
     }
 
-    /// Fixes what a read sees. In a pessimistic transaction that is the newest state, so all that was committed before must be
-    /// visible first; the documents are locked as they are met.
+    /// Fixes what a read sees. In a pessimistic transaction that is the newest state, so all that was committed before
+    /// must be visible first; the documents are locked as they are met.
     func withReadPoint(
         _ call: Call, _ selector: ReadSelector, in database: DatabaseName,
         _ body: @escaping (FirestoreService, ReadPoint) throws -> Void

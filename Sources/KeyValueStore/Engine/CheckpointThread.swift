@@ -69,7 +69,9 @@ final class CheckpointThread {
     private func nextTask() -> Task {
         while true {
             let now = SystemClock.monotonicNanoseconds()
-            if let task = core.progress.wait(untilNanoseconds: now + waitNanoseconds(now), { self.task(&$0) }) { return task }
+            if let task = core.progress.wait(untilNanoseconds: now + waitNanoseconds(now), { self.task(&$0) }) {
+                return task
+            }
             if hasMemoryToFree { return .reclaim }
         }
     }
@@ -162,7 +164,8 @@ final class CheckpointThread {
 // MARK: - Shutdown
 
 extension CheckpointThread {
-    /// If the tree has all commits, the next open does not need the written segments of the log: record this in the tree.
+    /// If the tree has all commits, the next open does not need the written segments of the log: record this in the
+    /// tree.
     private func recordCleanShutdown() {
         let isClean = core.progress.withLock { $0.failure == nil && $0.full == nil && $0.frozen == nil }
         guard isClean, core.registry.viewForUpdate.active.isEmpty, state.newest == state.checkpoint else { return }
@@ -224,7 +227,8 @@ extension CheckpointThread {
         }
     }
 
-    /// Waits for space if the disk is full; any other error is final. Damage keeps its code, which tells the operator what to do.
+    /// Waits for space if the disk is full; any other error is final. Damage keeps its code, which tells the operator
+    /// what to do.
     private func handle(_ error: StorageError) {
         if error.code == .full {
             retryNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds

@@ -31,8 +31,10 @@ enum DirectoryFormat {
         return file
     }
 
-    /// Checks the format; makes a new directory whole, with an empty tree; gives one of an older format the current one.
-    /// - Throws: `unsupportedFormat`; `full` or `corrupt` when an older directory cannot be upgraded, which it survives.
+    /// Checks the format; makes a new directory whole, with an empty tree; gives one of an older format the current
+    /// one.
+    /// - Throws: `unsupportedFormat`; `full` or `corrupt` when an older directory cannot be upgraded, which it
+    ///   survives.
     static func openOrCreate(_ directory: String, mapBytesMax: Int) throws(StorageError) {
         let path = directory + "/FORMAT"
         let marker = directory + "/NEW"
@@ -80,7 +82,8 @@ enum DirectoryFormat {
         let count = unsafe try file.read(into: buffer.all, at: 0)
         let found = unsafe String(decoding: UnsafeRawBufferPointer(rebasing: buffer.all[..<count]), as: UTF8.self)
         guard let version = Version(rawValue: found) else {
-            throw StorageError(.unsupportedFormat, "the format of the data directory is unknown to this version", file: path)
+            throw StorageError(
+                .unsupportedFormat, "the format of the data directory is unknown to this version", file: path)
         }
         return version
     }

@@ -72,7 +72,8 @@ extension Tree {
             let count = HistoryEntry.byteCount(valueBytes: value.count)
             buffer.reserve(count, keeping: 0)
             unsafe HistoryEntry.write(
-                buffer.start, keyHash: EntrySum.hash(key: key), version: entry.word(at: 8), superseded: entry.word(at: 0), value)
+                buffer.start, keyHash: EntrySum.hash(key: key), version: entry.word(at: 8),
+                superseded: entry.word(at: 0), value)
             return count
         }
     }

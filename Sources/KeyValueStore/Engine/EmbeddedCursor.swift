@@ -1,7 +1,7 @@
 // Walking a range: the overlays and the tree merged by key.
 
-/// A place in an ordered range; `key`, `value` and `version` are those of the entry that `next()` went to, and undefined before that
-/// and at the end.
+/// A place in an ordered range; `key`, `value` and `version` are those of the entry that `next()` went to, and
+/// undefined before that and at the end.
 @safe
 package struct EmbeddedCursor: ~Copyable, ~Escapable, KeyValueCursor {
     private var active: OverlayCursor
@@ -80,7 +80,8 @@ extension EmbeddedCursor {
         return false
     }
 
-    /// Makes the following `next()` go to the first entry at or beyond `key` in the cursor's direction, but never outside the range.
+    /// Makes the following `next()` go to the first entry at or beyond `key` in the cursor's direction, but never
+    /// outside the range.
     @_lifetime(self: copy self)
     package mutating func seek(to key: RawSpan) throws(StorageError) {
         isAtEnd = false
@@ -115,7 +116,9 @@ extension EmbeddedCursor {
     @_lifetime(self: copy self)
     private mutating func position(_ bound: [UInt8]?, inclusive: Bool) throws(StorageError) {
         isPositioned = true
-        guard let bound, !bound.isEmpty else { return unsafe try position(UnsafeRawBufferPointer?.none, inclusive: inclusive) }
+        guard let bound, !bound.isEmpty else {
+            return unsafe try position(UnsafeRawBufferPointer?.none, inclusive: inclusive)
+        }
         // `Array.withUnsafeBytes` cannot capture a borrowed cursor; the copy of the pointer ends with this scope.
         let copy = ByteBuffer(capacity: bound.count)
         unsafe copy.all.copyBytes(from: bound)
@@ -136,8 +139,9 @@ extension EmbeddedCursor {
         }
     }
 
-    /// Takes the nearest entry of all sources, the newest layer first among equal keys, and moves every source beyond its key.
-    /// A deletion is taken with a value of no address (an empty value has one). False when all are at their end.
+    /// Takes the nearest entry of all sources, the newest layer first among equal keys, and moves every source beyond
+    /// its key. A deletion is taken with a value of no address (an empty value has one). False when all are at their
+    /// end.
     @_lifetime(self: copy self)
     @inline(__always)
     private mutating func takeNearest() throws(StorageError) -> Bool {

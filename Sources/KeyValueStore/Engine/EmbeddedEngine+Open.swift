@@ -6,7 +6,8 @@ internal import Glibc
 extension EmbeddedEngine {
     /// Opens a directory, creating it if need be, and recovers what its log holds.
     ///
-    /// - Throws: `StorageError` (`locked`, `unsupportedFormat`, `corrupt`, `inputOutput`, `full`), or what `replay` throws.
+    /// - Throws: `StorageError` (`locked`, `unsupportedFormat`, `corrupt`, `inputOutput`, `full`), or what `replay`
+    ///   throws.
     package static func open(
         directory: String, options: EngineOptions = EngineOptions(), replay: Replay
     ) throws -> EmbeddedEngine {
@@ -14,7 +15,8 @@ extension EmbeddedEngine {
         try DirectoryFormat.openOrCreate(directory, mapBytesMax: options.mapBytesMax)
         let tree = try Tree(
             path: directory + "/tree", .existing, mapBytesMax: options.mapBytesMax, readersMax: options.readersMax,
-            reserveBytes: options.diskReserveBytes - options.logReserveBytes, fault: FaultInjection(fault: options.fault))
+            reserveBytes: options.diskReserveBytes - options.logReserveBytes,
+            fault: FaultInjection(fault: options.fault))
         let state = try tree.state()
         let core = try EngineCore(directory: directory, options: options, tree: tree, state: state, lock: lock)
         let opening = Opening(core, state)
@@ -26,10 +28,12 @@ extension EmbeddedEngine {
     }
 }
 
-/// An engine on its way to being open. Replay goes into overlays like commits do, with checkpoints in between when there is much.
+/// An engine on its way to being open. Replay goes into overlays like commits do, with checkpoints in between when
+/// there is much.
 ///
-/// On a full disk a checkpoint may fail. The overlays then hold what they held before the crash: one frozen and one active, each up
-/// to `EngineOptions.overlayGrowthMax` times its bound. The checkpoint thread continues the checkpoint when the engine is open.
+/// On a full disk a checkpoint may fail. The overlays then hold what they held before the crash: one frozen and one
+/// active, each up to `EngineOptions.overlayGrowthMax` times its bound. The checkpoint thread continues the checkpoint
+/// when the engine is open.
 private final class Opening {
     private let core: EngineCore
     private let latest: EmbeddedLatest
@@ -65,12 +69,13 @@ private final class Opening {
         }
         core.published.store(log.lastVersion.microseconds, ordering: .releasing)
         return unsafe log.tail.withUnsafeBytes { tail in
-            unsafe LogWriter(pool: core.pool, segment: end, offset: log.endOffset, tail: tail, lastVersion: log.lastVersion)
+            unsafe LogWriter(
+                pool: core.pool, segment: end, offset: log.endOffset, tail: tail, lastVersion: log.lastVersion)
         }
     }
 
-    /// Gives a new directory or a backup its first segment, and notes it in the tree. On a full disk that is left for later: the
-    /// engine opens without, for reading.
+    /// Gives a new directory or a backup its first segment, and notes it in the tree. On a full disk that is left for
+    /// later: the engine opens without, for reading.
     private func prepareFirstSegment(_ log: inout RecoveredLog) throws(StorageError) {
         do throws(StorageError) {
             let segment = try LogSegment.prepare(
@@ -116,11 +121,14 @@ private final class Opening {
             throw StorageError(.valueTooLong, "replay of commit \(version) gives \(needed) bytes of mutations")
         }
         guard needed <= overlay.bytesFree else {
-            throw StorageError(.full, "the disk is full, and the log has more commits than fit into memory", file: core.directory)
+            throw StorageError(
+                .full, "the disk is full, and the log has more commits than fit into memory", file: core.directory)
         }
         batch.insert(into: overlay, version: version)
         core.published.store(version.microseconds, ordering: .releasing)
-        if overlay.byteCount >= (isFull ? EngineOptions.overlayGrowthMax : 1) * core.options.overlayBytesMax { try makeRoom() }
+        if overlay.byteCount >= (isFull ? EngineOptions.overlayGrowthMax : 1) * core.options.overlayBytesMax {
+            try makeRoom()
+        }
     }
 
     /// The disk is full: the frozen overlay stays, or the next one will.

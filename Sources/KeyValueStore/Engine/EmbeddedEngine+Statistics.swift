@@ -30,7 +30,8 @@ extension EmbeddedEngine {
         core.progress.withLock { $0.full } ?? core.tree.space.shortage ?? core.pool.shortage
     }
 
-    /// The numbers that need a look through a reader's eyes; left at zero when there is no reader slot or the engine is closed.
+    /// The numbers that need a look through a reader's eyes; left at zero when there is no reader slot or the engine is
+    /// closed.
     private func readTree(into statistics: inout EngineStatistics) {
         let reader = EmbeddedReader(core)
         guard let view = try? reader.open(at: .max) else { return }

@@ -84,8 +84,8 @@ package final class EmbeddedEngine: KeyValueEngine {
         CommitVersion(microseconds: core.horizon.load(ordering: .acquiring))
     }
 
-    /// Writes everything published so far into the tree, and returns when it is there. Waits for an open group to be sealed, so
-    /// the commit thread must not call it with something staged.
+    /// Writes everything published so far into the tree, and returns when it is there. Waits for an open group to be
+    /// sealed, so the commit thread must not call it with something staged.
     /// - Throws: `full`, `failed`, `closed`.
     package func checkpointNow() throws(StorageError) {
         let request = try core.progress.update { progress throws(StorageError) -> UInt64 in
@@ -106,7 +106,8 @@ package final class EmbeddedEngine: KeyValueEngine {
         }
     }
 
-    /// Removes all history that has become too old by the engine's clock, and returns when it is gone. It also happens by itself.
+    /// Removes all history that has become too old by the engine's clock, and returns when it is gone. It also happens
+    /// by itself.
     /// - Throws: `full`, `failed`, `closed`.
     package func sweepHistoryNow() throws(StorageError) {
         let request = core.progress.update { progress in
@@ -122,12 +123,13 @@ package final class EmbeddedEngine: KeyValueEngine {
         }
     }
 
-    /// Ends all activity; what is published goes to the tree, so that the next open is quick. A group that is being synced is
-    /// waited for; what is staged and not sealed is lost. Calling it again does nothing.
+    /// Ends all activity; what is published goes to the tree, so that the next open is quick. A group that is being
+    /// synced is waited for; what is staged and not sealed is lost. Calling it again does nothing.
     ///
-    /// No other thread may be using the writer. Snapshots should be closed: while one is open the environment and the lock stay with it.
-    /// - Throws: `full` or `failed` when the last checkpoint did not succeed. The engine is closed all the same, and the log
-    ///   keeps what is not in the tree.
+    /// No other thread may be using the writer. Snapshots should be closed: while one is open the environment and the
+    /// lock stay with it.
+    /// - Throws: `full` or `failed` when the last checkpoint did not succeed. The engine is closed all the same, and
+    ///   the log keeps what is not in the tree.
     package func close() throws(StorageError) {
         let threads = parts.withLock { parts -> Parts? in
             if parts.isClosed { return nil }
@@ -164,7 +166,8 @@ private final class CheckpointRunner: @unchecked Sendable {  // Made before the 
 }
 
 extension EngineCore {
-    /// Ends the readers' tree transactions and the environment, unless a snapshot is still open; then they go with the last reader.
+    /// Ends the readers' tree transactions and the environment, unless a snapshot is still open; then they go with the
+    /// last reader.
     func endReaders() {
         let isInUse = readers.withLock { readers in
             // A reader that is going waits for this lock in its deinit: it is still whole.

@@ -44,7 +44,9 @@ package final class EmbeddedReader: KeyValueReader {
         unsafe state = .allocate(capacity: 1)
         unsafe state.initialize(
             to: State(cache: EntryCache(bytesMax: core.options.entryCacheBytesMax, pageBytes: core.tree.pageBytes)))
-        core.readers.withLock { unsafe $0[ObjectIdentifier(self)] = RegisteredReader(reader: Unmanaged.passUnretained(self)) }
+        core.readers.withLock {
+            unsafe $0[ObjectIdentifier(self)] = RegisteredReader(reader: Unmanaged.passUnretained(self))
+        }
     }
 
     deinit {
@@ -65,7 +67,8 @@ package final class EmbeddedReader: KeyValueReader {
         while true {
             let published = core.published.load(ordering: .acquiring)
             let chosen = min(version?.microseconds ?? published, published)
-            let view = if let again = unsafe reopen(at: chosen) { unsafe again } else { unsafe box(try open(at: chosen)) }
+            let view =
+                if let again = unsafe reopen(at: chosen) { unsafe again } else { unsafe box(try open(at: chosen)) }
             // Looked at only now: the sweep raises the horizon before it removes anything.
             if unsafe view.pointee.needsHistory && chosen < core.horizon.load(ordering: .acquiring) {
                 unsafe close(view)
@@ -80,7 +83,8 @@ package final class EmbeddedReader: KeyValueReader {
     /// Opens a view at any version, also of what is not published yet.
     func open(at version: UInt64) throws(StorageError) -> ReadView {
         releaseSnapshots()
-        let overlays = unsafe state.pointee.openSnapshots == 0 ? core.registry.enter(slot) : core.registry.viewForReading
+        let overlays =
+            unsafe state.pointee.openSnapshots == 0 ? core.registry.enter(slot) : core.registry.viewForReading
         do throws(StorageError) {
             if core.isClosed.load(ordering: .sequentiallyConsistent) {
                 throw StorageError(.closed, "the engine is closed")
@@ -90,7 +94,8 @@ package final class EmbeddedReader: KeyValueReader {
             let needsHistory = version < core.treeNewest.load(ordering: .acquiring)
             let cache = unsafe state.pointee.cache
             return unsafe ReadView(
-                active: overlays.active, frozen: overlays.frozen, generation: overlays.generation, transaction: transaction,
+                active: overlays.active, frozen: overlays.frozen, generation: overlays.generation,
+                transaction: transaction,
                 tree: tree, version: version, needsHistory: needsHistory, latestOnly: core.latestOnly,
                 cache: cache.admits(tree: Int(tree.transaction)) ? cache : nil)
         } catch {
@@ -136,8 +141,8 @@ package final class EmbeddedReader: KeyValueReader {
 
     // MARK: Many snapshots in a row
 
-    /// Keeps the view of a closed snapshot for the next one, which then does not renew a transaction. The caller must call
-    /// ``releaseSnapshots()`` before it waits for anything.
+    /// Keeps the view of a closed snapshot for the next one, which then does not renew a transaction. The caller must
+    /// call ``releaseSnapshots()`` before it waits for anything.
     package func reuseSnapshots() { unsafe state.pointee.keepsView = true }
 
     /// Releases the view that was kept, and with it pages and memory of earlier states.
@@ -149,8 +154,8 @@ package final class EmbeddedReader: KeyValueReader {
 
     /// The view that was kept, at another version; nil if there is none or another overlay has come since.
     ///
-    /// As long as the overlays are the same, whatever was published since is in them: it is visible through the old transaction,
-    /// and nothing that it lacks has left them.
+    /// As long as the overlays are the same, whatever was published since is in them: it is visible through the old
+    /// transaction, and nothing that it lacks has left them.
     private func reopen(at version: UInt64) -> UnsafeMutablePointer<ReadView>? {
         guard let kept = unsafe state.pointee.kept else { return nil }
         guard unsafe core.registry.generation == kept.pointee.generation,
@@ -174,7 +179,8 @@ package final class EmbeddedReader: KeyValueReader {
 extension EmbeddedReader {
     /// A read transaction on the tree as it is now.
     private func takeTransaction() throws(StorageError) -> (OpaquePointer, TreeSnapshot) {
-        let transaction = if let idle = unsafe try renewIdle() { unsafe idle } else { unsafe try TreeTransaction.begin(core.tree) }
+        let transaction =
+            if let idle = unsafe try renewIdle() { unsafe idle } else { unsafe try TreeTransaction.begin(core.tree) }
         do throws(StorageError) {
             return unsafe (transaction, try snapshot(transaction))
         } catch {

@@ -63,7 +63,8 @@ package final class EmbeddedWriter: KeyValueWriter {
     package var canCommitAtOnce: Bool {
         // Under the lock: the checkpoint thread changes the view too.
         !synchronizer.isBusy
-            && core.progress.withLock { _ in core.registry.viewForUpdate.active.byteCount } < core.options.overlayBytesMax
+            && core.progress.withLock { _ in core.registry.viewForUpdate.active.byteCount }
+                < core.options.overlayBytesMax
     }
 
     /// Waits until no sealed group is on its way. Its completion has been called then.
@@ -75,7 +76,8 @@ package final class EmbeddedWriter: KeyValueWriter {
     /// - Parameters:
     ///   - version: Above every version staged before.
     ///   - record: What `Replay` needs to derive the mutations again; opaque here.
-    ///   - mayUseReserve: The commit only deletes, or keeps the books of such: it may use the space that is kept for that.
+    ///   - mayUseReserve: The commit only deletes, or keeps the books of such: it may use the space that is kept for
+    ///     that.
     /// - Throws: `full`, `failed`, `closed`, `versionNotIncreasing`, `valueTooLong`.
     package func stage(
         version: CommitVersion, record: RawSpan, mutations: borrowing MutationBatch, mayUseReserve: Bool = false
@@ -87,7 +89,8 @@ package final class EmbeddedWriter: KeyValueWriter {
         guard record.byteCount <= EngineLimits.recordBytesMax,
             stagedBytes + record.byteCount + needed <= EngineLimits.groupBytesMax
         else {
-            throw StorageError(.valueTooLong, "a commit of \(record.byteCount + needed) bytes does not fit into a group")
+            throw StorageError(
+                .valueTooLong, "a commit of \(record.byteCount + needed) bytes does not fit into a group")
         }
         let overlay = try openGroup(mayUseReserve: mayUseReserve)
         do throws(StorageError) {
@@ -119,7 +122,8 @@ package final class EmbeddedWriter: KeyValueWriter {
         synchronizer.submit(try sealGroup(), completion: completion)
     }
 
-    /// Like `commitGroup(completion:)`, but writes and syncs on the calling thread: saves two thread switches when nobody else is waiting.
+    /// Like `commitGroup(completion:)`, but writes and syncs on the calling thread: saves two thread switches when
+    /// nobody else is waiting.
     /// - Returns: the published version.
     @discardableResult
     package func commitGroup() throws(StorageError) -> CommitVersion {
@@ -127,13 +131,14 @@ package final class EmbeddedWriter: KeyValueWriter {
         return try synchronizer.perform(try sealGroup())
     }
 
-    /// Lets go of the view that `latest` reads through. Call it before sleeping, so that the tree can reuse pages; sealing does it too.
+    /// Lets go of the view that `latest` reads through. Call it before sleeping, so that the tree can reuse pages;
+    /// sealing does it too.
     package func finishReading() { latest.finish() }
 }
 
 extension EmbeddedWriter {
-    /// The overlay to stage into. When the group is empty, makes room first: freezes a full overlay; or if the one before is not in
-    /// the tree yet and this one has grown to its limit, waits until it is.
+    /// The overlay to stage into. When the group is empty, makes room first: freezes a full overlay; or if the one
+    /// before is not in the tree yet and this one has grown to its limit, waits until it is.
     private func openGroup(mayUseReserve: Bool) throws(StorageError) -> Overlay {
         if let overlay { return overlay }
         latest.finish()
@@ -175,8 +180,8 @@ extension EmbeddedWriter {
         return opened.overlay
     }
 
-    /// Makes sure that log and tree have space for one more commit. If they do not while a checkpoint is under way, waits for its end:
-    /// it gives segments back, and then it is known what its entries take in the tree.
+    /// Makes sure that log and tree have space for one more commit. If they do not while a checkpoint is under way,
+    /// waits for its end: it gives segments back, and then it is known what its entries take in the tree.
     private func reserveSpace(recordBytes: Int, overlayBytes: Int, mayUseReserve: Bool) throws(StorageError) {
         do throws(StorageError) {
             try core.tree.space.admit(
@@ -189,7 +194,8 @@ extension EmbeddedWriter {
         }
     }
 
-    /// Waits for the end of the checkpoint that was under way when the group was opened; false if there was none or it did not succeed.
+    /// Waits for the end of the checkpoint that was under way when the group was opened; false if there was none or it
+    /// did not succeed.
     private func waitForCheckpoint() -> Bool {
         guard frozenBytes > 0 else { return false }
         // With a view open, the overlay that goes would keep its memory.
@@ -234,7 +240,8 @@ extension EmbeddedWriter {
 extension MutationBatch {
     /// Inserts all entries into a memtable that has room for them.
     ///
-    /// A search stalls on cache misses, so the insertion points of eight entries are prefetched before the first insertion.
+    /// A search stalls on cache misses, so the insertion points of eight entries are prefetched before the first
+    /// insertion.
     borrowing func insert(into overlay: Overlay, version: CommitVersion) {
         let version = version.microseconds
         var offset = 0

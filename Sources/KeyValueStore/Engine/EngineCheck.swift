@@ -84,7 +84,8 @@ package enum EngineCheck {
             let version = unsafe MainEntry.version(try cursor.data())
             if version == 0 || version > state.newest.microseconds {
                 report.note(
-                    "main: the entry of \(unsafe hex(cursor.key)) has version \(version), the newest version of the tree is \(state.newest)")
+                    "main: the entry of \(unsafe hex(cursor.key)) has version \(version), the newest version of the tree is \(state.newest)"
+                )
             }
             try cursor.step(.forward)
         }
@@ -114,9 +115,12 @@ package enum EngineCheck {
             let superseded = unsafe HistoryEntry.superseded(entry)
             if version == 0 || version >= superseded || superseded > newerVersion {
                 report.note(
-                    "history: \(unsafe hex(userKey)) has a value from \(version) until \(superseded), the next from \(newerVersion)")
+                    "history: \(unsafe hex(userKey)) has a value from \(version) until \(superseded), the next from \(newerVersion)"
+                )
             }
-            if superseded > state.newest.microseconds { report.note("history: \(unsafe hex(userKey)) ends after the newest version of the tree") }
+            if superseded > state.newest.microseconds {
+                report.note("history: \(unsafe hex(userKey)) ends after the newest version of the tree")
+            }
             newerVersion = version
             try cursor.step(.forward)
         }

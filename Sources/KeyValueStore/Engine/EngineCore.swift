@@ -108,7 +108,8 @@ final class EngineCore: Sendable {
         if isPublishAwaited.load(ordering: .sequentiallyConsistent) { progress.wake() }
     }
 
-    /// The disk is nearly full: a checkpoint should not wait until the overlay is, as it gives segments of the log back.
+    /// The disk is nearly full: a checkpoint should not wait until the overlay is, as it gives segments of the log
+    /// back.
     var isSpacePressed: Bool { tree.space.isPressed || pool.error != nil }
 
     /// Looks whether there is space for what the overlays hold, after commits were refused.

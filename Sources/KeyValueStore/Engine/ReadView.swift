@@ -25,7 +25,9 @@ struct ReadView {
 
     /// What a key has at the version.
     func find(_ key: UnsafeRawBufferPointer) throws(StorageError) -> FoundEntry {
-        guard key.count > 0, key.count <= EngineLimits.keyBytesMax else { return unsafe FoundEntry(bytes: nil, version: 0) }
+        guard key.count > 0, key.count <= EngineLimits.keyBytesMax else {
+            return unsafe FoundEntry(bytes: nil, version: 0)
+        }
         let hash = unsafe Overlay.hash(key)
         if let found = unsafe Self.find(key, hash, in: active, atMost: version) { return unsafe found }
         if let frozen, let found = unsafe Self.find(key, hash, in: frozen, atMost: version) { return unsafe found }

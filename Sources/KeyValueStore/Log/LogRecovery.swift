@@ -40,7 +40,8 @@ struct LogRecovery {
         log.lastVersion = state.checkpoint
     }
 
-    /// Reads everything; throws `corrupt` when something synced is missing, or what `visit` throws. Changes nothing on disk.
+    /// Reads everything; throws `corrupt` when something synced is missing, or what `visit` throws. Changes nothing on
+    /// disk.
     static func read(directory: String, state: TreeState, _ visit: Visit) throws -> RecoveredLog {
         var recovery = LogRecovery(directory: directory, state: state)
         let sequences = try recovery.findSegments()
@@ -57,7 +58,8 @@ struct LogRecovery {
             log.highestSequence = max(log.highestSequence, sequence)
             if sequence < state.firstSegment {
                 let path = directory + "/" + name
-                log.free.append(SegmentPool.FreeFile(path: path, byteCount: try File(path, flags: O_RDONLY).byteCount()))
+                log.free.append(
+                    SegmentPool.FreeFile(path: path, byteCount: try File(path, flags: O_RDONLY).byteCount()))
             } else {
                 needed.append(sequence)
             }
@@ -103,8 +105,8 @@ struct LogRecovery {
 
     /// The header of a segment file, which is at least as long as the header says.
     ///
-    /// A segment has its full size, durably, before it gets its name. A shorter file has been cut, and with it commits may be
-    /// gone that nothing else knows of.
+    /// A segment has its full size, durably, before it gets its name. A shorter file has been cut, and with it commits
+    /// may be gone that nothing else knows of.
     private static func readHeader(of file: File, sequence: UInt64) throws(StorageError) -> SegmentHeader {
         let buffer = ByteBuffer(capacity: LogFormat.segmentHeaderBytes)
         let read = unsafe try file.read(into: buffer.all, at: 0)
@@ -120,7 +122,8 @@ struct LogRecovery {
 
     private static func cut(_ path: String, at size: Int, of byteCount: Int) -> StorageError {
         StorageError(
-            .corrupt, "a log segment of \(byteCount) bytes has been cut short: it has \(size)", file: path, offset: size)
+            .corrupt, "a log segment of \(byteCount) bytes has been cut short: it has \(size)", file: path, offset: size
+        )
     }
 
     /// Checks a good frame's place in the chain.
@@ -152,7 +155,8 @@ struct LogRecovery {
         for _ in 0..<frame.recordCount {
             guard end - offset >= LogFormat.recordHeaderBytes else { throw damagedRecord(path, offset) }
             let recordVersion = unsafe segment.word(at: offset)
-            let length = unsafe Int(UInt32(littleEndian: segment.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)))
+            let length = unsafe Int(
+                UInt32(littleEndian: segment.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)))
             offset += LogFormat.recordHeaderBytes
             guard length <= end - offset, recordVersion > version, recordVersion <= frame.lastVersion else {
                 throw damagedRecord(path, offset)
@@ -171,7 +175,8 @@ struct LogRecovery {
     }
 
     private func damagedRecord(_ path: String, _ offset: Int) -> StorageError {
-        StorageError(.corrupt, "a group of the log with a right checksum has wrong contents", file: path, offset: offset)
+        StorageError(
+            .corrupt, "a group of the log with a right checksum has wrong contents", file: path, offset: offset)
     }
 
     /// Refuses when a good frame of this life stands behind the first that is not.
@@ -184,7 +189,8 @@ struct LogRecovery {
                 unsafe FrameHeader(segment: bytes, at: offset, nonce: header.nonce) != nil
             {
                 throw StorageError(
-                    .corrupt, "a group of the log is damaged, and a later one at byte \(offset) is whole", file: path, offset: bad)
+                    .corrupt, "a group of the log is damaged, and a later one at byte \(offset) is whole", file: path,
+                    offset: bad)
             }
             offset += 8
         }
@@ -194,8 +200,9 @@ struct LogRecovery {
 extension RecoveredLog {
     /// Makes the end of the log ready to be written behind: writes the last group again.
     ///
-    /// Writing again matters: after a sync that failed the kernel may show bytes that are not on the disk. Only the last group
-    /// can be in doubt, since each is synced before the next is written. The page it ends in also loses what a torn group left.
+    /// Writing again matters: after a sync that failed the kernel may show bytes that are not on the disk. Only the
+    /// last group can be in doubt, since each is synced before the next is written. The page it ends in also loses what
+    /// a torn group left.
     func repairEnd() throws(StorageError) {
         guard !segments.isEmpty else { return }
         // A copy of the directory may have made holes of zeros, for which a full disk has no block. Without success all is as before.

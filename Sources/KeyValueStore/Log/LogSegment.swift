@@ -16,8 +16,8 @@ final class LogSegment: Sendable {
         byteCount = header.byteCount
     }
 
-    /// Makes a segment of a new file or of an old one that is no longer needed. When this returns the segment is durable, header,
-    /// name and space; when it throws there is no segment of this sequence.
+    /// Makes a segment of a new file or of an old one that is no longer needed. When this returns the segment is
+    /// durable, header, name and space; when it throws there is no segment of this sequence.
     ///
     /// The work happens under a name that recovery ignores.
     static func prepare(
@@ -48,7 +48,8 @@ final class LogSegment: Sendable {
         }
     }
 
-    /// Writes zeros to a half-open range of a file, in pieces: the file then needs no new blocks when frames are written.
+    /// Writes zeros to a half-open range of a file, in pieces: the file then needs no new blocks when frames are
+    /// written.
     static func fill(_ file: File, from start: Int, to end: Int) throws(StorageError) {
         let zeros = ByteBuffer(capacity: 256 << 10)
         unsafe zeros.all.initializeMemory(as: UInt8.self, repeating: 0)

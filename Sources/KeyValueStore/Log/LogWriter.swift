@@ -44,7 +44,8 @@ final class LogWriter {
     private var sealedVersion: CommitVersion
     private(set) var lastVersion: CommitVersion
 
-    /// Continues the log at `offset` of `segment`, behind the commit `lastVersion`; `tail` is what the page holds before `offset`.
+    /// Continues the log at `offset` of `segment`, behind the commit `lastVersion`; `tail` is what the page holds
+    /// before `offset`.
     init(
         pool: SegmentPool, segment: LogSegment?, offset: Int, tail: UnsafeRawBufferPointer, lastVersion: CommitVersion
     ) {
@@ -61,7 +62,8 @@ final class LogWriter {
     /// Bytes of the group being built.
     var stagedBytes: Int { payloadBytes }
 
-    /// The segment that the next group goes to, or an earlier one: recovery of what is not sealed yet starts here at the latest.
+    /// The segment that the next group goes to, or an earlier one: recovery of what is not sealed yet starts here at
+    /// the latest.
     var firstSegmentOfNextGroup: UInt64 { segment?.sequence ?? following?.sequence ?? pool.firstUnwritten }
 
     /// Makes sure that the group with one more record of `recordBytes` has its place on the disk.
@@ -71,7 +73,8 @@ final class LogWriter {
         let payload = payloadBytes + LogFormat.recordHeaderBytes + recordBytes
         let frame = LogFormat.roundedToWord(LogFormat.frameHeaderBytes + payload)
         let usedInBuffer = LogFormat.pageBytes + LogFormat.frameHeaderBytes + payloadBytes
-        building.reserve(LogFormat.roundedToPage(LogFormat.pageBytes + frame) + LogFormat.pageBytes, keeping: usedInBuffer)
+        building.reserve(
+            LogFormat.roundedToPage(LogFormat.pageBytes + frame) + LogFormat.pageBytes, keeping: usedInBuffer)
         if frame <= bytesLeft { return }
         let needed = LogFormat.framesStart + frame
         if let following, needed <= following.byteCount { return }

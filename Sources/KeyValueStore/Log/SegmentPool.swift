@@ -128,7 +128,8 @@ final class SegmentPool: Sendable {
         state.update { $0.sparesMax = min(self.sparesMax, 1) }
     }
 
-    /// Removes the files that are not needed. Comes last, after `run` has returned; what cannot be removed stays, unused.
+    /// Removes the files that are not needed. Comes last, after `run` has returned; what cannot be removed stays,
+    /// unused.
     func removeFree() {
         let free = state.withLock { state in
             defer { state.free = [] }
@@ -137,7 +138,8 @@ final class SegmentPool: Sendable {
         for file in free { try? Directory.removeFile(file.path) }
     }
 
-    /// Why no further segment can be prepared, as of the last attempt: the log lasts for what is left of the segments there are.
+    /// Why no further segment can be prepared, as of the last attempt: the log lasts for what is left of the segments
+    /// there are.
     var error: StorageError? { state.withLock { $0.error } }
 
     /// Why commits are refused, or will be with the end of the segment being written.
@@ -195,7 +197,9 @@ final class SegmentPool: Sendable {
             let old = state.free.firstIndex { $0.byteCount == reserve.byteCount }
             return .makeReserve(of: old.map { state.free.remove(at: $0) })
         }
-        if let odd = state.free.firstIndex(where: { $0.byteCount != segmentBytes }) { return .remove(state.free.remove(at: odd)) }
+        if let odd = state.free.firstIndex(where: { $0.byteCount != segmentBytes }) {
+            return .remove(state.free.remove(at: odd))
+        }
         if state.free.count > state.sparesMax { return .remove(state.free.removeFirst()) }
         return nil
     }
@@ -234,7 +238,9 @@ final class SegmentPool: Sendable {
             state.update { $0.reserve = self.reserve }
         } catch {
             try? Directory.removeFile(reserve.path)
-            state.update { $0.reserveRetryNanoseconds = SystemClock.monotonicNanoseconds() + Self.reserveRetryAfterNanoseconds }
+            state.update {
+                $0.reserveRetryNanoseconds = SystemClock.monotonicNanoseconds() + Self.reserveRetryAfterNanoseconds
+            }
         }
     }
 

@@ -272,7 +272,8 @@ extension Overlay {
 // MARK: - Inserting
 
 extension Overlay {
-    /// Adds a value, or with nil a deletion, of `key` at `version`; replaces the one of the very same version. Writer's thread.
+    /// Adds a value, or with nil a deletion, of `key` at `version`; replaces the one of the very same version. Writer's
+    /// thread.
     ///
     /// The caller has made sure that `bytesNeeded` are free.
     func insert(_ key: UnsafeRawBufferPointer, version: UInt64, value: UnsafeRawBufferPointer?) {

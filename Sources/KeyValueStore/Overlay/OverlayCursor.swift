@@ -44,7 +44,9 @@ struct OverlayCursor {
     mutating func seekForward(_ key: UnsafeRawBufferPointer?) {
         if isAbsent { return }
         entry =
-            if let key = unsafe key { unsafe overlay.firstEntry(atOrAfter: key, version: .max) } else { overlay.firstEntry }
+            if let key = unsafe key { unsafe overlay.firstEntry(atOrAfter: key, version: .max) } else {
+                overlay.firstEntry
+            }
         skipUnseen()
     }
 

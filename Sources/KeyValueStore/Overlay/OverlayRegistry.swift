@@ -97,8 +97,8 @@ extension OverlayRegistry {
 
     /// Announces a reader and answers the view; both of its overlays stay until `leave`.
     ///
-    /// The announcement counts once the generation is seen unchanged after it: a changer that raises the generation later
-    /// sees the slot when it looks for readers.
+    /// The announcement counts once the generation is seen unchanged after it: a changer that raises the generation
+    /// later sees the slot when it looks for readers.
     func enter(_ slot: ReaderSlot) -> OverlayView {
         while true {
             let generation = currentGeneration.load(ordering: .acquiring)

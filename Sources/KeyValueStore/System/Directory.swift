@@ -8,7 +8,9 @@ enum Directory {
         if exists(path) { return }
         let parent = parent(of: path)
         try create(parent)
-        if unsafe mkdir(path, 0o700) != 0, errno != EEXIST { throw .system(errno, "cannot make the directory", file: path) }
+        if unsafe mkdir(path, 0o700) != 0, errno != EEXIST {
+            throw .system(errno, "cannot make the directory", file: path)
+        }
         try sync(parent)
     }
 
@@ -38,7 +40,9 @@ enum Directory {
 
     /// Gives a file a new name in the same directory, replacing what has it. Durable after `sync` of the directory.
     static func rename(_ path: String, to newPath: String) throws(StorageError) {
-        guard unsafe Glibc.rename(path, newPath) == 0 else { throw .system(errno, "cannot rename to \(newPath)", file: path) }
+        guard unsafe Glibc.rename(path, newPath) == 0 else {
+            throw .system(errno, "cannot rename to \(newPath)", file: path)
+        }
     }
 
     /// Removes a file; it is no error if it is gone.

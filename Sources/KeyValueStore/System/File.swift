@@ -51,7 +51,8 @@ final class File: Sendable {
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(StorageError) -> Int {
         var filled = 0
         while filled < buffer.count {
-            let result = unsafe pread(descriptor, buffer.baseAddress! + filled, buffer.count - filled, off_t(offset + filled))
+            let result = unsafe pread(
+                descriptor, buffer.baseAddress! + filled, buffer.count - filled, off_t(offset + filled))
             if result < 0 {
                 if errno == EINTR { continue }
                 throw .system(errno, "cannot read", file: path)
@@ -62,7 +63,8 @@ final class File: Sendable {
         return filled
     }
 
-    /// Maps the file's first `byteCount` bytes for reading (mmap(2)), also those it does not have yet. The caller unmaps them.
+    /// Maps the file's first `byteCount` bytes for reading (mmap(2)), also those it does not have yet. The caller
+    /// unmaps them.
     func map(byteCount: Int) throws(StorageError) -> UnsafeMutableRawPointer {
         let memory = unsafe mmap(nil, byteCount, PROT_READ, MAP_SHARED, descriptor, 0)
         guard let memory = unsafe memory, unsafe memory != MAP_FAILED else {
@@ -99,7 +101,8 @@ final class File: Sendable {
 // MARK: - Space
 
 extension File {
-    /// Allocates the blocks of a half-open range, which may lie beyond the end of the file: the file's size stays (fallocate(2)).
+    /// Allocates the blocks of a half-open range, which may lie beyond the end of the file: the file's size stays
+    /// (fallocate(2)).
     /// - Returns: false if the file system cannot do that; nothing is allocated then.
     /// - Throws: `full`, `inputOutput`.
     func allocate(from start: Int, to end: Int) throws(StorageError) -> Bool {
@@ -128,15 +131,20 @@ extension File {
     /// Bytes that the file system has left for users other than root.
     func freeBytes() throws(StorageError) -> Int {
         var status = statvfs()
-        guard unsafe fstatvfs(descriptor, &status) == 0 else { throw .system(errno, "cannot look at the file system", file: path) }
-        return Int(clamping: status.f_bavail).multipliedReportingOverflow(by: Int(clamping: status.f_frsize)).partialValue
+        guard unsafe fstatvfs(descriptor, &status) == 0 else {
+            throw .system(errno, "cannot look at the file system", file: path)
+        }
+        return Int(clamping: status.f_bavail).multipliedReportingOverflow(by: Int(clamping: status.f_frsize))
+            .partialValue
     }
 
-    /// Looks whether the file system has room for the blocks that the file lacks. A write or an allocation that fails half-way takes the
-    /// last of a disk that others use too; this asks first.
+    /// Looks whether the file system has room for the blocks that the file lacks. A write or an allocation that fails
+    /// half-way takes the last of a disk that others use too; this asks first.
     /// - Throws: `full`, `inputOutput`.
     func checkFreeBytes(for bytes: Int) throws(StorageError) {
-        guard try bytes - allocatedBytes() <= freeBytes() else { throw .system(ENOSPC, "cannot allocate space", file: path) }
+        guard try bytes - allocatedBytes() <= freeBytes() else {
+            throw .system(ENOSPC, "cannot allocate space", file: path)
+        }
     }
 
     /// - Throws: `full` if the process may not have files of this size (RLIMIT_FSIZE).

@@ -63,7 +63,8 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
         let environment = unsafe created!
         do throws(StorageError) {
             unsafe try Tree.check(mdb_env_set_maxdbs(environment, 8), "cannot set the number of databases", path)
-            unsafe try Tree.check(mdb_env_set_maxreaders(environment, UInt32(readersMax)), "cannot set the number of readers", path)
+            unsafe try Tree.check(
+                mdb_env_set_maxreaders(environment, UInt32(readersMax)), "cannot set the number of readers", path)
             unsafe try Tree.check(mdb_env_set_mapsize(environment, mapBytesMax), "cannot set the map size", path)
             let flags = UInt32(MDB_NOTLS) | UInt32(MDB_NORDAHEAD)
             unsafe try Tree.check(mdb_env_open(environment, path, flags, 0o600), "cannot open", path)
@@ -107,7 +108,8 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
         try TreeTransaction(self).state()
     }
 
-    /// Where LMDB has mapped the file, which it does not tell: the state of the tree lies at the same place in both maps.
+    /// Where LMDB has mapped the file, which it does not tell: the state of the tree lies at the same place in both
+    /// maps.
     private static func findMap(
         _ environment: OpaquePointer, _ meta: MDB_dbi, _ state: UnsafeRawBufferPointer, _ own: PageMap, _ path: String
     ) throws(StorageError) -> UnsafeRawPointer {
@@ -141,7 +143,8 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
                 handles.append(handle)
             }
             unsafe try check(
-                mdb_set_compare(transaction, handles[1]) { unsafe compareHistoryKeys($0, $1) }, "cannot order history", path)
+                mdb_set_compare(transaction, handles[1]) { unsafe compareHistoryKeys($0, $1) }, "cannot order history",
+                path)
             if isNew {
                 unsafe try put(TreeState(), transaction!, handles[2], path)
             }
@@ -188,8 +191,8 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
         }
     }
 
-    /// Begins a write transaction, and answers it with the state that it changes. What the transaction may write is marked as
-    /// unchecked, and the free list as LMDB will read it is checked.
+    /// Begins a write transaction, and answers it with the state that it changes. What the transaction may write is
+    /// marked as unchecked, and the free list as LMDB will read it is checked.
     func beginWriting() throws(StorageError) -> (transaction: OpaquePointer, base: TreeSnapshot) {
         let base = try file.newest()
         if markedFree.load(ordering: .relaxed) != base.snapshot.transaction { try noteFreePages(base) }
@@ -199,7 +202,8 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
     }
 
     /// Ends a write transaction that changed about `dirtyBytes`, durably. The transaction is over in any case.
-    /// - Throws: `full` also where LMDB reports a short write as EIO; `inputOutput`, `corrupt`. Nothing has changed then.
+    /// - Throws: `full` also where LMDB reports a short write as EIO; `inputOutput`, `corrupt`. Nothing has changed
+    ///   then.
     func commit(_ transaction: OpaquePointer, dirtyBytes: Int) throws(StorageError) {
         let end = pagesEnd
         unsafe committing.store(UInt64(mdb_txn_id(transaction)), ordering: .sequentiallyConsistent)
@@ -219,7 +223,8 @@ final class Tree: @unchecked Sendable {  // MDB_env may be used by all threads.
         markedFree.store(contents.snapshot.transaction, ordering: .relaxed)
     }
 
-    /// Turns LMDB's status into an error: `full` when map or disk are full, `tooManyReaders`, `corrupt`, else `inputOutput`.
+    /// Turns LMDB's status into an error: `full` when map or disk are full, `tooManyReaders`, `corrupt`, else
+    /// `inputOutput`.
     static func check(_ status: Int32, _ what: String, _ path: String?) throws(StorageError) {
         if status == MDB_SUCCESS { return }
         throw error(status, what, path)

@@ -2,8 +2,8 @@
 
 /// A place in the tree. Bytes it lends stay valid until the read transaction ends, also after the cursor has moved on.
 ///
-/// Without history this is one walk over `main`. With it, `main` and `history` are merged by key, and each key is judged as
-/// `TreeSnapshot.find` does.
+/// Without history this is one walk over `main`. With it, `main` and `history` are merged by key, and each key is
+/// judged as `TreeSnapshot.find` does.
 @safe
 struct TreeCursor: ~Copyable {
     private var main: PageCursor<ByteOrder>
@@ -115,7 +115,8 @@ struct TreeCursor: ~Copyable {
 
     /// Takes what the version sees of a key in history, if anything.
     private mutating func takeHistoryEntry(_ key: UnsafeRawBufferPointer) throws(StorageError) -> Bool {
-        guard var cursor = history, let found = unsafe try TreeSnapshot.findInHistory(key, version: version, &cursor) else {
+        guard var cursor = history, let found = unsafe try TreeSnapshot.findInHistory(key, version: version, &cursor)
+        else {
             return false
         }
         entryVersion = unsafe found.version

@@ -108,7 +108,9 @@ func compareHistoryKeys(_ left: UnsafePointer<MDB_val>?, _ right: UnsafePointer<
     let leftKey = unsafe UnsafeRawBufferPointer(left.pointee)
     let rightKey = unsafe UnsafeRawBufferPointer(right.pointee)
     let suffix = HistoryEntry.keySuffixBytes
-    guard leftKey.count >= suffix, rightKey.count >= suffix else { return unsafe Int32(clamping: compareBytes(leftKey, rightKey)) }
+    guard leftKey.count >= suffix, rightKey.count >= suffix else {
+        return unsafe Int32(clamping: compareBytes(leftKey, rightKey))
+    }
     let order = unsafe compareBytes(HistoryEntry.userKey(leftKey), HistoryEntry.userKey(rightKey))
     if order != 0 { return order < 0 ? -1 : 1 }
     let leftVersion = unsafe UnsafeRawBufferPointer(rebasing: leftKey[(leftKey.count - suffix)...])
@@ -136,7 +138,8 @@ struct TreeState: Equatable {
     var checkpoint = CommitVersion.zero
     /// Nothing in the tree is newer. Above `checkpoint` only after a crash in the middle of a checkpoint.
     var newest = CommitVersion.zero
-    /// Where the log continues the tree: the first segment with commits after `checkpoint`. 0: in whichever comes first.
+    /// Where the log continues the tree: the first segment with commits after `checkpoint`. 0: in whichever comes
+    /// first.
     var firstSegment: UInt64 = 0
     /// History superseded up to here may be gone.
     var horizon = CommitVersion.zero
@@ -147,9 +150,13 @@ struct TreeState: Equatable {
     func encoded() -> [UInt8] {
         var bytes: [UInt8] = []
         func append(_ field: UInt64) {
-            for shift in stride(from: UInt64(0), to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: field >> shift)) }
+            for shift in stride(from: UInt64(0), to: 64, by: 8) {
+                bytes.append(UInt8(truncatingIfNeeded: field >> shift))
+            }
         }
-        for field in [checkpoint.microseconds, newest.microseconds, firstSegment, horizon.microseconds] { append(field) }
+        for field in [checkpoint.microseconds, newest.microseconds, firstSegment, horizon.microseconds] {
+            append(field)
+        }
         append(unsafe bytes.withUnsafeBytes { unsafe EntrySum.hash(key: $0) })
         return bytes
     }

@@ -60,8 +60,8 @@ struct TreeValue {
 }
 
 extension TreeSnapshot {
-    /// The value that `version` sees of a key, or nil. History is looked at only if `needsHistory`, that is, if the tree may
-    /// hold commits after `version`.
+    /// The value that `version` sees of a key, or nil. History is looked at only if `needsHistory`, that is, if the
+    /// tree may hold commits after `version`.
     func find(
         _ key: UnsafeRawBufferPointer, hash: UInt64, version: UInt64, needsHistory: Bool, latestOnly: LatestOnlySpaces,
         _ cache: EntryCache?
@@ -108,7 +108,9 @@ func withUnsafeTemporaryAllocationOfHistoryKey<Output>(
 ) throws(StorageError) -> Output {
     var result: Result<Output, StorageError>?
     unsafe withUnsafeTemporaryAllocation(byteCount: 512, alignment: 8) { buffer in
-        do throws(StorageError) { unsafe result = .success(try body(buffer.baseAddress!)) } catch { result = .failure(error) }
+        do throws(StorageError) { unsafe result = .success(try body(buffer.baseAddress!)) } catch {
+            result = .failure(error)
+        }
     }
     return try result!.get()
 }

@@ -108,7 +108,9 @@ extension TreeSpace {
         if heldBytes <= coveredBytes.load(ordering: .relaxed) { return }
         try state.withLock { state throws(StorageError) in
             if mayUseReserve, state.base + Self.costFactor * heldBytes <= state.allocatedEnd { return }
-            if let shortage = state.shortage, SystemClock.monotonicNanoseconds() < state.retryNanoseconds { throw shortage }
+            if let shortage = state.shortage, SystemClock.monotonicNanoseconds() < state.retryNanoseconds {
+                throw shortage
+            }
             try cover(&state, heldBytes: heldBytes, isFinal: isFinal)
         }
     }
@@ -148,13 +150,15 @@ extension TreeSpace {
 // MARK: - Checkpoints
 
 extension TreeSpace {
-    /// Whether a checkpoint should use small transactions, which need less space for the moment: less than `bytes` are free.
+    /// Whether a checkpoint should use small transactions, which need less space for the moment: less than `bytes` are
+    /// free.
     func isTight(for bytes: Int) -> Bool {
         isShort || (try? file.freeBytes()).map { $0 < bytes } ?? false
     }
 
-    /// What EIO from LMDB means for a transaction that changed about `dirtyBytes` of a tree whose pages ended at `end`: `full` if its
-    /// blocks had not been allocated, else the error itself. Tries to allocate them, so that the same error on the next try is final.
+    /// What EIO from LMDB means for a transaction that changed about `dirtyBytes` of a tree whose pages ended at `end`:
+    /// `full` if its blocks had not been allocated, else the error itself. Tries to allocate them, so that the same
+    /// error on the next try is final.
     func explain(_ error: StorageError, end: Int, dirtyBytes: Int) -> StorageError {
         state.withLock { state in
             let needed = end + Self.costFactor * dirtyBytes + Self.slackBytes
@@ -206,8 +210,9 @@ extension TreeSpace {
         return 0
     }
 
-    /// Allocates the file by which LMDB's readers find each other. It is written through a map: without a block for it, the process
-    /// would end with SIGBUS. Call before LMDB opens it, as closing any descriptor of it gives up LMDB's locks.
+    /// Allocates the file by which LMDB's readers find each other. It is written through a map: without a block for it,
+    /// the process would end with SIGBUS. Call before LMDB opens it, as closing any descriptor of it gives up LMDB's
+    /// locks.
     static func allocateReaderTable(_ path: String, readersMax: Int) throws(StorageError) {
         // 64 bytes a reader and two cache lines before them.
         let bytes = LogFormat.roundedToPage(readersMax * 64 + 4096)

@@ -2,10 +2,12 @@
 
 internal import CLMDB
 
-/// One write transaction with its cursors. Ends with `commit`, or is aborted when it goes. Begun and ended on one thread.
+/// One write transaction with its cursors. Ends with `commit`, or is aborted when it goes. Begun and ended on one
+/// thread.
 ///
-/// What is there already is read from the state before, which stays as it is until the transaction ends: each key is written
-/// once. Reading it checks the form of all pages that LMDB will touch, and the sums of the entries that are replaced.
+/// What is there already is read from the state before, which stays as it is until the transaction ends: each key is
+/// written once. Reading it checks the form of all pages that LMDB will touch, and the sums of the entries that are
+/// replaced.
 @safe
 struct TreeUpdate: ~Copyable {
     private let tree: Tree
@@ -33,7 +35,8 @@ struct TreeUpdate: ~Copyable {
     private var lastHistoryPage: UInt = 0
 
     private init(
-        tree: Tree, transaction: OpaquePointer, base: TreeSnapshot, main: OpaquePointer, history: OpaquePointer, horizon: UInt64
+        tree: Tree, transaction: OpaquePointer, base: TreeSnapshot, main: OpaquePointer, history: OpaquePointer,
+        horizon: UInt64
     ) throws(StorageError) {
         self.tree = tree
         unsafe self.transaction = transaction
@@ -54,7 +57,8 @@ struct TreeUpdate: ~Copyable {
             let main = unsafe try open(transaction, tree.main, tree.path)
             let history = unsafe try open(transaction, tree.history, tree.path)
             return unsafe try TreeUpdate(
-                tree: tree, transaction: transaction, base: base, main: main, history: history, horizon: horizon.microseconds)
+                tree: tree, transaction: transaction, base: base, main: main, history: history,
+                horizon: horizon.microseconds)
         } catch {
             unsafe mdb_txn_abort(transaction)
             throw error
@@ -187,8 +191,8 @@ extension TreeUpdate {
         unsafe lastHistoryPage = count(UInt(bitPattern: place) >> 12, data.mv_size, after: lastHistoryPage)
     }
 
-    /// Estimates what a change dirties: the pages of a large value, or the leaf page if it is not the one of the change before.
-    /// Answers the page.
+    /// Estimates what a change dirties: the pages of a large value, or the leaf page if it is not the one of the change
+    /// before. Answers the page.
     private mutating func count(_ page: UInt, _ bytes: Int, after lastPage: UInt) -> UInt {
         // A page, and something for the branches above.
         if page != lastPage { dirtyBytes += 4096 + 256 }

@@ -335,7 +335,9 @@ package struct ChannelLimits: Sendable {
     func flush() {
         guard !isClosing else { return }
         if pendingBytes > limits.outputBytesMax { return close(.outputOverflow) }
-        guard !hot.state.isWriting, hot.state.outputBytes > 0, var writer = hot.state.output.take() else { return closeIfFlushed() }
+        guard !hot.state.isWriting, hot.state.outputBytes > 0, var writer = hot.state.output.take() else {
+            return closeIfFlushed()
+        }
         let count = hot.state.outputBytes
         hot.state.outputBytes = 0
         let sent = tryWrite(writer.bytes)
@@ -432,8 +434,8 @@ package struct ChannelLimits: Sendable {
         needsSettling()
     }
 
-    /// Last words are out: say so to the other side, and read on until it closes, since closing with unread input would make
-    /// its kernel throw our words away.
+    /// Last words are out: say so to the other side, and read on until it closes, since closing with unread input would
+    /// make its kernel throw our words away.
     private func closeIfFlushed() {
         guard hot.state.closesAfterFlush != nil, !hot.state.readsToEnd, !hot.state.isWriting else { return }
         hot.state.readsToEnd = true

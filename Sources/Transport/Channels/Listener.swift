@@ -5,9 +5,9 @@ import Glibc
 
 /// Accepts the connections of a listening socket. Confined to its loop's thread.
 ///
-/// libuv only watches the socket. Its own `uv_listen` accepts again at once when the process has no file descriptor left, in a loop that
-/// does not end, so that the thread serves nothing else. Here such an error pauses the listener: the connections wait in the kernel's
-/// backlog.
+/// libuv only watches the socket. Its own `uv_listen` accepts again at once when the process has no file descriptor
+/// left, in a loop that does not end, so that the thread serves nothing else. Here such an error pauses the listener:
+/// the connections wait in the kernel's backlog.
 @safe final class Listener: TimerTarget {
     /// Connections accepted before other sockets have their turn.
     private static let connectionsPerTurn = 64

@@ -12,7 +12,9 @@ enum LocalSocket {
         let mask = umask(0o177)
         let result = unsafe with(path) { unsafe bind(descriptor, $0, $1) }
         umask(mask)
-        guard result == 0, Glibc.listen(descriptor, 16) == 0 else { throw failure("listen on", path, closing: descriptor) }
+        guard result == 0, Glibc.listen(descriptor, 16) == 0 else {
+            throw failure("listen on", path, closing: descriptor)
+        }
         return descriptor
     }
 
@@ -63,7 +65,9 @@ enum LocalSocket {
     private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8.prefix(pathBytesMax)) }
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) {
+            unsafe $0.copyBytes(from: path.utf8.prefix(pathBytesMax))
+        }
         return unsafe withUnsafePointer(to: &address) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 unsafe body($0, socklen_t(MemoryLayout<sockaddr_un>.size))

@@ -13,7 +13,8 @@ package struct SocketError: Error, CustomStringConvertible, Sendable {
 
     package var description: String { "cannot \(attempt): \(reason)" }
 
-    /// Whether nothing listens at the path of a unix socket: the file is missing, or left from a process that has ended.
+    /// Whether nothing listens at the path of a unix socket: the file is missing, or left from a process that has
+    /// ended.
     package var isNoListener: Bool { [ENOENT, ENOTDIR, ECONNREFUSED].contains(code) }
 }
 
@@ -38,7 +39,8 @@ enum SocketAddress {
         String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// The addresses of a host, IPv4 first, because that is what "localhost" is expected to mean. Blocks for a name server.
+    /// The addresses of a host, IPv4 first, because that is what "localhost" is expected to mean. Blocks for a name
+    /// server.
     ///
     /// - Parameter forListening: whether an empty host stands for every local address.
     static func resolve(
@@ -52,7 +54,8 @@ enum SocketAddress {
         let code = unsafe getaddrinfo(host, String(port), &hints, &list)
         defer { if let list = unsafe list { unsafe freeaddrinfo(list) } }
         guard code == 0 else {
-            throw SocketError(attempt: "find the host \(host)", code: code, reason: unsafe String(cString: gai_strerror(code)))
+            throw SocketError(
+                attempt: "find the host \(host)", code: code, reason: unsafe String(cString: gai_strerror(code)))
         }
         return unsafe addresses(in: list)
     }
@@ -91,7 +94,8 @@ enum SocketAddress {
 
     private static func failure(_ address: ResolvedAddress) -> SocketError {
         let code = errno
-        return SocketError(attempt: "listen on \(address.description)", code: code, reason: unsafe String(cString: strerror(code)))
+        return SocketError(
+            attempt: "listen on \(address.description)", code: code, reason: unsafe String(cString: strerror(code)))
     }
 
     private static func boundPort(_ descriptor: Int32) -> UInt16 {
@@ -99,7 +103,9 @@ enum SocketAddress {
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return unsafe withUnsafeMutablePointer(to: &storage) { storage in
             // The port stands at the same place in both families.
-            unsafe storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { _ = unsafe getsockname(descriptor, $0, &length) }
+            unsafe storage.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                _ = unsafe getsockname(descriptor, $0, &length)
+            }
             return unsafe storage.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
                 UInt16(bigEndian: unsafe $0.pointee.sin_port)
             }
@@ -140,7 +146,9 @@ struct ResolvedAddress: Sendable, CustomStringConvertible {
         var copy = self
         unsafe withUnsafeMutablePointer(to: &copy.storage) {
             // The port stands at the same place in both families.
-            unsafe $0.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { unsafe $0.pointee.sin_port = port.bigEndian }
+            unsafe $0.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+                unsafe $0.pointee.sin_port = port.bigEndian
+            }
         }
         return copy
     }

@@ -22,7 +22,8 @@ package struct ClientConfiguration: Sendable {
 
     var settings: Settings {
         Settings(
-            frameBytesMax: max(frameBytesMax, Settings.frameBytesFloor), messageBytesMax: messageBytesMax, streamsMax: 0,
+            frameBytesMax: max(frameBytesMax, Settings.frameBytesFloor), messageBytesMax: messageBytesMax,
+            streamsMax: 0,
             initialWindowBytes: min(initialWindowBytes, FlowWindow.max))
     }
 }

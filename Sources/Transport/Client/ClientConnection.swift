@@ -7,8 +7,8 @@
 
 package import Basics
 
-/// A connection to a server. `unary`, `stream`, `ping`, `drain` and `close` may be called from any thread; completions and
-/// handlers are called on the loop's.
+/// A connection to a server. `unary`, `stream`, `ping`, `drain` and `close` may be called from any thread; completions
+/// and handlers are called on the loop's.
 package final class ClientConnection: @unchecked Sendable {
     // Sendable: all `var`s are touched on the loop's thread only.
 
@@ -40,7 +40,8 @@ package final class ClientConnection: @unchecked Sendable {
     }
 
     private init(
-        remote: String, loop: EventLoop, configuration: ClientConfiguration, onEvent: @escaping (ClientConnectionEvent) -> Void
+        remote: String, loop: EventLoop, configuration: ClientConfiguration,
+        onEvent: @escaping (ClientConnectionEvent) -> Void
     ) {
         self.remote = remote
         self.loop = loop
@@ -86,7 +87,8 @@ package final class ClientConnection: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - payload: the request message.
-    ///   - completion: called once, on the loop's thread, with the outcome and, if it is OK, the reply, lent for the call.
+    ///   - completion: called once, on the loop's thread, with the outcome and, if it is OK, the reply, lent for the
+    ///     call.
     @discardableResult
     package func unary(
         _ rpc: RPC, _ payload: [UInt8], _ options: CallOptions = CallOptions(),
@@ -142,7 +144,8 @@ package final class ClientConnection: @unchecked Sendable {
     private func start(_ call: ClientCall) {
         guard phase != .closed, session.takesCalls, !isDraining else {
             return complete(
-                call, CallOutcome(.unavailable, "the connection to \(remote) accepts no more calls", isUnprocessed: true))
+                call,
+                CallOutcome(.unavailable, "the connection to \(remote) accepts no more calls", isUnprocessed: true))
         }
         if let milliseconds = call.options.deadlineMilliseconds {
             call.deadlineTimer = loop.schedule(afterMilliseconds: UInt64(milliseconds), Deadline(of: call))
@@ -286,7 +289,8 @@ package final class ClientConnection: @unchecked Sendable {
     private func beginConnecting(_ host: String, _ port: UInt16) {
         lastFrameAt = loop.nowMilliseconds
         keepHouse(afterMilliseconds: configuration.connectMilliseconds)
-        let connector = Connector(host: host, port: port, loop: loop, limits: configuration.channel) { [weak self] result in
+        let connector = Connector(host: host, port: port, loop: loop, limits: configuration.channel) {
+            [weak self] result in
             self?.connected(result)
         }
         self.connector = connector
@@ -298,7 +302,9 @@ package final class ClientConnection: @unchecked Sendable {
         lastFrameAt = loop.nowMilliseconds
         keepHouse(afterMilliseconds: configuration.connectMilliseconds)
         let error = SocketError(attempt: "connect to \(path)", code: 0, reason: "the loop cannot watch the socket")
-        connected(Channel(adopting: descriptor, loop: loop, limits: configuration.channel).map { .success($0) } ?? .failure(error))
+        connected(
+            Channel(adopting: descriptor, loop: loop, limits: configuration.channel).map { .success($0) }
+                ?? .failure(error))
     }
 
     private func connected(_ result: Result<Channel, SocketError>) {
@@ -330,7 +336,8 @@ package final class ClientConnection: @unchecked Sendable {
     }
 
     func closeIfDone() {
-        guard isDraining || session.servedUntil != nil, phase == .connected, session.streams.isEmpty, waiting.isEmpty else {
+        guard isDraining || session.servedUntil != nil, phase == .connected, session.streams.isEmpty, waiting.isEmpty
+        else {
             return
         }
         close(.finished, lost)

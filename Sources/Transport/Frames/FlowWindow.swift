@@ -2,8 +2,9 @@
 
 /// How many message bytes may still be sent before the receiver has to permit more.
 ///
-/// A message may be sent whole as soon as the window is above zero, and may take it below zero by less than one message:
-/// so no message is too large for a window, and what a receiver must hold stays bounded by window + message limit.
+/// A message may be sent whole as soon as the window is above zero, and may take it below zero by less than one
+/// message: so no message is too large for a window, and what a receiver must hold stays bounded by window + message
+/// limit.
 struct FlowWindow: Equatable, Sendable {
     /// No window may grow beyond this.
     static let max: UInt32 = 0x7FFF_FFFF

@@ -76,8 +76,10 @@ package struct FrameHeader: Equatable, Sendable {
     /// Reads the header at `offset`; the caller has checked that 12 bytes are there.
     package init(_ bytes: RawSpan, at offset: Int) {
         precondition(offset >= 0 && bytes.byteCount - offset >= Self.byteCount, "a header is read within its bytes")
-        let low = unsafe UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self))
-        let high = unsafe UInt32(littleEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset + 8, as: UInt32.self))
+        let low = unsafe UInt64(
+            littleEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self))
+        let high = unsafe UInt32(
+            littleEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset + 8, as: UInt32.self))
         length = UInt32(truncatingIfNeeded: low)
         kind = UInt8(truncatingIfNeeded: low >> 32)
         flags = FrameFlags(rawValue: UInt8(truncatingIfNeeded: low >> 40))

@@ -53,7 +53,8 @@ extension ByteBuffer {
         append(utf8: text)
         if count - start - FrameHeader.byteCount > statusTextBytesMax { cutText(from: start + FrameHeader.byteCount) }
         overwrite(
-            at: start, FrameHeader(length: count - start - FrameHeader.byteCount, kind: kind, code: code, stream: stream))
+            at: start,
+            FrameHeader(length: count - start - FrameHeader.byteCount, kind: kind, code: code, stream: stream))
     }
 
     /// Cuts a text that is too long at the start of a character.

@@ -68,7 +68,8 @@ package struct RequestHead: Equatable, Sendable {
 extension RawSpan {
     /// The integer stored at `offset` as it stands; the caller has checked the range.
     func loadInteger<Integer: FixedWidthInteger & BitwiseCopyable>(at offset: Int) -> Integer {
-        precondition(offset >= 0 && byteCount - offset >= MemoryLayout<Integer>.size, "an integer is read within its bytes")
+        precondition(
+            offset >= 0 && byteCount - offset >= MemoryLayout<Integer>.size, "an integer is read within its bytes")
         return unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: Integer.self)
     }
 }

@@ -33,7 +33,8 @@ package enum WireProtocol: Equatable, Sendable {
 
 /// The bytes that open a connection.
 package enum Preface {
-    /// `0x89 "HEARTH" 0x0A`: no text, no HTTP and no TLS begins so; damaged by anything that strips bits or rewrites line ends.
+    /// `0x89 "HEARTH" 0x0A`: no text, no HTTP and no TLS begins so; damaged by anything that strips bits or rewrites
+    /// line ends.
     package static let hearth: [UInt8] = [0x89, 0x48, 0x45, 0x41, 0x52, 0x54, 0x48, 0x0A]
     /// RFC 9113 section 3.4.
     package static let http2 = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)

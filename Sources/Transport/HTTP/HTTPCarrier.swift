@@ -9,7 +9,8 @@ protocol HTTPCarrier: CallConnection {
     func openReply(_ exchange: UInt32) -> HTTPReply?
     /// Writes a reply whose body is known, and ends the exchange.
     func writeWhole(_ reply: HTTPReply, _ status: HTTPStatus, contentType: String, _ content: RawSpan)
-    /// Writes a part of a streaming reply, after its head if that has not been written. The last part ends the exchange.
+    /// Writes a part of a streaming reply, after its head if that has not been written. The last part ends the
+    /// exchange.
     func writePart(_ reply: HTTPReply, contentType: String, _ content: RawSpan, isLast: Bool)
 }
 

@@ -3,7 +3,8 @@
 import Basics
 import Glibc
 
-/// The present in the form of HTTP (RFC 9110, section 5.6.7), for example `Sun, 06 Nov 1994 08:49:37 GMT`. Confined to one thread.
+/// The present in the form of HTTP (RFC 9110, section 5.6.7), for example `Sun, 06 Nov 1994 08:49:37 GMT`. Confined to
+/// one thread.
 struct HTTPDate {
     private var second: time_t = -1
     private var formatted = ""

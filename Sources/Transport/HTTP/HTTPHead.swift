@@ -22,8 +22,8 @@ package enum HTTPMethod: Sendable {
     }
 }
 
-/// The head of a request: of one over HTTP/1.1, whose parser fills it in and hands it out when it is whole, or over HTTP/2, whose
-/// `:authority` stands in it as `host`.
+/// The head of a request: of one over HTTP/1.1, whose parser fills it in and hands it out when it is whole, or over
+/// HTTP/2, whose `:authority` stands in it as `host`.
 package struct HTTPHead: Sendable {
     package internal(set) var method = HTTPMethod.other
     /// The minor version of HTTP/1: 0, or 1 also for what comes after it.
@@ -72,7 +72,8 @@ package struct HTTPHead: Sendable {
         return nil
     }
 
-    /// Adds a header that the request carries in another place; one of the same name that is there already counts before it.
+    /// Adds a header that the request carries in another place; one of the same name that is there already counts
+    /// before it.
     package mutating func add(_ name: String, _ value: String) {
         let (name, value) = (Array(name.utf8), Array(value.utf8))
         append(name: name.byteSpan, value: value.byteSpan)
@@ -123,7 +124,8 @@ package enum ASCII {
     /// Whether the byte may stand in a method or a header's name.
     package static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
             true
         default: tokenMarks.contains(byte)
         }

@@ -11,7 +11,8 @@ internal import Basics
 
 /// Bounds of one request.
 package struct HTTP1Limits: Sendable {
-    /// Request line and headers with their line ends, and the same again for trailers; a longer request line is told 414, the rest
+    /// Request line and headers with their line ends, and the same again for trailers; a longer request line is told
+    /// 414, the rest
     /// 431. Not above 32 KiB, so that an incomplete line always fits into the loop's read buffer.
     package var headBytesMax = 16 << 10
     /// Header lines, trailers included; past it 431.
@@ -55,7 +56,11 @@ package struct HTTP1Parser: Sendable {
     private var closes = false
 
     private enum State: Equatable {
-        case requestLine, fields, headEnd, body(left: Int), chunkSize, chunk(left: Int), chunkEnd, trailers
+        case requestLine, fields, headEnd
+        case body(left: Int)
+        case chunkSize
+        case chunk(left: Int)
+        case chunkEnd, trailers
     }
 
     package init(limits: HTTP1Limits = HTTP1Limits()) {
@@ -216,7 +221,8 @@ package struct HTTP1Parser: Sendable {
     /// `HTTP/1.0` or `HTTP/1.` and a higher digit, which means 1.1 (RFC 9110, section 2.5).
     private static func minorVersion(_ text: RawSpan) throws(HTTP1Violation) -> Int {
         let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
-        guard text.byteCount == 8, text.startsWith(versionPrefix.byteSpan), digits ~= text[byteAt: 5], text[byteAt: 6] == UInt8(ascii: "."),
+        guard text.byteCount == 8, text.startsWith(versionPrefix.byteSpan), digits ~= text[byteAt: 5],
+            text[byteAt: 6] == UInt8(ascii: "."),
             digits ~= text[byteAt: 7]
         else { throw .requestLine }
         guard text[byteAt: 5] == UInt8(ascii: "1") else { throw .version }
@@ -243,7 +249,8 @@ package struct HTTP1Parser: Sendable {
         fieldCount += 1
         if fieldCount > limits.fieldsMax { throw .tooManyFields(limits.fieldsMax) }
         if line[byteAt: 0] == ASCII.space || line[byteAt: 0] == ASCII.tab { throw .foldedField }
-        guard let colon = line.firstOffset(of: UInt8(ascii: ":")), colon > 0, line.extracting(first: colon).allBytes(ASCII.isToken)
+        guard let colon = line.firstOffset(of: UInt8(ascii: ":")), colon > 0,
+            line.extracting(first: colon).allBytes(ASCII.isToken)
         else { throw .fieldName }
         let name = line.extracting(first: colon)
         let value = line.extracting(droppingFirst: colon + 1).trimmed()

@@ -1,7 +1,7 @@
 // What can be wrong with an HTTP/1.1 request, and what its sender is told.
 
-/// A request that cannot be served, or not be understood for certain. The connection ends with the answer: where the next
-/// request would begin is not known, and guessing is how requests are smuggled.
+/// A request that cannot be served, or not be understood for certain. The connection ends with the answer: where the
+/// next request would begin is not known, and guessing is how requests are smuggled.
 package struct HTTP1Violation: Error, Equatable, Sendable {
     package let status: HTTPStatus
     /// A sentence for the sender.

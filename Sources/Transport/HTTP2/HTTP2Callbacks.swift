@@ -1,7 +1,7 @@
 // The table of functions by which nghttp2 calls back into a session: each finds its session and does nothing else.
 
-import CNGHTTP2
 import Basics
+import CNGHTTP2
 
 /// Made once, shared by all sessions, never changed.
 @safe final class HTTP2Callbacks: @unchecked Sendable {
@@ -23,12 +23,14 @@ import Basics
         unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, _, user in
             unsafe HTTP2Session.with(user) { $0.fieldsBegin() }
         }
-        unsafe nghttp2_session_callbacks_set_on_header_callback(callbacks) { _, _, name, nameCount, value, valueCount, _, user in
+        unsafe nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+            _, _, name, nameCount, value, valueCount, _, user in
             let name = unsafe RawSpan(_unsafeStart: name!, byteCount: nameCount)
             let value = unsafe RawSpan(_unsafeStart: value!, byteCount: valueCount)
             return unsafe HTTP2Session.with(user) { $0.field(name, value) }
         }
-        unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, stream, bytes, count, user in
+        unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
+            _, _, stream, bytes, count, user in
             let bytes = unsafe RawSpan(_unsafeStart: bytes!, byteCount: count)
             return unsafe HTTP2Session.with(user) { $0.data(UInt32(bitPattern: stream), bytes) }
         }

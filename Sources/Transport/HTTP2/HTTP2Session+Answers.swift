@@ -33,7 +33,9 @@ extension HTTP2Session {
     func endMessage(_ identifier: UInt32, _ staged: consuming ByteBuffer, isLast: Bool) {
         let start = hot.state.messageStart
         let end = staged.count
-        staged.overwrite(at: start + 1, littleEndian: UInt32(truncatingIfNeeded: end - start - MessageReader.prefixBytes).byteSwapped)
+        staged.overwrite(
+            at: start + 1, littleEndian: UInt32(truncatingIfNeeded: end - start - MessageReader.prefixBytes).byteSwapped
+        )
         guard let stream = find(identifier), !stream.state.isOver else {
             staged.truncate(to: start)
             return hot.state.staged = consume staged
@@ -136,7 +138,8 @@ extension HTTP2Session {
         pool.forEachOver { stream in
             let unsent = stream.state.unsentBytes
             defer { stream.state.unsentSeen = unsent }
-            guard unsent > 0, stream.state.unsentSeen > 0, stream.state.unsentSeen - unsent < Self.progressBytesMin else { return }
+            guard unsent > 0, stream.state.unsentSeen > 0, stream.state.unsentSeen - unsent < Self.progressBytesMin
+            else { return }
             unsafe nghttp2_submit_rst_stream(
                 session, UInt8(NGHTTP2_FLAG_NONE.rawValue), Int32(bitPattern: stream.state.identifier),
                 NGHTTP2_CANCEL.rawValue)
@@ -172,18 +175,21 @@ extension HTTP2Session {
 
     /// The answer's last frame is queued. A client that has not ended its side is to stop.
     ///
-    /// One of plain HTTP may not have read the answer yet: some (curl 7.88) drop it when their stream is reset while they send. What it goes
-    /// on sending is dropped, until it ends or ``resetLingering(now:limit:)`` ends it.
+    /// One of plain HTTP may not have read the answer yet: some (curl 7.88) drop it when their stream is reset while
+    /// they send. What it goes on sending is dropped, until it ends or ``resetLingering(now:limit:)`` ends it.
     private func answerEnds(_ stream: StreamPlace) {
         guard !stream.state.clientEnded else { return }
-        guard stream.state.http != nil, !hot.state.isLeaving else { return hot.state.halfOpen.append(stream.state.identifier) }
+        guard stream.state.http != nil, !hot.state.isLeaving else {
+            return hot.state.halfOpen.append(stream.state.identifier)
+        }
         stream.state.arrivingSince = hot.state.now
     }
 
     /// Has streams reset whose exchanges were answered longer ago than the limit, while their clients went on sending.
     func resetLingering(now: UInt64, limit: UInt64) {
         pool.forEachOver { stream in
-            guard stream.state.http != nil, stream.state.isEnding, !stream.state.clientEnded, stream.state.unsentBytes == 0,
+            guard stream.state.http != nil, stream.state.isEnding, !stream.state.clientEnded,
+                stream.state.unsentBytes == 0,
                 let since = stream.state.arrivingSince, now - since >= limit
             else { return }
             stream.state.arrivingSince = nil
@@ -210,7 +216,9 @@ extension HTTP2Session {
     }
 
     /// Lends header fields in nghttp2's form, which copies them.
-    static func withFields(_ fields: [(name: String, value: [UInt8])], _ body: (UnsafePointer<nghttp2_nv>, Int) -> Int32) {
+    static func withFields(
+        _ fields: [(name: String, value: [UInt8])], _ body: (UnsafePointer<nghttp2_nv>, Int) -> Int32
+    ) {
         var bytes = fields.flatMap { Array($0.name.utf8) + $0.value }
         unsafe bytes.withUnsafeMutableBufferPointer { bytes in
             var place = bytes.baseAddress!

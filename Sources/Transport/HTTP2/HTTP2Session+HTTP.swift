@@ -1,8 +1,8 @@
 // Requests on HTTP/2 that are no gRPC calls, as REST over HTTP/2: a head and a body in, a head and parts of a body out. Windows, limits and
 // the order of sending are those of gRPC's messages.
 
-import CNGHTTP2
 import Basics
+import CNGHTTP2
 
 /// A request that is no gRPC call, while its stream lasts. Confined to its loop's thread.
 final class HTTP2Exchange {
@@ -61,7 +61,8 @@ extension HTTP2Session {
     func submitHead(_ identifier: UInt32, _ status: HTTPStatus, _ fields: [HTTPField], hasBody: Bool) {
         guard let stream = find(identifier), !stream.state.hasHead else { return }
         stream.state.hasHead = true
-        let head = [(":status", Array(String(status.code).utf8))] + fields.map { ($0.name.lowercased(), Array($0.value.utf8)) }
+        let head =
+            [(":status", Array(String(status.code).utf8))] + fields.map { ($0.name.lowercased(), Array($0.value.utf8)) }
         guard hasBody else {
             stream.state.isEnding = true
             return submitAlone(stream, head)
@@ -75,7 +76,9 @@ extension HTTP2Session {
 
     /// Adds bytes to a body whose head is queued.
     func appendBody(_ identifier: UInt32, _ content: RawSpan) {
-        guard !content.isEmpty, let stream = find(identifier), stream.state.hasHead, !stream.state.isEnding else { return }
+        guard !content.isEmpty, let stream = find(identifier), stream.state.hasHead, !stream.state.isEnding else {
+            return
+        }
         var staged = takeStaged()
         let start = staged.count
         staged.append(content)

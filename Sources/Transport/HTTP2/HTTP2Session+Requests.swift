@@ -1,7 +1,7 @@
 // From HTTP/2 frames to calls and messages: all of this runs inside nghttp2's callbacks.
 
-import CNGHTTP2
 import Basics
+import CNGHTTP2
 
 /// A whole message at the end of the bytes received so far, lent until its DATA frame is known to end there.
 @safe struct HeldMessage {
@@ -145,8 +145,8 @@ extension HTTP2Session {
         return 0
     }
 
-    /// Notes when the message began of which the bytes so far end in the middle. The request of a method that takes one message has begun
-    /// with its head.
+    /// Notes when the message began of which the bytes so far end in the middle. The request of a method that takes one
+    /// message has begun with its head.
     private func noteArrival(_ stream: StreamPlace) {
         guard stream.state.head.rpc.shape == .bidirectional else { return }
         if !stream.state.reader.isInsideMessage {
@@ -177,7 +177,8 @@ extension HTTP2Session {
             wholeArrived(stream)
             if isCompressed { inflateAssembly(stream) }
         case .reservedFlag(let flag): unsafe delegate.refused(identifier, .reservedFlag(flag))
-        case .tooLarge: unsafe delegate.refused(identifier, .messageTooLarge(max: UInt32(clamping: limits.messageBytesMax)))
+        case .tooLarge:
+            unsafe delegate.refused(identifier, .messageTooLarge(max: UInt32(clamping: limits.messageBytesMax)))
         }
     }
 
@@ -300,8 +301,8 @@ extension HTTP2Session {
         return true
     }
 
-    /// Whether a message may be handed on now. A method that takes one message is begun when the client has ended, so that a
-    /// second one is noticed, and when answers before it have been taken.
+    /// Whether a message may be handed on now. A method that takes one message is begun when the client has ended, so
+    /// that a second one is noticed, and when answers before it have been taken.
     private func mayDeliver(_ stream: StreamPlace, isLast: Bool) -> Bool {
         guard stream.state.head.rpc.shape != .bidirectional else { return true }
         let identifier = stream.state.identifier
@@ -356,7 +357,8 @@ extension HTTP2Session {
             return try Inflater.inflate(payload, bytesMax: limits.messageBytesMax)
         } catch {
             switch error {
-            case .tooLarge: unsafe delegate.refused(identifier, .messageTooLarge(max: UInt32(clamping: limits.messageBytesMax)))
+            case .tooLarge:
+                unsafe delegate.refused(identifier, .messageTooLarge(max: UInt32(clamping: limits.messageBytesMax)))
             case .malformed: unsafe delegate.refused(identifier, .malformedCompression)
             }
             return nil
@@ -365,7 +367,8 @@ extension HTTP2Session {
 
     private func inflateAssembly(_ stream: StreamPlace) {
         let compressed = takeAssembly(stream)
-        guard let inflated = unsafe inflate(stream, compressed.span.bytes), unsafe keep(stream, inflated.span.bytes) else { return }
+        guard let inflated = unsafe inflate(stream, compressed.span.bytes), unsafe keep(stream, inflated.span.bytes)
+        else { return }
         stream.state.isWhole = true
     }
 }

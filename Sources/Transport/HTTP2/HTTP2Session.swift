@@ -193,7 +193,8 @@ enum HTTP2Progress: Equatable {
     @inline(__always)
     func find(_ stream: UInt32) -> StreamPlace? {
         if let known = hot.state.known, known.state.identifier == stream { return known }
-        guard stream != 0, let found = unsafe nghttp2_session_get_stream_user_data(session, Int32(bitPattern: stream)) else {
+        guard stream != 0, let found = unsafe nghttp2_session_get_stream_user_data(session, Int32(bitPattern: stream))
+        else {
             return nil
         }
         let place = unsafe StreamPlace(found)
@@ -206,7 +207,8 @@ enum HTTP2Progress: Equatable {
         return !found.state.isOver
     }
 
-    /// Whether a header list, a request or a message should have arrived whole by now; nothing that arrives beside it matters.
+    /// Whether a header list, a request or a message should have arrived whole by now; nothing that arrives beside it
+    /// matters.
     func isLate(now: UInt64, limit: UInt64) -> Bool {
         if let since = hot.state.fieldsSince, now - since >= limit { return true }
         return pool.hasLateRequest(now: now, limit: limit)
@@ -229,11 +231,13 @@ enum HTTP2Progress: Equatable {
         if taken < 0 {
             let reason = unsafe hot.state.failure ?? String(cString: nghttp2_strerror(Int32(taken)))
             // nghttp2 says nothing to the client about floods and a wrong preface; the next turn of `send` does.
-            let code = taken == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue) ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_ENHANCE_YOUR_CALM
+            let code =
+                taken == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue) ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_ENHANCE_YOUR_CALM
             submitGoAway(code, reason)
             return .failed(reason)
         }
-        return unsafe nghttp2_session_want_read(session) != 0 ? .open : .failed(hot.state.failure ?? "the session has ended")
+        return unsafe nghttp2_session_want_read(session) != 0
+            ? .open : .failed(hot.state.failure ?? "the session has ended")
     }
 
     private func creditConnection() {
@@ -258,7 +262,8 @@ enum HTTP2Progress: Equatable {
 
     // MARK: The end
 
-    /// Says that the connection will be drained, without yet saying which streams are the last: requests under way are served.
+    /// Says that the connection will be drained, without yet saying which streams are the last: requests under way are
+    /// served.
     func announceDrain() {
         unsafe nghttp2_submit_shutdown_notice(session)
         unsafe nghttp2_submit_ping(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
@@ -270,7 +275,8 @@ enum HTTP2Progress: Equatable {
         resetLingering(now: .max, limit: 0)
         let text = Array(text.utf8.prefix(200))
         unsafe nghttp2_submit_goaway(
-            session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(session), code.rawValue, text,
+            session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(session), code.rawValue,
+            text,
             text.count)
     }
 }

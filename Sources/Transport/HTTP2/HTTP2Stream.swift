@@ -2,8 +2,8 @@
 
 import Basics
 
-/// A stream from its request's head until HTTP/2 has closed it. The call on it may be over earlier: then only what is still to
-/// be sent keeps it.
+/// A stream from its request's head until HTTP/2 has closed it. The call on it may be over earlier: then only what is
+/// still to be sent keeps it.
 struct HTTP2Stream {
     /// Zero = this place is free.
     var identifier: UInt32 = 0
@@ -22,8 +22,8 @@ struct HTTP2Stream {
     var assembly = MessageAssembly()
     /// `assembly` holds a whole message.
     var isWhole = false
-    /// When what must arrive whole began to: the request of a method that takes one message, or a message of another; nil while
-    /// nothing is awaited. Monotonic milliseconds.
+    /// When what must arrive whole began to: the request of a method that takes one message, or a message of another;
+    /// nil while nothing is awaited. Monotonic milliseconds.
     var arrivingSince: UInt64?
     /// The client sends nothing more.
     var clientEnded = false
@@ -76,12 +76,14 @@ struct HTTP2Stream {
 
     var state: HTTP2Stream {
         @inline(__always) _read { yield unsafe pointer.assumingMemoryBound(to: HTTP2Stream.self).pointee }
-        @inline(__always) nonmutating _modify { yield unsafe &pointer.assumingMemoryBound(to: HTTP2Stream.self).pointee }
+        @inline(__always) nonmutating _modify {
+            yield unsafe &pointer.assumingMemoryBound(to: HTTP2Stream.self).pointee
+        }
     }
 }
 
-/// The streams of a connection at addresses that stay, for nghttp2 to keep. Places are used again; nothing is given back
-/// before the connection ends. Confined to a loop.
+/// The streams of a connection at addresses that stay, for nghttp2 to keep. Places are used again; nothing is given
+/// back before the connection ends. Confined to a loop.
 @safe final class HTTP2StreamPool {
     private static let slabCount = 32
 

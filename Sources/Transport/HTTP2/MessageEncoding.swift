@@ -1,7 +1,7 @@
 // Compressed gRPC messages: what `grpc-encoding` may say, and inflating within a bound.
 
-import CZlib
 import Basics
+import CZlib
 
 /// How the messages of a request may be compressed.
 enum MessageEncoding: UInt8, Equatable, Sendable {
@@ -36,7 +36,8 @@ enum Inflater {
 
     /// The whole message, inflated.
     ///
-    /// Memory follows what really comes out, not what the sender claims, and never exceeds `bytesMax` by more than one byte.
+    /// Memory follows what really comes out, not what the sender claims, and never exceeds `bytesMax` by more than one
+    /// byte.
     static func inflate(_ bytes: RawSpan, bytesMax: Int) throws(InflateFailure) -> [UInt8] {
         var stream = unsafe z_stream()
         guard unsafe hearth_inflate_any(&stream) == Z_OK else { throw .malformed }

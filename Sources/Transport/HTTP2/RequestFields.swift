@@ -4,8 +4,8 @@ import Basics
 
 /// What a request's header fields say, gathered one by one.
 ///
-/// The path, which comes before all ordinary fields, tells a gRPC call of ours. Of it, fields that mean nothing to us cost their length and no
-/// more: `google-cloud-resource-prefix`, `x-goog-request-params` and all others are let pass.
+/// The path, which comes before all ordinary fields, tells a gRPC call of ours. Of it, fields that mean nothing to us
+/// cost their length and no more: `google-cloud-resource-prefix`, `x-goog-request-params` and all others are let pass.
 struct RequestFields {
     private let rpcs: RPCTable
     private let servesHTTP: Bool
@@ -160,7 +160,8 @@ struct RequestFields {
         case refuse(Refusal)
         /// No gRPC request at all: this HTTP status.
         case status(HTTPStatus)
-        /// A request for the HTTP handler, or the reason for which it never gets there; its head is ``RequestFields/head``.
+        /// A request for the HTTP handler, or the reason for which it never gets there; its head is
+        /// ``RequestFields/head``.
         case http(HTTPRefusal?)
     }
 
@@ -191,7 +192,9 @@ struct RequestFields {
         if byteCount > bytesMax { return .headTooLarge(bytesMax) }
         if head.fieldCount > fieldsMax { return .tooManyFields(fieldsMax) }
         let path = head.pathBytes
-        guard !path.isEmpty, path.allBytes(Self.isTargetText), head.queryBytes.allBytes(Self.isTargetText) else { return .target }
+        guard !path.isEmpty, path.allBytes(Self.isTargetText), head.queryBytes.allBytes(Self.isTargetText) else {
+            return .target
+        }
         if path[byteAt: 0] == UInt8(ascii: "/") { return nil }
         return head.method == .options && path.spells("*") ? nil : .target
     }

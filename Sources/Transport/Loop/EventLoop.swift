@@ -83,7 +83,8 @@ package protocol TurnObserver: AnyObject {
         unsafe expectSuccess(uv_loop_init(uv), "uv_loop_init")
         wheel = TimerWheel(now: unsafe uv_now(uv) / Self.tickMilliseconds)
         let this = unsafe Unmanaged.passUnretained(self).toOpaque()
-        unsafe expectSuccess(uv_async_init(uv, wakeUp) { unsafe EventLoop.of($0!.pointee.data).takeHandedOver() }, "uv_async_init")
+        unsafe expectSuccess(
+            uv_async_init(uv, wakeUp) { unsafe EventLoop.of($0!.pointee.data).takeHandedOver() }, "uv_async_init")
         unsafe wakeUp.pointee.data = this
         unsafe expectSuccess(uv_timer_init(uv, ticker), "uv_timer_init")
         unsafe ticker.pointee.data = this
@@ -170,14 +171,16 @@ package protocol TurnObserver: AnyObject {
 
     /// Closes whatever is left, so that each handle's memory is given back by its close callback.
     private func closeHandles() {
-        unsafe uv_walk(uv, { handle, _ in
-            guard unsafe uv_is_closing(handle) == 0 else { return }
-            switch unsafe uv_handle_get_type(handle) {
-            case UV_TCP: unsafe TCPHandle.closeOrphan(handle!)
-            case UV_POLL: unsafe Listener.closeOrphan(handle!)
-            default: unsafe uv_close(handle, nil)
-            }
-        }, nil)
+        unsafe uv_walk(
+            uv,
+            { handle, _ in
+                guard unsafe uv_is_closing(handle) == 0 else { return }
+                switch unsafe uv_handle_get_type(handle) {
+                case UV_TCP: unsafe TCPHandle.closeOrphan(handle!)
+                case UV_POLL: unsafe Listener.closeOrphan(handle!)
+                default: unsafe uv_close(handle, nil)
+                }
+            }, nil)
         _ = unsafe uv_run(uv, UV_RUN_DEFAULT)
         unsafe expectSuccess(uv_loop_close(uv), "uv_loop_close")
     }
@@ -270,7 +273,8 @@ package protocol TurnObserver: AnyObject {
     /// Monotonic milliseconds, as of the beginning of this turn.
     package var nowMilliseconds: UInt64 { unsafe uv_now(uv) }
 
-    /// Monotonic nanoseconds as of the first time that this was asked in this turn: however many ask, the clock is read once.
+    /// Monotonic nanoseconds as of the first time that this was asked in this turn: however many ask, the clock is read
+    /// once.
     package var turnNanoseconds: UInt64 {
         if clock.state == 0 { clock.state = uv_hrtime() }
         return clock.state
@@ -287,8 +291,10 @@ package protocol TurnObserver: AnyObject {
         turnObservers.state.removeAll(keepingCapacity: true)
     }
 
-    /// Calls `target.timerFired(token)` once, `milliseconds` from now or up to a tick later. The wheel holds the target until then.
-    package func schedule(afterMilliseconds milliseconds: UInt64, _ target: any TimerTarget, token: UInt64 = 0) -> Timer {
+    /// Calls `target.timerFired(token)` once, `milliseconds` from now or up to a tick later. The wheel holds the target
+    /// until then.
+    package func schedule(afterMilliseconds milliseconds: UInt64, _ target: any TimerTarget, token: UInt64 = 0) -> Timer
+    {
         let now = nowMilliseconds
         if wheel.count == 0 { _ = wheel.takeDue(upTo: now / Self.tickMilliseconds) }
         let due = (now + min(milliseconds, 1 << 48) + Self.tickMilliseconds - 1) / Self.tickMilliseconds

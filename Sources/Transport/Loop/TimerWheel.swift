@@ -2,9 +2,9 @@
 
 /// A hashed timer wheel: pure data, stepped by whoever has the clock.
 ///
-/// Time is counted in ticks. A timer hangs in the slot of its tick modulo the number of slots, in a doubly linked list of
-/// nodes that are reused, so adding and removing cost no allocation and no search. A timer further away than one turn
-/// is passed over until its turn comes. Timers fire at their tick or later, never before.
+/// Time is counted in ticks. A timer hangs in the slot of its tick modulo the number of slots, in a doubly linked list
+/// of nodes that are reused, so adding and removing cost no allocation and no search. A timer further away than one
+/// turn is passed over until its turn comes. Timers fire at their tick or later, never before.
 package struct TimerWheel<Payload> {
     /// Names a timer until it fires or is removed; a stale name is harmless.
     package struct Timer: Hashable, Sendable {
@@ -57,7 +57,9 @@ package struct TimerWheel<Payload> {
     @discardableResult
     package mutating func remove(_ timer: Timer) -> Bool {
         let index = Int(timer.index)
-        guard index < nodes.count, nodes[index].generation == timer.generation, nodes[index].payload != nil else { return false }
+        guard index < nodes.count, nodes[index].generation == timer.generation, nodes[index].payload != nil else {
+            return false
+        }
         _ = unlink(Int32(index))
         return true
     }
@@ -78,8 +80,8 @@ package struct TimerWheel<Payload> {
         return due.map(\.payload)
     }
 
-    /// The tick by which the wheel must be stepped next; nil when it is empty. It may be early for a timer that is more than
-    /// one turn away, never late.
+    /// The tick by which the wheel must be stepped next; nil when it is empty. It may be early for a timer that is more
+    /// than one turn away, never late.
     package var nextTick: UInt64? {
         guard count > 0 else { return nil }
         for step in 1...UInt64(heads.count) where heads[slot(of: now + step)] != Self.none { return now + step }

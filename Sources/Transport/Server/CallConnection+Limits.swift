@@ -19,7 +19,9 @@ extension CallConnection {
         core.state.assemblyBytesCounted = now
         let limit = configuration.assemblyBytesTotalMax
         if server.shared.countAssembled(change) > limit, change > 0 {
-            end(.tooManyIncompleteMessages, .resourceExhausted, "the server's incomplete messages exceed \(limit) bytes")
+            end(
+                .tooManyIncompleteMessages, .resourceExhausted, "the server's incomplete messages exceed \(limit) bytes"
+            )
         }
     }
 

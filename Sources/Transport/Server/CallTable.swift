@@ -153,5 +153,7 @@ struct CallTable {
         }
     }
 
-    private mutating func slot(for stream: UInt32) -> Int { entries.slot(of: stream) ?? entries.insert(stream, Entry()) }
+    private mutating func slot(for stream: UInt32) -> Int {
+        entries.slot(of: stream) ?? entries.insert(stream, Entry())
+    }
 }

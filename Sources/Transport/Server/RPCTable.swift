@@ -36,7 +36,8 @@ package final class RPCTable: Sendable {
         var pathBytes: [UInt8] = []
         var paths: [(range: Range<Int>, rpc: RPC)] = []
         for entry in entries {
-            precondition(entry.rpc.number != 0 && names[entry.rpc.number] == nil, "RPC numbers are distinct and not zero")
+            precondition(
+                entry.rpc.number != 0 && names[entry.rpc.number] == nil, "RPC numbers are distinct and not zero")
             byNumber[Int(entry.rpc.number)] = entry.rpc
             names[entry.rpc.number] = entry.name
             for path in entry.paths {

@@ -2,10 +2,11 @@
 
 import Basics
 
-/// Waits for the first bytes of a connection, over HTTP/2 for the first request, at most `refusalMilliseconds`, and answers them with a
-/// refusal. Confined to its loop's thread.
+/// Waits for the first bytes of a connection, over HTTP/2 for the first request, at most `refusalMilliseconds`, and
+/// answers them with a refusal. Confined to its loop's thread.
 ///
-/// It holds no more than the opening bytes of a protocol, or a frame's header. `ServerShared` counts it until its socket is closed.
+/// It holds no more than the opening bytes of a protocol, or a frame's header. `ServerShared` counts it until its
+/// socket is closed.
 final class RefusedConnection: ChannelDriver, TimerTarget {
     private let channel: Channel
     private let shared: ServerShared
@@ -40,7 +41,9 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
 
     private func receivedHTTP2(_ bytes: RawSpan) -> ReceiveProgress {
         var consumed = 0
-        guard let stream = http2?.firstRequest(bytes, consumed: &consumed) else { return ReceiveProgress(consumed: consumed) }
+        guard let stream = http2?.firstRequest(bytes, consumed: &consumed) else {
+            return ReceiveProgress(consumed: consumed)
+        }
         channel.write {
             $0.append(RefusedHTTP2.answer(stream, text))
             $0.append(RefusedHTTP2.goAway(lastStream: stream, text))

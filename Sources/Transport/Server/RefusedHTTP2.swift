@@ -2,8 +2,8 @@
 
 /// Reads the frames of a client as far as its first request. A value without I/O.
 ///
-/// A GOAWAY alone would not do: gRPC's C core takes the connection for a good one once it has seen SETTINGS, and opens the next at once for
-/// as long as the call's deadline lasts.
+/// A GOAWAY alone would not do: gRPC's C core takes the connection for a good one once it has seen SETTINGS, and opens
+/// the next at once for as long as the call's deadline lasts.
 struct RefusedHTTP2 {
     private static let frameHeaderBytes = 9
     private static let headers: UInt8 = 1
@@ -38,13 +38,15 @@ struct RefusedHTTP2 {
     /// - Parameter text: ASCII without `%`, below 100 bytes.
     static func answer(_ stream: UInt32, _ text: String) -> [UInt8] {
         // Literals without indexing (RFC 7541, section 6.2.2); 8 is :status and 31 is content-type in the static table.
-        let fields = [0x08] + string("503") + [0x0F, 0x10] + string("application/grpc")
+        let fields =
+            [0x08] + string("503") + [0x0F, 0x10] + string("application/grpc")
             + [0] + string("grpc-status") + string("14") + [0] + string("grpc-message") + string(text)
         // END_STREAM and END_HEADERS.
         return frame(headers, 5, stream, fields)
     }
 
-    /// - Parameter lastStream: the highest that was answered; others were not processed, so their clients may try again.
+    /// - Parameter lastStream: the highest that was answered; others were not processed, so their clients may try
+    ///   again.
     static func goAway(lastStream: UInt32, _ text: String) -> [UInt8] {
         let enhanceYourCalm: UInt32 = 11
         return frame(7, 0, 0, bigEndian(lastStream) + bigEndian(enhanceYourCalm) + text.utf8)
@@ -56,5 +58,7 @@ struct RefusedHTTP2 {
 
     private static func string(_ text: String) -> [UInt8] { [UInt8(text.utf8.count)] + text.utf8 }
 
-    private static func bigEndian(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
+    private static func bigEndian(_ value: UInt32) -> [UInt8] {
+        (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) }
+    }
 }

@@ -2,7 +2,8 @@
 
 import Synchronization
 
-/// Serves a ``ServiceHandler`` over the native protocol and gRPC, and an ``HTTPHandler`` over HTTP/1.1 and HTTP/2. Thread-safe.
+/// Serves a ``ServiceHandler`` over the native protocol and gRPC, and an ``HTTPHandler`` over HTTP/1.1 and HTTP/2.
+/// Thread-safe.
 package final class Server: Sendable {
     /// The port that is listened on; the one that the system picked when the configuration said 0.
     package let port: UInt16
@@ -45,8 +46,8 @@ package final class Server: Sendable {
     /// Listens on a unix socket too, for programs of the same user on the same machine. Not after `drain`.
     ///
     /// - Parameters:
-    ///   - path: of the socket's file, which this server owns from now on: one that is left from an earlier process is replaced,
-    ///     and `drain` removes it.
+    ///   - path: of the socket's file, which this server owns from now on: one that is left from an earlier process is
+    ///     replaced, and `drain` removes it.
     ///   - rpcs: the procedures that calls over it may name.
     package func listen(atSocket path: String, rpcs: RPCTable) throws(SocketError) {
         let descriptor = try LocalSocket.listen(at: path)
@@ -76,7 +77,8 @@ package final class Server: Sendable {
         return (sockets, port)
     }
 
-    /// Throws when another process listens on the port: sockets that share a port would let it, and get half of its clients.
+    /// Throws when another process listens on the port: sockets that share a port would let it, and get half of its
+    /// clients.
     private static func refuseOccupied(_ address: ResolvedAddress, _ port: UInt16) throws(SocketError) {
         let probe = try SocketAddress.listen(on: address, port: port, sharesPort: false, backlog: 1)
         closeDescriptor(probe.descriptor)

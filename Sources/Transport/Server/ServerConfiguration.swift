@@ -39,8 +39,8 @@ package struct ServerConfiguration: Sendable {
     /// HTTP/2 streams that a client may reset at once, and in a second in the long run; the connection ends beyond.
     package var resetsMax: UInt64 = 2_000
     package var resetsPerSecond: UInt64 = 200
-    /// HTTP/2 frames that bring nothing (PING, SETTINGS, empty DATA, malformed ones) that a client may send at once, and
-    /// in a second in the long run; the connection ends beyond.
+    /// HTTP/2 frames that bring nothing (PING, SETTINGS, empty DATA, malformed ones) that a client may send at once,
+    /// and in a second in the long run; the connection ends beyond.
     package var idleFramesMax: UInt64 = 10_000
     package var idleFramesPerSecond: UInt64 = 1_000
 
@@ -52,8 +52,8 @@ package struct ServerConfiguration: Sendable {
     /// Header lines of an HTTP/1.1 request; past it 431.
     package var http1FieldsMax = 100
 
-    /// Time for a new connection to say HELLO or SETTINGS, and for a request's head, a header list, a frame or a message to arrive,
-    /// counted from its first byte whatever else arrives. A message has more by ``ArrivalTime``.
+    /// Time for a new connection to say HELLO or SETTINGS, and for a request's head, a header list, a frame or a
+    /// message to arrive, counted from its first byte whatever else arrives. A message has more by ``ArrivalTime``.
     package var headerMilliseconds: UInt64 = 10_000
     /// A connection without an open call is closed after so long without a frame; 0 = never.
     package var idleMilliseconds: UInt64 = 10 * 60_000
@@ -66,8 +66,8 @@ package struct ServerConfiguration: Sendable {
     package var outputBytesMax = 64 << 20
     /// A paused connection that takes nearly nothing for so long is dropped.
     package var slowReaderMilliseconds: UInt64 = 30_000
-    /// A streaming reply whose client has shut its window for so long ends with DEADLINE_EXCEEDED; 0 = never. Longer than the
-    /// time above: here the connection is alive, and its program may only be busy with what it has read.
+    /// A streaming reply whose client has shut its window for so long ends with DEADLINE_EXCEEDED; 0 = never. Longer
+    /// than the time above: here the connection is alive, and its program may only be busy with what it has read.
     package var stalledReplyMilliseconds: UInt64 = 5 * 60_000
 
     /// Told of everything worth a line in a log; called on the loops' threads, must not block.
@@ -95,7 +95,8 @@ package struct ServerConfiguration: Sendable {
     var http2: HTTP2Limits {
         let range = HTTP2Limits.frameBytesRange
         return HTTP2Limits(
-            streamsMax: streamsPerConnectionMax, messageBytesMax: Int(messageBytesMax), assemblyBytesMax: assemblyBytesMax,
+            streamsMax: streamsPerConnectionMax, messageBytesMax: Int(messageBytesMax),
+            assemblyBytesMax: assemblyBytesMax,
             frameBytesMax: min(max(frameBytesMax, range.lowerBound), range.upperBound),
             streamWindowBytes: min(http2WindowBytes, FlowWindow.max),
             connectionWindowBytes: min(max(http2ConnectionWindowBytes, 65_535), FlowWindow.max),

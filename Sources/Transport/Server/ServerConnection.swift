@@ -168,7 +168,8 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
                 "the reply of \(length) bytes exceeds the client's limit of \(session.peer.messageBytesMax)")
         }
         output.finishMessage(
-            at: hot.state.messageStart, FrameHeader(length: length, kind: .message, flags: isLast ? .endStream : [], stream: stream),
+            at: hot.state.messageStart,
+            FrameHeader(length: length, kind: .message, flags: isLast ? .endStream : [], stream: stream),
             frameBytesMax: Int(session.peer.frameBytesMax))
         channel.putOutput(output)
         if isLast {

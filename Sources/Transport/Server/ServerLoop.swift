@@ -1,7 +1,7 @@
 // The part of a server that lives on one loop: its connections, its handler, its counters.
 
-import CUV
 import Basics
+import CUV
 import Synchronization
 
 /// Counters of a server, for metrics. Sums over its loops.
@@ -64,7 +64,8 @@ final class ServerLoop: @unchecked Sendable {
     var statistics = ServerStatistics()
 
     init(
-        loop: EventLoop, configuration: ServerConfiguration, rpcs: RPCTable, shared: ServerShared, services: LoopServices
+        loop: EventLoop, configuration: ServerConfiguration, rpcs: RPCTable, shared: ServerShared,
+        services: LoopServices
     ) {
         self.loop = loop
         self.configuration = configuration

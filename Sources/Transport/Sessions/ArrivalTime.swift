@@ -2,8 +2,8 @@
 
 /// The time for something that has begun to arrive and is not complete.
 ///
-/// It counts from the first byte. Nothing that arrives besides, such as a PING, prolongs it; only the bytes of the message itself do, so
-/// that a large message over a slow line is not cut off while one that trickles is.
+/// It counts from the first byte. Nothing that arrives besides, such as a PING, prolongs it; only the bytes of the
+/// message itself do, so that a large message over a slow line is not cut off while one that trickles is.
 enum ArrivalTime {
     /// Bytes of a message that prolong its time by a millisecond: 16 KB in a second.
     private static let bytesPerMillisecond: UInt64 = 16

@@ -32,9 +32,11 @@ package enum Refusal: Equatable, Sendable {
         switch self {
         case .unknownMethod, .unknownPath, .notImplemented, .messageCount, .unsupportedEncoding: .unimplemented
         case .takesOneMessage, .endedInsideMessage, .windowTooLarge: .invalidArgument
-        case .tooManyStreams, .messageTooLarge, .incompleteMessagesTooLarge, .noWindow, .metadataTooLarge: .resourceExhausted
+        case .tooManyStreams, .messageTooLarge, .incompleteMessagesTooLarge, .noWindow, .metadataTooLarge:
+            .resourceExhausted
         // What gRPC's own libraries answer to a request that is not framed as it should be.
-        case .malformedTimeout, .undeclaredCompression, .malformedCompression, .reservedFlag, .endedInsideGRPCMessage: .internal
+        case .malformedTimeout, .undeclaredCompression, .malformedCompression, .reservedFlag, .endedInsideGRPCMessage:
+            .internal
         }
     }
 }

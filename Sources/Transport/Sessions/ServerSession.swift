@@ -130,7 +130,8 @@ struct ServerSession {
 
     /// The call is over, by our answer or for another reason.
     ///
-    /// - Returns: whether its first message was complete, so that the handler knows of it; nil when it was over already.
+    /// - Returns: whether its first message was complete, so that the handler knows of it; nil when it was over
+    ///   already.
     mutating func finish(_ stream: UInt32) -> Bool? {
         if finishCurrent(stream) { return true }
         guard let gone = streams.remove(stream) else { return nil }
@@ -172,7 +173,9 @@ struct ServerSession {
     /// Takes one frame, header and payload, whole.
     mutating func receive(_ header: FrameHeader, _ payload: RawSpan) -> ServerAction {
         // Nearly every frame is a whole REQUEST; it passes without the general rules.
-        if header.kind == FrameKind.request.rawValue, isOpen, header.stream != 0, FrameFlags.ofRequest.isSuperset(of: header.flags) {
+        if header.kind == FrameKind.request.rawValue, isOpen, header.stream != 0,
+            FrameFlags.ofRequest.isSuperset(of: header.flags)
+        {
             return receiveRequest(header, payload)
         }
         return receiveAny(header, payload)
@@ -291,7 +294,8 @@ struct ServerSession {
         return deliver(slot, stream, isPart ? .assembled : .inFrame(from: 0), header.flags.contains(.endStream))
     }
 
-    private mutating func deliver(_ slot: Int, _ stream: UInt32, _ bytes: MessageBytes, _ isLast: Bool) -> ServerAction {
+    private mutating func deliver(_ slot: Int, _ stream: UInt32, _ bytes: MessageBytes, _ isLast: Bool) -> ServerAction
+    {
         streams[slot: slot].clientEnded = isLast
         guard !streams[slot: slot].hasBegun else { return .message(stream, bytes, isLast: isLast) }
         streams[slot: slot].hasBegun = true

@@ -9,7 +9,10 @@ import Testing
     let decoder = FirestoreDecoder()
 
     enum Failure: Equatable {
-        case typeMismatch(String), valueNotFound(String), keyNotFound(String), dataCorrupted(String)
+        case typeMismatch(String)
+        case valueNotFound(String)
+        case keyNotFound(String)
+        case dataCorrupted(String)
         case other(String)
     }
 
@@ -49,7 +52,8 @@ import Testing
         expect(String.self, 1, .typeMismatch("v"), "Expected to decode String but found a number instead.")
         expect(String.self, [1], .typeMismatch("v"), "Expected to decode String but found an array instead.")
         expect(String.self, ["a": 1], .typeMismatch("v"), "Expected to decode String but found a dictionary instead.")
-        expect(Double.self, .geoPoint(GeoPointValue(latitude: 1, longitude: 1)), .typeMismatch("v"),
+        expect(
+            Double.self, .geoPoint(GeoPointValue(latitude: 1, longitude: 1)), .typeMismatch("v"),
             "Expected to decode Double but found GeoPoint instead.")
         expect(Date.self, "2020-01-01", .typeMismatch("v"))
         expect(Date.self, 5, .typeMismatch("v"))
@@ -151,7 +155,8 @@ import Testing
                 #expect(throws: DecodingError.self) { try list.decode(Int.self) }
             }
         }
-        #expect(try decoder.decode(Field<Mixed>.self, ["v": [1, nil, "x", ["v": 2]]]).v.texts == ["1", "null", "x", "{2}"])
+        #expect(
+            try decoder.decode(Field<Mixed>.self, ["v": [1, nil, "x", ["v": 2]]]).v.texts == ["1", "null", "x", "{2}"])
     }
 
     @Test("A missing document is nil for an optional, an error otherwise") func missingDocument() throws {

@@ -138,11 +138,12 @@ struct Encoding: Encodable {
         for _ in 0..<3 {
             #expect(try encoder.fields(keeping) == ["a": 1])
             #expect(
-                try encoder.fields(Encoding { encoder in
-                    var container = encoder.container(keyedBy: Keys.self)
-                    try container.encode(keeping, forKey: .c)
-                    try container.encode(2, forKey: .b)
-                }) == ["b": 2, "c": ["a": 1]])
+                try encoder.fields(
+                    Encoding { encoder in
+                        var container = encoder.container(keyedBy: Keys.self)
+                        try container.encode(keeping, forKey: .c)
+                        try container.encode(2, forKey: .b)
+                    }) == ["b": 2, "c": ["a": 1]])
         }
         keeper.kept = []
         #expect(try encoder.fields(keeping) == ["a": 1])
@@ -158,11 +159,12 @@ struct Encoding: Encodable {
             try container.encode(1, forKey: .a)
             var nested = container.nestedContainer(keyedBy: Keys.self, forKey: .b)
             note(nested.codingPath)
-            try nested.encode(Encoding { encoder in
-                note(encoder.codingPath)
-                var single = encoder.singleValueContainer()
-                try single.encode(1)
-            }, forKey: .d)
+            try nested.encode(
+                Encoding { encoder in
+                    note(encoder.codingPath)
+                    var single = encoder.singleValueContainer()
+                    try single.encode(1)
+                }, forKey: .d)
         }
         _ = try encoder.fields(["x": [inner]])
         #expect(paths == ["x/Index 0", "x/Index 0", "x/Index 0/b", "x/Index 0/b/d"])
@@ -182,10 +184,12 @@ struct Encoding: Encodable {
         let key = CodingUserInfoKey(rawValue: "k")!
         encoder.userInfo[key] = "info"
         let fields = try encoder.fields(
-            ["a": Encoding { encoder in
-                var single = encoder.singleValueContainer()
-                try single.encode(encoder.userInfo[key] as? String)
-            }])
+            [
+                "a": Encoding { encoder in
+                    var single = encoder.singleValueContainer()
+                    try single.encode(encoder.userInfo[key] as? String)
+                }
+            ])
         #expect(fields == ["a": "info"])
     }
 }

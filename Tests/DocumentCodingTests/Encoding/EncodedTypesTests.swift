@@ -60,7 +60,9 @@ import Testing
     @Test("Times are cut to microseconds") func times() throws {
         try check(Date(timeIntervalSince1970: -1.5), .timestamp(TimestampValue(seconds: -2, nanoseconds: 500_000_000)))
         try check(Date(timeIntervalSince1970: 0), .timestamp(TimestampValue(seconds: 0, nanoseconds: 0)))
-        try check(Timestamp(seconds: 5, nanoseconds: 123_456_000), .timestamp(TimestampValue(seconds: 5, nanoseconds: 123_456_000)))
+        try check(
+            Timestamp(seconds: 5, nanoseconds: 123_456_000),
+            .timestamp(TimestampValue(seconds: 5, nanoseconds: 123_456_000)))
         let fields = try encoder.fields(Field(v: Timestamp(seconds: -5, nanoseconds: 999_999_999)))
         #expect(fields == ["v": .timestamp(TimestampValue(seconds: -5, nanoseconds: 999_999_000))])
         let untouched = try encoder.encode(Field(v: Timestamp(seconds: -5, nanoseconds: 999_999_999)))
@@ -96,7 +98,11 @@ import Testing
 
     enum Named: String, Codable { case first, second }
     enum Numbered: Int, Codable { case one = 1 }
-    enum Loaded: Codable, Equatable { case nothing, plain(Int), labelled(name: String) }
+    enum Loaded: Codable, Equatable {
+        case nothing
+        case plain(Int)
+        case labelled(name: String)
+    }
     struct Empty: Codable, Equatable {}
 
     @Test("Enumerations and empty structures") func enumerations() throws {

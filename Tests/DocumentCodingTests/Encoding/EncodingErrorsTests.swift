@@ -11,7 +11,9 @@ import Testing
         var list: [Field<T>]
     }
 
-    private func error<T: Encodable>(_ value: T, _ encoder: FirestoreEncoder = FirestoreEncoder()) -> (path: String, text: String)? {
+    private func error<T: Encodable>(_ value: T, _ encoder: FirestoreEncoder = FirestoreEncoder()) -> (
+        path: String, text: String
+    )? {
         do {
             _ = try encoder.documentBytes(value)
             return nil

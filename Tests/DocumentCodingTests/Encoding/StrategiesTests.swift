@@ -10,7 +10,9 @@ import Testing
     let encoder = FirestoreEncoder()
     let decoder = FirestoreDecoder()
 
-    private func check<T: Codable & Equatable>(_ value: T, _ expected: Value, _ location: SourceLocation = #_sourceLocation) throws {
+    private func check<T: Codable & Equatable>(
+        _ value: T, _ expected: Value, _ location: SourceLocation = #_sourceLocation
+    ) throws {
         let fields = try encoder.fields(Field(v: value))
         #expect(fields == ["v": expected], sourceLocation: location)
         #expect(try decoder.decode(Field<T>.self, fields).v == value, sourceLocation: location)
@@ -65,8 +67,10 @@ import Testing
     }
 
     @Test("Numbers that are not finite") func floats() throws {
-        encoder.nonConformingFloatEncodingStrategy = .convertToString(positiveInfinity: "+", negativeInfinity: "-", nan: "?")
-        decoder.nonConformingFloatDecodingStrategy = .convertFromString(positiveInfinity: "+", negativeInfinity: "-", nan: "?")
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "+", negativeInfinity: "-", nan: "?")
+        decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+            positiveInfinity: "+", negativeInfinity: "-", nan: "?")
         try check([Double.infinity, -.infinity, 1], ["+", "-", .double(1)])
         let fields = try encoder.fields(Field(v: Float.nan))
         #expect(fields == ["v": "?"])
@@ -120,7 +124,8 @@ import Testing
     @Test(
         "And back",
         arguments: [
-            ("simple", "simple"), ("two_words", "twoWords"), ("my_url_property", "myUrlProperty"), ("ALLCAPS", "ALLCAPS"),
+            ("simple", "simple"), ("two_words", "twoWords"), ("my_url_property", "myUrlProperty"),
+            ("ALLCAPS", "ALLCAPS"),
             ("ALL_CAPS", "allCaps"), ("_outer_", "_outer_"), ("__two_words_", "__twoWords_"), ("_", "_"),
         ])
     func fromSnakeCase(name: String, expected: String) throws {
@@ -157,7 +162,9 @@ import Testing
             default: PathlessKey(stringValue: "someThing")
             }
         }
-        #expect(try decoder.decode(Keyed.self, fields) == Keyed(myURLProperty: 1, nestedValue: ["asIs": .init(someThing: true)]))
+        #expect(
+            try decoder.decode(Keyed.self, fields)
+                == Keyed(myURLProperty: 1, nestedValue: ["asIs": .init(someThing: true)]))
     }
 
     struct PathlessKey: CodingKey {

@@ -16,7 +16,8 @@ import Testing
     @Test("A set takes keys literally and every accepted type") func set() throws {
         let data = try DocumentFields.set([
             "a.b": 1, "bool": true, "number": NSNumber(value: true), "double": NSNumber(value: 2.5), "int8": Int8(-3),
-            "null": NSNull(), "none": Int?.none as Any, "some": Optional("x") as Any, "float": Float(0.5), "nan": Double.nan,
+            "null": NSNull(), "none": Int?.none as Any, "some": Optional("x") as Any, "float": Float(0.5),
+            "nan": Double.nan,
             "date": Date(timeIntervalSince1970: 1), "data": Data([1]), "list": [1, "x", ["k": []]] as [Any],
             "typed": ["x": [1.5]], "vector": VectorValue([1]), "point": GeoPoint(latitude: 1, longitude: 2),
             "ref": DocumentReference(name: "\(database)/documents/a/b", owner: nil)!,
@@ -28,7 +29,8 @@ import Testing
                 "some": "x", "float": .double(0.5), "nan": .double(.nan),
                 "date": .timestamp(TimestampValue(seconds: 1, nanoseconds: 0)), "data": .bytes([1]),
                 "list": [1, "x", ["k": []]], "typed": ["x": [.double(1.5)]], "vector": .vector([1]),
-                "point": .geoPoint(GeoPointValue(latitude: 1, longitude: 2)), "ref": .reference("\(database)/documents/a/b"),
+                "point": .geoPoint(GeoPointValue(latitude: 1, longitude: 2)),
+                "ref": .reference("\(database)/documents/a/b"),
             ])
     }
 
@@ -39,15 +41,27 @@ import Testing
             (["a": ["b": Strange()]], "Unsupported type: Strange (found in field a.b)"),
             (["a": [[1]]], "Nested arrays are not supported. (found in field a)"),
             (["": 1], "Document fields must not be empty."),
-            (["x": ["__y__": 1]], "Document fields cannot begin and end with \"__\" (found field __y__). (found in field x)"),
-            (["a": FieldValue.delete()],
-                "FieldValue.delete() can only be used with updateData() and setData() with merge:true (found in field a)"),
-            (["a": [FieldValue.serverTimestamp()]],
-                "FieldValue.serverTimestamp() is not currently supported inside arrays. (found in field a)"),
-            (["a": UInt64.max], "18446744073709551615 is too large: Firestore integers are signed 64-bit integers. (found in field a)"),
+            (
+                ["x": ["__y__": 1]],
+                "Document fields cannot begin and end with \"__\" (found field __y__). (found in field x)"
+            ),
+            (
+                ["a": FieldValue.delete()],
+                "FieldValue.delete() can only be used with updateData() and setData() with merge:true (found in field a)"
+            ),
+            (
+                ["a": [FieldValue.serverTimestamp()]],
+                "FieldValue.serverTimestamp() is not currently supported inside arrays. (found in field a)"
+            ),
+            (
+                ["a": UInt64.max],
+                "18446744073709551615 is too large: Firestore integers are signed 64-bit integers. (found in field a)"
+            ),
             (["a": FieldValue.arrayUnion([[1]])], "Nested arrays are not supported. (found in field a)"),
-            (["a": FieldValue.arrayUnion([FieldValue.delete()])],
-                "FieldValue.delete() can only be used with updateData() and setData() (found in field a)"),
+            (
+                ["a": FieldValue.arrayUnion([FieldValue.delete()])],
+                "FieldValue.delete() can only be used with updateData() and setData() (found in field a)"
+            ),
         ]
         for (data, message) in cases {
             #expect(throws: InvalidUserData(message)) { try DocumentFields.set(data) }
@@ -90,7 +104,8 @@ import Testing
 
     @Test("A merge of named fields takes those") func mergeFields() throws {
         let all: [String: Any] = [
-            "a": ["b": 1, "c": 2], "n": FieldValue.increment(Int64(1)), "m": FieldValue.serverTimestamp(), "gone": FieldValue.delete(),
+            "a": ["b": 1, "c": 2], "n": FieldValue.increment(Int64(1)), "m": FieldValue.serverTimestamp(),
+            "gone": FieldValue.delete(),
         ]
         let data = try DocumentFields.merge(
             all, fields: [FieldPath(["a", "b"]), FieldPath(["n"]), FieldPath(["gone"]), FieldPath(["a", "b"])])
@@ -104,7 +119,8 @@ import Testing
 
     @Test("An update splits dotted keys and keeps the mask to them") func update() throws {
         let data = try DocumentFields.update([
-            "a.b": 1, FieldPath(["a", "c.d"]): ["whole": true], "gone": FieldValue.delete(), "x.gone": FieldValue.delete(),
+            "a.b": 1, FieldPath(["a", "c.d"]): ["whole": true], "gone": FieldValue.delete(),
+            "x.gone": FieldValue.delete(),
             "n.count": FieldValue.increment(Int64(1)), "list": [1],
         ])
         #expect(data.mask == ["a.`c.d`", "a.b", "gone", "list", "x.gone"])
@@ -130,12 +146,15 @@ import Testing
     @Test("Reading gives the SDK's types") func reading() throws {
         let owner = NSObject()
         let bytes = documentBytes([
-            "b": true, "i": 3, "d": .double(1.5), "n": nil, "s": "text", "t": .timestamp(TimestampValue(seconds: 1, nanoseconds: 5000)),
+            "b": true, "i": 3, "d": .double(1.5), "n": nil, "s": "text",
+            "t": .timestamp(TimestampValue(seconds: 1, nanoseconds: 5000)),
             "y": .bytes([9]), "v": .vector([1, 2]), "l": [1, ["k": "v"]], "r": .reference("\(database)/documents/a/b"),
             "g": .geoPoint(GeoPointValue(latitude: 1, longitude: 2)),
         ])
         let data = try DocumentFields.dictionary(from: bytes.span.bytes, owner: owner)
-        #expect(data["b"] as? Bool == true && data["i"] as? Int == 3 && data["i"] as? Double == 3 && data["d"] as? Double == 1.5)
+        #expect(
+            data["b"] as? Bool == true && data["i"] as? Int == 3 && data["i"] as? Double == 3
+                && data["d"] as? Double == 1.5)
         #expect(data["n"] is NSNull && data["s"] as? String == "text")
         #expect(data["t"] as? Timestamp == Timestamp(seconds: 1, nanoseconds: 5000))
         #expect(data["y"] as? Data == Data([9]) && data["v"] as? VectorValue == VectorValue([1, 2]))
@@ -143,7 +162,8 @@ import Testing
         #expect((data["r"] as? DocumentReference)?.owner === owner)
         #expect(data["g"] as? GeoPoint == GeoPoint(latitude: 1, longitude: 2))
         let inner = documentBytes(["a": ["b.c": [7, 8]]])
-        #expect(try DocumentFields.value(at: FieldPath(["a", "b.c"]), in: inner.span.bytes, owner: nil) as? [Int] == [7, 8])
+        #expect(
+            try DocumentFields.value(at: FieldPath(["a", "b.c"]), in: inner.span.bytes, owner: nil) as? [Int] == [7, 8])
         #expect(try DocumentFields.value(at: FieldPath(["a", "b"]), in: inner.span.bytes, owner: nil) == nil)
         #expect(try DocumentFields.dictionary(from: [UInt8]().span.bytes, owner: nil).isEmpty)
     }
@@ -184,7 +204,8 @@ import Testing
 
     @Test("Codable and dictionary forms give the same document") func sameDocument() throws {
         let encoder = FirestoreEncoder()
-        let person = Person(name: "n", age: 3, tags: FieldValueBox(.increment(Int64(1))), address: ["b": "1", "a": "2"])
+        let person = Person(
+            name: "n", age: 3, tags: FieldValueBox(.increment(Int64(1))), address: ["b": "1", "a": "2"])
         let direct = try encoder.setData(from: person)
         let throughDictionary = try DocumentFields.set(try encoder.encode(person))
         #expect(direct.fields == throughDictionary.fields)

@@ -53,7 +53,9 @@ import Testing
             values[String(cString: entry.key)] = entry.value.pointee
         }
         #expect(values.keys.sorted() == "abcdefghijk".map(String.init))
-        let a = try #require(values["a"]), b = try #require(values["b"]), c = try #require(values["c"])
+        let a = try #require(values["a"])
+        let b = try #require(values["b"])
+        let c = try #require(values["c"])
         #expect(a.value_type_case == GOOGLE__FIRESTORE__V1__VALUE__VALUE_TYPE_BOOLEAN_VALUE && a.boolean_value == 1)
         #expect(b.value_type_case == GOOGLE__FIRESTORE__V1__VALUE__VALUE_TYPE_INTEGER_VALUE && b.integer_value == -5)
         #expect(c.value_type_case == GOOGLE__FIRESTORE__V1__VALUE__VALUE_TYPE_DOUBLE_VALUE && c.double_value == 2.5)
@@ -100,7 +102,11 @@ extension MapValue {
         func isNegativeZero(_ double: Double) -> Bool { double == 0 && double.sign == .minus }
         return Value.map(self).contains(
             { value in
-                if case .geoPoint(let point) = value { isNegativeZero(point.latitude) || isNegativeZero(point.longitude) } else { false }
+                if case .geoPoint(let point) = value {
+                    isNegativeZero(point.latitude) || isNegativeZero(point.longitude)
+                } else {
+                    false
+                }
             }, key: { _ in false })
     }
 }

@@ -116,28 +116,33 @@ enum PythonSide {
     /// The root of the package: the nearest folder above this file with a Package.swift.
     private static var packageRoot: URL {
         var folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        while folder.path != "/", !FileManager.default.fileExists(atPath: folder.appendingPathComponent("Package.swift").path) {
+        while folder.path != "/",
+            !FileManager.default.fileExists(atPath: folder.appendingPathComponent("Package.swift").path)
+        {
             folder.deleteLastPathComponent()
         }
         return folder
     }
 
     private static var interpreter: String {
-        ProcessInfo.processInfo.environment["HEARTH_PYTHON"] ?? packageRoot.appendingPathComponent(".venv/bin/python").path
+        ProcessInfo.processInfo.environment["HEARTH_PYTHON"]
+            ?? packageRoot.appendingPathComponent(".venv/bin/python").path
     }
 
     static func run(_ arguments: [String], input: [[UInt8]]) throws -> [[UInt8]] {
         guard FileManager.default.isExecutableFile(atPath: interpreter) else {
             throw Missing(interpreter: interpreter, detail: "there is no such program.")
         }
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-interop-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "hearth-interop-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         // Files, because both sides would block on pipes that the other does not empty.
         let inputFile = folder.appendingPathComponent("in")
         let outputFile = folder.appendingPathComponent("out")
         let errorFile = folder.appendingPathComponent("err")
-        try Data(input.flatMap { withUnsafeBytes(of: UInt32($0.count).bigEndian, Array.init) + $0 }).write(to: inputFile)
+        try Data(input.flatMap { withUnsafeBytes(of: UInt32($0.count).bigEndian, Array.init) + $0 }).write(
+            to: inputFile)
         for file in [outputFile, errorFile] { try Data().write(to: file) }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: interpreter)
@@ -149,7 +154,8 @@ enum PythonSide {
         try process.run()
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
-            throw Missing(interpreter: interpreter, detail: String(decoding: try Data(contentsOf: errorFile), as: UTF8.self))
+            throw Missing(
+                interpreter: interpreter, detail: String(decoding: try Data(contentsOf: errorFile), as: UTF8.self))
         }
         return try messages(in: [UInt8](Data(contentsOf: outputFile)))
     }

@@ -14,7 +14,9 @@ import Testing
         #expect(FieldPath(["a", "b.c"]) == FieldPath(["a", "b.c"]))
         #expect(FieldPath(["é"]) != FieldPath(["e\u{301}"]))
         #expect(Set([FieldPath(["a"]), FieldPath(["a"]), FieldPath(["b"])]).count == 2)
-        #expect(["a": Timestamp(seconds: 1, nanoseconds: 2)] as NSDictionary == ["a": Timestamp(seconds: 1, nanoseconds: 2)] as NSDictionary)
+        #expect(
+            ["a": Timestamp(seconds: 1, nanoseconds: 2)] as NSDictionary == ["a": Timestamp(seconds: 1, nanoseconds: 2)]
+                as NSDictionary)
         #expect(FieldValue.delete() == FieldValue.delete())
         #expect(FieldValue.serverTimestamp() == FieldValue.serverTimestamp())
         #expect(FieldValue.increment(Int64(1)) != FieldValue.increment(Int64(1)))
@@ -31,7 +33,8 @@ import Testing
 
     @Test("Paths: dotted texts and literal names") func fieldPaths() throws {
         #expect(try FieldPath(dotted: "a.b c.\\").segments == ["a", "b c", "\\"])
-        #expect(FieldPath(["a", "b.c", "`", "é", "_x1", "1x", "\\"]).serverFormat == "a.`b.c`.`\\``.`é`._x1.`1x`.`\\\\`")
+        #expect(
+            FieldPath(["a", "b.c", "`", "é", "_x1", "1x", "\\"]).serverFormat == "a.`b.c`.`\\``.`é`._x1.`1x`.`\\\\`")
         for bad in ["", ".a", "a.", "a..b", "a~", "a*b", "a/b", "[a]"] {
             #expect(throws: InvalidFieldPath.self) { try FieldPath(dotted: bad) }
         }
@@ -40,12 +43,15 @@ import Testing
     }
 
     @Test("References know their names") func references() throws {
-        let reference = try #require(DocumentReference(name: "projects/p/databases/(default)/documents/a/b/c/d", owner: nil))
+        let reference = try #require(
+            DocumentReference(name: "projects/p/databases/(default)/documents/a/b/c/d", owner: nil))
         #expect(reference.path == "a/b/c/d" && reference.documentID == "d")
         #expect(reference.databaseName == "projects/p/databases/(default)")
         for bad in [
-            "", "a/b", "projects/p/databases/d/documents", "projects/p/databases/d/documents/", "projects/p/databases/d/documents/a",
-            "projects/p/databases/d/documents/a//b", "projects/p/databases/d/documents/a/b/", "projects//databases/d/documents/a/b",
+            "", "a/b", "projects/p/databases/d/documents", "projects/p/databases/d/documents/",
+            "projects/p/databases/d/documents/a",
+            "projects/p/databases/d/documents/a//b", "projects/p/databases/d/documents/a/b/",
+            "projects//databases/d/documents/a/b",
             "project/p/databases/d/documents/a/b",
         ] {
             #expect(DocumentReference(name: bad, owner: nil) == nil, "\(bad)")

@@ -34,7 +34,9 @@ import Testing
             try JSONDecoder().decode(Book.self, from: Data(#"{"title": "t"}"#.utf8))
         }
         #expect(throws: FirestoreEncodingError.self) { try JSONEncoder().encode(Book(title: "t")) }
-        #expect(throws: FirestoreEncodingError.self) { try encoder.documentBytes(["a": [DocumentID<String>(wrappedValue: nil)]]) }
+        #expect(throws: FirestoreEncodingError.self) {
+            try encoder.documentBytes(["a": [DocumentID<String>(wrappedValue: nil)]])
+        }
     }
 
     @Test("A custom type can wrap a document's identity") func customDocumentID() throws {
@@ -83,7 +85,8 @@ import Testing
         let data = try json.encode(All())
         #expect(
             String(decoding: data, as: UTF8.self)
-                == #"{"point":{"latitude":3,"longitude":4},"time":{"nanoseconds":2,"seconds":1},"vector":{"array":[5]}}"#)
+                == #"{"point":{"latitude":3,"longitude":4},"time":{"nanoseconds":2,"seconds":1},"vector":{"array":[5]}}"#
+        )
         #expect(try JSONDecoder().decode(All.self, from: data) == All())
         #expect(throws: FirestoreEncodingError.self) { try json.encode(["a": reference]) }
         #expect(throws: FirestoreEncodingError.self) { try json.encode(["a": FieldValue.delete()]) }

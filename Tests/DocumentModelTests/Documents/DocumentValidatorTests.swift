@@ -7,7 +7,9 @@ import Testing
 @Suite struct DocumentValidatorTests {
     typealias Result = DocumentValidator.Result
 
-    @Test("Canonical bytes of random documents pass, are canonical and have the published size", arguments: [1, 2, 3] as [UInt64])
+    @Test(
+        "Canonical bytes of random documents pass, are canonical and have the published size",
+        arguments: [1, 2, 3] as [UInt64])
     func canonical(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         for round in 0..<400 {
@@ -55,7 +57,8 @@ import Testing
         }
     }
 
-    @Test("Mutated bytes are refused or valid through and through, and never trap", arguments: [21, 22, 23] as [UInt64])
+    @Test(
+        "Mutated bytes are refused or valid through and through, and never trap", arguments: [21, 22, 23] as [UInt64])
     func mutated(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         var refused = 0
@@ -197,7 +200,9 @@ import Testing
             _ = try DocumentValidator.validate(value: bytes.span.bytes, rules: .query)
         }
         let nonsense = Value.reference("c/d").wireBytes
-        #expect(throws: InvalidDocument.self) { try DocumentValidator.validate(value: nonsense.span.bytes, rules: .query) }
+        #expect(throws: InvalidDocument.self) {
+            try DocumentValidator.validate(value: nonsense.span.bytes, rules: .query)
+        }
     }
 
     static let refusedInRequests: [(MapValue, InvalidDocument.Reason)] = [
@@ -238,7 +243,9 @@ import Testing
 
     @Test("Errors name the field, through maps and arrays")
     func fieldPaths() {
-        let fields: MapValue = ["a": 1, "b": ["c-d": [1, ["e": .timestamp(TimestampValue(seconds: .max, nanoseconds: 0))]]], "z": 1]
+        let fields: MapValue = [
+            "a": 1, "b": ["c-d": [1, ["e": .timestamp(TimestampValue(seconds: .max, nanoseconds: 0))]]], "z": 1,
+        ]
         let bytes = fields.documentBytes
         do throws(InvalidDocument) {
             _ = try DocumentValidator.validate(fields: bytes.span.bytes)
@@ -270,7 +277,9 @@ import Testing
 
     @Test("The published example of a document's size")
     func publishedSize() throws {
-        let fields: MapValue = ["type": "Personal", "done": false, "priority": 1, "description": "Learn Cloud Firestore"]
+        let fields: MapValue = [
+            "type": "Personal", "done": false, "priority": 1, "description": "Learn Cloud Firestore",
+        ]
         let bytes = fields.documentBytes
         let size = try DocumentValidator.validate(fields: bytes.span.bytes).size
         let name = "projects/p/databases/(default)/documents/users/jeff/tasks/my_task_id"

@@ -13,7 +13,9 @@ struct SentinelMapTests {
     }
 
     private static func timestamp(_ seconds: Int64, _ increment: Int64) -> Value {
-        map("__request_timestamp__", .map(MapValue([("seconds", .integer(seconds)), ("increment", .integer(increment))])))
+        map(
+            "__request_timestamp__",
+            .map(MapValue([("seconds", .integer(seconds)), ("increment", .integer(increment))])))
     }
 
     /// In increasing order.
@@ -44,7 +46,9 @@ struct SentinelMapTests {
                 #expect(ValueOrder.compare(left, right) == wanted, "\(left) and \(right)")
                 let leftKey = ValueKey.key(of: left)
                 let rightKey = ValueKey.key(of: right)
-                #expect(Ordering(sign: leftKey.span.bytes.compareBytes(rightKey.span.bytes)) == wanted, "\(left) and \(right)")
+                #expect(
+                    Ordering(sign: leftKey.span.bytes.compareBytes(rightKey.span.bytes)) == wanted,
+                    "\(left) and \(right)")
             }
         }
     }
@@ -67,8 +71,10 @@ struct SentinelMapTests {
         "What is not exactly a sentinel map is refused",
         arguments: [
             map("__min__", .integer(1)), map("__int__", .integer(1 << 31)), map("__int__", .double(1)),
-            map("__decimal128__", .string("one")), map("__decimal128__", .string("1e")), map("__decimal128__", .string("")),
-            map("__oid__", .string("507f")), map("__oid__", .string("507f191e810c19729de860eg")), map("__binary__", .bytes([])),
+            map("__decimal128__", .string("one")), map("__decimal128__", .string("1e")),
+            map("__decimal128__", .string("")),
+            map("__oid__", .string("507f")), map("__oid__", .string("507f191e810c19729de860eg")),
+            map("__binary__", .bytes([])),
             map("__regex__", .string("a")), map("__regex__", .map(MapValue([("pattern", .string("a"))]))),
             timestamp(-1, 0), timestamp(0, 1 << 32), .map(MapValue([("__min__", .null), ("a", .null)])),
             .map(MapValue([("__max__", .null), ("__min__", .null)])), map("__other__", .null),
@@ -93,7 +99,9 @@ struct SentinelMapTests {
         #expect(throws: InvalidDocument.self) { try DocumentValidator.validate(fields: fields.span.bytes) }
     }
 
-    @Test("Infinities and NaN of decimals have one spelling", arguments: [("inf", "Infinity"), ("-INF", "-Infinity"), ("nan", "NaN")])
+    @Test(
+        "Infinities and NaN of decimals have one spelling",
+        arguments: [("inf", "Infinity"), ("-INF", "-Infinity"), ("nan", "NaN")])
     func decimals(given: String, kept: String) throws {
         let value = Self.map("__decimal128__", .string(given))
         #expect(try !validate(value).isCanonical)

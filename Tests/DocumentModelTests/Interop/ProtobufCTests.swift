@@ -49,10 +49,11 @@ import Testing
     private typealias CValue = Google__Firestore__V1__Value
 
     private func tree(_ document: UnsafePointer<Google__Firestore__V1__Document>) -> MapValue {
-        MapValue((0..<document.pointee.n_fields).map { index in
-            let entry = document.pointee.fields[index]!.pointee
-            return (String(cString: entry.key), tree(entry.value.pointee))
-        })
+        MapValue(
+            (0..<document.pointee.n_fields).map { index in
+                let entry = document.pointee.fields[index]!.pointee
+                return (String(cString: entry.key), tree(entry.value.pointee))
+            })
     }
 
     private func tree(_ value: CValue) -> Value {
@@ -77,10 +78,12 @@ import Testing
             return .array((0..<array.n_values).map { tree(array.values[$0]!.pointee) })
         case GOOGLE__FIRESTORE__V1__VALUE__VALUE_TYPE_MAP_VALUE:
             let map = value.map_value.pointee
-            return .map(MapValue((0..<map.n_fields).map { index in
-                let entry = map.fields[index]!.pointee
-                return (String(cString: entry.key), tree(entry.value.pointee))
-            }))
+            return .map(
+                MapValue(
+                    (0..<map.n_fields).map { index in
+                        let entry = map.fields[index]!.pointee
+                        return (String(cString: entry.key), tree(entry.value.pointee))
+                    }))
         default:
             Issue.record("no value type set")
             return .null

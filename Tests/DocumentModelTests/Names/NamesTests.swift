@@ -172,7 +172,8 @@ import Testing
     @Test(
         "Malformed paths are refused",
         arguments: [
-            "", ".", "a.", ".a", "a..b", "a-b", "1a", "é", "`a", "`a`b", "`a\\", "``", "a.``", "__x__", "a.__name__", "a b",
+            "", ".", "a.", ".a", "a..b", "a-b", "1a", "é", "`a", "`a`b", "`a\\", "``", "a.``", "__x__", "a.__name__",
+            "a b",
             String(repeating: "x", count: 1501),
         ])
     func refused(text: String) {

@@ -20,7 +20,11 @@ struct StructuredQueryWireTests {
             ]),
             orderBy: [Order(field: name, direction: .descending), Order(field: .documentName)],
             startAt: Cursor(values: [EncodedValue(.double(1.5))], before: true),
-            endAt: Cursor(values: [EncodedValue(.boolean(false)), EncodedValue(.reference("projects/p/databases/d/documents/c/__id-9223372036854775808__"))], before: false),
+            endAt: Cursor(
+                values: [
+                    EncodedValue(.boolean(false)),
+                    EncodedValue(.reference("projects/p/databases/d/documents/c/__id-9223372036854775808__")),
+                ], before: false),
             offset: 7, limit: 0),
         StructuredQuery(
             from: [CollectionSelector(collectionID: "c")],

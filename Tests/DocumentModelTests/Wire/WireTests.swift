@@ -65,7 +65,9 @@ import Testing
         }
     }
 
-    @Test("Nested messages get minimal lengths whatever their size", arguments: [0, 1, 127, 128, 129, 16383, 16384, 70_000])
+    @Test(
+        "Nested messages get minimal lengths whatever their size",
+        arguments: [0, 1, 127, 128, 129, 16383, 16384, 70_000])
     func lengthPrefix(size: Int) throws {
         let contents = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
         var writer = WireWriter(capacity: 0)
@@ -127,7 +129,9 @@ import Testing
 }
 
 @Suite struct ByteHelperTests {
-    @Test("The first occurrence of a byte is found wherever it stands", arguments: [0, 1, 2, 0x2f, 0x7f, 0x80, 0xff] as [UInt8])
+    @Test(
+        "The first occurrence of a byte is found wherever it stands",
+        arguments: [0, 1, 2, 0x2f, 0x7f, 0x80, 0xff] as [UInt8])
     func firstOffset(byte: UInt8) {
         // The neighbours of the byte must not be taken for it.
         let filler: [UInt8] = [byte &+ 1, byte &- 1, byte ^ 0x80, byte ^ 1]
@@ -159,7 +163,8 @@ import Testing
                 for byte in [0, 1, 2, 0xff] as [UInt8] {
                     var bytes = plain
                     bytes[place] = byte
-                    let expected = bytes.flatMap { (byte: UInt8) -> [UInt8] in byte <= 1 ? [1, byte + 1] : [byte] } + [0]
+                    let expected =
+                        bytes.flatMap { (byte: UInt8) -> [UInt8] in byte <= 1 ? [1, byte + 1] : [byte] } + [0]
                     #expect(escaped(bytes) == expected)
                 }
             }

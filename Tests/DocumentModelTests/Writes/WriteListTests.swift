@@ -2,8 +2,8 @@
 
 import Basics
 import DocumentModel
-import Testing
 import TestSupport
+import Testing
 
 @Suite("Write lists")
 struct WriteListTests {

@@ -17,11 +17,19 @@ struct CommitTests {
         let first = try await harness.commit([.set("c/a", fields(1))])
         #expect(first.writeResults.map(\.updateMicroseconds) == [first.commitMicroseconds])
         let created = try #require(try harness.get("c/a"))
-        #expect(created == SeenDocument(fields: fields(1), createMicroseconds: first.commitMicroseconds, updateMicroseconds: first.commitMicroseconds))
+        #expect(
+            created
+                == SeenDocument(
+                    fields: fields(1), createMicroseconds: first.commitMicroseconds,
+                    updateMicroseconds: first.commitMicroseconds))
         let second = try await harness.commit([.set("c/a", fields(2))])
         #expect(second.commitMicroseconds > first.commitMicroseconds)
         let updated = try #require(try harness.get("c/a"))
-        #expect(updated == SeenDocument(fields: fields(2), createMicroseconds: first.commitMicroseconds, updateMicroseconds: second.commitMicroseconds))
+        #expect(
+            updated
+                == SeenDocument(
+                    fields: fields(2), createMicroseconds: first.commitMicroseconds,
+                    updateMicroseconds: second.commitMicroseconds))
         let third = try await harness.commit([.delete("c/a")])
         #expect(third.writeResults.map(\.updateMicroseconds) == [nil])
         #expect(try harness.get("c/a") == nil)
@@ -68,7 +76,8 @@ struct CommitTests {
                         let writes = try harness.list([
                             .increment("c/sum", field: "n", by: 1), .increment("c/own\(client)", field: "n", by: 1),
                         ])
-                        let result = try await harness.outcome(CommitRequest(writes: writes), maySync: client % 2 == 0).get()
+                        let result = try await harness.outcome(CommitRequest(writes: writes), maySync: client % 2 == 0)
+                            .get()
                         times.append(result.commitMicroseconds)
                     }
                     return times
@@ -171,9 +180,11 @@ struct CommitTests {
     @Test("Databases are kept apart")
     func databases() async throws {
         let harness = try StoreHarness()
-        let other = try DatabaseName(project: String(repeating: "o", count: 1_500), database: String(repeating: "d", count: 1_500))
+        let other = try DatabaseName(
+            project: String(repeating: "o", count: 1_500), database: String(repeating: "d", count: 1_500))
         try await harness.commit([.set("c/a", fields(1))])
-        _ = try await harness.outcome(CommitRequest(writes: try harness.list([.set("c/a", fields(2))], in: other))).get()
+        _ = try await harness.outcome(CommitRequest(writes: try harness.list([.set("c/a", fields(2))], in: other)))
+            .get()
         #expect(try harness.integer("c/a") == 1)
         let again = try harness.reopened()
         #expect(again.store.databases.all.count == 2)

@@ -47,7 +47,8 @@ struct ExpiryTests {
         }
         let longID = String(repeating: "long", count: 100)
         let committed = try await harness.commit([
-            .set("s/past", time(-1)), .set("s/soon", time(50)), .set("s/late", time(500)), .set("a/b/s/below", time(50)),
+            .set("s/past", time(-1)), .set("s/soon", time(50)), .set("s/late", time(500)),
+            .set("a/b/s/below", time(50)),
             .set("s/number", ["m": .map(["until": 5])]), .set("s/text", ["m": .map(["until": "1970"])]),
             .set("s/null", ["m": .map(["until": .null])]), .set("s/without", [:]),
             .set("s/outside", ["until": .timestamp(TimestampValue(microseconds: 0))]),
@@ -127,7 +128,8 @@ struct ExpiryTests {
                 begun: 0, state: IndexState(phase: .complete)))
         let databases = DatabaseDirectory(maximum: 10)
         databases.markStored(harness.database, number: 1)
-        let shape = IndexShape(collectionID: "c", isGroup: true, parts: [IndexShape.Part(field: field, kind: .ascending)])
+        let shape = IndexShape(
+            collectionID: "c", isGroup: true, parts: [IndexShape.Part(field: field, kind: .ascending)])
         // An index that is being built is not gone over: it may lack documents, and none is the oldest.
         states.declared = [DeclaredIndex(number: 1, database: 1, shape: shape, state: IndexState(phase: .building))]
         sweep.begin(states, databases: databases, nowMilliseconds: 0, nowMicroseconds: 5)

@@ -63,7 +63,9 @@ struct ModelTests {
         }
     }
 
-    @Test("Commits are serial in the order of their times, at every time, over checkpoints and a crash", arguments: [UInt64(101), 102])
+    @Test(
+        "Commits are serial in the order of their times, at every time, over checkpoints and a crash",
+        arguments: [UInt64(101), 102])
     func serial(seed: UInt64) async throws {
         print("seed \(seed)")
         let harness = try StoreHarness {
@@ -106,7 +108,9 @@ struct ModelTests {
                 let moment = generator.pick(moments)
                 let selector = ReadSelector.time(TimestampValue(microseconds: Int64(moment.time)))
                 for collection in ["a", "b", "a/1/s"] {
-                    let expected = moment.documents.keys.filter { $0.hasPrefix("\(collection)/") && $0.count == collection.count + 2 }
+                    let expected = moment.documents.keys.filter {
+                        $0.hasPrefix("\(collection)/") && $0.count == collection.count + 2
+                    }
                     #expect(try store.ids(collection, .all, selector) == expected.map { String($0.last!) }.sorted())
                 }
             }

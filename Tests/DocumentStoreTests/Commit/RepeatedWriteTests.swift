@@ -15,7 +15,8 @@ struct RepeatedWriteTests {
         write.kind = random.generator.pick([.update, .update, .update, .update, .update, .delete, .transform])
         if write.kind == .update {
             for name in ["a", "b", "m"] where random.generator.oneIn(2) {
-                write.fields[name] = random.generator.oneIn(2) ? .integer(Int64(random.generator.below(3))) : ["x": 1, "y": 2]
+                write.fields[name] =
+                    random.generator.oneIn(2) ? .integer(Int64(random.generator.below(3))) : ["x": 1, "y": 2]
             }
             if !random.generator.oneIn(3) {
                 let mask = (0..<random.generator.below(3)).map { _ in
@@ -30,7 +31,8 @@ struct RepeatedWriteTests {
                     path: try! FieldPath(random.generator.pick(["a", "t", "m.x"])),
                     operation: random.generator.pick([
                         .increment(.integer(1)), .requestTime, .appendMissingElements([EncodedValue(.integer(1))]),
-                        .appendMissingElements([EncodedValue(.integer(2))]), .removeAllFromArray([EncodedValue(.integer(1))]),
+                        .appendMissingElements([EncodedValue(.integer(2))]),
+                        .removeAllFromArray([EncodedValue(.integer(1))]),
                     ]))
             }
         }
@@ -56,7 +58,9 @@ struct RepeatedWriteTests {
         return (documents, results)
     }
 
-    @Test("Random commits leave what their writes would leave one by one, also after a crash", arguments: 0..<6 as Range<UInt64>)
+    @Test(
+        "Random commits leave what their writes would leave one by one, also after a crash",
+        arguments: 0..<6 as Range<UInt64>)
     func random(seed: UInt64) async throws {
         let harness = try StoreHarness()
         var random = RandomDocuments(seed: seed)
@@ -92,7 +96,8 @@ struct RepeatedWriteTests {
             for id in 0..<5 {
                 let expected = documents[id].map {
                     SeenDocument(
-                        fields: $0.fields, createMicroseconds: $0.createMicroseconds, updateMicroseconds: $0.updateMicroseconds)
+                        fields: $0.fields, createMicroseconds: $0.createMicroseconds,
+                        updateMicroseconds: $0.updateMicroseconds)
                 }
                 #expect(try store.get("c/\(id)") == expected, "seed \(seed), document \(id)")
             }
@@ -106,10 +111,13 @@ struct RepeatedWriteTests {
         let harness = try StoreHarness()
         let first = try await harness.commit([.set("c/a", fields(1))])
         harness.clock.advance(milliseconds: 10)
-        let second = try await harness.commit([.delete("c/a"), .set("c/a", fields(1)), .set("c/b", fields(1)), .delete("c/b")])
-        #expect(second.writeResults.map(\.updateMicroseconds) == [
-            nil, second.commitMicroseconds, second.commitMicroseconds, nil,
+        let second = try await harness.commit([
+            .delete("c/a"), .set("c/a", fields(1)), .set("c/b", fields(1)), .delete("c/b"),
         ])
+        #expect(
+            second.writeResults.map(\.updateMicroseconds) == [
+                nil, second.commitMicroseconds, second.commitMicroseconds, nil,
+            ])
         let created = try #require(try harness.get("c/a"))
         #expect(created.createMicroseconds == second.commitMicroseconds)
         #expect(created.createMicroseconds > first.commitMicroseconds)
@@ -134,7 +142,8 @@ struct RepeatedWriteTests {
         let before = harness.store.statistics.engine.logBytesWritten
         let writes = (0..<50).map { number -> StepWrite in
             isTransform
-                ? .increment("c/a", field: "n", by: 1) : .merge("c/a", fields(Int64(number + 1)), mask: ["n"], .exists(true))
+                ? .increment("c/a", field: "n", by: 1)
+                : .merge("c/a", fields(Int64(number + 1)), mask: ["n"], .exists(true))
         }
         let result = try await harness.commit(writes)
         #expect(try harness.integer("c/a") == 50)
@@ -156,9 +165,13 @@ struct RepeatedWriteTests {
             .merge("c/a", fields(Int64(number), "m\(number % 700)"), mask: ["m\(number % 700)"], .exists(true))
         }
         let result = try await harness.commit(writes)
-        #expect(result.writeResults == Array(
-            repeating: WriteResult(updateMicroseconds: result.commitMicroseconds), count: 2_000))
-        for number in 0..<700 { #expect(try harness.integer("c/a", "m\(number)") == Int64(number < 600 ? number + 1_400 : number + 700)) }
+        #expect(
+            result.writeResults
+                == Array(
+                    repeating: WriteResult(updateMicroseconds: result.commitMicroseconds), count: 2_000))
+        for number in 0..<700 {
+            #expect(try harness.integer("c/a", "m\(number)") == Int64(number < 600 ? number + 1_400 : number + 700))
+        }
         try harness.finish()
     }
 
@@ -168,12 +181,14 @@ struct RepeatedWriteTests {
         try await harness.commit([.set("c/a", fields(1, "a"))])
         let inner: MapValue = ["a": ["b": 1]]
         try await harness.commit([
-            .merge("c/a", fields(0), mask: ["n"]), .merge("c/a", inner, mask: ["a.b"]), .merge("c/a", [:], mask: ["a.b"]),
+            .merge("c/a", fields(0), mask: ["n"]), .merge("c/a", inner, mask: ["a.b"]),
+            .merge("c/a", [:], mask: ["a.b"]),
         ])
         // Setting a.b made a map of a, and removing it left the map.
         #expect(try harness.get("c/a")?.fields == ["a": .map([:]), "n": 0])
         try await harness.commit([
-            .merge("c/a", fields(1), mask: ["n"]), .merge("c/a", inner, mask: ["a"]), .merge("c/a", ["a": ["c": 2]], mask: ["a.c"]),
+            .merge("c/a", fields(1), mask: ["n"]), .merge("c/a", inner, mask: ["a"]),
+            .merge("c/a", ["a": ["c": 2]], mask: ["a.c"]),
             .merge("c/a", [:], mask: ["n"]),
         ])
         #expect(try harness.get("c/a")?.fields == ["a": ["b": 1, "c": 2]])
@@ -196,7 +211,8 @@ struct RepeatedWriteTests {
         let harness = try StoreHarness { $0.commitWorkBytesMaximum = 20 << 20 }
         try await harness.commit([.set("c/a", Self.large)])
         let error = try #require(
-            try await harness.failure([.set("c/b", fields(1))] + (0..<20).map { _ in .increment("c/a", field: "n", by: 1) }))
+            try await harness.failure(
+                [.set("c/b", fields(1))] + (0..<20).map { _ in .increment("c/a", field: "n", by: 1) }))
         #expect(error.code == .resourceExhausted)
         #expect(try harness.get("c/b") == nil)
         #expect(try harness.integer("c/a") == nil)
@@ -244,10 +260,12 @@ struct RepeatedWriteTests {
         func list(_ count: Int) throws -> WriteList {
             var list = WriteList(database: harness.database)
             let transforms = (0..<count).map {
-                FieldTransform(path: path, operation: .appendMissingElements([EncodedValue(.integer(100_000 + Int64($0)))]))
+                FieldTransform(
+                    path: path, operation: .appendMissingElements([EncodedValue(.integer(100_000 + Int64($0)))]))
             }
             for part in inOneWrite ? [transforms] : transforms.map({ [$0] }) {
-                try list.update(name.byteSpan, fields: nothing.byteSpan, mask: DocumentMask(paths: []), transforms: part)
+                try list.update(
+                    name.byteSpan, fields: nothing.byteSpan, mask: DocumentMask(paths: []), transforms: part)
             }
             return list
         }

@@ -66,7 +66,8 @@ struct ReplayTests {
                 switch random.random.generator.below(12) {
                 case 0: return [.delete(path)]
                 case 1: return [.increment(path, field: "a", by: 1)]
-                case 2: return [.merge(path, document.fields, mask: ["a", "m.x"]), .merge(path, ["b": 1], mask: ["b"])]
+                case 2:
+                    return [.merge(path, document.fields, mask: ["a", "m.x"]), .merge(path, ["b": 1], mask: ["b"])]
                 case 3: return [.set(path, document.fields), .delete(path)]
                 case 4: return [.delete(path), .set(path, document.fields)]
                 case 5: return [.set(path, ["until": .timestamp(old), "a": 1])]

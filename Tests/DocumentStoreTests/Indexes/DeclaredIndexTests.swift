@@ -38,7 +38,8 @@ struct DeclaredIndexTests {
                 let expected = NaiveQuery.results(query, parent: parent, of: more)
                 #expect(
                     found.map(\.path) == expected.map(\.path) && found.map(\.fields) == expected.map(\.fields),
-                    "seed \(seed), round \(round), plan:\n\(tree)\nfound \(found.map(\.path)), not \(expected.map(\.path))")
+                    "seed \(seed), round \(round), plan:\n\(tree)\nfound \(found.map(\.path)), not \(expected.map(\.path))"
+                )
                 let (count, _) = try model.count(query, parent: parent)
                 #expect(count == Int64(expected.count), "seed \(seed), round \(round), count of plan:\n\(tree)")
                 if model.shapes.contains(where: { tree.contains($0.properties) }) { used += 1 }
@@ -63,7 +64,9 @@ struct DeclaredIndexTests {
         var model = try IndexedModel { $0.admitsHousekeeping = atMost(5, .indexStep) }
         var documents: [TestDocument] = []
         for number in 0..<3_000 {
-            documents.append(TestDocument(path: "c/d\(number)", fields: ["a": .integer(Int64(number % 7)), "b": .integer(Int64(number))]))
+            documents.append(
+                TestDocument(
+                    path: "c/d\(number)", fields: ["a": .integer(Int64(number % 7)), "b": .integer(Int64(number))]))
         }
         try await model.replace(with: documents, random: &random)
         let parts = [
@@ -122,7 +125,8 @@ struct DeclaredIndexTests {
         #expect(model.listing == ["BUILDING", "BUILDING"])
         // What the walk has passed and what it has not: changed, removed, added.
         try await model.harness.commit([
-            .set("c/d0", ["a": 1, "m": .map(["y": .array([3])])]), .set("c/d2999", ["m": .map(["x": 9, "y": .array([3])])]),
+            .set("c/d0", ["a": 1, "m": .map(["y": .array([3])])]),
+            .set("c/d2999", ["m": .map(["x": 9, "y": .array([3])])]),
             .delete("c/d1"), .delete("c/d2998"), .set("c/e", ["m": .map(["x": 4, "y": 5])]),
         ])
         #expect(try StoreCheck.run(model.harness.store).problems == [])
@@ -169,7 +173,10 @@ struct DeclaredIndexTests {
         let model = try IndexedModel()
         let field = try FieldPath("f")
         let refused: [[FieldOverride]] = [
-            [FieldOverride(collectionID: "c", field: field, indexes: []), FieldOverride(collectionID: "c", field: field, indexes: [.ascending])],
+            [
+                FieldOverride(collectionID: "c", field: field, indexes: []),
+                FieldOverride(collectionID: "c", field: field, indexes: [.ascending]),
+            ],
             [FieldOverride(collectionID: "c", field: nil, indexes: nil, expires: true)],
             [
                 FieldOverride(collectionID: "c", field: field, indexes: nil, expires: true),
@@ -177,7 +184,9 @@ struct DeclaredIndexTests {
             ],
             [FieldOverride(collectionID: "c/d", field: field, indexes: [])],
             [FieldOverride(collectionID: "c", field: .documentName, indexes: [])],
-            (0...IndexDeclaration.entriesMaximum).map { FieldOverride(collectionID: "c\($0)", field: field, indexes: []) },
+            (0...IndexDeclaration.entriesMaximum).map {
+                FieldOverride(collectionID: "c\($0)", field: field, indexes: [])
+            },
         ]
         for overrides in refused {
             let error = await #expect(throws: RequestError.self) {
@@ -238,7 +247,8 @@ extension RandomQueries {
         var shapes: [IndexShape] = []
         for _ in 0..<12 {
             let isGroup = random.generator.oneIn(2)
-            let fields = Self.fields.shuffled(using: &random.generator).prefix((isGroup ? 1 : 2) + random.generator.below(2))
+            let fields = Self.fields.shuffled(using: &random.generator).prefix(
+                (isGroup ? 1 : 2) + random.generator.below(2))
             var hasArray = false
             let parts = fields.map { field -> IndexShape.Part in
                 let isArray = !hasArray && random.generator.oneIn(6)

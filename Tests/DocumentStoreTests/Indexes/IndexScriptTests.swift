@@ -10,7 +10,9 @@ import Testing
 
 @Suite("Index scripts")
 struct IndexScriptTests {
-    @Test("Scripts print what they say", arguments: ["equality", "ranges", "orders", "counts", "strict", "declared", "overrides", "groups", "nearest"])
+    @Test(
+        "Scripts print what they say",
+        arguments: ["equality", "ranges", "orders", "counts", "strict", "declared", "overrides", "groups", "nearest"])
     func script(name: String) throws {
         var session = try IndexSession()
         try GoldenScript("IndexScripts/\(name)", besides: #filePath).run { try session.execute($0) }
@@ -52,7 +54,8 @@ private struct IndexSession {
             let digits = String(number)
             let id = "d" + String(repeating: "0", count: 4 - digits.count) + digits
             let fields: MapValue = [
-                "n": .integer(Int64(number)), "tenth": .integer(Int64(number % 10)), "half": .integer(Int64(number % 2)),
+                "n": .integer(Int64(number)), "tenth": .integer(Int64(number % 10)),
+                "half": .integer(Int64(number % 2)),
                 "tags": .array([.integer(Int64(number % 50)), .string("all")]),
                 "m": .map(["x": .integer(Int64(number % 100))]),
             ]
@@ -61,8 +64,8 @@ private struct IndexSession {
         try commit(writes)
     }
 
-    /// `index c a, b desc`, `index group c a`, `index c a, vector e 3`, `override c a ascending group-contains`, `override c * none`: all
-    /// lines together are what is wanted.
+    /// `index c a, b desc`, `index group c a`, `index c a, vector e 3`, `override c a ascending group-contains`,
+    /// `override c * none`: all lines together are what is wanted.
     private func declare(_ commands: [String]) throws -> [String] {
         var wanted = IndexDeclaration()
         for command in commands {
@@ -157,7 +160,9 @@ private struct IndexSession {
             }) != .finished
         {}
         let shown = results.prefix(6).joined(separator: " ") + (results.count > 6 ? " … \(results.count) in all" : "")
-        return run.tree.split(separator: "\n").map(String.init) + figures(of: run) + [results.isEmpty ? "nothing" : shown]
+        return run.tree.split(separator: "\n").map(String.init) + figures(of: run) + [
+            results.isEmpty ? "nothing" : shown
+        ]
     }
 
     private func figures(of run: borrowing QueryExecution) -> [String] {

@@ -45,7 +45,8 @@ struct IndexedModel {
 
     /// What a query returns, a page at a time.
     func run(
-        _ query: StructuredQuery, parent: String, options: QueryOptions, pageSize: Int, at selector: ReadSelector = .latest
+        _ query: StructuredQuery, parent: String, options: QueryOptions, pageSize: Int,
+        at selector: ReadSelector = .latest
     ) throws -> (documents: [TestDocument], tree: String, scanned: Int, entries: Int) {
         let root = Array((parent.isEmpty ? harness.database.documentsRoot : harness.name(parent)).utf8)
         let plan = try QueryPlan(query, parent: root.byteSpan, options: options)
@@ -60,7 +61,8 @@ struct IndexedModel {
                 do throws(InvalidDocument) {
                     found.append(
                         TestDocument(
-                            path: String(repairingUTF8: result.path), fields: try MapValue(documentBytes: result.fields)))
+                            path: String(repairingUTF8: result.path), fields: try MapValue(documentBytes: result.fields)
+                        ))
                 } catch {
                     throw RequestError(error)
                 }
@@ -110,7 +112,8 @@ struct IndexedQueryTests {
                 let expected = NaiveQuery.results(query, parent: parent, of: documents)
                 #expect(
                     found.map(\.path) == expected.map(\.path) && found.map(\.fields) == expected.map(\.fields),
-                    "seed \(seed), round \(round), plan:\n\(tree)\nfound \(found.map(\.path)), not \(expected.map(\.path))")
+                    "seed \(seed), round \(round), plan:\n\(tree)\nfound \(found.map(\.path)), not \(expected.map(\.path))"
+                )
                 query.select = nil
                 let bare = NaiveQuery.results(query, parent: parent, of: documents)
                 let (count, _) = try model.count(query, parent: parent)
@@ -122,7 +125,8 @@ struct IndexedQueryTests {
                         at: .time(TimestampValue(microseconds: Int64(then.microseconds))))
                     let expected = NaiveQuery.results(query, parent: parent, of: old)
                     #expect(
-                        found.map(\.path) == expected.map(\.path), "seed \(seed), round \(round), in the past:\n\(tree)")
+                        found.map(\.path) == expected.map(\.path), "seed \(seed), round \(round), in the past:\n\(tree)"
+                    )
                 }
             }
             model.past.append((time, model.documents))
@@ -174,7 +178,10 @@ struct IndexedQueryTests {
                     let start = random.random.generator.pick(documents)
                     query.orderBy.append(Order(field: .documentName, direction: direction))
                     query.startAt = Cursor(
-                        values: [EncodedValue(start.fields["a"] ?? .null), EncodedValue(.reference("\(testRoot)/\(start.path)"))],
+                        values: [
+                            EncodedValue(start.fields["a"] ?? .null),
+                            EncodedValue(.reference("\(testRoot)/\(start.path)")),
+                        ],
                         before: random.random.generator.oneIn(2))
                 }
                 if random.random.generator.oneIn(2) { query.limit = Int32(random.random.generator.below(8)) }
@@ -183,7 +190,9 @@ struct IndexedQueryTests {
                 let (found, tree, _, _) = try model.run(
                     query, parent: "", options: options, pageSize: random.random.generator.pick([1, 2, 1000]))
                 let expected = NaiveQuery.results(query, parent: "", of: documents)
-                #expect(found.map(\.path) == expected.map(\.path), "round \(round):\n\(tree)\n\(found.map(\.path))\n\(expected.map(\.path))")
+                #expect(
+                    found.map(\.path) == expected.map(\.path),
+                    "round \(round):\n\(tree)\n\(found.map(\.path))\n\(expected.map(\.path))")
                 if tree.contains(isDeclared ? "IndexScan (a ASC" : "Union of") { united += 1 }
             }
         }

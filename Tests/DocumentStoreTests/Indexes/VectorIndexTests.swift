@@ -28,13 +28,15 @@ struct VectorIndexTests {
                     Self.distance(of: document).map { (path: document.path, distance: $0) }
                 }
                 query.findNearest = FindNearest(
-                    vectorField: Self.field, queryVector: EncodedValue(.vector(Self.target)), distanceMeasure: .euclidean,
+                    vectorField: Self.field, queryVector: EncodedValue(.vector(Self.target)),
+                    distanceMeasure: .euclidean,
                     limit: 1_000)
                 var options = QueryOptions()
                 options.candidatesPerStep = random.random.generator.pick([1, 3, 1_000])
                 let (found, tree, _, _) = try model.run(query, parent: "", options: options, pageSize: 2)
                 #expect(
-                    found.map { Self.distance(of: $0) } == expected.map(\.distance).sorted(), "seed \(seed), plan:\n\(tree)")
+                    found.map { Self.distance(of: $0) } == expected.map(\.distance).sorted(),
+                    "seed \(seed), plan:\n\(tree)")
                 #expect(Set(found.map(\.path)) == Set(expected.map(\.path)), "seed \(seed), plan:\n\(tree)")
                 if tree.contains("VECTOR<2>") { used += 1 }
             }
@@ -82,9 +84,11 @@ extension RandomQueries {
         var shapes: [IndexShape] = []
         for _ in 0..<6 {
             let parts = Self.fields.shuffled(using: &random.generator).prefix(random.generator.below(2)).map {
-                IndexShape.Part(field: $0, kind: random.generator.pick([.ascending, .ascending, .descending, .contains]))
+                IndexShape.Part(
+                    field: $0, kind: random.generator.pick([.ascending, .ascending, .descending, .contains]))
             }
-            let vector = IndexShape.VectorPart(field: VectorIndexTests.field, dimension: random.generator.pick([2, 2, 2, 3]))
+            let vector = IndexShape.VectorPart(
+                field: VectorIndexTests.field, dimension: random.generator.pick([2, 2, 2, 3]))
             let shape = IndexShape(
                 collectionID: random.generator.pick(["c", "d"]), isGroup: random.generator.oneIn(2), parts: parts,
                 vector: vector)
@@ -96,11 +100,14 @@ extension RandomQueries {
     /// A query with at most one condition, and without an order.
     fileprivate mutating func unorderedQuery() -> StructuredQuery {
         let id = random.generator.pick(["c", "d"])
-        var query = StructuredQuery(from: [CollectionSelector(collectionID: id, allDescendants: random.generator.oneIn(2))])
+        var query = StructuredQuery(from: [
+            CollectionSelector(collectionID: id, allDescendants: random.generator.oneIn(2))
+        ])
         let field = random.generator.pick(Self.fields)
         switch random.generator.below(4) {
         case 0: query.filter = .field(field, .equal, EncodedValue(.integer(Int64(random.generator.below(4)))))
-        case 1: query.filter = .field(field, .greaterThanOrEqual, EncodedValue(.integer(Int64(random.generator.below(4)))))
+        case 1:
+            query.filter = .field(field, .greaterThanOrEqual, EncodedValue(.integer(Int64(random.generator.below(4)))))
         case 2: query.filter = .field(field, .arrayContains, EncodedValue(.integer(Int64(random.generator.below(4)))))
         default: break
         }

@@ -21,13 +21,15 @@ struct DocumentKeyTests {
         }.joined()
     }
 
-    @Test("The layout is that of docs/keys.md", arguments: [
-        ("c/d", "10000000070363000103" + "6400"),
-        ("c/__id1__", "100000000703630001" + "02" + "8000000000000001"),
-        ("c/__id-1__", "100000000703630001" + "02" + "7fffffffffffffff"),
-        ("c/a\u{0}\u{1}\u{2}", "100000000703630001" + "03" + "61" + "0101" + "0102" + "02" + "00"),
-        ("c/d/e/f", "1000000007" + "036300" + "036400" + "036500" + "01" + "036600"),
-    ])
+    @Test(
+        "The layout is that of docs/keys.md",
+        arguments: [
+            ("c/d", "10000000070363000103" + "6400"),
+            ("c/__id1__", "100000000703630001" + "02" + "8000000000000001"),
+            ("c/__id-1__", "100000000703630001" + "02" + "7fffffffffffffff"),
+            ("c/a\u{0}\u{1}\u{2}", "100000000703630001" + "03" + "61" + "0101" + "0102" + "02" + "00"),
+            ("c/d/e/f", "1000000007" + "036300" + "036400" + "036500" + "01" + "036600"),
+        ])
     func layout(path: String, expected: String) {
         #expect(hex(key(path)) == expected)
     }
@@ -36,7 +38,8 @@ struct DocumentKeyTests {
     func idOrder() {
         let ids = [
             "__id-9223372036854775808__", "__id-1__", "__id0__", "__id2__", "__id10__", "__id9223372036854775807__",
-            "\u{0}", "\u{0}\u{0}", "\u{1}", "\u{2}", "A", "__id01__", "__id__", "a", "a\u{0}", "a\u{0}b", "a\u{1}", "aa", "b",
+            "\u{0}", "\u{0}\u{0}", "\u{1}", "\u{2}", "A", "__id01__", "__id__", "a", "a\u{0}", "a\u{0}b", "a\u{1}",
+            "aa", "b",
             "é", "日", "\u{ffff}", "\u{10000}",
         ]
         let sorted = ids.map { key("c/\($0)") }
@@ -86,7 +89,9 @@ struct DocumentKeyTests {
         let longID = String(repeating: "x", count: 1499)
         var seen: Set<[UInt8]> = []
         for last in ["a", "b"] {
-            for path in ["c/\(longID)\(last)", "\(longID)\(last)/\(longID)a", "\(longID)a/\(longID)a/\(longID)\(last)/y"] {
+            for path in [
+                "c/\(longID)\(last)", "\(longID)\(last)/\(longID)a", "\(longID)a/\(longID)a/\(longID)\(last)/y",
+            ] {
                 let key = key(path)
                 #expect(key.count <= 503)
                 seen.insert(key)
@@ -119,7 +124,8 @@ struct DocumentKeyTests {
         for fill in 180...230 {
             let first = String(repeating: "p", count: fill)
             for path in [
-                "\(first)/__id-1__/s/__id-1__", "\(first)/\u{0}\u{0}\u{0}\u{0}\u{0}/s/\u{0}", "\(first)/d/s/__id9223372036854775807__",
+                "\(first)/__id-1__/s/__id-1__", "\(first)/\u{0}\u{0}\u{0}\u{0}\u{0}/s/\u{0}",
+                "\(first)/d/s/__id9223372036854775807__",
             ] {
                 let key = key(path)
                 let parts = try #require(keyParts(key))
@@ -136,7 +142,9 @@ struct DocumentKeyTests {
     func foreignKeys() {
         var generator = SeededGenerator(seed: 99)
         for _ in 0..<20_000 {
-            let bytes = [UInt8(0x10), 0, 0, 0, 1] + (0..<generator.below(300)).map { _ in generator.pick([0, 1, 2, 3, 0x61, 0xff]) }
+            let bytes =
+                [UInt8(0x10), 0, 0, 0, 1]
+                + (0..<generator.below(300)).map { _ in generator.pick([0, 1, 2, 3, 0x61, 0xff]) }
             // Must not trap; whether it is accepted depends on the bytes.
             _ = keyParts(bytes)
         }

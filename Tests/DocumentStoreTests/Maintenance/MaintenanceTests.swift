@@ -88,13 +88,16 @@ struct MaintenanceTests {
             var configuration = harness.configuration
             try copyDirectory(harness.configuration.directory, to: copy.path(of: "data"))
             configuration.directory = copy.path(of: "data")
-            let engine = try StorageEngine.open(directory: configuration.directory, options: configuration.engine) { _, _, _, _ in }
+            let engine = try StorageEngine.open(directory: configuration.directory, options: configuration.engine) {
+                _, _, _, _ in
+            }
             let writer = try engine.makeWriter()
             var batch = MutationBatch()
             change(&batch)
             let record = [LogRecord.clockKind]
             try writer.stage(
-                version: CommitVersion(microseconds: writer.lastVersion.microseconds + 1), record: record.byteSpan, mutations: batch)
+                version: CommitVersion(microseconds: writer.lastVersion.microseconds + 1), record: record.byteSpan,
+                mutations: batch)
             try writer.commitGroup()
             try engine.checkpointNow()
             writer.finishReading()

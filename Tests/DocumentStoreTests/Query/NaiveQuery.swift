@@ -119,7 +119,9 @@ enum NaiveQuery {
 
     static func compare(_ document: TestDocument, _ cursor: Cursor, _ order: [Order]) -> Int {
         for (component, bound) in zip(order, cursor.values) {
-            guard let value = value(component.field, document), let bound = try? Value(wire: bound.span) else { continue }
+            guard let value = value(component.field, document), let bound = try? Value(wire: bound.span) else {
+                continue
+            }
             let sign = ValueOrder.compare(value, bound).rawValue
             if sign != 0 { return component.direction == .ascending ? sign : -sign }
         }

@@ -3,8 +3,8 @@
 import Basics
 import DocumentModel
 import DocumentStore
-import Testing
 import TestSupport
+import Testing
 
 @Suite("Queries against a naive evaluator")
 struct QueryPropertyTests {

@@ -189,7 +189,8 @@ struct QueryCommands {
         }
         // The longer signs first.
         let signs: [(String, FieldOperator)] = [
-            ("<=", .lessThanOrEqual), ("<", .lessThan), (">=", .greaterThanOrEqual), (">", .greaterThan), ("==", .equal),
+            ("<=", .lessThanOrEqual), ("<", .lessThan), (">=", .greaterThanOrEqual), (">", .greaterThan),
+            ("==", .equal),
             ("!=", .notEqual), ("array-contains-any", .arrayContainsAny), ("array-contains", .arrayContains),
             ("not-in", .notIn), ("in", .isIn),
         ]

@@ -180,7 +180,8 @@ struct RandomQueries {
         if random.generator.oneIn(3) { query.limit = Int32(random.generator.below(6)) }
         if random.generator.oneIn(4) {
             query.select = Projection(
-                fields: [.documentName] + Self.fields.shuffled(using: &random.generator).prefix(random.generator.below(3)))
+                fields: [.documentName]
+                    + Self.fields.shuffled(using: &random.generator).prefix(random.generator.below(3)))
         }
         return (query, parent)
     }

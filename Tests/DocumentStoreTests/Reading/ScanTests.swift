@@ -14,7 +14,8 @@ struct ScanTests {
         switch random.generator.below(4) {
         case 0:
             let prefix = random.generator.pick([
-                String(repeating: "p", count: 213), String(repeating: "p", count: 214), String(repeating: "q", count: 1_400),
+                String(repeating: "p", count: 213), String(repeating: "p", count: 214),
+                String(repeating: "q", count: 1_400),
                 String(repeating: "\u{0}", count: 107), String(repeating: "é", count: 107),
             ])
             return prefix + random.generator.pick(["", "a", "b", "ab", "\u{0}", "\u{1}", "z", "é"])
@@ -30,7 +31,9 @@ struct ScanTests {
         }
     }
 
-    @Test("A collection comes in name order, from any id to any id, both ways, before and after a checkpoint", arguments: [UInt64(71), 72])
+    @Test(
+        "A collection comes in name order, from any id to any id, both ways, before and after a checkpoint",
+        arguments: [UInt64(71), 72])
     func collection(seed: UInt64) async throws {
         print("seed \(seed)")
         var random = RandomDocuments(seed: seed)
@@ -56,7 +59,9 @@ struct ScanTests {
         }
         let all = sorted(model.map { String(decoding: $0, as: UTF8.self) })
         #expect(try harness.ids("c").map { Array($0.utf8) } == all.map { Array($0.utf8) })
-        #expect(try harness.ids("c", direction: .descending).map { Array($0.utf8) } == all.reversed().map { Array($0.utf8) })
+        #expect(
+            try harness.ids("c", direction: .descending).map { Array($0.utf8) } == all.reversed().map { Array($0.utf8) }
+        )
         #expect(try harness.store.makeReader().count("c", harness) == all.count)
         for _ in 0..<150 {
             let range = DocumentIDRange(
@@ -113,14 +118,19 @@ struct ScanTests {
         let rest = min(Limits.documentNameBytes - root - 4 - 2 * 1_500 - 1_499, 1_500)
         let path = "\(id)a/\(id)b/\(String(repeating: "m", count: 1_499))/\(String(repeating: "k", count: rest))"
         #expect(harness.name(path).utf8.count > Limits.documentNameBytes - 150)
-        try await harness.commit([.set(path, fields(1)), .set("\(id)a/\(id)b", fields(2)), .set("\(id)a/\(id)c", fields(3))])
+        try await harness.commit([
+            .set(path, fields(1)), .set("\(id)a/\(id)b", fields(2)), .set("\(id)a/\(id)c", fields(3)),
+        ])
         #expect(try harness.integer(path) == 1)
         #expect(try harness.ids("\(id)a") == ["\(id)b", "\(id)c"])
         let reader = harness.store.makeReader()
         let point = try reader.readPoint(.latest, in: harness.database)
         #expect(try reader.collectionIDs(below: nil, after: nil, limit: 10, at: point) == ["\(id)a"])
         let parent = try DocumentPath(harness.name("\(id)a/\(id)b"))
-        #expect(try reader.collectionIDs(below: parent, after: nil, limit: 10, at: point) == [String(repeating: "m", count: 1_499)])
+        #expect(
+            try reader.collectionIDs(below: parent, after: nil, limit: 10, at: point) == [
+                String(repeating: "m", count: 1_499)
+            ])
         try harness.store.checkpoint()
         let again = try harness.crashed()
         try await again.commit([.delete(path)])
@@ -169,7 +179,9 @@ struct ScanTests {
             }
         }
         #expect(try walk(.latest, below: [], id: nil) == all)
-        for name in names { #expect(try walk(.latest, below: [], id: Array(name.utf8)) == expected(below: [], id: Array(name.utf8))) }
+        for name in names {
+            #expect(try walk(.latest, below: [], id: Array(name.utf8)) == expected(below: [], id: Array(name.utf8)))
+        }
         for document in documents.prefix(20) {
             let parent = Array(document.utf8)
             #expect(try walk(.latest, below: parent, id: nil) == expected(below: parent, id: nil))
@@ -190,7 +202,9 @@ struct ScanTests {
             let ids = children(parent.utf8)
             #expect(try reader.collectionIDs(below: parent, after: nil, limit: 100, at: point) == ids)
             if let first = ids.first {
-                #expect(try reader.collectionIDs(below: parent, after: first, limit: 100, at: point) == Array(ids.dropFirst()))
+                #expect(
+                    try reader.collectionIDs(below: parent, after: first, limit: 100, at: point)
+                        == Array(ids.dropFirst()))
                 #expect(try reader.collectionIDs(below: parent, after: nil, limit: 1, at: point) == [first])
             }
         }
@@ -201,7 +215,9 @@ struct ScanTests {
         try harness.finish()
     }
 
-    @Test("A listing with missing documents names every id that has a document or something below it", arguments: [UInt64(91), 92])
+    @Test(
+        "A listing with missing documents names every id that has a document or something below it",
+        arguments: [UInt64(91), 92])
     func missing(seed: UInt64) async throws {
         print("seed \(seed)")
         var random = RandomDocuments(seed: seed)

@@ -9,9 +9,11 @@ import Testing
 
 @Suite("Records")
 struct RecordTests {
-    @Test("A stored record gives back times, path and fields", arguments: [
-        (nil, false), (UInt64(7), false), (nil, true), (UInt64(7), true),
-    ] as [(UInt64?, Bool)])
+    @Test(
+        "A stored record gives back times, path and fields",
+        arguments: [
+            (nil, false), (UInt64(7), false), (nil, true), (UInt64(7), true),
+        ] as [(UInt64?, Bool)])
     func stored(created: UInt64?, isCut: Bool) throws {
         let path = Array("users/alice".utf8)
         var writer = WireWriter()
@@ -30,7 +32,8 @@ struct RecordTests {
         #expect(fields == [1, 2, 3])
     }
 
-    @Test("Bytes that are no record are refused", arguments: [[], [4], [1, 2, 3], [2, 0x85], [2, 5, 1]] as [[UInt8]])
+    @Test(
+        "Bytes that are no record are refused", arguments: [[], [4], [1, 2, 3], [2, 0x85], [2, 5, 1]] as [[UInt8]])
     func notStored(bytes: [UInt8]) {
         let isRecord = StoredRecordView(bytes.byteSpan, versionMicroseconds: 1) != nil
         #expect(!isRecord)

@@ -30,7 +30,8 @@ struct EncodedResultTests {
                     outcomes.append(
                         .success(
                             WriteResult(
-                                updateMicroseconds: 1_000, transformResults: [EncodedValue(canonical: random.byteArray() + [1])])))
+                                updateMicroseconds: 1_000,
+                                transformResults: [EncodedValue(canonical: random.byteArray() + [1])])))
                 default: outcomes.append(.success(WriteResult(updateMicroseconds: 1_000)))
                 }
             }
@@ -56,7 +57,9 @@ struct EncodedResultTests {
         var generator = SeededGenerator(seed: 54)
         for _ in 0..<20_000 {
             let bytes = (0..<generator.below(24)).map { _ in UInt8(generator.below(256)) }
-            if let read = EncodedResult.read(bytes.byteSpan) { #expect(read.outcomes.count <= Limits.requestBytes * 24) }
+            if let read = EncodedResult.read(bytes.byteSpan) {
+                #expect(read.outcomes.count <= Limits.requestBytes * 24)
+            }
         }
         for bytes in [[], [1, 9, 1]] as [[UInt8]] {
             let isResult = EncodedResult.read(bytes.byteSpan) != nil

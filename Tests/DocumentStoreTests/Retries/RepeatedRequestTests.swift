@@ -36,9 +36,11 @@ struct RepeatedRequestTests {
         try harness.finish()
     }
 
-    @Test("After a crash or a clean restart, with and without a checkpoint between", arguments: [
-        (false, false), (false, true), (true, false), (true, true),
-    ])
+    @Test(
+        "After a crash or a clean restart, with and without a checkpoint between",
+        arguments: [
+            (false, false), (false, true), (true, false), (true, true),
+        ])
     func restarts(isClean: Bool, hasCheckpoint: Bool) async throws {
         let harness = try StoreHarness()
         let first = try await harness.commit(
@@ -52,7 +54,8 @@ struct RepeatedRequestTests {
         let again = isClean ? try harness.reopened() : try harness.crashed()
         #expect(
             try await again.commit(
-                [.increment("c/a", field: "n", by: 1), .delete("c/none"), .set("c/b", fields(1))], identifier: request(1))
+                [.increment("c/a", field: "n", by: 1), .delete("c/none"), .set("c/b", fields(1))],
+                identifier: request(1))
                 == first)
         // Between the two somebody made the document that the first attempt found missing: still nothing happens.
         try await again.commit([.set("c/gone", fields(5))])

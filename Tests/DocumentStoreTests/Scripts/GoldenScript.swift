@@ -58,7 +58,9 @@ struct GoldenScript {
         var rewritten: [String] = []
         for block in blocks {
             let output = try execute(block.commands)
-            #expect(!block.expected.isEmpty || output.isEmpty || isRewriting, "\(url.lastPathComponent):\(block.line) has no output")
+            #expect(
+                !block.expected.isEmpty || output.isEmpty || isRewriting,
+                "\(url.lastPathComponent):\(block.line) has no output")
             if !isRewriting {
                 #expect(
                     output == block.expected,

@@ -184,7 +184,8 @@ extension Value {
             return value.isNaN ? "NaN" : value.isInfinite ? (value < 0 ? "-Infinity" : "Infinity") : "\(value)"
         case .timestamp(let value): return "ts(\(value.microseconds))"
         case .string(let value): return "\"" + value.replacing("\0", with: "\\0") + "\""
-        case .bytes(let value): return "bytes(" + value.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + ")"
+        case .bytes(let value):
+            return "bytes(" + value.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + ")"
         case .reference(let value):
             return value.hasPrefix(testRoot) ? "ref(\(value.dropFirst(testRoot.count + 1)))" : "name(\(value))"
         case .geoPoint(let value): return "geo(\(value.latitude), \(value.longitude))"

@@ -267,7 +267,9 @@ final class StoreHarness: Sendable {
         var work = StepWork(budget: .max)
         var locked: [[UInt8]] = []
         try scan.next(from: source, &work) { row in
-            if source.locksDocuments, filter?(row.path, row.fields) ?? true { locked.append([UInt8](copying: row.path)) }
+            if source.locksDocuments, filter?(row.path, row.fields) ?? true {
+                locked.append([UInt8](copying: row.path))
+            }
             ids.append(String(repairingUTF8: RelativePath.lastSegment(row.path)))
             return ids.count < limit ? .more : .full
         }

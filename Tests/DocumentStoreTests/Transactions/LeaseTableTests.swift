@@ -79,7 +79,9 @@ struct LeaseTableTests {
         #expect(leases.expired(nowMilliseconds: 20_100, lastUsed: { _ in 20_000 }).gaveUp == [2])
     }
 
-    @Test("Random requests: everybody is served, no key has two holders, older before younger", arguments: [UInt64(21), 22, 23])
+    @Test(
+        "Random requests: everybody is served, no key has two holders, older before younger",
+        arguments: [UInt64(21), 22, 23])
     func progress(seed: UInt64) {
         print("seed \(seed)")
         var generator = SeededGenerator(seed: seed)
@@ -108,7 +110,9 @@ struct LeaseTableTests {
                 let ticket = holding.sorted()[generator.below(holding.count)]
                 holding.remove(ticket)
                 served += 1
-                for granted in leases.grantNext(at: leases.release(ticket), nowMilliseconds: 0) { holding.insert(granted) }
+                for granted in leases.grantNext(at: leases.release(ticket), nowMilliseconds: 0) {
+                    holding.insert(granted)
+                }
             }
             check()
         }

@@ -20,7 +20,8 @@ struct LimitedReadTests {
             ("a result changes", true), ("a result leaves", true), ("one comes in between", true),
             ("one comes in front that was behind", true), ("an equal one comes before the last", true),
             ("a result moves behind", true), ("one far behind changes", false), ("one far behind leaves", false),
-            ("one comes behind", false), ("an equal one comes after the last", false), ("one without the field comes", false),
+            ("one comes behind", false), ("an equal one comes after the last", false),
+            ("one without the field comes", false),
         ])
     func changes(way: Way, change: (String, isConflict: Bool)) async throws {
         let model = try IndexedModel { $0.indexesAutomatically = way != .sort && way != .scan }
@@ -81,7 +82,9 @@ struct LimitedReadTests {
             // A few documents change.
             var changed = documents
             let other = random.documents()
-            if let index = changed.indices.randomElement(using: &random.random.generator), random.random.generator.oneIn(2) {
+            if let index = changed.indices.randomElement(using: &random.random.generator),
+                random.random.generator.oneIn(2)
+            {
                 changed.remove(at: index)
             }
             for new in other.shuffled(using: &random.random.generator).prefix(4) {
@@ -93,7 +96,9 @@ struct LimitedReadTests {
             let failure = try await model.harness.failure([.set("zz/r\(round)", fields(1))], transaction: transaction)
             if now.map(\.path) != found.map(\.path) || now.map(\.fields) != found.map(\.fields) {
                 conflicts += 1
-                #expect(failure?.code == .aborted, "seed \(seed), round \(round):\n\(tree)\n\(found.map(\.path)), then \(now.map(\.path))")
+                #expect(
+                    failure?.code == .aborted,
+                    "seed \(seed), round \(round):\n\(tree)\n\(found.map(\.path)), then \(now.map(\.path))")
             } else if failure == nil {
                 others += 1
             }

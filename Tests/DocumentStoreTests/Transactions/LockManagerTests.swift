@@ -68,7 +68,8 @@ import Testing
         func read(_ transaction: UInt64, _ paths: String..., age: UInt64? = nil) throws -> Bool {
             begin(transaction)
             let request = LockRequest(
-                ticket: transaction, age: age ?? transaction, keys: try keys(paths), mayWait: true) { _ in }
+                ticket: transaction, age: age ?? transaction, keys: try keys(paths), mayWait: true
+            ) { _ in }
             if locks.holdsUp(.lock(request), sinceMilliseconds: now, database: { _ in 1 }) { return true }
             locks.grant(request)
             return false

@@ -34,7 +34,9 @@ struct PessimisticTests {
         }
     }
 
-    private func begin(_ harness: StoreHarness, retrying: TransactionIdentifier? = nil) async throws -> TransactionIdentifier {
+    private func begin(_ harness: StoreHarness, retrying: TransactionIdentifier? = nil) async throws
+        -> TransactionIdentifier
+    {
         try await harness.begin(.readWrite(retryTransaction: retrying?.bytes ?? [], concurrency: .pessimistic))
     }
 
@@ -48,7 +50,9 @@ struct PessimisticTests {
     private func lock(_ harness: StoreHarness, _ paths: [String], _ transaction: TransactionIdentifier) async throws {
         #expect(harness.store.readsLock(in: transaction))
         try await withCheckedContinuation { continuation in
-            harness.store.lock(transaction, paths.map { Array(harness.name($0).utf8) }) { continuation.resume(returning: $0) }
+            harness.store.lock(transaction, paths.map { Array(harness.name($0).utf8) }) {
+                continuation.resume(returning: $0)
+            }
         }.get()
     }
 

@@ -9,7 +9,9 @@ import Testing
 
 @Suite("Recent changes")
 struct RecentChangesTests {
-    @Test("Everything above the coverage is found, newest first; rolled back commits leave no trace", arguments: [UInt64(31), 32])
+    @Test(
+        "Everything above the coverage is found, newest first; rolled back commits leave no trace",
+        arguments: [UInt64(31), 32])
     func model(seed: UInt64) throws {
         print("seed \(seed)")
         var generator = SeededGenerator(seed: seed)
@@ -19,7 +21,9 @@ struct RecentChangesTests {
         for _ in 0..<500 {
             version += 1 + UInt64(generator.below(3))
             ring.beginCommit()
-            let keys = (0..<generator.below(6)).map { _ in (0..<(1 + generator.below(9))).map { _ in UInt8(generator.below(200)) } }
+            let keys = (0..<generator.below(6)).map { _ in
+                (0..<(1 + generator.below(9))).map { _ in UInt8(generator.below(200)) }
+            }
             for key in keys { ring.append(key: key.byteSpan, version: version) }
             if generator.oneIn(4) {
                 ring.rollBack(version: version)

@@ -131,10 +131,13 @@ struct SerializabilityTests {
                     parent: root.byteSpan)
                 let reader = harness.store.makeReader()
                 let source = try reader.source(
-                    at: try reader.readPoint(.transaction(transaction), in: harness.database), matching: run.plan.matcher)
+                    at: try reader.readPoint(.transaction(transaction), in: harness.database),
+                    matching: run.plan.matcher)
                 while try run.next(from: source) != .finished {}
                 let total = run.result[0].value
-                guard case .integer(let count) = try Value(wire: total.span) else { throw RequestError.unknownTransaction }
+                guard case .integer(let count) = try Value(wire: total.span) else {
+                    throw RequestError.unknownTransaction
+                }
                 return .count(kind: kind, count)
             }
             query.orderBy = [Order(field: try FieldPath("n"), direction: .ascending)]
@@ -175,7 +178,9 @@ struct SerializabilityTests {
         var failures: [String] = []
         for commit in writers {
             var state = states[states.count - 1].state
-            for seen in commit.seen where !holds(seen, in: state) { failures.append("\(commit) read \(seen), not \(state)") }
+            for seen in commit.seen where !holds(seen, in: state) {
+                failures.append("\(commit) read \(seen), not \(state)")
+            }
             for change in commit.changes { state[change.id] = change.fields }
             states.append((commit.time, state))
         }
@@ -233,7 +238,8 @@ struct SerializabilityTests {
             Done(description: "w", seen: [], changes: [Change(id: 2, fields: two)], after: 10, time: 20),
         ]
         func failures(_ seen: [Seen], _ changes: [Change] = []) -> Int {
-            Self.judge(writes + [Done(description: "t", seen: seen, changes: changes, after: 10, time: 30)]).failures.count
+            Self.judge(writes + [Done(description: "t", seen: seen, changes: changes, after: 10, time: 30)]).failures
+                .count
         }
         let (before, after) = (Seen.query(kind: 0, limit: nil, ids: [1]), Seen.query(kind: 0, limit: nil, ids: [1, 2]))
         #expect(failures([before]) == 0)

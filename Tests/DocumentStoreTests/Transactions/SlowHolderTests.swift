@@ -15,7 +15,8 @@ struct SlowHolderTests {
         private let result = Mutex<Result<CommitResult, RequestError>?>(nil)
 
         init(_ harness: StoreHarness, _ writes: [StepWrite], _ transaction: TransactionIdentifier? = nil) throws {
-            harness.store.commit(CommitRequest(writes: try harness.list(writes), transaction: transaction)) { [self] outcome in
+            harness.store.commit(CommitRequest(writes: try harness.list(writes), transaction: transaction)) {
+                [self] outcome in
                 result.withLock { $0 = outcome }
             }
         }

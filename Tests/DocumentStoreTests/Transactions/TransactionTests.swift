@@ -89,7 +89,8 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("Phantoms: what appears in, leaves or changes in a scanned range aborts; what lies outside or does not match does not",
+    @Test(
+        "Phantoms: what appears in, leaves or changes in a scanned range aborts; what lies outside or does not match does not",
         arguments: [
             ("insert that matches", true), ("insert that does not match", false), ("insert outside", false),
             ("delete of a match", true), ("delete of no match", false), ("change out of the filter", true),
@@ -183,11 +184,14 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("A commit ends its transaction, whatever comes of it; ended and unknown ones are refused, rollback is always fine")
+    @Test(
+        "A commit ends its transaction, whatever comes of it; ended and unknown ones are refused, rollback is always fine"
+    )
     func ends() async throws {
         let harness = try StoreHarness()
         let failed = try await harness.begin()
-        #expect(try await harness.failure([.set("c/a", fields(1), .exists(true))], transaction: failed)?.code == .notFound)
+        #expect(
+            try await harness.failure([.set("c/a", fields(1), .exists(true))], transaction: failed)?.code == .notFound)
         let error = try #require(try await harness.failure([], transaction: failed))
         #expect(error.code == .invalidArgument)
         #expect(error.message.contains("transaction has expired"))
@@ -308,7 +312,8 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("N clients that increment one document in transactions all finish, and the sum is exact", arguments: [2, 8, 32])
+    @Test(
+        "N clients that increment one document in transactions all finish, and the sum is exact", arguments: [2, 8, 32])
     func increments(clients: Int) async throws {
         // On a busy machine a client may be slower than a lease; what is tested is the order of turns.
         let harness = try StoreHarness {
@@ -327,7 +332,8 @@ struct TransactionTests {
                         var tries = 0
                         while true {
                             tries += 1
-                            let transaction = previous == nil ? try await harness.begin() : try await harness.retry(previous!)
+                            let transaction =
+                                previous == nil ? try await harness.begin() : try await harness.retry(previous!)
                             let value = try #require(try harness.integer("c/counter", "n", .transaction(transaction)))
                             let failure = try await harness.failure(
                                 [.set("c/counter", fields(value + 1))], transaction: transaction)
@@ -363,11 +369,17 @@ struct TransactionTests {
                         let to = (from + 1 + generator.below(accounts - 1)) % accounts
                         var previous: TransactionIdentifier?
                         for _ in 0..<10 {
-                            let transaction = previous == nil ? try await harness.begin() : try await harness.retry(previous!)
-                            let source = try #require(try harness.integer("accounts/\(from)", "n", .transaction(transaction)))
-                            let target = try #require(try harness.integer("accounts/\(to)", "n", .transaction(transaction)))
+                            let transaction =
+                                previous == nil ? try await harness.begin() : try await harness.retry(previous!)
+                            let source = try #require(
+                                try harness.integer("accounts/\(from)", "n", .transaction(transaction)))
+                            let target = try #require(
+                                try harness.integer("accounts/\(to)", "n", .transaction(transaction)))
                             let failure = try await harness.failure(
-                                [.set("accounts/\(from)", fields(source - 1)), .set("accounts/\(to)", fields(target + 1))],
+                                [
+                                    .set("accounts/\(from)", fields(source - 1)),
+                                    .set("accounts/\(to)", fields(target + 1)),
+                                ],
                                 transaction: transaction)
                             if failure == nil { break }
                             #expect(failure?.code == .aborted)

@@ -3,8 +3,8 @@
 import Basics
 import DocumentModel
 import DocumentStore
-import Testing
 import TestSupport
+import Testing
 
 /// A document name in the test database.
 let testName = Array("\(testRoot)/users/alice".utf8)
@@ -111,7 +111,9 @@ struct WritePropertyTests {
         var write = TestWrite()
         write.kind = random.generator.pick([.update, .update, .update, .update, .delete, .verify, .transform])
         if write.kind == .update {
-            for name in ["a", "b", "m", "n", "v"] where random.generator.oneIn(2) { write.fields[name] = value(&random) }
+            for name in ["a", "b", "m", "n", "v"] where random.generator.oneIn(2) {
+                write.fields[name] = value(&random)
+            }
             if random.generator.oneIn(5), let current { write.fields = current.fields }
             if random.generator.oneIn(2) {
                 write.mask = (0..<random.generator.below(4)).map { _ in random.generator.pick(paths) }
@@ -160,7 +162,9 @@ struct WritePropertyTests {
             do {
                 let found = try apply(write, to: current, at: commit, with: &application)
                 let outcome = try expected.get()
-                #expect(found.state == outcome.state, "seed \(seed), round \(round): \(write) on \(String(describing: current))")
+                #expect(
+                    found.state == outcome.state,
+                    "seed \(seed), round \(round): \(write) on \(String(describing: current))")
                 #expect(found.result.updateMicroseconds == outcome.updateMicroseconds, "seed \(seed), round \(round)")
                 #expect(
                     found.result.transformResults == outcome.transformResults.map { EncodedValue($0) },

@@ -43,7 +43,9 @@ private struct WriteSession: ~Copyable {
         let times = state.map { "created \($0.createMicroseconds), updated \($0.updateMicroseconds)" } ?? "absent"
         lines.append("\(times), answered \(result.updateMicroseconds.map { "\($0)" } ?? "nothing")")
         if !result.transformResults.isEmpty {
-            lines.append("results " + (try result.transformResults.map { try Value(wire: $0.span).literal }).joined(separator: ", "))
+            lines.append(
+                "results "
+                    + (try result.transformResults.map { try Value(wire: $0.span).literal }).joined(separator: ", "))
         }
         return lines
     }

@@ -7,16 +7,20 @@ import Testing
 @testable import FirebaseFirestore
 
 @Suite struct RetryPolicyTests {
-    @Test("A lost connection repeats everything that may be repeated", arguments: [
-        (CallKind.repeatable, RetryPolicy.Decision.now), (.commit, .now), (.queuedWrite, .now), (.once, .giveUp),
-    ])
+    @Test(
+        "A lost connection repeats everything that may be repeated",
+        arguments: [
+            (CallKind.repeatable, RetryPolicy.Decision.now), (.commit, .now), (.queuedWrite, .now), (.once, .giveUp),
+        ])
     func connectionLost(kind: CallKind, decision: RetryPolicy.Decision) {
         #expect(RetryPolicy.decide(kind, .connectionLost, answeredTries: 0) == decision)
     }
 
-    @Test("What was certainly not processed is always repeated", arguments: [
-        CallKind.repeatable, .commit, .queuedWrite, .once,
-    ])
+    @Test(
+        "What was certainly not processed is always repeated",
+        arguments: [
+            CallKind.repeatable, .commit, .queuedWrite, .once,
+        ])
     func notProcessed(kind: CallKind) {
         #expect(RetryPolicy.decide(kind, .notProcessed, answeredTries: 3) == .now)
     }
@@ -28,10 +32,12 @@ import Testing
         #expect(RetryPolicy.decide(.commit, .status(.unavailable), answeredTries: 5) == .giveUp)
     }
 
-    @Test("Final codes are final", arguments: [
-        StatusCode.invalidArgument, .notFound, .alreadyExists, .permissionDenied, .failedPrecondition, .outOfRange,
-        .unimplemented, .dataLoss, .unauthenticated, .unknown,
-    ], [CallKind.repeatable, .commit, .queuedWrite, .once])
+    @Test(
+        "Final codes are final",
+        arguments: [
+            StatusCode.invalidArgument, .notFound, .alreadyExists, .permissionDenied, .failedPrecondition, .outOfRange,
+            .unimplemented, .dataLoss, .unauthenticated, .unknown,
+        ], [CallKind.repeatable, .commit, .queuedWrite, .once])
     func finalCodes(code: StatusCode, kind: CallKind) {
         #expect(RetryPolicy.decide(kind, .status(code), answeredTries: 1) == .giveUp)
     }

@@ -43,7 +43,8 @@ struct Snippet: CustomTestStringConvertible {
     /// Every block of README.md, ARCHITECTURE.md and docs/.
     static func all(in repository: String) throws -> [Snippet] {
         let docs = FileManager.default.enumerator(atPath: "\(repository)/docs")?.compactMap { $0 as? String } ?? []
-        let pages = ["README.md", "ARCHITECTURE.md"] + docs.filter { $0.hasSuffix(".md") }.sorted().map { "docs/\($0)" }
+        let pages =
+            ["README.md", "ARCHITECTURE.md"] + docs.filter { $0.hasSuffix(".md") }.sorted().map { "docs/\($0)" }
         return try pages.flatMap { page in
             blocks(of: try String(contentsOfFile: "\(repository)/\(page)", encoding: .utf8), page)
         }

@@ -21,7 +21,8 @@ import Testing
         FirebaseApp.configure(name: name, options: options("p"))
         #expect(FirebaseApp.app(name: name)?.options.projectID == "p")
         #expect(FirebaseApp.allApps?[name] != nil)
-        #expect(FirebaseApp.register(name: name, options: options("p")) == "App named \(name) has already been configured.")
+        #expect(
+            FirebaseApp.register(name: name, options: options("p")) == "App named \(name) has already been configured.")
         let app = FirebaseApp.app(name: name)!
         #expect(await app.delete())
         #expect(FirebaseApp.app(name: name) == nil)

@@ -49,9 +49,11 @@ import Testing
         #expect(settings.violation != nil)
     }
 
-    @Test("A cache holds at least 1 MiB or is unlimited", arguments: [
-        (Int64(1_048_576), true), (-1, true), (1_048_575, false), (0, false), (-2, false),
-    ])
+    @Test(
+        "A cache holds at least 1 MiB or is unlimited",
+        arguments: [
+            (Int64(1_048_576), true), (-1, true), (1_048_575, false), (0, false), (-2, false),
+        ])
     func cacheSize(size: Int64, isAllowed: Bool) {
         #expect((CacheSize.violation(of: size) == nil) == isAllowed)
     }

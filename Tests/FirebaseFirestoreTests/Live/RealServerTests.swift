@@ -33,7 +33,8 @@ import Testing
         try await document.setData(["title": "A", "nested": ["a": 1, "b": 2], "tags": ["x"]])
         try await document.setData(["nested": ["b": 3, "c": 4]], merge: true)
         try await document.updateData([
-            "tags": FieldValue.arrayUnion(["y", "x"]), "nested.a": FieldValue.delete(), "n": FieldValue.increment(Int64(5)),
+            "tags": FieldValue.arrayUnion(["y", "x"]), "nested.a": FieldValue.delete(),
+            "n": FieldValue.increment(Int64(5)),
             "at": FieldValue.serverTimestamp(),
         ])
         let data = try #require(try await document.getDocument().data())
@@ -70,7 +71,8 @@ import Testing
         let shelf = firestore.collection("shelves/s0/books")
         let group = firestore.collectionGroup("books")
         #expect(try await numbers(shelf.whereField("n", isGreaterThan: 13).order(by: "n")) == [14, 16, 18])
-        #expect(try await numbers(group.whereField("tags", arrayContains: "t1").order(by: "n").limit(to: 3)) == [1, 4, 7])
+        #expect(
+            try await numbers(group.whereField("tags", arrayContains: "t1").order(by: "n").limit(to: 3)) == [1, 4, 7])
         #expect(try await numbers(group.order(by: "n", descending: true).limit(to: 2)) == [19, 18])
         #expect(try await numbers(group.order(by: "n").limit(toLast: 2)) == [18, 19])
         #expect(try await numbers(group.whereField("n", in: [3, 5, 50]).order(by: "n")) == [3, 5])
@@ -118,7 +120,9 @@ import Testing
         for start in stride(from: 0, to: 2000, by: 500) {
             var writes = CommitWrites(database: database)
             for number in start..<start + 500 {
-                writes.set("\(root)/many/d\(String(format: "%05d", number))", fields: [0x12, 7, 0x0a, 1, 0x61, 0x12, 2, 0x10, 5])
+                writes.set(
+                    "\(root)/many/d\(String(format: "%05d", number))",
+                    fields: [0x12, 7, 0x0a, 1, 0x61, 0x12, 2, 0x10, 5])
             }
             let response = try await client.commit(writes)
             #expect(response.writeResults.count == 500)

@@ -5,19 +5,24 @@ import Testing
 @testable import FirebaseFirestore
 
 @Suite struct PathRulesTests {
-    @Test("Outer slashes are tolerated, everything else is literal", arguments: [
-        ("a", ["a"]), ("/a/", ["a"]), ("a/b/c", ["a", "b", "c"]), ("/a/b", ["a", "b"]), ("a b/ü.x", ["a b", "ü.x"]),
-        ("a/\u{301}b", ["a", "\u{301}b"]),
-    ])
+    @Test(
+        "Outer slashes are tolerated, everything else is literal",
+        arguments: [
+            ("a", ["a"]), ("/a/", ["a"]), ("a/b/c", ["a", "b", "c"]), ("/a/b", ["a", "b"]),
+            ("a b/ü.x", ["a b", "ü.x"]),
+            ("a/\u{301}b", ["a", "\u{301}b"]),
+        ])
     func segments(path: String, expected: [String]) throws {
         #expect(try PathRules.segments(path) == expected)
     }
 
-    @Test("Empty paths and empty segments are programming errors", arguments: [
-        ("", "Path cannot be empty."), ("/", "Path cannot be empty."),
-        ("a//b", "Invalid path (a//b). Paths must not contain // in them."),
-        ("//a", "Invalid path (//a). Paths must not contain // in them."),
-    ])
+    @Test(
+        "Empty paths and empty segments are programming errors",
+        arguments: [
+            ("", "Path cannot be empty."), ("/", "Path cannot be empty."),
+            ("a//b", "Invalid path (a//b). Paths must not contain // in them."),
+            ("//a", "Invalid path (//a). Paths must not contain // in them."),
+        ])
     func badPaths(path: String, message: String) {
         #expect(throws: RuleViolation(message)) { try PathRules.segments(path) }
     }
@@ -30,7 +35,8 @@ import Testing
         #expect(try PathRules.document("b/c/d", below: ["a"]) == ["a", "b", "c", "d"])
         #expect(
             throws: RuleViolation(
-                "Invalid collection reference. Collection references must have an odd number of segments, but a/b has 2")
+                "Invalid collection reference. Collection references must have an odd number of segments, but a/b has 2"
+            )
         ) { try PathRules.collection("a/b") }
         #expect(
             throws: RuleViolation(

@@ -7,9 +7,11 @@ import Testing
 @Suite struct BackoffPolicyTests {
     private let policy = BackoffPolicy(initial: .seconds(1), multiplier: 1.5, maximum: .seconds(60), jitter: 0.5)
 
-    @Test("Waits grow by the factor up to the maximum", arguments: [
-        (0, 1.0), (1, 1.5), (2, 2.25), (3, 3.375), (10, 57.665), (11, 60), (1_000_000, 60), (-5, 1),
-    ])
+    @Test(
+        "Waits grow by the factor up to the maximum",
+        arguments: [
+            (0, 1.0), (1, 1.5), (2, 2.25), (3, 3.375), (10, 57.665), (11, 60), (1_000_000, 60), (-5, 1),
+        ])
     func growth(attempt: Int, seconds: Double) {
         let delay = policy.delayNanoseconds(attempt: attempt, unit: 0.5)
         #expect(abs(Double(delay) / 1e9 - seconds) < 0.001)
@@ -37,10 +39,12 @@ import Testing
         #expect(differs)
     }
 
-    @Test("Durations convert to nanoseconds and saturate", arguments: [
-        (Duration.zero, UInt64(0)), (.milliseconds(2), 2_000_000), (.seconds(-1), 0),
-        (.seconds(Int64.max), .max), (.nanoseconds(7), 7),
-    ])
+    @Test(
+        "Durations convert to nanoseconds and saturate",
+        arguments: [
+            (Duration.zero, UInt64(0)), (.milliseconds(2), 2_000_000), (.seconds(-1), 0),
+            (.seconds(Int64.max), .max), (.nanoseconds(7), 7),
+        ])
     func nanoseconds(duration: Duration, expected: UInt64) {
         #expect(duration.nanoseconds == expected)
     }

@@ -22,7 +22,8 @@ import Testing
 
     @Test("A collection is a query for all of its documents")
     func plain() {
-        #expect(books.definition.structuredQuery() == StructuredQuery(from: [CollectionSelector(collectionID: "books")]))
+        #expect(
+            books.definition.structuredQuery() == StructuredQuery(from: [CollectionSelector(collectionID: "books")]))
         #expect(books == firestore.collection("/books/"))
         #expect(books != firestore.collection("authors"))
         #expect(firestore.collectionGroup("books") != books)
@@ -99,7 +100,8 @@ import Testing
         let values: [Any] = [
             NSNull(), nothing as Any, Optional(5) as Any, Optional("s") as Any, "s", NSString(string: "s"), true,
             NSNumber(value: true), Int8(1), Int16(1), Int32(1), Int64(1), 1, UInt8(1), UInt16(1), UInt32(1), UInt64(1),
-            UInt(1), Float(1), 1.5, CGFloat(1.5), Decimal(1.5), NSDecimalNumber(value: 1.5), NSNumber(value: 7), Date(), NSDate(), Timestamp(),
+            UInt(1), Float(1), 1.5, CGFloat(1.5), Decimal(1.5), NSDecimalNumber(value: 1.5), NSNumber(value: 7), Date(),
+            NSDate(), Timestamp(),
             Data([1]), NSData(), GeoPoint(latitude: 1, longitude: 2), firestore.document("c/d"), VectorValue([1]),
             [1, 2], ["a", 1] as [Any], NSArray(array: [1]), ["a": 1], ["a": [1]] as [AnyHashable: Any],
             NSDictionary(dictionary: ["a": 1]),
@@ -176,8 +178,9 @@ import Testing
     @Test("The last cursor of a side wins, and says on which side of its position it stands")
     func cursors() {
         let query = books.order(by: "a").order(by: "b")
-        #expect(query.start(at: [1]).start(after: [2]).definition.startAt
-            == Cursor(values: [encoded(.integer(2))], before: false))
+        #expect(
+            query.start(at: [1]).start(after: [2]).definition.startAt
+                == Cursor(values: [encoded(.integer(2))], before: false))
         #expect(query.start(at: [1, 2]).definition.startAt?.before == true)
         #expect(query.end(before: [1]).definition.endAt?.before == true)
         #expect(query.end(at: [1]).definition.endAt?.before == false)
@@ -214,10 +217,12 @@ import Testing
         }
     }
 
-    @Test("Filters that may not meet are refused in either order", arguments: [
-        (QueryOperator.notIn, QueryOperator.isIn), (.notIn, .arrayContainsAny), (.notIn, .notEqual),
-        (.isIn, .notIn), (.arrayContainsAny, .notIn), (.notEqual, .notIn),
-    ])
+    @Test(
+        "Filters that may not meet are refused in either order",
+        arguments: [
+            (QueryOperator.notIn, QueryOperator.isIn), (.notIn, .arrayContainsAny), (.notIn, .notEqual),
+            (.isIn, .notIn), (.arrayContainsAny, .notIn), (.notEqual, .notIn),
+        ])
     func conflicts(second: QueryOperator, first: QueryOperator) throws {
         let field = try path("f")
         var query = books.definition
@@ -238,9 +243,11 @@ import Testing
             } == "Invalid Query. You cannot use more than one 'notEqual' filter.")
     }
 
-    @Test("Operands are checked", arguments: [
-        (QueryOperator.isIn, 0), (.notIn, 0), (.arrayContainsAny, 0),
-    ])
+    @Test(
+        "Operands are checked",
+        arguments: [
+            (QueryOperator.isIn, 0), (.notIn, 0), (.arrayContainsAny, 0),
+        ])
     func emptyLists(relation: QueryOperator, count: Int) {
         #expect(
             violation { () throws(RuleViolation) in
@@ -270,18 +277,22 @@ import Testing
     @Test("Limits are positive, orders come before cursors, cursors are not longer than the orders")
     func builderRules() throws {
         let query = books.definition
-        #expect(violation { () throws(RuleViolation) in _ = try QueryRules.limiting(query, to: 0, side: .first) }
-            == "Invalid Query. Query limit (0) is invalid. Limit must be positive.")
+        #expect(
+            violation { () throws(RuleViolation) in _ = try QueryRules.limiting(query, to: 0, side: .first) }
+                == "Invalid Query. Query limit (0) is invalid. Limit must be positive.")
         let started = books.order(by: "a").start(at: [1]).definition
-        #expect(violation { () throws(RuleViolation) in
-            _ = try QueryRules.adding(Order(field: .documentName), to: started)
-        }?.contains("starting point") == true)
-        #expect(violation { () throws(RuleViolation) in
-            _ = try CursorRules.values([1, 2], before: true).cursor(for: started, firestore: firestore)
-        }?.contains("more values than") == true)
-        #expect(violation { () throws(RuleViolation) in
-            try QueryRules.checkExecutable(books.limit(toLast: 1).definition)
-        }?.contains("at least one OrderBy") == true)
+        #expect(
+            violation { () throws(RuleViolation) in
+                _ = try QueryRules.adding(Order(field: .documentName), to: started)
+            }?.contains("starting point") == true)
+        #expect(
+            violation { () throws(RuleViolation) in
+                _ = try CursorRules.values([1, 2], before: true).cursor(for: started, firestore: firestore)
+            }?.contains("more values than") == true)
+        #expect(
+            violation { () throws(RuleViolation) in
+                try QueryRules.checkExecutable(books.limit(toLast: 1).definition)
+            }?.contains("at least one OrderBy") == true)
     }
 
     @Test("A document of another database is refused")

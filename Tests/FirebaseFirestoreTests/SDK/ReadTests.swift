@@ -65,7 +65,8 @@ import Testing
         let book = try await books.document("b1").getDocument(as: Book.self)
         #expect(book == Book(id: "b1", title: "Ulysses", pages: 730))
         let reference = books.document("b1")
-        let result = await withCheckedContinuation { (continuation: CheckedContinuation<Result<Book, any Error>, Never>) in
+        let result = await withCheckedContinuation {
+            (continuation: CheckedContinuation<Result<Book, any Error>, Never>) in
             reference.getDocument(as: Book.self) { continuation.resume(returning: $0) }
         }
         #expect(try result.get().id == "b1")

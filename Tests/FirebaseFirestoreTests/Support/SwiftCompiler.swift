@@ -5,7 +5,10 @@ import TestSupport
 
 /// Compiles programs in a directory of its own. Warnings are errors.
 struct SwiftCompiler {
-    enum LanguageMode: String, CaseIterable { case v5 = "5", v6 = "6" }
+    enum LanguageMode: String, CaseIterable {
+        case v5 = "5"
+        case v6 = "6"
+    }
 
     /// What the compiler said, and whether it was content.
     struct Verdict {

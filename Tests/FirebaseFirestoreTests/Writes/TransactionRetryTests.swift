@@ -7,12 +7,14 @@ import Testing
 @testable import FirebaseFirestore
 
 @Suite struct TransactionRetryTests {
-    @Test("Codes that another attempt may cure are retried, the others end the transaction", arguments: [
-        (StatusCode.aborted, true), (.failedPrecondition, true), (.alreadyExists, true), (.cancelled, true),
-        (.unknown, true), (.deadlineExceeded, true), (.resourceExhausted, true), (.internal, true),
-        (.unavailable, true), (.unauthenticated, true), (.invalidArgument, false), (.notFound, false),
-        (.permissionDenied, false), (.outOfRange, false), (.unimplemented, false), (.dataLoss, false),
-    ])
+    @Test(
+        "Codes that another attempt may cure are retried, the others end the transaction",
+        arguments: [
+            (StatusCode.aborted, true), (.failedPrecondition, true), (.alreadyExists, true), (.cancelled, true),
+            (.unknown, true), (.deadlineExceeded, true), (.resourceExhausted, true), (.internal, true),
+            (.unavailable, true), (.unauthenticated, true), (.invalidArgument, false), (.notFound, false),
+            (.permissionDenied, false), (.outOfRange, false), (.unimplemented, false), (.dataLoss, false),
+        ])
     func codes(code: StatusCode, isRetried: Bool) {
         #expect(TransactionRetry.isRetryable(code, "") == isRetried)
     }

@@ -93,7 +93,8 @@ struct ListenMessageTests {
                 .remove, targets: [2, 300], cause: StatusMessage(code: .invalidArgument, message: "m"), to: &$0)
         },
         Response(
-            name: "document", message: .documentChange(
+            name: "document",
+            message: .documentChange(
                 .init(document: Hex.decode(documentHex), targets: [1], removedTargets: [2])),
             hex: Hex.field(3, Hex.field(1, documentHex) + "2a0101" + "320102")
         ) { writer in

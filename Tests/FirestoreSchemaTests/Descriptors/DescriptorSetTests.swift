@@ -41,7 +41,9 @@ import Testing
         #expect(value.oneofs == ["value_type"])
         let query = try #require(message("google.firestore.v1.StructuredQuery"))
         let order = try #require(query.fields.first { $0.name == "order_by" })
-        #expect(order.isRepeated && order.typeName == "google.firestore.v1.StructuredQuery.Order" && order.oneofIndex == nil)
+        #expect(
+            order.isRepeated && order.typeName == "google.firestore.v1.StructuredQuery.Order" && order.oneofIndex == nil
+        )
         let map = try #require(message("google.firestore.v1.MapValue")?.fields.first { $0.name == "fields" })
         #expect(map.isMap && map.typeName == "google.firestore.v1.MapValue.FieldsEntry")
         #expect(!order.isMap)
@@ -50,7 +52,8 @@ import Testing
     @Test func `Enumerations keep their values`() throws {
         let name = "google.firestore.v1.StructuredQuery.UnaryFilter.Operator"
         let operators = try #require(DescriptorSet.files.flatMap(\.enumerations).first { $0.fullName == name })
-        #expect(operators.values.map(\.name) == ["OPERATOR_UNSPECIFIED", "IS_NAN", "IS_NULL", "IS_NOT_NAN", "IS_NOT_NULL"])
+        #expect(
+            operators.values.map(\.name) == ["OPERATOR_UNSPECIFIED", "IS_NAN", "IS_NULL", "IS_NOT_NAN", "IS_NOT_NULL"])
         #expect(operators.values.map(\.number) == [0, 2, 3, 4, 5])
     }
 

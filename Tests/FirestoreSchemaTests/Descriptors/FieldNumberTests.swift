@@ -45,7 +45,9 @@ import Testing
     }
 
     @Test func `A tag's bytes are those of its varint`() {
-        for (field, type) in [(1, WireType.varint), (15, .fixed64), (16, .varint), (17, .lengthDelimited), (2_047, .fixed32)] {
+        for (field, type) in [
+            (1, WireType.varint), (15, .fixed64), (16, .varint), (17, .lengthDelimited), (2_047, .fixed32),
+        ] {
             var writer = WireWriter()
             writer.appendTag(field: field, type)
             let bytes =

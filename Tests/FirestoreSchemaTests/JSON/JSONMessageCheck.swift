@@ -28,8 +28,12 @@ enum JSONMessageCheck {
                 // Timestamps outside of years 1...9999 cannot come from JSON; nothing else is refused.
                 return "what was read cannot be written"
             }
-            guard let second = read(text.byteSpan, type) else { return "what was written cannot be read: \(String(decoding: text, as: UTF8.self))" }
-            guard let again = write(second, type, isPretty: isPretty), again == text else { return "JSON changes on its way round" }
+            guard let second = read(text.byteSpan, type) else {
+                return "what was written cannot be read: \(String(decoding: text, as: UTF8.self))"
+            }
+            guard let again = write(second, type, isPretty: isPretty), again == text else {
+                return "JSON changes on its way round"
+            }
             if second.count > first.count { return "the message grows on its way round" }
         }
         return nil

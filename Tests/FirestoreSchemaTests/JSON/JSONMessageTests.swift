@@ -35,15 +35,22 @@ import Testing
     @Test(arguments: [
         (Value.null, #"{"nullValue":null}"#), (.boolean(false), #"{"booleanValue":false}"#),
         (.integer(.min), #"{"integerValue":"-9223372036854775808"}"#), (.integer(0), #"{"integerValue":"0"}"#),
-        (.double(0.1), #"{"doubleValue":0.1}"#), (.double(3), #"{"doubleValue":3}"#), (.double(-0.0), #"{"doubleValue":-0}"#),
+        (.double(0.1), #"{"doubleValue":0.1}"#), (.double(3), #"{"doubleValue":3}"#),
+        (.double(-0.0), #"{"doubleValue":-0}"#),
         (.double(1e300), #"{"doubleValue":1e+300}"#), (.double(.nan), #"{"doubleValue":"NaN"}"#),
         (.double(.infinity), #"{"doubleValue":"Infinity"}"#), (.double(-.infinity), #"{"doubleValue":"-Infinity"}"#),
         (.timestamp(TimestampValue(seconds: 0, nanoseconds: 0)), #"{"timestampValue":"1970-01-01T00:00:00Z"}"#),
-        (.timestamp(TimestampValue(seconds: -1, nanoseconds: 500_000_000)), #"{"timestampValue":"1969-12-31T23:59:59.500Z"}"#),
+        (
+            .timestamp(TimestampValue(seconds: -1, nanoseconds: 500_000_000)),
+            #"{"timestampValue":"1969-12-31T23:59:59.500Z"}"#
+        ),
         (.timestamp(TimestampValue(microseconds: 1)), #"{"timestampValue":"1970-01-01T00:00:00.000001Z"}"#),
         (.string("a\"\\/\u{8}\n\r\t\u{c}\u{1f}\u{7f}é😀"), #"{"stringValue":"a\"\\/\b\n\r\t\f\u001f"# + "\u{7f}é😀\"}"),
         (.bytes([0, 1, 0xFE, 0xFF]), #"{"bytesValue":"AAH+/w=="}"#), (.bytes([]), #"{"bytesValue":""}"#),
-        (.reference("projects/p/databases/d/documents/c/d"), #"{"referenceValue":"projects/p/databases/d/documents/c/d"}"#),
+        (
+            .reference("projects/p/databases/d/documents/c/d"),
+            #"{"referenceValue":"projects/p/databases/d/documents/c/d"}"#
+        ),
         (.geoPoint(GeoPointValue(latitude: -1.5, longitude: 2)), #"{"geoPointValue":{"latitude":-1.5,"longitude":2}}"#),
         (.array([]), #"{"arrayValue":{}}"#),
         (.array([.null, .integer(1)]), #"{"arrayValue":{"values":[{"nullValue":null},{"integerValue":"1"}]}}"#),
@@ -76,12 +83,20 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{"integerValue": 42}"#, Value.integer(42)), (#"{"integerValue":"42.0"}"#, .integer(42)), (#"{"integerValue":1e3}"#, .integer(1000)),
-        (#"{"integerValue":9007199254740993}"#, .integer(9_007_199_254_740_993)), (#"{"integer_value":"-0"}"#, .integer(0)),
-        (#"{"doubleValue":"1.5e2"}"#, .double(150)), (#"{"doubleValue":12345678901234567890}"#, .double(12_345_678_901_234_567_168)),
-        (#"{"doubleValue":-0}"#, .double(-0.0)), (#"{"bytesValue":"_-8"}"#, .bytes([0xFF, 0xEF])), (#"{"bytesValue":"/+8="}"#, .bytes([0xFF, 0xEF])),
-        (#"{"timestampValue":"2020-01-01T01:00:00+01:00"}"#, .timestamp(TimestampValue(seconds: 1_577_836_800, nanoseconds: 0))),
-        (#"{"nullValue":"NULL_VALUE"}"#, .null), (#"{"nullValue":0}"#, .null), (#" { "stringValue" : "\u0041\uD83D\uDE00" } "#, .string("A😀")),
+        (#"{"integerValue": 42}"#, Value.integer(42)), (#"{"integerValue":"42.0"}"#, .integer(42)),
+        (#"{"integerValue":1e3}"#, .integer(1000)),
+        (#"{"integerValue":9007199254740993}"#, .integer(9_007_199_254_740_993)),
+        (#"{"integer_value":"-0"}"#, .integer(0)),
+        (#"{"doubleValue":"1.5e2"}"#, .double(150)),
+        (#"{"doubleValue":12345678901234567890}"#, .double(12_345_678_901_234_567_168)),
+        (#"{"doubleValue":-0}"#, .double(-0.0)), (#"{"bytesValue":"_-8"}"#, .bytes([0xFF, 0xEF])),
+        (#"{"bytesValue":"/+8="}"#, .bytes([0xFF, 0xEF])),
+        (
+            #"{"timestampValue":"2020-01-01T01:00:00+01:00"}"#,
+            .timestamp(TimestampValue(seconds: 1_577_836_800, nanoseconds: 0))
+        ),
+        (#"{"nullValue":"NULL_VALUE"}"#, .null), (#"{"nullValue":0}"#, .null),
+        (#" { "stringValue" : "\u0041\uD83D\uDE00" } "#, .string("A😀")),
         (#"{"string\u0056alue":"x","integerValue":null}"#, .string("x")),
     ])
     func `The lenient forms of the mapping are taken`(text: String, value: Value) throws {
@@ -91,18 +106,39 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{"integerValue":"1","stringValue":"a"}"#, "Value", "Invalid value at 'string_value' (oneof), oneof field 'value_type' is already set."),
+        (
+            #"{"integerValue":"1","stringValue":"a"}"#, "Value",
+            "Invalid value at 'string_value' (oneof), oneof field 'value_type' is already set."
+        ),
         (#"{"stringValu":"a"}"#, "Value", "Unknown name \"stringValu\": Cannot find field."),
-        (#"{"where":{"fieldFilter":{"feld":1}}}"#, "StructuredQuery", "Unknown name \"feld\" at 'where.field_filter': Cannot find field."),
-        (#"{"fields":{"a":{"integerValue":1.5}}}"#, "Document", "Invalid value at 'fields[\"a\"].integer_value': \"1.5\" is not a 64-bit integer."),
+        (
+            #"{"where":{"fieldFilter":{"feld":1}}}"#, "StructuredQuery",
+            "Unknown name \"feld\" at 'where.field_filter': Cannot find field."
+        ),
+        (
+            #"{"fields":{"a":{"integerValue":1.5}}}"#, "Document",
+            "Invalid value at 'fields[\"a\"].integer_value': \"1.5\" is not a 64-bit integer."
+        ),
         (#"{"integerValue":"9223372036854775808"}"#, "Value", "is not a 64-bit integer."),
-        (#"{"integerValue":true}"#, "Value", "expected a value"), (#"{"doubleValue":"inf"}"#, "Value", "is not a double."),
-        (#"{"doubleValue":1e999}"#, "Value", "is not a double."), (#"{"booleanValue":"true"}"#, "Value", "expected a value"),
-        (#"{"bytesValue":"a"}"#, "Value", "is not base64."), (#"{"timestampValue":"yesterday"}"#, "Value", "is not an RFC 3339 timestamp."),
-        (#"{"limit":2147483648}"#, "StructuredQuery", "Invalid value at 'limit': \"2147483648\" is not a 32-bit integer."), (#"{"orderBy":[{"direction":"UP"}]}"#, "StructuredQuery", "Invalid value at 'order_by[0].direction': \"UP\" is not a value of"),
+        (#"{"integerValue":true}"#, "Value", "expected a value"),
+        (#"{"doubleValue":"inf"}"#, "Value", "is not a double."),
+        (#"{"doubleValue":1e999}"#, "Value", "is not a double."),
+        (#"{"booleanValue":"true"}"#, "Value", "expected a value"),
+        (#"{"bytesValue":"a"}"#, "Value", "is not base64."),
+        (#"{"timestampValue":"yesterday"}"#, "Value", "is not an RFC 3339 timestamp."),
+        (
+            #"{"limit":2147483648}"#, "StructuredQuery",
+            "Invalid value at 'limit': \"2147483648\" is not a 32-bit integer."
+        ),
+        (
+            #"{"orderBy":[{"direction":"UP"}]}"#, "StructuredQuery",
+            "Invalid value at 'order_by[0].direction': \"UP\" is not a value of"
+        ),
         (#"{"limit":1,"limit":2}"#, "StructuredQuery", "The field 'limit' is set twice."),
-        (#"{"from":{}}"#, "StructuredQuery", "expected '['"), (#"[]"#, "Value", "expected '{'"), (#"{"stringValue":"a"} x"#, "Value", "unexpected text after the value"),
-        (#"{"stringValue":"\ud800"}"#, "Value", "lone surrogate"), (#"{"stringValue":"a"#, "Value", "unterminated string"), (#"{"a""#, "Value", "expected ':'"),
+        (#"{"from":{}}"#, "StructuredQuery", "expected '['"), (#"[]"#, "Value", "expected '{'"),
+        (#"{"stringValue":"a"} x"#, "Value", "unexpected text after the value"),
+        (#"{"stringValue":"\ud800"}"#, "Value", "lone surrogate"),
+        (#"{"stringValue":"a"#, "Value", "unterminated string"), (#"{"a""#, "Value", "expected ':'"),
         (#"{"arrayValue":{"values":[null]}}"#, "Value", "expected '{'"), ("{", "Value", "expected a string"),
     ])
     func `Errors say what and where`(text: String, type: String, message: String) {
@@ -127,7 +163,11 @@ import Testing
                         entry.appendField(1, string: key)
                         entry.withLengthPrefix(field: 2) { value in
                             if field == 2 { value.appendField(2, double: 1.5) }
-                            if field == 6 { value.withLengthPrefix(field: 6) { $0.withLengthPrefix(field: 1) { $0.appendField(4, boolean: true) } } }
+                            if field == 6 {
+                                value.withLengthPrefix(field: 6) {
+                                    $0.withLengthPrefix(field: 1) { $0.appendField(4, boolean: true) }
+                                }
+                            }
                         }
                     }
                 }
@@ -140,7 +180,8 @@ import Testing
                 duration.appendField(2, int64: 500_000_000)
             }
         }
-        let text = #"{"planSummary":{"indexesUsed":[{"a":1.5,"b":[true]}]},"executionStats":{"resultsReturned":"2","executionDuration":"1.500s"}}"#
+        let text =
+            #"{"planSummary":{"indexesUsed":[{"a":1.5,"b":[true]}]},"executionStats":{"resultsReturned":"2","executionDuration":"1.500s"}}"#
         #expect(try json(writer.copyBytes(), "ExplainMetrics") == text)
     }
 
@@ -162,13 +203,24 @@ import Testing
         writer.appendField(1, string: "a")
         writer.appendField(2, string: "token")
         writer.appendField(1, string: "b")
-        #expect(try json(writer.copyBytes(), "ListCollectionIdsResponse") == #"{"collectionIds":["a","b"],"nextPageToken":"token"}"#)
+        #expect(
+            try json(writer.copyBytes(), "ListCollectionIdsResponse")
+                == #"{"collectionIds":["a","b"],"nextPageToken":"token"}"#)
     }
 
     @Test(arguments: [
-        ([Parameter("mask.fieldPaths", "a"), Parameter("page_size", "3"), Parameter("mask.field_paths", "b.c")], #"{"mask":{"fieldPaths":["a","b.c"]},"pageSize":3}"#),
-        ([Parameter("transaction", "AAE"), Parameter("showMissing", "true")], #"{"transaction":"AAE=","showMissing":true}"#),
-        ([Parameter("readTime", "2020-01-01T00:00:00.500000007Z"), Parameter("orderBy", "a desc")], #"{"readTime":"2020-01-01T00:00:00.500000007Z","orderBy":"a desc"}"#),
+        (
+            [Parameter("mask.fieldPaths", "a"), Parameter("page_size", "3"), Parameter("mask.field_paths", "b.c")],
+            #"{"mask":{"fieldPaths":["a","b.c"]},"pageSize":3}"#
+        ),
+        (
+            [Parameter("transaction", "AAE"), Parameter("showMissing", "true")],
+            #"{"transaction":"AAE=","showMissing":true}"#
+        ),
+        (
+            [Parameter("readTime", "2020-01-01T00:00:00.500000007Z"), Parameter("orderBy", "a desc")],
+            #"{"readTime":"2020-01-01T00:00:00.500000007Z","orderBy":"a desc"}"#
+        ),
     ])
     func `Query parameters are fields`(parameters: [Parameter], text: String) throws {
         var output = WireWriter()
@@ -177,11 +229,18 @@ import Testing
     }
 
     @Test(arguments: [
-        ([Parameter("pagesize", "1")], "Unknown name \"pagesize\": Cannot bind query parameter."), ([Parameter("pageSize", "x")], "is not a 32-bit integer"),
-        ([Parameter("mask", "x")], "Cannot bind query parameter"), ([Parameter("mask.", "x")], "Cannot bind query parameter"),
-        ([Parameter("pageSize.value", "1")], "Cannot bind query parameter"), ([Parameter("pageSize", "1"), Parameter("pageSize", "2")], "given twice"),
-        ([Parameter("transaction", "AAE"), Parameter("readTime", "2020-01-01T00:00:00Z")], "oneof field 'consistency_selector' twice"),
-        ([Parameter("readTime", "now")], "is not an RFC 3339 timestamp"), ([Parameter("transaction", "*")], "is not base64"),
+        ([Parameter("pagesize", "1")], "Unknown name \"pagesize\": Cannot bind query parameter."),
+        ([Parameter("pageSize", "x")], "is not a 32-bit integer"),
+        ([Parameter("mask", "x")], "Cannot bind query parameter"),
+        ([Parameter("mask.", "x")], "Cannot bind query parameter"),
+        ([Parameter("pageSize.value", "1")], "Cannot bind query parameter"),
+        ([Parameter("pageSize", "1"), Parameter("pageSize", "2")], "given twice"),
+        (
+            [Parameter("transaction", "AAE"), Parameter("readTime", "2020-01-01T00:00:00Z")],
+            "oneof field 'consistency_selector' twice"
+        ),
+        ([Parameter("readTime", "now")], "is not an RFC 3339 timestamp"),
+        ([Parameter("transaction", "*")], "is not base64"),
         ([Parameter("showMissing", "yes")], "is not true or false"),
     ])
     func `Query parameters that do not fit are refused`(parameters: [Parameter], message: String) {
@@ -193,7 +252,8 @@ import Testing
     }
 
     @Test func `Every saved input of the fuzzer keeps every property`() throws {
-        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
         let corpus = tests.appending(path: "Fuzz/Corpus/JSONMessage")
         let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
         #expect(files.count > 20)

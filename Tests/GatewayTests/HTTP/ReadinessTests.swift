@@ -26,7 +26,9 @@ import Testing
         #expect(try live.set("c/more", fields).code == .resourceExhausted)
         let http = HTTPTestClient(port: Int(live.gateway.port))
         let page = try #require(http.request("GET", "/readyz"))
-        #expect(page.status == 503 && page.body.hasPrefix("not ready: the disk is full; commits other than deletes are refused: "))
+        #expect(
+            page.status == 503
+                && page.body.hasPrefix("not ready: the disk is full; commits other than deletes are refused: "))
         #expect(http.request("GET", "/livez")?.status == 200)
         #expect(http.request("GET", "/v1/\(Harness.name("c/d0"))")?.status == 200)
         #expect(http.request("GET", "/metrics")?.body.contains("\nhearth_store_full 1\n") == true)

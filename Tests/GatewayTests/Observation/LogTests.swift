@@ -32,7 +32,9 @@ struct LogTests {
 
     @Test("A line begins with the time in UTC")
     func time() {
-        #expect(line("x").wholeMatch(of: /time=\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z level=info event=tested value=x\n/) != nil)
+        #expect(
+            line("x").wholeMatch(
+                of: /time=\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z level=info event=tested value=x\n/) != nil)
     }
 
     @Test("Events below the level are dropped without asking for their values")
@@ -57,7 +59,9 @@ struct LogTests {
         let lines = Lines()
 
         func make(_ level: LogLevel) -> Log {
-            Log(level: level, clock: { self.now.withLock { $0 } }) { line in self.lines.lines.withLock { $0.append(line) } }
+            Log(level: level, clock: { self.now.withLock { $0 } }) { line in
+                self.lines.lines.withLock { $0.append(line) }
+            }
         }
 
         func count(_ event: String) -> Int { lines.lines.withLock { $0.count { $0.contains(" event=\(event)") } } }

@@ -80,10 +80,16 @@ struct AccessTests {
             client.send("GET /livez HTTP/1.1\r\nHost: \(host)\r\n\r\n")
             return client.reply()?.status
         }
-        for host in ["localhost", "localhost:8080", "LocalHost", "127.0.0.1:1", "127.1.2.3", "[::1]:8080", "db.localhost", "hearth:8080"] {
+        for host in [
+            "localhost", "localhost:8080", "LocalHost", "127.0.0.1:1", "127.1.2.3", "[::1]:8080", "db.localhost",
+            "hearth:8080",
+        ] {
             #expect(status(host) == 200, "\(host)")
         }
-        for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "[::2]", "10.0.0.1", "hearth.example", "localhost:x"] {
+        for host in [
+            "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "[::2]", "10.0.0.1", "hearth.example",
+            "localhost:x",
+        ] {
             #expect(status(host) == 403, "\(host)")
         }
         let old = HTTPTestClient(port: Int(live.gateway.port))

@@ -89,7 +89,8 @@ struct GatewayServerTests {
                     wrong.withLock { $0 += 1 }
                     return group.leave()
                 }
-                connection.unary(Method.getDocument.rpc, GetDocumentRequest(name: name).encodedBytes()) { outcome, reply in
+                connection.unary(Method.getDocument.rpc, GetDocumentRequest(name: name).encodedBytes()) {
+                    outcome, reply in
                     let document = try? DocumentMessage(wire: reply)
                     if outcome.code != .ok || document?.fields != fields { wrong.withLock { $0 += 1 } }
                     group.leave()

@@ -16,7 +16,9 @@ struct HealthAndReflectionTests {
         return writer.copyBytes()
     }
 
-    @Test("A server that serves says so for each of its services", arguments: ["", "google.firestore.v1.Firestore", "grpc.health.v1.Health"])
+    @Test(
+        "A server that serves says so for each of its services",
+        arguments: ["", "google.firestore.v1.Firestore", "grpc.health.v1.Health"])
     func serving(_ service: String) throws {
         let live = try LiveGateway()
         let (outcome, reply) = live.call(.healthCheck, message { $0.writeIfSet(1, string: service) })
@@ -109,7 +111,11 @@ struct HealthAndReflectionTests {
             case 7:
                 var error = WireReader(payload)
                 while let entry = try error.nextTag() {
-                    if entry.fieldNumber == 1 { answer.errorCode = try error.int32(entry) } else { try error.skip(entry) }
+                    if entry.fieldNumber == 1 {
+                        answer.errorCode = try error.int32(entry)
+                    } else {
+                        try error.skip(entry)
+                    }
                 }
             default: break
             }
@@ -120,10 +126,11 @@ struct HealthAndReflectionTests {
     @Test("Reflection lists the services")
     func services() throws {
         let live = try LiveGateway()
-        #expect(try ask(live, 7, "*").services == [
-            "google.firestore.v1.Firestore", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
-            "grpc.reflection.v1alpha.ServerReflection",
-        ])
+        #expect(
+            try ask(live, 7, "*").services == [
+                "google.firestore.v1.Firestore", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
+                "grpc.reflection.v1alpha.ServerReflection",
+            ])
     }
 
     @Test("A symbol brings its file and all that it imports, each once")
@@ -149,7 +156,8 @@ struct HealthAndReflectionTests {
         let live = try LiveGateway()
         let question = message { $0.appendField(3, string: "google/protobuf/empty.proto") }
         let listener = MessageListener()
-        let call = live.connection.stream(Method.serverReflectionInfo.rpc, question, isComplete: false, handler: listener)
+        let call = live.connection.stream(
+            Method.serverReflectionInfo.rpc, question, isComplete: false, handler: listener)
         for _ in 1..<500 { call.send(question) }
         call.finishSending()
         try listener.ended.wait(until: "the stream has ended")

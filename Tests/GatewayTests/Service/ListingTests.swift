@@ -25,7 +25,9 @@ struct ListingTests {
     @Test("Pages follow each other in name order and end without a token", arguments: [1, 2, 3, 5, 6, 0])
     func pagesByName(_ size: Int32) throws {
         let harness = try Harness()
-        try harness.set(["c/b": fields(1), "c/a": fields(2), "c/é": fields(3), "c/B": fields(4), "c/__id7__": fields(5)])
+        try harness.set([
+            "c/b": fields(1), "c/a": fields(2), "c/é": fields(3), "c/B": fields(4), "c/__id7__": fields(5),
+        ])
         try harness.set(["d/a": fields(9), "c/a/c/z": fields(9)])
         let pages = try pages(harness, ListDocumentsRequest(parent: Harness.root, collectionID: "c", pageSize: size))
         #expect(pages.flatMap { $0 } == ["c/__id7__", "c/B", "c/a", "c/b", "c/é"])
@@ -115,12 +117,20 @@ struct ListingTests {
         try harness.set(["c/a": fields(1)])
         let good = ListDocumentsRequest(parent: Harness.root, collectionID: "c")
         let edits: [(inout ListDocumentsRequest) -> Void] = [
-            { $0.pageToken = "x" }, { $0.pageToken = "0101" }, { $0.pageToken = "010100" }, { $0.pageToken = "01010009" },
+            { $0.pageToken = "x" }, { $0.pageToken = "0101" }, { $0.pageToken = "010100" },
+            { $0.pageToken = "01010009" },
             { $0.pageToken = "010263" }, { $0.pageToken = "0201000161" }, { $0.pageToken = "010363" },
             { $0.orderBy = "," }, { $0.orderBy = "a b c" }, { $0.orderBy = "a-b" }, { $0.pageSize = -1 },
             { $0.parent = "projects/p" }, { $0.parent = Harness.name("c") }, { $0.collectionID = "a/b/c" },
             { $0.collectionID = ".." }, { $0.collectionID = "__id7__" }, { $0.orderBy = "__name__, n" },
-            { $0.collectionID = ""; $0.orderBy = "n" }, { $0.collectionID = ""; $0.showMissing = true },
+            {
+                $0.collectionID = ""
+                $0.orderBy = "n"
+            },
+            {
+                $0.collectionID = ""
+                $0.showMissing = true
+            },
         ]
         for (index, edit) in edits.enumerated() {
             var request = good

@@ -40,7 +40,9 @@ struct PartitionTests {
     /// Documents between the cuts.
     private func sizes(_ names: [String], cutAt cuts: [String]) -> [Int] {
         var sizes = [Int](repeating: 0, count: cuts.count + 1)
-        for name in names { sizes[cuts.count { Array($0.utf8).lexicographicallyPrecedes(Array(name.utf8)) || $0 == name }] += 1 }
+        for name in names {
+            sizes[cuts.count { Array($0.utf8).lexicographicallyPrecedes(Array(name.utf8)) || $0 == name }] += 1
+        }
         return sizes
     }
 
@@ -77,7 +79,8 @@ struct PartitionTests {
             // Ids that count up under one prefix, with a few of another; or random ones.
             let id =
                 isCounting
-                ? number % 10 == 0 ? "b-\(number)" : "a-\(number)" : String((0..<20).map { _ in digits.randomElement()! })
+                ? number % 10 == 0 ? "b-\(number)" : "a-\(number)"
+                : String((0..<20).map { _ in digits.randomElement()! })
             paths.append("posts/\(id)")
         }
         try fill(harness, paths)

@@ -198,7 +198,9 @@ struct QueryTests {
             let text = String(repeating: "x", count: 2_000)
             for index in 0..<200 {
                 let fields = Harness.fields(["n": .integer(number), "t": .string(text)])
-                try Harness.name("c/d\(1_000 + index)").withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
+                try Harness.name("c/d\(1_000 + index)").withUTF8Span {
+                    try writes.update($0, fields: fields.span.bytes)
+                }
             }
             try harness.commit(writes)
         }

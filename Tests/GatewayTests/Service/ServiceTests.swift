@@ -18,7 +18,8 @@ struct ServiceTests {
     func malformed(_ method: Method) throws {
         let harness = try Harness()
         let broken: [[UInt8]] = [
-            [0x0A, 0x05, 0x01], [0xFF], [0x0B], [0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01], [0x00],
+            [0x0A, 0x05, 0x01], [0xFF], [0x0B], [0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01],
+            [0x00],
         ]
         for bytes in broken { #expect(harness.call(method, bytes).status == .invalidArgument, "\(bytes)") }
     }
@@ -55,7 +56,8 @@ struct ServiceTests {
     private struct Denial: AccessPolicy {
         func check(_ method: Method, on resource: RawSpan, by principal: Principal) throws(RequestError) {
             if principal == .bearer("owner") { return }
-            throw RequestError(.permissionDenied, "\(method.name) on \(String(repairingUTF8: resource)) is not allowed.")
+            throw RequestError(
+                .permissionDenied, "\(method.name) on \(String(repairingUTF8: resource)) is not allowed.")
         }
     }
 
@@ -104,9 +106,11 @@ struct ServiceTests {
         let denied = harness.call(method, request)
         #expect(denied.status == .permissionDenied)
         #expect(denied.text.hasPrefix("\(method.name) on projects/p/databases/d"))
-        #expect(try harness.store.makeReader().collectionIDs(
-            below: nil, after: nil, limit: 10,
-            at: harness.store.makeReader().readPoint(.latest, in: DatabaseName(Harness.database))).isEmpty)
+        #expect(
+            try harness.store.makeReader().collectionIDs(
+                below: nil, after: nil, limit: 10,
+                at: harness.store.makeReader().readPoint(.latest, in: DatabaseName(Harness.database))
+            ).isEmpty)
         let allowed = harness.call(method, request, principal: .bearer("owner"))
         #expect(allowed.status != .permissionDenied)
     }

@@ -145,9 +145,11 @@ struct TransactionTests {
         #expect(refused.text.contains("Cannot modify entities in a read-only transaction"))
     }
 
-    @Test("What a pessimistic transaction reads by any method cannot be written before it ends", arguments: [
-        Method.getDocument, .batchGetDocuments, .runQuery, .listDocuments,
-    ])
+    @Test(
+        "What a pessimistic transaction reads by any method cannot be written before it ends",
+        arguments: [
+            Method.getDocument, .batchGetDocuments, .runQuery, .listDocuments,
+        ])
     func locked(method: Method) throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
@@ -178,9 +180,11 @@ struct TransactionTests {
         #expect(try harness.get("c/x")?.fields == two)
     }
 
-    @Test("A pessimistic transaction that writes nothing is aborted when a phantom came between its queries", arguments: [
-        Method.runQuery, .runAggregationQuery, .listDocuments,
-    ])
+    @Test(
+        "A pessimistic transaction that writes nothing is aborted when a phantom came between its queries",
+        arguments: [
+            Method.runQuery, .runAggregationQuery, .listDocuments,
+        ])
     func phantomWithoutWrites(method: Method) throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
@@ -214,7 +218,8 @@ struct TransactionTests {
         #expect(harness.call(.batchGetDocuments, get).isOK)
         let begin = BeginTransactionRequest(database: Harness.database, options: nil)
         for answer in [
-            harness.call(.runQuery, query), harness.call(.batchGetDocuments, get), harness.call(.beginTransaction, begin),
+            harness.call(.runQuery, query), harness.call(.batchGetDocuments, get),
+            harness.call(.beginTransaction, begin),
         ] {
             #expect(answer.status == .resourceExhausted)
             #expect(answer.text.contains("transactions of this connection"))

@@ -17,7 +17,9 @@ struct WritingTests {
     func commit() throws {
         let harness = try Harness()
         let first = try harness.set(["c/x": one, "c/y": two])
-        #expect(first.writeResults.map(\.updateMicroseconds) == Array(repeating: UInt64(first.commitTime.microseconds), count: 2))
+        #expect(
+            first.writeResults.map(\.updateMicroseconds)
+                == Array(repeating: UInt64(first.commitTime.microseconds), count: 2))
         var writes = try harness.emptyWrites()
         try Harness.name("c/x").withUTF8Span { try writes.delete($0) }
         let second = try harness.commit(writes)

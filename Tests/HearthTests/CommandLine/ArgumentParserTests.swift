@@ -83,13 +83,22 @@ import Testing
         arguments: [
             (["--data"], "--data needs a value: --data DIR"),
             (["--data", "a", "--data", "b"], "--data may be given only once"),
-            ([], "missing --data DIR: A directory."), (["--data",
-            ""], "--data must be a non-empty text, not \"\""),
+            ([], "missing --data DIR: A directory."),
+            (
+                [
+                    "--data",
+                    "",
+                ], "--data must be a non-empty text, not \"\""
+            ),
             (["--data", "d", "--port", "x"], "--port must be a whole number, not \"x\""),
             (["--data", "d", "--port", "65536"], "--port must be between 0 and 65535, not \"65536\""),
             (["--data", "d", "--port=-1"], "--port must be between 0 and 65535, not \"-1\""),
-            (["--data", "d", "--port",
-            "99999999999999999999"], "--port must be a whole number, not \"99999999999999999999\""),
+            (
+                [
+                    "--data", "d", "--port",
+                    "99999999999999999999",
+                ], "--port must be a whole number, not \"99999999999999999999\""
+            ),
             (["--data", "d", "--quiet=maybe"], "--quiet must be true or false, not \"maybe\""),
             (["--prot", "1"], "unknown flag --prot; did you mean --port?"),
             (["-p", "1"], "unknown flag -p"), (["--zzzzzz"], "unknown flag --zzzzzz"),

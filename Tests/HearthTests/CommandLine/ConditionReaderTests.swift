@@ -94,10 +94,16 @@ import Testing
             ("", "is not a condition"), ("a", "is not a condition"), ("a ==", "is not a condition"),
             ("== 1", "is not a condition"), ("a == ", "is not a condition"), ("`a == 1", "is not a condition"),
             ("a like x", "is not an operator"), ("a =< 1", "is not an operator"),
-            ("a === 1", "is not an operator"), ("a <> 1", "is not an operator"), ("a == \"x", "is invalid"), ("a == {",
-            "is invalid"),
-            ("a == [1", "is invalid"), ("a == 99999999999999999999", "is invalid"), ("a in \"x",
-            "is invalid"),
+            ("a === 1", "is not an operator"), ("a <> 1", "is not an operator"), ("a == \"x", "is invalid"),
+            (
+                "a == {",
+                "is invalid"
+            ),
+            ("a == [1", "is invalid"), ("a == 99999999999999999999", "is invalid"),
+            (
+                "a in \"x",
+                "is invalid"
+            ),
             ("a == /users", "is not the path of a document"), ("a == {\"$bytes\":1}", "is invalid"),
             // Members of the object that a value is read in.
             ("a == \"x\",\"b\":\"y\"", "more than one value"), ("a == \"x\",\"__name__\":\"y\"", "more than one value"),

@@ -98,7 +98,9 @@ struct DamageTests {
                 try store.engine.checkpointNow()
                 if last == damaged.last {
                     model.commit(version, changes)
-                    #expect(try store.scan().map(\.key) == model.entries([], [255], at: version, .forward).map(\.key), "\(what)")
+                    #expect(
+                        try store.scan().map(\.key) == model.entries([], [255], at: version, .forward).map(\.key),
+                        "\(what)")
                 }
             }
             return last == damaged.last ? .right : .cut
@@ -115,7 +117,8 @@ struct DamageTests {
             let snapshot = try reader.snapshot(at: CommitVersion(microseconds: version))
             let expected = damaged.entries(at: version)
             #expect(try snapshot.entries() == expected, "\(what): a walk at \(version)")
-            #expect(try snapshot.entries(nil, nil, .backward) == expected.reversed(), "\(what): a walk back at \(version)")
+            #expect(
+                try snapshot.entries(nil, nil, .backward) == expected.reversed(), "\(what): a walk back at \(version)")
             for key in damaged.keys where version == last || key.last! % 4 == version % 4 {
                 let found = try snapshot.bytes(key)
                 if found != damaged.model.value(key, at: version) {
@@ -225,7 +228,8 @@ struct DamageTests {
 
     @Test("Damage of any kind to any file ends in a refusal or changes nothing")
     func fuzz() throws {
-        let seed = ProcessInfo.processInfo.environment["HEARTH_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0..<1 << 32)
+        let seed =
+            ProcessInfo.processInfo.environment["HEARTH_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0..<1 << 32)
         print("damage: HEARTH_SEED=\(seed)")
         var random = SeededGenerator(seed: seed)
         let damaged = try DamagedDirectory(seed: seed)

@@ -35,7 +35,8 @@ struct FaultTests {
     private func commitUntilFull(_ store: Store, from first: UInt64) -> (last: UInt64, error: StorageError?) {
         for version in first..<(first + 200) {
             do {
-                try store.commit(version, [Change(key: [UInt8(version % 200)], value: Bytes(repeating: 1, count: 8 << 10))])
+                try store.commit(
+                    version, [Change(key: [UInt8(version % 200)], value: Bytes(repeating: 1, count: 8 << 10))])
             } catch {
                 return (version - 1, error)
             }
@@ -58,7 +59,9 @@ struct FaultTests {
         }
     }
 
-    @Test("With no room for a log segment or the tree writes are refused, reads go on, and writes resume when there is room")
+    @Test(
+        "With no room for a log segment or the tree writes are refused, reads go on, and writes resume when there is room"
+    )
     func noRoomForSegment() throws {
         let faults = Faults([.allocateSegment, .commitTree], ENOSPC)
         var options = EngineOptions.small
@@ -104,7 +107,9 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test("With no room for the tree's space writes are refused before they are acknowledged, deletes are not, and writes resume")
+    @Test(
+        "With no room for the tree's space writes are refused before they are acknowledged, deletes are not, and writes resume"
+    )
     func noRoomForSpace() throws {
         let faults = Faults([.allocateTree], ENOSPC)
         var options = EngineOptions.small
@@ -117,7 +122,8 @@ struct FaultTests {
         // Each of its own key: nothing becomes free.
         while refusal == nil, last < 10_000 {
             do throws(StorageError) {
-                try store.commit(last + 1, [Change(key: Bytes("\(last)".utf8), value: Bytes(repeating: 1, count: 64 << 10))])
+                try store.commit(
+                    last + 1, [Change(key: Bytes("\(last)".utf8), value: Bytes(repeating: 1, count: 64 << 10))])
                 last += 1
             } catch {
                 refusal = error
@@ -132,7 +138,9 @@ struct FaultTests {
         // What was acknowledged finds its place in the tree.
         try store.engine.checkpointNow()
         #expect(store.engine.statistics.isFull)
-        #expect(throws: StorageError.self) { try store.commit(last + 2, [Change(key: [1], value: Bytes(repeating: 1, count: 8 << 20))]) }
+        #expect(throws: StorageError.self) {
+            try store.commit(last + 2, [Change(key: [1], value: Bytes(repeating: 1, count: 8 << 20))])
+        }
         faults.isOn.store(false, ordering: .releasing)
         try commitWhenPossible(store, last + 2)
         while store.engine.statistics.isFull { sched_yield() }
@@ -162,7 +170,9 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test("With no room for the tree writes are refused once a checkpoint failed, and resume", arguments: [ENOSPC, EDQUOT])
+    @Test(
+        "With no room for the tree writes are refused once a checkpoint failed, and resume",
+        arguments: [ENOSPC, EDQUOT])
     func noRoomForTree(status: Int32) throws {
         let faults = Faults([.commitTree], status)
         var options = EngineOptions.small
@@ -234,7 +244,8 @@ struct FaultTests {
         func open() { semaphore.signal() }
     }
 
-    @Test("With no room for a sweep of history writes resume when there is room, though nothing waits to be checkpointed")
+    @Test(
+        "With no room for a sweep of history writes resume when there is room, though nothing waits to be checkpointed")
     func noRoomForSweep() throws {
         let faults = Faults([.commitTree], ENOSPC)
         var options = EngineOptions.small
@@ -350,7 +361,9 @@ struct FaultTests {
         options.fault = allowed.injection
         let store = try Store(directory.path, options)
         for version in 1...30 as ClosedRange<UInt64> {
-            var changes = (0..<20).map { Change(key: [UInt8($0)], value: Bytes("\(version).\($0)".utf8) + Bytes(repeating: 0, count: 400)) }
+            var changes = (0..<20).map {
+                Change(key: [UInt8($0)], value: Bytes("\(version).\($0)".utf8) + Bytes(repeating: 0, count: 400))
+            }
             if version % 2 == 0 { changes = changes.map { Change(key: $0.key, value: nil) } }
             changes.append(Change(key: [0xF0, 1], value: Bytes("\(version)".utf8)))
             try store.commit(version, changes)
@@ -361,7 +374,8 @@ struct FaultTests {
         try? store.engine.close()
         options.fault = nil
         // During replay each commit must see the state just before it, whatever the tree holds already.
-        let engine = try StorageEngine.open(directory: directory.path, options: options) { version, record, batch, latest in
+        let engine = try StorageEngine.open(directory: directory.path, options: options) {
+            version, record, batch, latest in
             let before = version.microseconds - 1
             let counter = try read([0xF0, 1], latest)
             #expect(counter.text == (before == 0 ? nil : "\(before)"))

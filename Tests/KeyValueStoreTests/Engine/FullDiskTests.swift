@@ -16,7 +16,9 @@ struct FullDiskTests {
         return options
     }
 
-    private static func value(_ version: UInt64) -> Bytes { Bytes(repeating: UInt8(truncatingIfNeeded: version), count: 32 << 10) }
+    private static func value(_ version: UInt64) -> Bytes {
+        Bytes(repeating: UInt8(truncatingIfNeeded: version), count: 32 << 10)
+    }
 
     /// Commits until it is refused; answers the last version that was acknowledged.
     private func commitUntilFull(_ store: Store, from first: UInt64) throws -> UInt64 {

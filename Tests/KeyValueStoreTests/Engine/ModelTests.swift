@@ -188,7 +188,8 @@ private final class ModelRun {
     }
 
     func compare(_ store: Store, at version: UInt64, isLatest: Bool) throws {
-        let reader = if let lasting, store === self.store, random.oneIn(2) { lasting } else { try store.engine.makeReader() }
+        let reader =
+            if let lasting, store === self.store, random.oneIn(2) { lasting } else { try store.engine.makeReader() }
         if random.oneIn(3) { reader.releaseSnapshots() }
         let snapshot = try reader.snapshot(at: CommitVersion(microseconds: version))
         var lower = random.oneIn(3) ? [] : random.pick(keys)

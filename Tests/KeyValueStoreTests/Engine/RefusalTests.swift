@@ -40,7 +40,9 @@ struct RefusalTests {
         #expect(code { _ = try Store(directory.path) } == .unsupportedFormat)
     }
 
-    @Test("A directory whose tree is missing or empty is refused, and nothing is made in its place", arguments: [true, false])
+    @Test(
+        "A directory whose tree is missing or empty is refused, and nothing is made in its place",
+        arguments: [true, false])
     func lostTree(isClean: Bool) throws {
         let original = directory.path(of: "original")
         let copy = directory.path(of: "copy")
@@ -131,7 +133,11 @@ struct RefusalTests {
         let store = try Store(directory.path)
         let record = Bytes(repeating: 0, count: EngineLimits.recordBytesMax + 1)
         let batch = MutationBatch()
-        #expect(code { try store.writer.stage(version: CommitVersion(microseconds: 1), record: record.span.bytes, mutations: batch) } == .valueTooLong)
+        #expect(
+            code {
+                try store.writer.stage(
+                    version: CommitVersion(microseconds: 1), record: record.span.bytes, mutations: batch)
+            } == .valueTooLong)
         try store.commit(1, [.put("a", "1")])
         #expect(try store.scan().count == 1)
         try store.engine.close()

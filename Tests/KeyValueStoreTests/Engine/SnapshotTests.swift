@@ -63,7 +63,8 @@ struct SnapshotTests {
         try expectClean(directory.path)
     }
 
-    /// Every commit sets all of the keys to its version, or deletes them all, so any snapshot in which two keys differ is wrong.
+    /// Every commit sets all of the keys to its version, or deletes them all, so any snapshot in which two keys differ
+    /// is wrong.
     @Test("Readers racing commits, checkpoints and sweeps see whole commits only")
     func racingReaders() throws {
         let race = Race()
@@ -146,7 +147,8 @@ private final class Race: Sendable {
         let entries = try snapshot.entries(nil, nil, random.oneIn(2) ? .forward : .backward)
         let expected = Bytes("\(version)".utf8)
         let isRight =
-            entries.count == (isDeleted ? 0 : keys.count) && entries.allSatisfy { $0.value == expected && $0.version == version }
+            entries.count == (isDeleted ? 0 : keys.count)
+            && entries.allSatisfy { $0.value == expected && $0.version == version }
         #expect(isRight, "at \(version): \(entries)")
         for _ in 0..<10 {
             let value = try snapshot.bytes(random.pick(keys))

@@ -30,7 +30,9 @@ struct UpgradeTests {
             entries.append(Entry(key: key, value: Bytes("value \(number) of \(written)".utf8), version: written))
         }
         entries.append(
-            Entry(key: Bytes("large".utf8), value: Bytes(repeating: UInt8(version), count: 3000 + Int(version)), version: version))
+            Entry(
+                key: Bytes("large".utf8), value: Bytes(repeating: UInt8(version), count: 3000 + Int(version)),
+                version: version))
         return entries.sorted { $0.key.lexicographicallyPrecedes($1.key) }
     }
 

@@ -231,7 +231,8 @@ struct RecoveryTests {
         for step in 0..<120 {
             version += 1
             // Same sizes again and again, so that frames of different lives begin at the same places.
-            try store.commit(version, [Change(key: [1], value: Bytes(repeating: UInt8(truncatingIfNeeded: version), count: 900))])
+            try store.commit(
+                version, [Change(key: [1], value: Bytes(repeating: UInt8(truncatingIfNeeded: version), count: 900))])
             sinceCheckpoint.append(version)
             if random.oneIn(15) {
                 try store.engine.checkpointNow()

@@ -117,7 +117,8 @@ import Testing
                 while !readers.isOver.load(ordering: .acquiring) {
                     let view = registry.enter(slot)
                     // The number of the active overlay is the generation, the frozen one is the one before.
-                    let isRight = Self.number(in: view.active) == view.generation
+                    let isRight =
+                        Self.number(in: view.active) == view.generation
                         && view.frozen.map { Self.number(in: $0) == view.generation - 1 } ?? true
                     if !isRight { readers.wrong.add(1, ordering: .relaxed) }
                     readers.seen.add(1, ordering: .relaxed)

@@ -57,7 +57,8 @@ struct OverlayTests {
                 case 2: [3]
                 default: (0..<(1 + random.below(3))).map { _ in random.pick([0, 1, 2, 3, 255]) }
                 }
-            let item = Item(key: key, version: version, value: random.oneIn(5) ? nil : Bytes(repeating: 9, count: random.below(20)))
+            let item = Item(
+                key: key, version: version, value: random.oneIn(5) ? nil : Bytes(repeating: 9, count: random.below(20)))
             insert(item, into: overlay)
             items.append(item)
         }
@@ -72,7 +73,9 @@ struct OverlayTests {
             #expect(found?.1 == expected?.version)
         }
         for version in [0, 1, 5, 400, 799, 800, UInt64.max] {
-            let keys = Set(items.filter { $0.version <= version }.map(\.key)).sorted { $0.lexicographicallyPrecedes($1) }
+            let keys = Set(items.filter { $0.version <= version }.map(\.key)).sorted {
+                $0.lexicographicallyPrecedes($1)
+            }
             #expect(walk(overlay, at: version, .forward) == keys)
             #expect(walk(overlay, at: version, .backward) == keys.reversed())
         }
@@ -135,7 +138,8 @@ struct OverlayTests {
         let overlay = try Overlay(reservedBytes: Overlay.bytesNeeded(count: count, bytes: count * 8))
         defer { overlay.release() }
         for number in 0..<count {
-            let value = number % 37 == 0 ? UInt64(random.below(number + 1)) << 20 + UInt64(number) : UInt64(number) << 20
+            let value =
+                number % 37 == 0 ? UInt64(random.below(number + 1)) << 20 + UInt64(number) : UInt64(number) << 20
             let key = withUnsafeBytes(of: value.bigEndian) { Bytes($0) }
             insert(Item(key: key, version: UInt64(number + 1), value: []), into: overlay)
         }
@@ -151,7 +155,9 @@ struct OverlayTests {
     @Test("Readers find what has been published while the writer inserts", arguments: UInt64(1)...3)
     func concurrent(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        let keys = (0..<5_000).map { _ in indexKey(&random) + (seed == 1 ? [] : [UInt8(random.below(200)), UInt8(random.below(200))]) }
+        let keys = (0..<5_000).map { _ in
+            indexKey(&random) + (seed == 1 ? [] : [UInt8(random.below(200)), UInt8(random.below(200))])
+        }
         let overlay = try Overlay(reservedBytes: Overlay.bytesNeeded(count: keys.count, bytes: keys.count * 64))
         defer { overlay.release() }
         let progress = Progress()

@@ -53,8 +53,8 @@ enum Files {
         rmdir(path)
     }
 
-    /// Copies a directory, as a kill would leave it. Not LMDB's lock file: closing it in this process would give up the lock. A file
-    /// may go meanwhile: a log segment that is being prepared, or recycled, which nobody needs.
+    /// Copies a directory, as a kill would leave it. Not LMDB's lock file: closing it in this process would give up the
+    /// lock. A file may go meanwhile: a log segment that is being prepared, or recycled, which nobody needs.
     static func copyTree(_ source: String, to target: String) {
         mkdir(target, 0o700)
         for name in names(in: source) where source + "/" + name != target && name != "lock.mdb" {
@@ -115,7 +115,9 @@ enum Record {
     }
 
     private static func append(_ length: UInt32, to record: inout Bytes) {
-        for shift in stride(from: UInt32(0), to: 32, by: 8) { record.append(UInt8(truncatingIfNeeded: length >> shift)) }
+        for shift in stride(from: UInt32(0), to: 32, by: 8) {
+            record.append(UInt8(truncatingIfNeeded: length >> shift))
+        }
     }
 }
 
@@ -173,7 +175,8 @@ final class Store {
     }
 
     func scan(
-        at version: UInt64? = nil, from lower: Bytes? = nil, to upper: Bytes? = nil, _ direction: ScanDirection = .forward
+        at version: UInt64? = nil, from lower: Bytes? = nil, to upper: Bytes? = nil,
+        _ direction: ScanDirection = .forward
     ) throws -> [Entry] {
         let reader = try engine.makeReader()
         return try reader.snapshot(at: version.map { CommitVersion(microseconds: $0) }).entries(lower, upper, direction)

@@ -83,7 +83,9 @@ final class RawConnection {
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         var sent = 0
         while sent < bytes.count {
-            let count = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL)) }
+            let count = bytes.withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
+            }
             if count <= 0 { return false }
             sent += count
         }
@@ -117,9 +119,14 @@ final class RawConnection {
     }
 
     /// A frame of the native protocol; docs/protocol.md, "Frames".
-    static func frame(kind: UInt8, flags: UInt8 = 0, code: UInt16 = 0, stream: UInt32 = 0, length: UInt32? = nil, payload: [UInt8] = []) -> [UInt8] {
+    static func frame(
+        kind: UInt8, flags: UInt8 = 0, code: UInt16 = 0, stream: UInt32 = 0, length: UInt32? = nil,
+        payload: [UInt8] = []
+    ) -> [UInt8] {
         var bytes: [UInt8] = []
-        for shift in stride(from: 0, to: 32, by: 8) { bytes.append(UInt8(truncatingIfNeeded: (length ?? UInt32(payload.count)) >> shift)) }
+        for shift in stride(from: 0, to: 32, by: 8) {
+            bytes.append(UInt8(truncatingIfNeeded: (length ?? UInt32(payload.count)) >> shift))
+        }
         bytes += [kind, flags, UInt8(truncatingIfNeeded: code), UInt8(code >> 8)]
         for shift in stride(from: 0, to: 32, by: 8) { bytes.append(UInt8(truncatingIfNeeded: stream >> shift)) }
         return bytes + payload

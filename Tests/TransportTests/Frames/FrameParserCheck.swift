@@ -17,7 +17,9 @@ enum FrameParserCheck {
         var whole: [String] = []
         if let broken = serve(bytes, chunk: .max, log: &whole) { return "server: \(broken)" }
         var pieces: [String] = []
-        if let broken = serve(bytes, chunk: 1 + bytes.byteCount % 13, log: &pieces) { return "server, in pieces: \(broken)" }
+        if let broken = serve(bytes, chunk: 1 + bytes.byteCount % 13, log: &pieces) {
+            return "server, in pieces: \(broken)"
+        }
         if whole != pieces { return "the server understood \(whole) whole and \(pieces) in pieces" }
         return receive(bytes).map { "client: \($0)" }
     }
@@ -35,7 +37,8 @@ enum FrameParserCheck {
         while available < bytes.byteCount {
             available += min(chunk, bytes.byteCount - available)
             scanning: while true {
-                switch FrameDecoder.scan(bytes.extracting(first: available), at: offset, payloadBytesMax: frameBytesMax) {
+                switch FrameDecoder.scan(bytes.extracting(first: available), at: offset, payloadBytesMax: frameBytesMax)
+                {
                 case .tooLarge: return nil
                 case .incomplete(let needed):
                     if needed <= available - offset { return "asks for \(needed) bytes and has \(available - offset)" }
@@ -87,7 +90,8 @@ enum FrameParserCheck {
 
     /// Plays a connection of the client with three calls open.
     private static func receive(_ bytes: RawSpan) -> String? {
-        var session = ClientSession<UInt32>(settings: Settings(messageBytesMax: messageBytesMax, initialWindowBytes: 64))
+        var session = ClientSession<UInt32>(
+            settings: Settings(messageBytesMax: messageBytesMax, initialWindowBytes: 64))
         for number in 1...3 as ClosedRange<UInt32> { _ = session.open(isComplete: number != 3, number) }
         var offset = 0
         while case .frame(let header) = FrameDecoder.scan(bytes, at: offset, payloadBytesMax: frameBytesMax) {
@@ -96,7 +100,9 @@ enum FrameParserCheck {
             switch session.receive(header, bytes.extracting(start..<offset)) {
             case .message(let stream, let place, let isLast):
                 if !session.streams.contains(stream) { return "a message for no call" }
-                if place == .assembled, session.assembled.count > Int(messageBytesMax) { return "a message above the limit" }
+                if place == .assembled, session.assembled.count > Int(messageBytesMax) {
+                    return "a message above the limit"
+                }
                 _ = session.creditDue(stream)
                 if isLast, session.finish(stream) != stream { return "the end of another call" }
             case .status(let stream, _), .refuse(let stream, _):

@@ -8,7 +8,8 @@ import Testing
 
 @Suite struct FrameParserCorpusTests {
     @Test func `Every saved input of the frame parser's fuzzer keeps every property`() throws {
-        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
         let corpus = tests.appending(path: "Fuzz/Corpus/FrameParser")
         let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
         #expect(files.count > 50)

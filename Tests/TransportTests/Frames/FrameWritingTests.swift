@@ -48,10 +48,14 @@ import Testing
     @Test func `The decoder asks for what is missing and refuses what is too large`() {
         let bytes = TestFrame(.message, stream: 1, [1, 2, 3]).bytes
         for count in 0..<FrameHeader.byteCount {
-            #expect(FrameDecoder.scan(bytes.span.bytes.extracting(first: count), at: 0, payloadBytesMax: 3) == .incomplete(bytesNeeded: 12))
+            #expect(
+                FrameDecoder.scan(bytes.span.bytes.extracting(first: count), at: 0, payloadBytesMax: 3)
+                    == .incomplete(bytesNeeded: 12))
         }
         for count in FrameHeader.byteCount..<bytes.count {
-            #expect(FrameDecoder.scan(bytes.span.bytes.extracting(first: count), at: 0, payloadBytesMax: 3) == .incomplete(bytesNeeded: 15))
+            #expect(
+                FrameDecoder.scan(bytes.span.bytes.extracting(first: count), at: 0, payloadBytesMax: 3)
+                    == .incomplete(bytesNeeded: 15))
         }
         let header = FrameHeader(length: 3, kind: .message, stream: 1)
         #expect(FrameDecoder.scan(bytes.span.bytes, at: 0, payloadBytesMax: 3) == .frame(header))

@@ -28,7 +28,9 @@ enum ProtocolPage {
         return found
     }()
 
-    static func vector(_ name: String) throws -> [UInt8] { try #require(vectors[name], "the page lacks the vector \(name)") }
+    static func vector(_ name: String) throws -> [UInt8] {
+        try #require(vectors[name], "the page lacks the vector \(name)")
+    }
 }
 
 @Suite struct VectorTests {
@@ -40,7 +42,8 @@ enum ProtocolPage {
         "preface": { $0.append(Preface.hearth) },
         "hello": { ClientConfiguration().settings.appendHello(to: &$0) },
         "request": {
-            $0.append(FrameHeader(length: 3, kind: .request, flags: .endStream, code: RPC.getDocument.number, stream: 1))
+            $0.append(
+                FrameHeader(length: 3, kind: .request, flags: .endStream, code: RPC.getDocument.number, stream: 1))
             $0.append([0x0A, 0x01, 0x78])
         },
         "request-with-extensions": {

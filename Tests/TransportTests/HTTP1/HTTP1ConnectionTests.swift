@@ -14,7 +14,8 @@ import Testing
         let client = fixture.connect()
         let reply = client.request("POST", "/echo", body: "hello")
         #expect(reply?.status == 200 && reply?.body == "hello" && reply?.headers["date"]?.hasSuffix(" GMT") == true)
-        client.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+        client.send(
+            "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
         #expect(client.reply()?.body == "abcde")
         #expect(client.request("HEAD", "/echo")?.headers["content-length"] == "0")
         #expect(client.request("GET", "/nowhere")?.status == 404)
@@ -36,7 +37,8 @@ import Testing
         let fixture = try HTTPFixture()
         let client = fixture.connect()
         let body = String(repeating: "0123456789", count: 100_000)
-        client.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.utf8.count)\r\nExpect: 100-continue\r\n\r\n")
+        client.send(
+            "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.utf8.count)\r\nExpect: 100-continue\r\n\r\n")
         #expect(client.reply()?.status == 100)
         client.send(body)
         #expect(client.reply()?.body == body)
@@ -113,7 +115,9 @@ import Testing
         #expect(idle.isClosed())
     }
 
-    @Test(arguments: ["GET /echo HTTP/1.1\r\nHost: ", "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n"])
+    @Test(arguments: [
+        "GET /echo HTTP/1.1\r\nHost: ", "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n",
+    ])
     func `A head or a body that trickles is not waited for`(start: String) throws {
         let fixture = try HTTPFixture { $0.headerMilliseconds = 100 }
         let raw = RawClient(port: fixture.server.port)

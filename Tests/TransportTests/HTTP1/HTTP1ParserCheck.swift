@@ -22,7 +22,9 @@ enum HTTP1ParserCheck {
         for chunk in [1, 2 + bytes.byteCount % 11] {
             let pieces = understand(bytes, chunk: chunk)
             if let broken = pieces.broken { return "in pieces of \(chunk): \(broken)" }
-            if pieces.log != whole.log { return "understood \(whole.log) whole and \(pieces.log) in pieces of \(chunk)" }
+            if pieces.log != whole.log {
+                return "understood \(whole.log) whole and \(pieces.log) in pieces of \(chunk)"
+            }
         }
         return nil
     }
@@ -47,11 +49,15 @@ enum HTTP1ParserCheck {
                     log.append("\(error.status.code) \(error.text)")
                     return (log, nil)
                 }
-                if offset < before || offset > available { return (log, "the offset moves from \(before) to \(offset)") }
+                if offset < before || offset > available {
+                    return (log, "the offset moves from \(before) to \(offset)")
+                }
                 switch event {
                 case .incomplete:
                     // What is left must be able to grow into a line, or the connection could stall.
-                    if available - offset > limits.headBytesMax + 2 { return (log, "\(available - offset) bytes are left lying") }
+                    if available - offset > limits.headBytesMax + 2 {
+                        return (log, "\(available - offset) bytes are left lying")
+                    }
                     break events
                 case .head:
                     if hasHead { return (log, "two heads for one request") }
@@ -62,12 +68,16 @@ enum HTTP1ParserCheck {
                     log.append(String(repairingUTF8: head.pathBytes) + "?" + String(repairingUTF8: head.queryBytes))
                     log.append(head.value(of: "x") ?? "-")
                 case .body(let range):
-                    if !hasHead || range.isEmpty || range.upperBound > offset { return (log, "a strange part of a body: \(range)") }
+                    if !hasHead || range.isEmpty || range.upperBound > offset {
+                        return (log, "a strange part of a body: \(range)")
+                    }
                     body += [UInt8](copying: shown.extracting(range))
                     if body.count > limits.bodyBytesMax { return (log, "the body is too large") }
                 case .end:
                     if !hasHead { return (log, "a request without a head") }
-                    if case .length(let length) = parser.head.body, length != body.count { return (log, "the body's length is wrong") }
+                    if case .length(let length) = parser.head.body, length != body.count {
+                        return (log, "the body's length is wrong")
+                    }
                     log.append(String(decoding: body, as: UTF8.self))
                     hasHead = false
                     body = []

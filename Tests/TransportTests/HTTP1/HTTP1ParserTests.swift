@@ -21,8 +21,14 @@ import Testing
         ("BREW / HTTP/1.7\r\nHost: h\r\n\r\n", ["other 1 true none", "/?", "-", ""]),
         ("GET / HTTP/1.0\r\n\r\n", ["get 0 false none", "/?", "-", ""]),
         ("GET / HTTP/1.0\r\nConnection: a, Keep-Alive\r\n\r\n", ["get 0 true none", "/?", "-", ""]),
-        ("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n", ["get 1 false none", "/?", "-", ""]),
-        ("\r\nPOST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc", ["post 1 true length(3)", "/?", "-", "abc"]),
+        (
+            "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n",
+            ["get 1 false none", "/?", "-", ""]
+        ),
+        (
+            "\r\nPOST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc",
+            ["post 1 true length(3)", "/?", "-", "abc"]
+        ),
         (
             "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n000\r\nT: v\r\n\r\n",
             ["post 1 true chunked", "/?", "-", "abc0123456789"]
@@ -40,18 +46,22 @@ import Testing
 
     @Test(arguments: [
         // Line ends and spaces.
-        ("GET / HTTP/1.1\nHost: h\n\n", 400), ("GET / HTTP/1.1\r\nHost: h\n\r\n", 400), ("GET / HTTP/1.1\rHost: h\r\n\r\n", 400),
+        ("GET / HTTP/1.1\nHost: h\n\n", 400), ("GET / HTTP/1.1\r\nHost: h\n\r\n", 400),
+        ("GET / HTTP/1.1\rHost: h\r\n\r\n", 400),
         ("GET  / HTTP/1.1\r\n", 400), (" GET / HTTP/1.1\r\n", 400), ("GET / HTTP/1.1 \r\n", 400), ("GET /\r\n", 400),
         ("\r\n\r\nGET / HTTP/1.1\r\n", 400), ("GET /a b HTTP/1.1\r\n", 400), ("GET /\u{e9} HTTP/1.1\r\n", 400),
-        ("G(T / HTTP/1.1\r\n", 400), ("GET a HTTP/1.1\r\n", 400), ("GET * HTTP/1.1\r\n", 400), ("GET /#f HTTP/1.1\r\n", 400),
+        ("G(T / HTTP/1.1\r\n", 400), ("GET a HTTP/1.1\r\n", 400), ("GET * HTTP/1.1\r\n", 400),
+        ("GET /#f HTTP/1.1\r\n", 400),
         ("GET http:/// HTTP/1.1\r\n", 400), ("CONNECT h:1 HTTP/1.1\r\n", 400),
         // Versions.
-        ("GET / HTTP/2.0\r\n", 505), ("GET / HTTP/0.9\r\n", 505), ("GET / http/1.1\r\n", 400), ("GET / HTTP/1.10\r\n", 400),
+        ("GET / HTTP/2.0\r\n", 505), ("GET / HTTP/0.9\r\n", 505), ("GET / http/1.1\r\n", 400),
+        ("GET / HTTP/1.10\r\n", 400),
         ("GET / HTTP/11\r\n", 400),
         // Headers.
         ("GET / HTTP/1.1\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: h\r\n folded\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost : h\r\n\r\n", 400),
-        ("GET / HTTP/1.1\r\n: h\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost: a\u{0}\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\n: h\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\u{0}\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: a\r\nX: b\rc\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: h\r\nExpect: something\r\n\r\n", 417),
         // The body's length, told in a way that another server could read differently.
@@ -79,7 +89,8 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: h\r\nX: \(String(repeating: "a", count: 400))\r\n\r\n", 431),
         ("GET / HTTP/1.1\r\nHost: h\r\n" + String(repeating: "X: 1\r\n", count: 8) + "\r\n", 431),
         (
-            "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + String(repeating: "X: 1\r\n", count: 8) + "\r\n",
+            "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+                + String(repeating: "X: 1\r\n", count: 8) + "\r\n",
             431
         ),
     ])
@@ -103,7 +114,9 @@ import Testing
         for round in 0..<1_500 {
             var text = ""
             for _ in 0..<1 + random.below(3) {
-                text += random.pick(["GET", "POST", "DELETE"]) + " /" + random.pick(["", "a?b", "c/d"]) + " HTTP/1.1\r\nHost: h\r\n"
+                text +=
+                    random.pick(["GET", "POST", "DELETE"]) + " /" + random.pick(["", "a?b", "c/d"])
+                    + " HTTP/1.1\r\nHost: h\r\n"
                 if random.oneIn(3) { text += "X: y\r\n" }
                 let body = String(repeating: "b", count: random.below(40))
                 if random.oneIn(2) {
@@ -124,7 +137,8 @@ import Testing
     }
 
     @Test func `Every saved input of the parser's fuzzer keeps every property`() throws {
-        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
         let corpus = tests.appending(path: "Fuzz/Corpus/HTTP1Parser")
         let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
         #expect(files.count > 20)

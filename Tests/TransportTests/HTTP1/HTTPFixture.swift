@@ -28,10 +28,13 @@ final class TestHTTPHandler: HTTPHandler {
             record.waiting.withLock { $0.append(exchange) }
             record.changed.notify()
         case "/call": service.begin(exchange.beginCall(.getDocument, TextForm(isStreaming: false)), payload: body)
-        case "/stream": exchange.beginCall(.runQuery, TextForm(isStreaming: true)).stream(NumberSource(Int(String(repairingUTF8: body)) ?? 0))
+        case "/stream":
+            exchange.beginCall(.runQuery, TextForm(isStreaming: true)).stream(
+                NumberSource(Int(String(repairingUTF8: body)) ?? 0))
         case "/head":
             exchange.addField("X-Origin", head.value(of: "origin") ?? "none")
-            exchange.reply(.ok, "\(head.method) \(head.value(of: "host") ?? "no host") \(String(repairingUTF8: head.queryBytes))")
+            exchange.reply(
+                .ok, "\(head.method) \(head.value(of: "host") ?? "no host") \(String(repairingUTF8: head.queryBytes))")
         case "/nothing": exchange.reply(.noContent, "")
         case "/fail": exchange.beginCall(.runQuery, TextForm(isStreaming: true)).fail(.notFound, "not here")
         case "/slow":
@@ -104,7 +107,9 @@ final class HTTPFixture {
 
     func connect() -> HTTPTestClient { HTTPTestClient(port: Int(server.port)) }
 
-    func connectHTTP2(settings: (UInt16, UInt32)...) -> HTTP2Client { HTTP2Client(port: server.port, settings: settings) }
+    func connectHTTP2(settings: (UInt16, UInt32)...) -> HTTP2Client {
+        HTTP2Client(port: server.port, settings: settings)
+    }
 
     /// The exchange that waits for a reply.
     func waitForExchange() -> HTTPExchange? {

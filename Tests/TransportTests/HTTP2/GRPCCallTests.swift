@@ -25,7 +25,11 @@ import Testing
                 client.send(.data(part, stream: stream, endStream: start + 16_384 >= message.count))
             }
             let answer = client.answer(stream)
-            #expect(answer.head == [":status": "200", "content-type": "application/grpc", "grpc-accept-encoding": "identity,deflate,gzip"])
+            #expect(
+                answer.head == [
+                    ":status": "200", "content-type": "application/grpc",
+                    "grpc-accept-encoding": "identity,deflate,gzip",
+                ])
             #expect(answer.messages == [payload])
             #expect(answer.blocks.last == ["grpc-status": "0"])
         }
@@ -51,7 +55,8 @@ import Testing
         defer { live.stop() }
         let client = HTTP2Client(live)
         let frames: [HTTP2Frame] = [
-            .request(path(.getDocument), stream: 1), HTTP2Frame(.data, 8 | 1, stream: 1, [2] + grpcMessage([6, 6]) + [0, 0]),
+            .request(path(.getDocument), stream: 1),
+            HTTP2Frame(.data, 8 | 1, stream: 1, [2] + grpcMessage([6, 6]) + [0, 0]),
         ]
         for byte in frames.flatMap(\.bytes) { client.raw.send([byte]) }
         #expect(client.answer(1).messages == [[6, 6]])
@@ -75,7 +80,10 @@ import Testing
         client.send(.window(1 << 30, stream: 0))
         let answer = client.callAndWait(.runQuery, littleEndianBytes(5_000, 2_000))
         #expect(answer.messages?.count == 5_000)
-        #expect(answer.messages?.enumerated().allSatisfy { $1.prefix(4) == littleEndianBytes(UInt32($0))[...] && $1.count == 2_000 } == true)
+        #expect(
+            answer.messages?.enumerated().allSatisfy {
+                $1.prefix(4) == littleEndianBytes(UInt32($0))[...] && $1.count == 2_000
+            } == true)
         #expect(answer.status == 0)
     }
 
@@ -115,9 +123,13 @@ import Testing
         let live = try LiveServer()
         defer { live.stop() }
         let answer = HTTP2Client(live).callAndWait(.rollback, Array("é%\n zu spät".utf8))
-        #expect(answer.blocks == [
-            [":status": "200", "content-type": "application/grpc", "grpc-status": "10", "grpc-message": "%C3%A9%25%0A zu sp%C3%A4t"],
-        ])
+        #expect(
+            answer.blocks == [
+                [
+                    ":status": "200", "content-type": "application/grpc", "grpc-status": "10",
+                    "grpc-message": "%C3%A9%25%0A zu sp%C3%A4t",
+                ]
+            ])
         #expect(answer.data == [])
     }
 
@@ -139,34 +151,56 @@ import Testing
     private static let get = path(.getDocument)
 
     static let refused: [Refused] = [
-        Refused("an unknown method", .unimplemented, "unknown method /test.Store/Nothing",
+        Refused(
+            "an unknown method", .unimplemented, "unknown method /test.Store/Nothing",
             .request("/test.Store/Nothing", stream: 1), .data(grpcMessage([1]), stream: 1)),
-        Refused("a method that is known and not served", .unimplemented, "Later is not implemented yet: use Now",
+        Refused(
+            "a method that is known and not served", .unimplemented, "Later is not implemented yet: use Now",
             .request("/test.Store/Later", stream: 1), .data(grpcMessage([1]), stream: 1)),
-        Refused("an unknown service", .unimplemented, "unknown method /a.b/C", .request("/a.b/C", stream: 1, endStream: true)),
-        Refused("no message", .unimplemented, "GetDocument takes exactly one message", .request(get, stream: 1, endStream: true)),
-        Refused("no message, later", .unimplemented, "GetDocument takes exactly one message",
+        Refused(
+            "an unknown service", .unimplemented, "unknown method /a.b/C",
+            .request("/a.b/C", stream: 1, endStream: true)),
+        Refused(
+            "no message", .unimplemented, "GetDocument takes exactly one message",
+            .request(get, stream: 1, endStream: true)),
+        Refused(
+            "no message, later", .unimplemented, "GetDocument takes exactly one message",
             .request(get, stream: 1), .data([], stream: 1)),
-        Refused("two messages", .unimplemented, "GetDocument takes exactly one message",
+        Refused(
+            "two messages", .unimplemented, "GetDocument takes exactly one message",
             .request(get, stream: 1), .data(grpcMessage([1]) + grpcMessage([2]), stream: 1)),
-        Refused("a second message in a frame of its own", .unimplemented, "GetDocument takes exactly one message",
-            .request(get, stream: 1), .data(grpcMessage([1]), stream: 1, endStream: false), .data(grpcMessage([2]), stream: 1)),
-        Refused("the end inside a prefix", .internal, "the request ended inside a message",
+        Refused(
+            "a second message in a frame of its own", .unimplemented, "GetDocument takes exactly one message",
+            .request(get, stream: 1), .data(grpcMessage([1]), stream: 1, endStream: false),
+            .data(grpcMessage([2]), stream: 1)),
+        Refused(
+            "the end inside a prefix", .internal, "the request ended inside a message",
             .request(get, stream: 1), .data([0, 0], stream: 1)),
-        Refused("the end inside a message", .internal, "the request ended inside a message",
+        Refused(
+            "the end inside a message", .internal, "the request ended inside a message",
             .request(get, stream: 1), .data(Array(grpcMessage([1, 2, 3]).dropLast()), stream: 1)),
-        Refused("a reserved flag", .internal, "a message begins with 2, which is neither 0 nor 1",
+        Refused(
+            "a reserved flag", .internal, "a message begins with 2, which is neither 0 nor 1",
             .request(get, stream: 1), .data(grpcMessage([1], flag: 2), stream: 1)),
-        Refused("a message above the limit", .resourceExhausted, "a message exceeds the limit of 10485760 bytes",
+        Refused(
+            "a message above the limit", .resourceExhausted, "a message exceeds the limit of 10485760 bytes",
             .request(get, stream: 1), .data([0, 0, 0xA0, 0, 1, 7], stream: 1)),
-        Refused("metadata above the limit", .resourceExhausted, "the metadata of the request exceeds the limit of 16384 bytes",
-            .request(get, stream: 1, fields: [("x", String(repeating: "y", count: 16_200))]), .data(grpcMessage([1]), stream: 1)),
-        Refused("a timeout without a unit", .internal, "grpc-timeout is malformed",
+        Refused(
+            "metadata above the limit", .resourceExhausted,
+            "the metadata of the request exceeds the limit of 16384 bytes",
+            .request(get, stream: 1, fields: [("x", String(repeating: "y", count: 16_200))]),
+            .data(grpcMessage([1]), stream: 1)),
+        Refused(
+            "a timeout without a unit", .internal, "grpc-timeout is malformed",
             .request(get, stream: 1, fields: [("grpc-timeout", "30")]), .data(grpcMessage([1]), stream: 1)),
-        Refused("compression that was not declared", .internal, "a message is compressed, but the request names no grpc-encoding",
+        Refused(
+            "compression that was not declared", .internal,
+            "a message is compressed, but the request names no grpc-encoding",
             .request(get, stream: 1), .data(grpcMessage([1], flag: 1), stream: 1)),
-        Refused("damaged compression", .internal, "a compressed message is damaged",
-            .request(get, stream: 1, fields: [("grpc-encoding", "gzip")]), .data(grpcMessage([1, 2, 3], flag: 1), stream: 1)),
+        Refused(
+            "damaged compression", .internal, "a compressed message is damaged",
+            .request(get, stream: 1, fields: [("grpc-encoding", "gzip")]),
+            .data(grpcMessage([1, 2, 3], flag: 1), stream: 1)),
     ]
 
     @Test(arguments: refused)
@@ -192,7 +226,8 @@ import Testing
         client.raw.send(
             withHead
                 ? HTTP2Frame.request(path(.write), stream: 1, endStream: true).bytes
-                : [.request(path(.write), stream: 1), .data([], stream: 1)].flatMap { (frame: HTTP2Frame) in frame.bytes })
+                : [.request(path(.write), stream: 1), .data([], stream: 1)].flatMap { (frame: HTTP2Frame) in frame.bytes
+                })
         let answer = client.answer(1)
         #expect(answer.status == 0)
         #expect(answer.messages == [])
@@ -234,7 +269,10 @@ import Testing
         #expect(status([(":method", "POST")] + common + [("content-type", "application/json")]) == "415")
         #expect(status([(":method", "POST")] + common + [("content-type", "application/grpc+json")]) == "415")
         #expect(status([(":method", "POST")] + common + [("content-type", "application/grpcweb")]) == "415")
-        for accepted in ["application/grpc", "application/grpc+proto", "application/grpc; charset=utf-8", "application/grpc+proto;a=b"] {
+        for accepted in [
+            "application/grpc", "application/grpc+proto", "application/grpc; charset=utf-8",
+            "application/grpc+proto;a=b",
+        ] {
             let stream = client.newStream()
             client.send(.headers([(":method", "POST")] + common + [("content-type", accepted)], stream: stream))
             client.send(.data(grpcMessage([1]), stream: stream))
@@ -250,7 +288,8 @@ import Testing
             fields: [
                 ("authorization", "Bearer owner"), ("google-cloud-resource-prefix", "projects/p/databases/(default)"),
                 ("x-goog-request-params", "database=projects/p/databases/%28default%29"), ("grpc-timeout", "60100m"),
-                ("grpc-accept-encoding", "identity, deflate, gzip"), ("x-goog-api-client", "gl-python/3.11"), ("binary-bin", "AAEC"),
+                ("grpc-accept-encoding", "identity, deflate, gzip"), ("x-goog-api-client", "gl-python/3.11"),
+                ("binary-bin", "AAEC"),
             ])
         #expect(answer.messages == [[1]])
         #expect(live.record.state.withLock { $0.heads[0].deadlineMilliseconds } == 60_100)
@@ -275,7 +314,8 @@ import Testing
         let client = HTTP2Client(live, settings: (4, 1 << 24))
         // `printf 'hearth hearth hearth' | gzip -n`, and the same through zlib's format.
         let gzip: [UInt8] = [
-            0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 0xCB, 0x48, 0x4D, 0x2C, 0x2A, 0xC9, 0x50, 0xC8, 0x40, 0xA6, 0, 0x74, 0x96, 0x22, 0x94,
+            0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 0xCB, 0x48, 0x4D, 0x2C, 0x2A, 0xC9, 0x50, 0xC8, 0x40, 0xA6, 0, 0x74,
+            0x96, 0x22, 0x94,
             0x14, 0, 0, 0,
         ]
         let plain = Array("hearth hearth hearth".utf8)
@@ -283,7 +323,8 @@ import Testing
         for (name, bytes) in [("gzip", gzip), ("deflate", zlib)] {
             let stream = client.newStream()
             let message = grpcMessage(bytes, flag: 1)
-            client.send(.request(Self.get, stream: stream, fields: [("grpc-encoding", name)]), .data(message, stream: stream))
+            client.send(
+                .request(Self.get, stream: stream, fields: [("grpc-encoding", name)]), .data(message, stream: stream))
             #expect(client.answer(stream).messages == [plain], "\(name)")
             let parts = client.newStream()
             client.send(.request(Self.get, stream: parts, fields: [("grpc-encoding", name)]))
@@ -306,7 +347,10 @@ import Testing
         client.send(.request(Self.get, stream: first, fields: [("grpc-encoding", "deflate")]))
         for start in stride(from: 0, to: bomb.count + 5, by: 16_000) {
             let message = grpcMessage(bomb, flag: 1)
-            client.send(.data(Array(message[start..<min(start + 16_000, message.count)]), stream: first, endStream: start + 16_000 >= message.count))
+            client.send(
+                .data(
+                    Array(message[start..<min(start + 16_000, message.count)]), stream: first,
+                    endStream: start + 16_000 >= message.count))
         }
         #expect(client.answer(first).status == 8)
         let second = client.newStream()
@@ -406,7 +450,8 @@ import Testing
         client.send(.request(Self.get, stream: 1))
         // Half a second, for which 60,000 bytes pay many times.
         for start in stride(from: 0, to: message.count, by: 6_000) {
-            client.send(.data(Array(message[start...].prefix(6_000)), stream: 1, endStream: start + 6_000 >= message.count))
+            client.send(
+                .data(Array(message[start...].prefix(6_000)), stream: 1, endStream: start + 6_000 >= message.count))
             // Half a second in all is longer than the time of a request that does not go on.
             usleep(50_000)
         }

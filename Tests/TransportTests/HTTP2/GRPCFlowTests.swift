@@ -42,7 +42,9 @@ import Testing
         client.send(.window(1 << 30, stream: 0))
         let slow = client.request(.runQuery, littleEndianBytes(1_000, 10_000))
         #expect(client.read { $0.answers[slow]?.data.count == 50_000 })
-        for number in 0..<20 as Range<UInt8> { #expect(client.callAndWait(.getDocument, [number]).messages == [[number]]) }
+        for number in 0..<20 as Range<UInt8> {
+            #expect(client.callAndWait(.getDocument, [number]).messages == [[number]])
+        }
         // Five messages fill the window, one more may have been asked for.
         #expect(live.record.state.withLock { $0.messagesProduced } <= 6)
         client.send(.window(1 << 30, stream: slow))
@@ -55,7 +57,10 @@ import Testing
         let live = try LiveServer()
         defer { live.stop() }
         let client = HTTP2Client(live, settings: (4, 1 << 30))
-        let streams = [client.request(.runQuery, littleEndianBytes(100, 3_000)), client.request(.runQuery, littleEndianBytes(100, 3_000))]
+        let streams = [
+            client.request(.runQuery, littleEndianBytes(100, 3_000)),
+            client.request(.runQuery, littleEndianBytes(100, 3_000)),
+        ]
         // A little at a time: 2 x 100 x 3,005 bytes and what the connection began with.
         for _ in 0..<60 {
             client.send(.window(10_007, stream: 0))
@@ -85,7 +90,8 @@ import Testing
         let client = HTTP2Client(live, settings: (4, 0))
         client.request(.deleteDocument, littleEndianBytes(50_000))
         client.ping()
-        let waiting = client.request(.getDocument, [UInt8](repeating: 1, count: 60_000), fields: [("grpc-timeout", "100m")])
+        let waiting = client.request(
+            .getDocument, [UInt8](repeating: 1, count: 60_000), fields: [("grpc-timeout", "100m")])
         let refused = client.request(.getDocument, [UInt8](repeating: 1, count: 60_000))
         #expect(client.answer(refused).status == 8)
         #expect(client.answer(waiting).status == 4)
@@ -155,15 +161,21 @@ import Testing
             while sent < message.count {
                 let count = min(window, 16_384, message.count - sent)
                 if count == 0 {
-                    guard client.read(until: { $0.frames.dropFirst(credits).contains { $0.isKind(.windowUpdate) && $0.stream == stream } })
+                    guard
+                        client.read(until: {
+                            $0.frames.dropFirst(credits).contains { $0.isKind(.windowUpdate) && $0.stream == stream }
+                        })
                     else { break }
-                    for frame in client.transcript.frames[credits...] where frame.isKind(.windowUpdate) && frame.stream == stream {
+                    for frame in client.transcript.frames[credits...]
+                    where frame.isKind(.windowUpdate) && frame.stream == stream {
                         window += Int(frame.code)
                     }
                     credits = client.transcript.frames.count
                     continue
                 }
-                client.send(.data(Array(message[sent..<sent + count]), stream: stream, endStream: sent + count == message.count))
+                client.send(
+                    .data(Array(message[sent..<sent + count]), stream: stream, endStream: sent + count == message.count)
+                )
                 sent += count
                 window -= count
             }
@@ -178,7 +190,10 @@ import Testing
         }
         defer { live.stop() }
         let part: (UInt32) -> [HTTP2Frame] = {
-            [.request(path(.getDocument), stream: $0), .data([0, 0, 1, 0, 0] + [UInt8](repeating: 0, count: 15_000), stream: $0, endStream: false)]
+            [
+                .request(path(.getDocument), stream: $0),
+                .data([0, 0, 1, 0, 0] + [UInt8](repeating: 0, count: 15_000), stream: $0, endStream: false),
+            ]
         }
         let first = HTTP2Client(live)
         for stream in 0..<7 as Range<UInt32> { first.raw.send(part(stream * 2 + 1).flatMap(\.bytes)) }
@@ -204,7 +219,8 @@ import Testing
         // Sent before the client could know: served.
         let onItsWay = client.request(.getDocument, [2])
         #expect(client.answer(onItsWay).messages == [[2]])
-        client.send(HTTP2Frame(.ping, HTTP2Frame.ack, client.transcript.frames.last { $0.isKind(.ping) }?.payload ?? []))
+        client.send(
+            HTTP2Frame(.ping, HTTP2Frame.ack, client.transcript.frames.last { $0.isKind(.ping) }?.payload ?? []))
         #expect(client.read { $0.goAways.count == 2 })
         #expect(client.transcript.goAways[1].lastStream == onItsWay)
         // Too late: neither served nor answered.

@@ -9,7 +9,9 @@ import Testing
     // MARK: MessageReader
 
     /// Reads messages from `bytes` in pieces of `size`.
-    private func read(_ bytes: [UInt8], size: Int, bytesMax: Int = 1_000) -> (messages: [[UInt8]], last: MessageReader.Step?, inside: Bool) {
+    private func read(_ bytes: [UInt8], size: Int, bytesMax: Int = 1_000) -> (
+        messages: [[UInt8]], last: MessageReader.Step?, inside: Bool
+    ) {
         var reader = MessageReader()
         var messages: [[UInt8]] = []
         var kept: [UInt8] = []
@@ -56,7 +58,8 @@ import Testing
         for round in 0..<500 {
             var bytes: [UInt8] = []
             for _ in 0..<Int(random.next() % 6) {
-                bytes += grpcMessage((0..<Int(random.next() % 300)).map { _ in UInt8(truncatingIfNeeded: random.next()) })
+                bytes += grpcMessage(
+                    (0..<Int(random.next() % 300)).map { _ in UInt8(truncatingIfNeeded: random.next()) })
             }
             if !bytes.isEmpty { HTTP2Conversation.mutate(&bytes, &random) }
             let whole = read(bytes, size: max(bytes.count, 1))
@@ -97,10 +100,12 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        ("1H", 3_600_000), ("1M", 60_000), ("301S", 301_000), ("60100m", 60_100), ("1u", 1), ("1000u", 1), ("1001u", 2), ("1n", 1),
-        ("0m", 0), ("99999999H", UInt32.max), ("00000001S", 1_000),
-    ] as [(String, UInt32)])
+    @Test(
+        arguments: [
+            ("1H", 3_600_000), ("1M", 60_000), ("301S", 301_000), ("60100m", 60_100), ("1u", 1), ("1000u", 1),
+            ("1001u", 2), ("1n", 1),
+            ("0m", 0), ("99999999H", UInt32.max), ("00000001S", 1_000),
+        ] as [(String, UInt32)])
     func `A timeout is read in its unit, rounded up`(text: String, milliseconds: UInt32) {
         #expect(timeout(text) == .milliseconds(milliseconds))
     }
@@ -115,19 +120,23 @@ import Testing
     @Test func `The first thing wrong decides`() {
         let good = HTTP2Frame.grpcFields(path(.runQuery))
         #expect(verdict(good) == .call(RequestHead(rpc: .runQuery, isComplete: false), .identity))
-        #expect(verdict(good + [("grpc-encoding", "gzip")]) == .call(RequestHead(rpc: .runQuery, isComplete: false), .gzip))
+        #expect(
+            verdict(good + [("grpc-encoding", "gzip")]) == .call(RequestHead(rpc: .runQuery, isComplete: false), .gzip))
         #expect(verdict(good + [("grpc-encoding", "br")]) == .refuse(.unsupportedEncoding))
         #expect(verdict([(":method", "GET"), (":path", "/")]) == .status(.methodNotAllowed))
         #expect(verdict([(":method", "POST"), (":path", "/")]) == .status(.unsupportedMediaType))
         #expect(verdict(good + [("x", String(repeating: "y", count: 8_000))]) == .refuse(.metadataTooLarge(max: 8_192)))
         let path = "/" + String(repeating: "p", count: 1_000)
-        #expect(verdict([(":method", "POST"), ("content-type", "application/grpc"), (":path", path)]) == .refuse(.unknownPath(String(path.prefix(200)))))
+        #expect(
+            verdict([(":method", "POST"), ("content-type", "application/grpc"), (":path", path)])
+                == .refuse(.unknownPath(String(path.prefix(200)))))
     }
 
     // MARK: Statuses
 
     @Test(arguments: [
-        ("", ""), ("plain text!", "plain text!"), ("100%", "100%25"), ("é%\n", "%C3%A9%25%0A"), ("\u{7F}\t~", "%7F%09~"), ("😀", "%F0%9F%98%80"),
+        ("", ""), ("plain text!", "plain text!"), ("100%", "100%25"), ("é%\n", "%C3%A9%25%0A"),
+        ("\u{7F}\t~", "%7F%09~"), ("😀", "%F0%9F%98%80"),
     ])
     func `A text is percent-encoded byte by byte`(text: String, encoded: String) {
         #expect(String(decoding: StatusFields.encode(text), as: UTF8.self) == encoded)

@@ -11,7 +11,9 @@ final class HTTP2Client {
     private var nextStream: UInt32 = 1
 
     /// Connects and exchanges settings, so that the server's limits are in force.
-    convenience init(_ live: LiveServer, settings: (UInt16, UInt32)...) { self.init(port: live.server.port, settings: settings) }
+    convenience init(_ live: LiveServer, settings: (UInt16, UInt32)...) {
+        self.init(port: live.server.port, settings: settings)
+    }
 
     init(port: UInt16, settings: [(UInt16, UInt32)] = []) {
         raw = RawClient(port: port)
@@ -30,7 +32,9 @@ final class HTTP2Client {
         _ rpc: RPC, _ payload: [UInt8], fields: [(String, String)] = [], endStream: Bool = true
     ) -> UInt32 {
         let stream = newStream()
-        send(.request(path(rpc), stream: stream, fields: fields), .data(grpcMessage(payload), stream: stream, endStream: endStream))
+        send(
+            .request(path(rpc), stream: stream, fields: fields),
+            .data(grpcMessage(payload), stream: stream, endStream: endStream))
         return stream
     }
 

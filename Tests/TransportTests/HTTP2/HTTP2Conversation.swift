@@ -10,15 +10,20 @@ enum HTTP2Conversation {
         var frames = [HTTP2Frame.settings((4, UInt32(random.next() % 200_000)))]
         for number in 0..<8 as Range<UInt32> {
             let stream = number * 2 + 1
-            let payload = grpcMessage((0..<Int(random.next() % 40)).map { _ in UInt8(truncatingIfNeeded: random.next()) })
+            let payload = grpcMessage(
+                (0..<Int(random.next() % 40)).map { _ in UInt8(truncatingIfNeeded: random.next()) })
             switch random.next() % 11 {
             case 0: frames += [.request(path(.getDocument), stream: stream), .data(payload, stream: stream)]
             case 1:
-                frames += [.request(path(.commit), stream: stream, fields: [("grpc-timeout", "30m")]), .data(payload, stream: stream)]
+                frames += [
+                    .request(path(.commit), stream: stream, fields: [("grpc-timeout", "30m")]),
+                    .data(payload, stream: stream),
+                ]
             case 2:
                 let middle = payload.count / 2
                 frames += [
-                    .request(path(.getDocument), stream: stream), .data(Array(payload[..<middle]), stream: stream, endStream: false),
+                    .request(path(.getDocument), stream: stream),
+                    .data(Array(payload[..<middle]), stream: stream, endStream: false),
                     .data(Array(payload[middle...]), stream: stream, endStream: false), .data([], stream: stream),
                 ]
             case 3:
@@ -27,7 +32,8 @@ enum HTTP2Conversation {
             case 4:
                 frames += [
                     .request(path(.write), stream: stream), .data(payload, stream: stream, endStream: false),
-                    .data(payload + payload, stream: stream, endStream: false), .window(500, stream: stream), .data([], stream: stream),
+                    .data(payload + payload, stream: stream, endStream: false), .window(500, stream: stream),
+                    .data([], stream: stream),
                 ]
             case 5:
                 frames += [
@@ -45,14 +51,20 @@ enum HTTP2Conversation {
                 let fields = http("HEAD", "/") + [("content-length", "\(payload.count)")]
                 frames += [.headers(fields, stream: stream), .data(payload, stream: stream), .reset(8, stream: stream)]
             default:
-                frames += [.request(path(.rollback), stream: stream, fields: [("grpc-encoding", "gzip")]), .data(payload, stream: stream)]
+                frames += [
+                    .request(path(.rollback), stream: stream, fields: [("grpc-encoding", "gzip")]),
+                    .data(payload, stream: stream),
+                ]
             }
         }
         return frames.flatMap(\.bytes)
     }
 
     private static func http(_ method: String, _ path: String) -> [(String, String)] {
-        [(":method", method), (":scheme", "http"), (":authority", "localhost"), (":path", path), ("origin", "http://o")]
+        [
+            (":method", method), (":scheme", "http"), (":authority", "localhost"), (":path", path),
+            ("origin", "http://o"),
+        ]
     }
 
     /// Changes, drops and repeats a few bytes.

@@ -77,7 +77,8 @@ import Testing
         var start = 0
         while start < body.count {
             // As much as the server's window is sure to have room for.
-            client.send(.data(Array(body[start...].prefix(10_000)), stream: stream, endStream: start + 10_000 >= body.count))
+            client.send(
+                .data(Array(body[start...].prefix(10_000)), stream: stream, endStream: start + 10_000 >= body.count))
             start += 10_000
             client.ping()
         }
@@ -89,7 +90,9 @@ import Testing
         #expect(answer.data.count == body.count && answer.data == body)
     }
 
-    @Test func `A long stream is produced as its client takes it, and a deadline behind a shut window resets it`() throws {
+    @Test func `A long stream is produced as its client takes it, and a deadline behind a shut window resets it`()
+        throws
+    {
         let fixture = try HTTPFixture()
         let client = fixture.connectHTTP2(settings: (4, 100))
         let stream = client.newStream()
@@ -134,7 +137,8 @@ import Testing
         let origin = [("origin", "http://o")]
         for (fields, status) in [
             (fields("GET", "/head", origin + [("x", String(repeating: "y", count: 3_000))]), "431"),
-            (fields("GET", "/head", origin + many), "431"), (fields("GET", "/" + String(repeating: "y", count: 3_000), origin), "431"),
+            (fields("GET", "/head", origin + many), "431"),
+            (fields("GET", "/" + String(repeating: "y", count: 3_000), origin), "431"),
             (fields("GET", "/a#b", origin), "400"), (fields("OPTIONS", "*x", origin), "400"),
         ] {
             let stream = client.newStream()

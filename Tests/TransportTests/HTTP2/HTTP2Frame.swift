@@ -30,7 +30,8 @@ struct HTTP2Frame: Equatable {
 
     var bytes: [UInt8] {
         let count = payload.count
-        return [UInt8(count >> 16 & 255), UInt8(count >> 8 & 255), UInt8(count & 255), kind, flags] + bigEndian(stream) + payload
+        return [UInt8(count >> 16 & 255), UInt8(count >> 8 & 255), UInt8(count & 255), kind, flags] + bigEndian(stream)
+            + payload
     }
 
     func isKind(_ kind: Kind) -> Bool { self.kind == kind.rawValue }
@@ -90,7 +91,9 @@ struct HTTP2Frame: Equatable {
         HTTP2Frame(.windowUpdate, stream: stream, bigEndian(increment))
     }
 
-    static func reset(_ code: UInt32, stream: UInt32) -> HTTP2Frame { HTTP2Frame(.reset, stream: stream, bigEndian(code)) }
+    static func reset(_ code: UInt32, stream: UInt32) -> HTTP2Frame {
+        HTTP2Frame(.reset, stream: stream, bigEndian(code))
+    }
 
     /// HPACK at its plainest: literal fields without indexing and without Huffman's code.
     static func encode(_ fields: [(String, String)]) -> [UInt8] {
@@ -115,7 +118,6 @@ func bigEndian(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNee
 /// A message with gRPC's prefix.
 func grpcMessage(_ payload: [UInt8], flag: UInt8 = 0) -> [UInt8] { [flag] + bigEndian(UInt32(payload.count)) + payload }
 
-
 /// Reads the header blocks of one connection, in their order.
 final class HeaderReader {
     private var inflater: OpaquePointer?
@@ -139,8 +141,10 @@ final class HeaderReader {
                 place += taken
                 left -= taken
                 if flags & Int32(NGHTTP2_HD_INFLATE_EMIT.rawValue) != 0 {
-                    let name = String(decoding: UnsafeBufferPointer(start: field.name, count: field.namelen), as: UTF8.self)
-                    fields[name] = String(decoding: UnsafeBufferPointer(start: field.value, count: field.valuelen), as: UTF8.self)
+                    let name = String(
+                        decoding: UnsafeBufferPointer(start: field.name, count: field.namelen), as: UTF8.self)
+                    fields[name] = String(
+                        decoding: UnsafeBufferPointer(start: field.value, count: field.valuelen), as: UTF8.self)
                 }
                 if flags & Int32(NGHTTP2_HD_INFLATE_FINAL.rawValue) != 0 {
                     nghttp2_hd_inflate_end_headers(inflater)
@@ -191,7 +195,9 @@ struct HTTP2Transcript {
         while let frame = HTTP2Frame.take(from: &unread) {
             frames.append(frame)
             guard frame.stream != 0 else { continue }
-            if frame.isKind(.headers) { answers[frame.stream, default: HTTP2Answer()].blocks.append(headers.read(frame.payload) ?? [:]) }
+            if frame.isKind(.headers) {
+                answers[frame.stream, default: HTTP2Answer()].blocks.append(headers.read(frame.payload) ?? [:])
+            }
             if frame.isKind(.data) { answers[frame.stream, default: HTTP2Answer()].data += frame.payload }
             if frame.isKind(.reset), answers[frame.stream]?.isEnded != true {
                 answers[frame.stream, default: HTTP2Answer()].reset = frame.code

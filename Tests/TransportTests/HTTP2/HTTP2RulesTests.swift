@@ -38,7 +38,8 @@ import Testing
         Breach("DATA on stream 0", .protocolError, .data([0], stream: 0)),
         Breach("HEADERS on stream 0", .protocolError, .headers(HTTP2Frame.grpcFields(get), stream: 0)),
         Breach("HEADERS on an even stream", .protocolError, .request(get, stream: 2)),
-        Breach("an index that HPACK does not have", .compression, HTTP2Frame(.headers, 4, stream: 1, [0xFF, 0x80, 0x01])),
+        Breach(
+            "an index that HPACK does not have", .compression, HTTP2Frame(.headers, 4, stream: 1, [0xFF, 0x80, 0x01])),
         Breach("a header block cut off", .compression, HTTP2Frame(.headers, 4, stream: 1, [0x00, 0x05, 0x61])),
         Breach("index 0", .compression, HTTP2Frame(.headers, 4, stream: 1, [0x80])),
         Breach("a table size above ours", .compression, HTTP2Frame(.headers, 4, stream: 1, [0x3F, 0xE1, 0xFF, 0x03])),
@@ -65,9 +66,15 @@ import Testing
         Breach(
             "CONTINUATION of another stream", .protocolError, HTTP2Frame(.headers, 0, stream: 1, [0x83]),
             HTTP2Frame(.continuation, 4, stream: 3, [0x82])),
-        Breach("PUSH_PROMISE from a client", .protocolError, open, HTTP2Frame(.pushPromise, 4, stream: 1, [0, 0, 0, 2, 0x82])),
-        Breach("padding longer than its frame", .protocolError, open, HTTP2Frame(.data, HTTP2Frame.padded, stream: 1, [200, 1])),
-        Breach("padding of HEADERS longer than they are", .protocolError, HTTP2Frame(.headers, 4 | 8, stream: 1, [200, 0x82])),
+        Breach(
+            "PUSH_PROMISE from a client", .protocolError, open,
+            HTTP2Frame(.pushPromise, 4, stream: 1, [0, 0, 0, 2, 0x82])),
+        Breach(
+            "padding longer than its frame", .protocolError, open,
+            HTTP2Frame(.data, HTTP2Frame.padded, stream: 1, [200, 1])),
+        Breach(
+            "padding of HEADERS longer than they are", .protocolError,
+            HTTP2Frame(.headers, 4 | 8, stream: 1, [200, 0x82])),
     ]
 
     @Test(arguments: ofConnection)
@@ -101,16 +108,30 @@ import Testing
     }
 
     static let ofStream: [Breach] = [
-        Breach("no :path", .protocolError, .headers([(":method", "POST"), (":scheme", "http"), (":authority", "x")], stream: 1)),
+        Breach(
+            "no :path", .protocolError,
+            .headers([(":method", "POST"), (":scheme", "http"), (":authority", "x")], stream: 1)),
         Breach("two :paths", .protocolError, .headers(HTTP2Frame.grpcFields(get) + [(":path", "/x")], stream: 1)),
-        Breach("an unknown pseudo field", .protocolError, .headers([(":color", "red")] + HTTP2Frame.grpcFields(get), stream: 1)),
-        Breach("a pseudo field after others", .protocolError, .headers([("a", "b")] + HTTP2Frame.grpcFields(get), stream: 1)),
-        Breach("a response's pseudo field", .protocolError, .headers([(":status", "200")] + HTTP2Frame.grpcFields(get), stream: 1)),
-        Breach("a name in capitals", .protocolError, .headers(HTTP2Frame.grpcFields(get) + [("Accept", "x")], stream: 1)),
+        Breach(
+            "an unknown pseudo field", .protocolError,
+            .headers([(":color", "red")] + HTTP2Frame.grpcFields(get), stream: 1)),
+        Breach(
+            "a pseudo field after others", .protocolError,
+            .headers([("a", "b")] + HTTP2Frame.grpcFields(get), stream: 1)),
+        Breach(
+            "a response's pseudo field", .protocolError,
+            .headers([(":status", "200")] + HTTP2Frame.grpcFields(get), stream: 1)),
+        Breach(
+            "a name in capitals", .protocolError, .headers(HTTP2Frame.grpcFields(get) + [("Accept", "x")], stream: 1)),
         Breach("an empty name", .protocolError, .headers(HTTP2Frame.grpcFields(get) + [("", "x")], stream: 1)),
-        Breach("a connection field", .protocolError, .headers(HTTP2Frame.grpcFields(get) + [("connection", "close")], stream: 1)),
-        Breach("te that is not trailers", .protocolError, .headers(HTTP2Frame.grpcFields(get) + [("te", "gzip")], stream: 1)),
-        Breach("a content-length that is not kept", .protocolError,
+        Breach(
+            "a connection field", .protocolError,
+            .headers(HTTP2Frame.grpcFields(get) + [("connection", "close")], stream: 1)),
+        Breach(
+            "te that is not trailers", .protocolError,
+            .headers(HTTP2Frame.grpcFields(get) + [("te", "gzip")], stream: 1)),
+        Breach(
+            "a content-length that is not kept", .protocolError,
             .headers(HTTP2Frame.grpcFields(get) + [("content-length", "3")], stream: 1), .data([0], stream: 1)),
         Breach("a stream's window opened by nothing", .protocolError, open, .window(0, stream: 1)),
         Breach("a stream's window opened too far", .flowControl, open, .window(0x7FFF_FFFF, stream: 1)),
@@ -200,7 +221,10 @@ import Testing
         defer { live.stop() }
         let last = flood(live, times: 10_000) { number in
             let stream = UInt32(number * 2 + 1)
-            return [.request(path(.commit), stream: stream), .data(grpcMessage([1]), stream: stream), .reset(8, stream: stream)]
+            return [
+                .request(path(.commit), stream: stream), .data(grpcMessage([1]), stream: stream),
+                .reset(8, stream: stream),
+            ]
         }
         #expect(last?.code == Code.enhanceYourCalm.rawValue)
         #expect(live.record.reaches { $0.pending.isEmpty })
@@ -215,7 +239,8 @@ import Testing
         defer { live.stop() }
         let last = flood(live, times: 10_000) { number in
             number == 0
-                ? [HTTP2Frame(.headers, 0, stream: 1, [0x83])] : [HTTP2Frame(.continuation, 0, stream: 1, [0x00, 1, 0x61, 0])]
+                ? [HTTP2Frame(.headers, 0, stream: 1, [0x83])]
+                : [HTTP2Frame(.continuation, 0, stream: 1, [0x00, 1, 0x61, 0])]
         }
         #expect(last != nil)
         #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
@@ -233,13 +258,16 @@ import Testing
 
     // MARK: Streams
 
-    @Test func `A stream more than announced is refused, to be tried again, until the client must know better`() throws {
+    @Test func `A stream more than announced is refused, to be tried again, until the client must know better`() throws
+    {
         let live = try LiveServer { $0.streamsPerConnectionMax = 2 }
         defer { live.stop() }
         func requests(_ acknowledgement: [HTTP2Frame]) -> HTTP2Transcript {
             let raw = RawClient(port: live.server.port)
             var frames = [HTTP2Frame.settings()] + acknowledgement
-            for stream in [1, 3, 5] as [UInt32] { frames += [.request(path(.commit), stream: stream), .data(grpcMessage([1]), stream: stream)] }
+            for stream in [1, 3, 5] as [UInt32] {
+                frames += [.request(path(.commit), stream: stream), .data(grpcMessage([1]), stream: stream)]
+            }
             raw.send(Preface.http2 + frames.flatMap(\.bytes) + HTTP2Frame(.ping, [UInt8](repeating: 1, count: 8)).bytes)
             var transcript = HTTP2Transcript()
             while transcript.answers[5]?.reset == nil, transcript.goAways.isEmpty { transcript.add(raw.receive()) }
@@ -282,7 +310,8 @@ import Testing
             raw.finishSending()
             _ = raw.receiveAll()
             if round % 20 == 0 {
-                #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]], "seed \(seed), round \(round)")
+                #expect(
+                    HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]], "seed \(seed), round \(round)")
             }
         }
         live.drain()

@@ -45,7 +45,8 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
         for stream in session.openStreams {
             _ = session.endCall(stream)
             if let exchange = session.exchange(stream) {
-                exchange.reply.hasBegun ? session.abandonBody(stream) : session.submitHead(stream, .unavailable, [], hasBody: false)
+                exchange.reply.hasBegun
+                    ? session.abandonBody(stream) : session.submitHead(stream, .unavailable, [], hasBody: false)
                 continue
             }
             session.submitStatus(stream, stream & 8 == 0 ? .unavailable : .deadlineExceeded, "the end")
@@ -56,7 +57,9 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
             session.dropStalledAnswers()
             turnEnds()
         }
-        if isOpen, !session.isFinished, session.unsentBytes != 0 { note("\(session.unsentBytes) bytes are unsent and kept") }
+        if isOpen, !session.isFinished, session.unsentBytes != 0 {
+            note("\(session.unsentBytes) bytes are unsent and kept")
+        }
         if session.openCalls != 0 { note("\(session.openCalls) calls are left") }
         if session.assemblyBytes != 0 { note("\(session.assemblyBytes) bytes of messages are left") }
         return violation
@@ -75,7 +78,9 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
             note("\(session.assemblyBytes) bytes of messages are kept")
         }
         if session.openCalls > Int(Self.limits.streamsMax) { note("\(session.openCalls) calls are open") }
-        if session.openCalls != session.openStreams.count { note("\(session.openCalls) calls in \(session.openStreams.count) streams") }
+        if session.openCalls != session.openStreams.count {
+            note("\(session.openCalls) calls in \(session.openStreams.count) streams")
+        }
         if session.unsentBytes < 0 { note("less than nothing is unsent") }
         // The mark, and what one call may add to it.
         if session.unsentBytes > Self.limits.pauseBytes + 8 * 600 { note("\(session.unsentBytes) bytes are unsent") }
@@ -95,7 +100,9 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
         let stream = exchange.reply.number
         _ = session.endCall(stream)
         let hasBody = !exchange.reply.isHead
-        if !exchange.reply.hasBegun { session.submitHead(stream, .ok, [HTTPField("X-Test", "\(stream)")], hasBody: hasBody) }
+        if !exchange.reply.hasBegun {
+            session.submitHead(stream, .ok, [HTTPField("X-Test", "\(stream)")], hasBody: hasBody)
+        }
         exchange.reply.hasBegun = true
         let part = [UInt8](repeating: 3, count: Int(stream % 300))
         if hasBody {

@@ -8,7 +8,8 @@ import Testing
 
 @Suite struct HTTP2SessionTests {
     @Test func `Every saved input of the session's fuzzer keeps every property`() throws {
-        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
         let corpus = tests.appending(path: "Fuzz/Corpus/HTTP2Session")
         let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
         #expect(files.count > 50)

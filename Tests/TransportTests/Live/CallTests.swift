@@ -44,7 +44,10 @@ import Testing
         live.connect().stream(.runQuery, littleEndianBytes(5_000, 2_000), handler: collector)
         #expect(collector.waitForEnd() == .ok)
         #expect(collector.messages.count == 5_000)
-        #expect(collector.messages.indices.allSatisfy { collector.messages[$0].prefix(4) == littleEndianBytes(UInt32($0))[...] })
+        #expect(
+            collector.messages.indices.allSatisfy {
+                collector.messages[$0].prefix(4) == littleEndianBytes(UInt32($0))[...]
+            })
     }
 
     @Test func `A bidirectional call carries messages both ways until the client ends`() throws {

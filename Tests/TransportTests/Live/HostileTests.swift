@@ -55,7 +55,8 @@ import Testing
         let live = try LiveServer()
         defer { live.stop() }
         let raw = RawClient(port: live.server.port)
-        let bytes = Self.opening + TestFrame.request(.getDocument, stream: 1, [1, 2, 3]).bytes + TestFrame(.goAway).bytes
+        let bytes =
+            Self.opening + TestFrame.request(.getDocument, stream: 1, [1, 2, 3]).bytes + TestFrame(.goAway).bytes
         for byte in bytes { raw.send([byte]) }
         let reply = raw.receiveFrames().first { $0.isKind(.message) }
         #expect(reply?.payload == [1, 2, 3])
@@ -67,7 +68,8 @@ import Testing
         let parts =
             Self.opening + TestFrame.request(.commit, .more, stream: 1, [1]).bytes
             + TestFrame.request(.runQuery, stream: 2, littleEndianBytes(1_000, 1_000)).bytes
-            + TestFrame.request(.write, [], stream: 3, [1]).bytes + TestFrame(.message, .endStream, stream: 1, [2]).bytes
+            + TestFrame.request(.write, [], stream: 3, [1]).bytes
+            + TestFrame(.message, .endStream, stream: 1, [2]).bytes
         for count in stride(from: 0, through: parts.count, by: 5) {
             let raw = RawClient(port: live.server.port)
             raw.send(Array(parts[..<count]))
@@ -112,7 +114,11 @@ import Testing
             let payload = (0..<Int(random.next() % 40)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
             switch random.next() % 6 {
             case 0: bytes += TestFrame.request(.getDocument, stream: stream, payload).bytes
-            case 1: bytes += TestFrame.request(.commit, [.endStream, .deadline], stream: stream, littleEndianBytes(30) + payload).bytes
+            case 1:
+                bytes +=
+                    TestFrame.request(
+                        .commit, [.endStream, .deadline], stream: stream, littleEndianBytes(30) + payload
+                    ).bytes
             case 2:
                 bytes += TestFrame.request(.getDocument, .more, stream: stream, payload).bytes
                 bytes += TestFrame(.message, .endStream, stream: stream, payload).bytes
@@ -122,7 +128,9 @@ import Testing
                 bytes += TestFrame(.message, stream: stream, payload).bytes + TestFrame(.end, stream: stream).bytes
             default:
                 bytes += TestFrame.request(.listen, [], stream: stream, payload).bytes
-                bytes += TestFrame(.window, stream: stream, littleEndianBytes(100)).bytes + TestFrame(.cancel, stream: stream).bytes
+                bytes +=
+                    TestFrame(.window, stream: stream, littleEndianBytes(100)).bytes
+                    + TestFrame(.cancel, stream: stream).bytes
             }
         }
         return bytes

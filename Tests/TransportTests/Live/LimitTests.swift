@@ -25,7 +25,9 @@ import Testing
         defer { live.stop() }
         let raw = RawClient(port: live.server.port)
         raw.send(Preface.hearth)
-        raw.send(.hello, .request(.commit, stream: 1), .request(.commit, stream: 2), .request(.commit, stream: 3), TestFrame(.goAway))
+        raw.send(
+            .hello, .request(.commit, stream: 1), .request(.commit, stream: 2), .request(.commit, stream: 3),
+            TestFrame(.goAway))
         #expect(live.record.reaches { $0.pending.count == 2 })
         for call in live.record.state.withLock({ $0.pending }) { call.loop.execute { call.respond { _ in } } }
         let frames = raw.receiveFrames()
@@ -95,7 +97,9 @@ import Testing
     @Test func `Frames of another kind do not prolong the time of a message in parts`() throws {
         let live = try LiveServer { $0.headerMilliseconds = 100 }
         defer { live.stop() }
-        for parts in [[TestFrame.request(.getDocument, .more, stream: 1, [1, 2, 3])], [.request(.getDocument, .more, stream: 1)]] {
+        for parts in [
+            [TestFrame.request(.getDocument, .more, stream: 1, [1, 2, 3])], [.request(.getDocument, .more, stream: 1)],
+        ] {
             let raw = RawClient(port: live.server.port)
             raw.send(Preface.hearth)
             raw.send([TestFrame.hello] + parts)
@@ -117,7 +121,9 @@ import Testing
         for _ in 0..<3 {
             let first = RawClient(port: live.server.port)
             first.send(Preface.hearth)
-            first.send(.hello, .request(.commit, .more, stream: 1, [UInt8](repeating: 0, count: 60_000)), TestFrame(.ping, stream: 0, [UInt8](repeating: 1, count: 8)))
+            first.send(
+                .hello, .request(.commit, .more, stream: 1, [UInt8](repeating: 0, count: 60_000)),
+                TestFrame(.ping, stream: 0, [UInt8](repeating: 1, count: 8)))
             while !TestFrame.all(in: first.receive()).contains(where: { $0.isKind(.pong) }) {}
             let second = RawClient(port: live.server.port)
             second.send(Preface.hearth)
@@ -174,7 +180,8 @@ import Testing
         // A client that does not watch its deadline is told by the server.
         let raw = RawClient(port: live.server.port)
         raw.send(Preface.hearth)
-        raw.send(.hello, .request(.commit, [.endStream, .deadline], stream: 1, littleEndianBytes(20)), TestFrame(.goAway))
+        raw.send(
+            .hello, .request(.commit, [.endStream, .deadline], stream: 1, littleEndianBytes(20)), TestFrame(.goAway))
         let status = raw.receiveFrames().first { $0.isKind(.status) }
         #expect(status?.code == UInt16(StatusCode.deadlineExceeded.rawValue))
     }
@@ -221,7 +228,9 @@ import Testing
         raw.send(Preface.hearth)
         raw.send(.hello)
         // Two hundred replies of a megabyte; far more than may gather, and than the kernel holds.
-        let requests = (1...200).flatMap { TestFrame.request(.deleteDocument, stream: UInt32($0), littleEndianBytes(1_000_000)).bytes }
+        let requests = (1...200).flatMap {
+            TestFrame.request(.deleteDocument, stream: UInt32($0), littleEndianBytes(1_000_000)).bytes
+        }
         raw.send(requests + TestFrame(.goAway).bytes)
         let replies = raw.receiveFrames().filter { $0.isKind(.message) }
         #expect(replies.reduce(0) { $0 + $1.payload.count } == 200_000_000)

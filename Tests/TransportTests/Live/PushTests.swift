@@ -163,10 +163,11 @@ private final class PushService: ServiceHandler {
         let feed = fixture.feed
         _ = fixture.open(Collector())
         let signal = try #require(feed.state.withLock { $0.signal })
-        let before = try #require(feed.onLoop { _ in
-            for _ in 0..<1_000 { signal.raise() }
-            return feed.state.withLock { $0.timesAsked }
-        })
+        let before = try #require(
+            feed.onLoop { _ in
+                for _ in 0..<1_000 { signal.raise() }
+                return feed.state.withLock { $0.timesAsked }
+            })
         // After the loop's next two rounds, the first of which acts on the signals.
         _ = feed.onLoop { _ in }
         let after = try #require(feed.onLoop { _ in feed.state.withLock { $0.timesAsked } })

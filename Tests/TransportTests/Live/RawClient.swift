@@ -89,7 +89,8 @@ extension TestFrame {
         while case .frame(let header) = FrameDecoder.scan(bytes.span.bytes, at: offset, payloadBytesMax: .max - 12) {
             let start = offset + FrameHeader.byteCount
             offset = start + Int(header.length)
-            var frame = TestFrame(.hello, header.flags, code: header.code, stream: header.stream, Array(bytes[start..<offset]))
+            var frame = TestFrame(
+                .hello, header.flags, code: header.code, stream: header.stream, Array(bytes[start..<offset]))
             frame.kind = header.kind
             frames.append(frame)
         }

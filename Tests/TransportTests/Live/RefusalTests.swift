@@ -7,7 +7,9 @@ import Testing
 
 @Suite struct RefusalTests {
     /// A server whose only connection is taken.
-    private func fullServer(_ configure: (inout ServerConfiguration) -> Void = { _ in }) throws -> (LiveServer, RawClient) {
+    private func fullServer(_ configure: (inout ServerConfiguration) -> Void = { _ in }) throws -> (
+        LiveServer, RawClient
+    ) {
         let live = try LiveServer {
             $0.connectionsMax = 1
             configure(&$0)
@@ -24,7 +26,9 @@ import Testing
         defer { live.stop() }
         let raw = RawClient(port: live.server.port)
         // The rest of the request is read and dropped.
-        raw.send(Array("POST /v1/x HTTP/1.1\r\nHost: h\r\nContent-Length: 30000\r\n\r\n".utf8) + [UInt8](repeating: 1, count: 30_000))
+        raw.send(
+            Array("POST /v1/x HTTP/1.1\r\nHost: h\r\nContent-Length: 30000\r\n\r\n".utf8)
+                + [UInt8](repeating: 1, count: 30_000))
         let reply = String(decoding: raw.receiveAll(), as: UTF8.self)
         #expect(reply.hasPrefix("HTTP/1.1 503 Service Unavailable\r\n"))
         #expect(reply.contains("\r\nContent-Type: application/json") && reply.contains("\r\nConnection: close\r\n"))
@@ -39,7 +43,8 @@ import Testing
         defer { live.stop() }
         let raw = RawClient(port: live.server.port)
         let request = HTTP2Frame.request(path(.getDocument), stream: 3).bytes
-        let bytes = Preface.http2 + HTTP2Frame.settings((4, 100)).bytes + HTTP2Frame.window(9, stream: 0).bytes + request
+        let bytes =
+            Preface.http2 + HTTP2Frame.settings((4, 100)).bytes + HTTP2Frame.window(9, stream: 0).bytes + request
         for start in stride(from: 0, to: bytes.count, by: piece) { raw.send(Array(bytes[start...].prefix(piece))) }
         var transcript = HTTP2Transcript()
         transcript.add(raw.receiveAll())

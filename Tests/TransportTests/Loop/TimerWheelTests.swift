@@ -51,7 +51,9 @@ import Testing
                 let tick = now + 1 + random.next() % 60
                 model[step] = (tick, wheel.insert(at: tick, step))
             case 2:
-                if let key = model.keys.randomElement(using: &random) { #expect(wheel.remove(model.removeValue(forKey: key)!.timer) == true) }
+                if let key = model.keys.randomElement(using: &random) {
+                    #expect(wheel.remove(model.removeValue(forKey: key)!.timer) == true)
+                }
             default:
                 now += random.next() % 40
                 let due = Set(model.filter { $0.value.tick <= now }.keys)

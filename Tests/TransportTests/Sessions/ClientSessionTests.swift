@@ -56,7 +56,8 @@ import Testing
         _ = session.open(isComplete: true, "a")
         _ = session.open(isComplete: true, "b")
         #expect(session.receive(TestFrame(.message, .more, stream: 1, [1, 2])) == .nothing)
-        #expect(session.receive(TestFrame(.message, .endStream, stream: 1, [3])) == .message(1, .assembled, isLast: true))
+        #expect(
+            session.receive(TestFrame(.message, .endStream, stream: 1, [3])) == .message(1, .assembled, isLast: true))
         #expect(session.assembled == [1, 2, 3])
         #expect(session.receive(TestFrame(.message, .more, stream: 2, [UInt8](repeating: 0, count: 8))) == .nothing)
         #expect(

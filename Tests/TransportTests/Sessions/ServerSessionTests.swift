@@ -23,7 +23,9 @@ import Testing
 
     @Test func `A call answered at once never enters the table`() {
         var session = ServerSession.opened()
-        #expect(session.receive(.request(.getDocument, stream: 1)) == .begin(1, RequestHead(rpc: .getDocument), .inFrame(from: 0)))
+        #expect(
+            session.receive(.request(.getDocument, stream: 1))
+                == .begin(1, RequestHead(rpc: .getDocument), .inFrame(from: 0)))
         #expect(session.isOpen(1))
         #expect(session.finishCurrent(1) == true)
         #expect(!session.isOpen(1))
@@ -78,9 +80,13 @@ import Testing
         var session = ServerSession.opened()
         #expect(session.receive(.request(.commit, .more, stream: 1, [1])) == .nothing)
         #expect(session.receive(.request(.commit, .more, stream: 2, [2])) == .nothing)
-        #expect(session.receive(TestFrame(.message, .endStream, stream: 2, [2])) == .begin(2, RequestHead(rpc: .commit), .assembled))
+        #expect(
+            session.receive(TestFrame(.message, .endStream, stream: 2, [2]))
+                == .begin(2, RequestHead(rpc: .commit), .assembled))
         #expect(session.assembled == [2, 2])
-        #expect(session.receive(TestFrame(.message, .endStream, stream: 1, [1])) == .begin(1, RequestHead(rpc: .commit), .assembled))
+        #expect(
+            session.receive(TestFrame(.message, .endStream, stream: 1, [1]))
+                == .begin(1, RequestHead(rpc: .commit), .assembled))
         #expect(session.assembled == [1, 1])
     }
 
@@ -98,11 +104,15 @@ import Testing
         var session = ServerSession.opened(.forTests(assemblyBytesMax: 10))
         let part = [UInt8](repeating: 0, count: 6)
         #expect(session.receive(.request(.commit, .more, stream: 1, part)) == .nothing)
-        #expect(session.receive(.request(.commit, .more, stream: 2, part)) == .refuse(2, .incompleteMessagesTooLarge(max: 10)))
+        #expect(
+            session.receive(.request(.commit, .more, stream: 2, part))
+                == .refuse(2, .incompleteMessagesTooLarge(max: 10)))
         _ = session.finish(2)
         _ = session.finish(1)
         #expect(session.receive(.request(.commit, .more, stream: 3, part)) == .nothing)
-        #expect(session.receive(TestFrame(.message, .endStream, stream: 3, [])) == .begin(3, RequestHead(rpc: .commit), .assembled))
+        #expect(
+            session.receive(TestFrame(.message, .endStream, stream: 3, []))
+                == .begin(3, RequestHead(rpc: .commit), .assembled))
         #expect(session.receive(.request(.commit, .more, stream: 4, part)) == .nothing)
     }
 
@@ -160,7 +170,8 @@ import Testing
         #expect(session.drain() == 3)
         #expect(session.receive(.request(.getDocument, stream: 4)) == .nothing)
         #expect(session.openCalls == 1)
-        #expect(session.receive(TestFrame(.message, .endStream, stream: 3)) == .message(3, .inFrame(from: 0), isLast: true))
+        #expect(
+            session.receive(TestFrame(.message, .endStream, stream: 3)) == .message(3, .inFrame(from: 0), isLast: true))
         #expect(session.drain() == 3)
     }
 
@@ -173,7 +184,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (TestFrame(.request, FrameFlags(rawValue: 0x10), code: 1, stream: 1), ProtocolViolation.unknownFlags(.request, 0x10)),
+        (
+            TestFrame(.request, FrameFlags(rawValue: 0x10), code: 1, stream: 1),
+            ProtocolViolation.unknownFlags(.request, 0x10)
+        ),
         (TestFrame(.message, .deadline, stream: 1), .unknownFlags(.message, 4)),
         (TestFrame(.request, code: 1), .streamExpected(.request)),
         (TestFrame(.ping, stream: 1, [0, 0, 0, 0, 0, 0, 0, 0]), .noStreamExpected(.ping)),

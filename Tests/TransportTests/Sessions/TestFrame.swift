@@ -66,7 +66,8 @@ extension ClientSession {
 
 extension ServerSessionLimits {
     static func forTests(
-        messageBytesMax: UInt32 = 1_000, streamsMax: UInt32 = 100, initialWindowBytes: UInt32 = 100, assemblyBytesMax: Int = 1_500
+        messageBytesMax: UInt32 = 1_000, streamsMax: UInt32 = 100, initialWindowBytes: UInt32 = 100,
+        assemblyBytesMax: Int = 1_500
     ) -> ServerSessionLimits {
         ServerSessionLimits(
             settings: Settings(

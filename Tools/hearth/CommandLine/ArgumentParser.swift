@@ -111,7 +111,9 @@ struct ArgumentParser {
         let body = argument.drop { $0 == "-" }
         let name = String(body.prefix { $0 != "=" })
         let attached = body.firstIndex(of: "=").map { String(body[body.index(after: $0)...]) }
-        if argument.hasPrefix("--"), let flag = flags.first(where: { $0.names.contains(name) }) { return (flag, attached) }
+        if argument.hasPrefix("--"), let flag = flags.first(where: { $0.names.contains(name) }) {
+            return (flag, attached)
+        }
         let nearest = Spelling.nearest(to: name, among: flags.flatMap(\.names))
         throw UsageError(message: "unknown flag \(argument)" + (nearest.map { "; did you mean --\($0)?" } ?? ""))
     }
@@ -144,7 +146,8 @@ enum Spelling {
         for (row, letter) in left.enumerated() {
             var next = [row + 1]
             for (column, other) in right.enumerated() {
-                var edits = min(rows[row][column] + (letter == other ? 0 : 1), rows[row][column + 1] + 1, next[column] + 1)
+                var edits = min(
+                    rows[row][column] + (letter == other ? 0 : 1), rows[row][column + 1] + 1, next[column] + 1)
                 if row > 0, column > 0, letter == right[column - 1], left[row - 1] == other {
                     edits = min(edits, rows[row - 1][column - 1] + 1)
                 }

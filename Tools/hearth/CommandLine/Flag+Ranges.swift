@@ -6,7 +6,9 @@ extension ByteCount: Comparable {
 
 extension Flag where Value == ByteCount {
     /// A size within a closed range.
-    init(_ name: String, _ placeholder: String, default value: ByteCount, in range: ClosedRange<ByteCount>, help: String) {
+    init(
+        _ name: String, _ placeholder: String, default value: ByteCount, in range: ClosedRange<ByteCount>, help: String
+    ) {
         self.init(name, placeholder, default: value, help: help) { size in
             range.contains(size) ? nil : "between \(range.lowerBound.flagText) and \(range.upperBound.flagText)"
         }
@@ -19,7 +21,8 @@ extension TimeSpan: Comparable {
 
 extension Flag where Value == TimeSpan {
     /// A time within a closed range.
-    init(_ name: String, _ placeholder: String, default value: TimeSpan, in range: ClosedRange<TimeSpan>, help: String) {
+    init(_ name: String, _ placeholder: String, default value: TimeSpan, in range: ClosedRange<TimeSpan>, help: String)
+    {
         self.init(name, placeholder, default: value, help: help) { time in
             range.contains(time) ? nil : "between \(range.lowerBound.flagText) and \(range.upperBound.flagText)"
         }

@@ -39,9 +39,11 @@ enum HelpText {
             for flag in group.flags { lines += describe(flag) }
         }
         if hasFlags {
-            lines += [""] + wrap(
-                "Every flag can also be set by an environment variable: HEARTH_ and the flag's name in capitals "
-                    + "(HEARTH_DATA for --data). The command line takes precedence.", indent: 0)
+            lines +=
+                [""]
+                + wrap(
+                    "Every flag can also be set by an environment variable: HEARTH_ and the flag's name in capitals "
+                        + "(HEARTH_DATA for --data). The command line takes precedence.", indent: 0)
         }
         return lines.joined(separator: "\n")
     }

@@ -27,9 +27,13 @@ enum BackupCommand: Subcommand {
 
     static func run(_ arguments: ParsedArguments) async throws {
         let target = absolutePath(arguments.words[0])
-        guard !target.contains("\n") else { throw CommandFailure("the path of the target must not contain a line break") }
+        guard !target.contains("\n") else {
+            throw CommandFailure("the path of the target must not contain a line break")
+        }
         let directory = arguments[data]
-        guard access("\(directory)/FORMAT", F_OK) == 0 else { throw CommandFailure("\(directory) is not a Hearth data directory") }
+        guard access("\(directory)/FORMAT", F_OK) == 0 else {
+            throw CommandFailure("\(directory) is not a Hearth data directory")
+        }
         do {
             try AdminClient.backup(directory: directory, to: target)
         } catch .noServer {

@@ -27,7 +27,9 @@ enum CheckCommand: Subcommand {
 
     static func run(_ arguments: ParsedArguments) async throws {
         let directory = arguments[data]
-        guard access("\(directory)/FORMAT", F_OK) == 0 else { throw CommandFailure("\(directory) is not a Hearth data directory") }
+        guard access("\(directory)/FORMAT", F_OK) == 0 else {
+            throw CommandFailure("\(directory) is not a Hearth data directory")
+        }
         let report = try StoreCheck.run(StoreConfiguration(directory: directory))
         for problem in report.problems { print("problem: \(problem)") }
         guard report.isClean else { throw CommandFailure("\(directory): \(report.problems.count) problems") }

@@ -18,7 +18,8 @@ struct ConditionReader {
     /// Reads `FIELD OPERATOR VALUE`. The parts are separated by spaces, which may be left out beside signs.
     func read(_ text: String) throws -> DocumentModel.Filter {
         guard let (name, sign, rest) = Self.parts(of: text) else {
-            throw UsageError(message: "\"\(text)\" is not a condition: write FIELD OPERATOR VALUE, such as 'year >= 1922'")
+            throw UsageError(
+                message: "\"\(text)\" is not a condition: write FIELD OPERATOR VALUE, such as 'year >= 1922'")
         }
         guard let meaning = Self.operators[sign] else {
             let known = "== != < <= > >= in not-in array-contains array-contains-any"
@@ -34,7 +35,8 @@ struct ConditionReader {
         return try filter(field, meaning, field.isDocumentName ? names(value, in: text) : value)
     }
 
-    /// Field, operator and value; nil where one is missing. The field ends at a space or a sign that is not within backticks.
+    /// Field, operator and value; nil where one is missing. The field ends at a space or a sign that is not within
+    /// backticks.
     private static func parts(of text: String) -> (field: String, sign: String, value: String)? {
         let signs: Set<Character> = ["=", "!", "<", ">"]
         var rest = Substring(text.trimmingSpaces)
@@ -77,7 +79,8 @@ struct ConditionReader {
             if let document = try? DocumentPath(name) { return .reference(document.description) }
             if name.contains("/") { return .reference(try DocumentPath(database: database, path: name).description) }
             guard let collection else {
-                throw UsageError(message: "\"\(text)\": with --group a document is named by its path, not by its id alone")
+                throw UsageError(
+                    message: "\"\(text)\": with --group a document is named by its path, not by its id alone")
             }
             return .reference(try DocumentPath(database: database, path: "\(collection)/\(name)").description)
         default: return value
@@ -85,7 +88,9 @@ struct ConditionReader {
     }
 
     /// Equality with null and NaN uses special operators.
-    private func filter(_ field: DocumentModel.FieldPath, _ meaning: FieldOperator, _ value: Value) -> DocumentModel.Filter {
+    private func filter(_ field: DocumentModel.FieldPath, _ meaning: FieldOperator, _ value: Value)
+        -> DocumentModel.Filter
+    {
         let encoded = EncodedValue(value)
         let isNull = encoded == EncodedValue(.null)
         let isNaN = encoded == EncodedValue(.double(.nan))
@@ -113,7 +118,8 @@ struct ValueWordError: Error {
     let reason: String
 }
 
-/// A value as it is written on a command line: JSON, or a word that needs no quotes. `hearth query --help` has the rules.
+/// A value as it is written on a command line: JSON, or a word that needs no quotes. `hearth query --help` has the
+/// rules.
 enum ValueWord {
     static func read(_ text: String, _ database: DatabaseName) throws(ValueWordError) -> Value {
         if isJSON(text) { return try json(text, database) }
@@ -122,7 +128,8 @@ enum ValueWord {
             do {
                 return .reference(try DocumentPath(database: database, path: String(text.dropFirst())).description)
             } catch {
-                throw ValueWordError(reason: "\(text) is not the path of a document; put it in quotes to make it a string")
+                throw ValueWordError(
+                    reason: "\(text) is not the path of a document; put it in quotes to make it a string")
             }
         }
         let looksLikeTime = text.first?.isNumber == true && text.allSatisfy { $0.isASCII && $0 != "\"" && $0 != "\\" }

@@ -55,7 +55,8 @@ enum GetCommand: Subcommand {
 /// The flags of the commands that read from a running server, or from a data directory that none serves.
 enum ReadingFlags {
     static let data = Flag<String>(
-        "data", "DIR", required: false, help: "Read this data directory, through the server that uses it, or directly if there is none.")
+        "data", "DIR", required: false,
+        help: "Read this data directory, through the server that uses it, or directly if there is none.")
     static let timeout = Flag(
         "timeout", "TIME", default: TimeSpan.seconds(60), help: "How long to wait for the server's reply.")
 
@@ -82,7 +83,8 @@ enum ReadingFlags {
         return try await withClient(arguments, of: "127.0.0.1:\(server.port)", body)
     }
 
-    /// The directory to read; nil if a server is named. One that the environment names gives way to a server on the command line.
+    /// The directory to read; nil if a server is named. One that the environment names gives way to a server on the
+    /// command line.
     private static func directory(_ arguments: ParsedArguments) throws -> String? {
         guard arguments.given.contains(ServerFlags.address.name) else { return arguments.value(of: data) }
         if arguments.given.contains(data.name) { throw UsageError(message: "--address and --data cannot be combined") }

@@ -154,10 +154,14 @@ struct IndexFile {
             if nameKind != nil, field.vectorConfig == nil {
                 throw CommandFailure("index of \(index.collectionGroup): no field may follow __name__")
             }
-            if vector != nil { throw CommandFailure("index of \(index.collectionGroup): the vector must be the last field") }
+            if vector != nil {
+                throw CommandFailure("index of \(index.collectionGroup): the vector must be the last field")
+            }
             if let configuration = field.vectorConfig {
                 guard (1...Limits.vectorDimension).contains(configuration.dimension) else {
-                    throw CommandFailure("\(index.collectionGroup).\(field.fieldPath): a vector must have 1 to \(Limits.vectorDimension) dimensions")
+                    throw CommandFailure(
+                        "\(index.collectionGroup).\(field.fieldPath): a vector must have 1 to \(Limits.vectorDimension) dimensions"
+                    )
                 }
                 vector = IndexShape.VectorPart(
                     field: try DocumentModel.FieldPath(field.fieldPath), dimension: configuration.dimension)

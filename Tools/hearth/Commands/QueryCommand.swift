@@ -48,10 +48,13 @@ enum QueryCommand: Subcommand {
         repeatable: "where", "CONDITION", help: "A condition that results must match: 'FIELD OPERATOR VALUE'.")
     static let orderBy = Flag<String>(
         "order-by", "FIELDS", required: false,
-        help: "The order of the results: fields separated by commas, each followed by :desc for descending order, such as year:desc,title.")
+        help:
+            "The order of the results: fields separated by commas, each followed by :desc for descending order, such as year:desc,title."
+    )
     static let limit = Flag<Int>("limit", "N", required: false, help: "The maximum number of results.")
     static let offset = Flag("offset", "N", default: 0, in: 0...Int(Int32.max), help: "The number of results to skip.")
-    static let select = Flag<String>("select", "FIELDS", required: false, help: "The fields to print, separated by commas.")
+    static let select = Flag<String>(
+        "select", "FIELDS", required: false, help: "The fields to print, separated by commas.")
     static let group = Flag(switch: "group", help: "Search every collection with this id, at any depth.")
 
     static let count = Flag(switch: "count", help: "Print the number of results.")
@@ -59,7 +62,8 @@ enum QueryCommand: Subcommand {
     static let average = Flag<String>(repeatable: "avg", "FIELD", help: "Print the mean of the field's numbers.")
 
     static let explain = Flag(
-        switch: "explain", help: "Print the query plan instead of the results, as a tree with the source at the bottom.")
+        switch: "explain", help: "Print the query plan instead of the results, as a tree with the source at the bottom."
+    )
     static let analyze = Flag(
         switch: "analyze", help: "Run the query, discard its results, and print the plan and what was read.")
 
@@ -146,11 +150,14 @@ enum QueryCommand: Subcommand {
         var query = StructuredQuery(
             from: [CollectionSelector(collectionID: collection.collectionID, allDescendants: arguments[group])])
         let reader = ConditionReader(database: database, collection: arguments[group] ? nil : arguments.words[0])
-        let conditions = try (arguments.words.dropFirst() + arguments.values(of: conditions)).map { try reader.read($0) }
+        let conditions = try (arguments.words.dropFirst() + arguments.values(of: conditions)).map {
+            try reader.read($0)
+        }
         query.filter = conditions.count > 1 ? .and(conditions) : conditions.first
         if let text = arguments.value(of: orderBy) { query.orderBy = try orders(text) }
         if let text = arguments.value(of: select) {
-            query.select = Projection(fields: try OrderText.split(text).map { try DocumentModel.FieldPath($0.trimmingSpaces) })
+            query.select = Projection(
+                fields: try OrderText.split(text).map { try DocumentModel.FieldPath($0.trimmingSpaces) })
         }
         if let number = arguments.value(of: limit) {
             guard let limit = Int32(exactly: number), limit >= 0 else {

@@ -9,7 +9,8 @@ enum RestoreCommand: Subcommand {
     static let summary = "Creates a data directory from a backup."
     static let words = ["BACKUP"]
     static let data = Flag(
-        "data", "DIR", default: "./hearth-data", help: "The data directory to create. It must not exist or must be empty.")
+        "data", "DIR", default: "./hearth-data",
+        help: "The data directory to create. It must not exist or must be empty.")
     static let flagGroups = [FlagGroup(heading: "Flags", flags: [data])]
 
     static let discussion = """

@@ -39,9 +39,11 @@ enum ServeCommand: MainThreadSubcommand {
         DescriptorLimit.raise()
         let log = Log.standardError(level: LogLevel(name: arguments[ServeSettings.logLevel]) ?? .info)
         let configuration = ServeSettings.configuration(arguments, log)
-        log(.info, "starting", [
-            "data": configuration.store.directory, "loops": String(configuration.loops), "pid": String(getpid()),
-        ])
+        log(
+            .info, "starting",
+            [
+                "data": configuration.store.directory, "loops": String(configuration.loops), "pid": String(getpid()),
+            ])
         let gateway: GatewayServer
         do {
             gateway = try GatewayServer.start(configuration)

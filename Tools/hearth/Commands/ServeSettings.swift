@@ -263,7 +263,7 @@ enum ServeSettings {
     private static let process: [ServeSetting] = [
         .time(
             "drain-time", \.drainMilliseconds,
-            "How long SIGTERM waits for open calls before it ends them with UNAVAILABLE."),
+            "How long SIGTERM waits for open calls before it ends them with UNAVAILABLE.")
     ]
     static let logLevel = Flag(
         "log-level", "LEVEL", default: "info",
@@ -272,7 +272,7 @@ enum ServeSettings {
     private static let statistics: [ServeSetting] = [
         .time(
             "statistics-interval", \.figuresMilliseconds,
-            "Time between two lines of statistics in the log. With 0s only the last line is written."),
+            "Time between two lines of statistics in the log. With 0s only the last line is written.")
     ]
 
     private static let gibibyte = ByteCount(bytes: 1 << 30)

@@ -19,13 +19,17 @@ enum ExportCommand: Subcommand {
           hearth export --address 10.0.0.7:8080 --collection users --recursive --output users.jsonl
         """
 
-    static let collection = Flag<String>("collection", "PATH", required: true, help: "The collection to export, for example books or users/ada/books.")
+    static let collection = Flag<String>(
+        "collection", "PATH", required: true, help: "The collection to export, for example books or users/ada/books.")
     static let recursive = Flag(switch: "recursive", help: "Also export subcollections, at any depth.")
-    static let output = Flag<String>("output", "FILE", required: false, help: "Write to FILE instead of standard output.")
+    static let output = Flag<String>(
+        "output", "FILE", required: false, help: "Write to FILE instead of standard output.")
     static let quiet = Flag(switch: "quiet", help: "Do not print progress.")
 
     static let flagGroups = [
-        FlagGroup(heading: "Source", flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database, recursive]),
+        FlagGroup(
+            heading: "Source",
+            flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database, recursive]),
         FlagGroup(heading: "Options", flags: [output, quiet]),
     ]
 
@@ -38,7 +42,9 @@ enum ExportCommand: Subcommand {
                 client: client, collection: path, isRecursive: arguments[recursive],
                 output: try openOutput(arguments.value(of: output)), isQuiet: arguments[quiet])
             let count = try await exporter.run()
-            if !arguments[quiet] { FileHandle.standardError.write(Data("exported \(ProgressLine.grouped(count)) documents\n".utf8)) }
+            if !arguments[quiet] {
+                FileHandle.standardError.write(Data("exported \(ProgressLine.grouped(count)) documents\n".utf8))
+            }
         } catch {
             await client.close()
             throw error
@@ -48,7 +54,8 @@ enum ExportCommand: Subcommand {
 
     private static func openOutput(_ path: String?) throws -> FileHandle {
         guard let path else { return .standardOutput }
-        guard FileManager.default.createFile(atPath: path, contents: nil), let file = FileHandle(forWritingAtPath: path) else {
+        guard FileManager.default.createFile(atPath: path, contents: nil), let file = FileHandle(forWritingAtPath: path)
+        else {
             throw CommandFailure("cannot write \(path)")
         }
         return file

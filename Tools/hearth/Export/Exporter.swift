@@ -42,7 +42,9 @@ struct Exporter {
             let page = try await client.runQuery(request)
             var lines: [UInt8] = []
             for document in page {
-                guard document.name.hasPrefix(prefix) else { throw CommandFailure("the server sent \(document.name), which is not in \(collection)") }
+                guard document.name.hasPrefix(prefix) else {
+                    throw CommandFailure("the server sent \(document.name), which is not in \(collection)")
+                }
                 let name = String(document.name.dropFirst(prefix.count))
                 lines += try writer.line(name: name, fields: document.content.fields.span.bytes)
                 lines.append(0x0A)
@@ -83,6 +85,7 @@ struct Exporter {
         return StructuredQuery(
             from: [CollectionSelector(collectionID: "", allDescendants: true)], orderBy: [name],
             startAt: start ?? Cursor(values: [EncodedValue(.reference("\(collection)/\(least)"))], before: true),
-            endAt: Cursor(values: [EncodedValue(.reference("\(collection)\0/\(least)"))], before: true), limit: Int32(limit))
+            endAt: Cursor(values: [EncodedValue(.reference("\(collection)\0/\(least)"))], before: true),
+            limit: Int32(limit))
     }
 }

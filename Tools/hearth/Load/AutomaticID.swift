@@ -2,8 +2,8 @@
 enum AutomaticID {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
 
-    /// 20 characters of `[A-Za-z0-9]` that depend on the seed and the line alone, so that loading a line again makes the same
-    /// document again.
+    /// 20 characters of `[A-Za-z0-9]` that depend on the seed and the line alone, so that loading a line again makes
+    /// the same document again.
     static func append(seed: UInt64, line: Int, to output: inout [UInt8]) {
         var state = seed &+ UInt64(line) &* 0x9E37_79B9_7F4A_7C15
         for _ in 0..<2 {

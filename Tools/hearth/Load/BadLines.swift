@@ -9,7 +9,9 @@ final class BadLines {
 
     init(path: String, input: String) throws {
         if !FileManager.default.fileExists(atPath: path) {
-            guard FileManager.default.createFile(atPath: path, contents: nil) else { throw CommandFailure("cannot write \(path)") }
+            guard FileManager.default.createFile(atPath: path, contents: nil) else {
+                throw CommandFailure("cannot write \(path)")
+            }
         }
         guard let file = FileHandle(forWritingAtPath: path) else { throw CommandFailure("cannot write \(path)") }
         try file.seekToEnd()

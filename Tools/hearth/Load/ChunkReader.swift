@@ -46,7 +46,8 @@ final class ChunkReader {
             }
             totalBytes = status.st_mode & S_IFMT == S_IFREG ? Int(status.st_size) : nil
             if offset > 0, lseek(descriptor, off_t(offset), SEEK_SET) != off_t(offset) {
-                throw CommandFailure("cannot continue at byte \(offset) of \(path): \(String(cString: strerror(errno)))")
+                throw CommandFailure(
+                    "cannot continue at byte \(offset) of \(path): \(String(cString: strerror(errno)))")
             }
         }
         self.offset = offset

@@ -24,21 +24,27 @@ enum LoadCommand: Subcommand {
         """
 
     static let collection = Flag<String>(
-        "collection", "PATH", required: true, help: "The collection to load into, for example books or users/ada/books.")
+        "collection", "PATH", required: true, help: "The collection to load into, for example books or users/ada/books."
+    )
     static let idField = Flag<String>(
-        "id-field", "NAME", required: false, help: "The member of each line that holds the document id. It is also stored as a field.")
-    static let inFlight = Flag("in-flight", "COUNT", default: 8, in: 1...256, help: "Commits of up to 500 documents in flight at once.")
+        "id-field", "NAME", required: false,
+        help: "The member of each line that holds the document id. It is also stored as a field.")
+    static let inFlight = Flag(
+        "in-flight", "COUNT", default: 8, in: 1...256, help: "Commits of up to 500 documents in flight at once.")
     static let connections = Flag("connections", "COUNT", default: 4, in: 1...64, help: "Connections to the server.")
     static let sortMemory = Flag(
         "sort-memory", "SIZE", default: .mebibytes(1_024), in: .mebibytes(2)...ByteCount(bytes: 1 << 40),
-        help: "Limit of the memory for sorting documents by name, which makes loading faster and the server's tree smaller.")
+        help:
+            "Limit of the memory for sorting documents by name, which makes loading faster and the server's tree smaller."
+    )
     static let skipBad = Flag<String>(
         "skip-bad", "FILE", required: false, help: "Write invalid lines to FILE, each after its reason, and continue.")
     static let resume = Flag(switch: "resume", help: "Continue an interrupted load of the same file.")
     static let quiet = Flag(switch: "quiet", help: "Do not print progress.")
 
     static let flagGroups = [
-        FlagGroup(heading: "Target", flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database]),
+        FlagGroup(
+            heading: "Target", flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database]),
         FlagGroup(heading: "Options", flags: [idField, skipBad, resume, sortMemory, inFlight, connections, quiet]),
     ]
 
@@ -53,7 +59,8 @@ enum LoadCommand: Subcommand {
         let client = try HearthClient(configuration)
         var loader = try Loader(
             Loader.Options(
-                input: input, collection: path, idField: arguments.value(of: idField), windowBytes: state.windowBytes, commitsInFlight: arguments[inFlight],
+                input: input, collection: path, idField: arguments.value(of: idField), windowBytes: state.windowBytes,
+                commitsInFlight: arguments[inFlight],
                 skipBadPath: arguments.value(of: skipBad), isQuiet: arguments[quiet]),
             client: client, state: state)
         do {
@@ -65,18 +72,24 @@ enum LoadCommand: Subcommand {
         await client.close()
     }
 
-    /// Bytes of input that are sorted at once: half of the memory, as the next window is read meanwhile. What comes through a pipe
-    /// is sent as it comes.
+    /// Bytes of input that are sorted at once: half of the memory, as the next window is read meanwhile. What comes
+    /// through a pipe is sent as it comes.
     private static func windowBytes(_ input: String, _ arguments: ParsedArguments) -> Int {
         input == "-" ? 1 << 20 : arguments[sortMemory].bytes / 2
     }
 
     /// A new load's state, or that of the interrupted one.
-    private static func initialState(_ input: String, _ collection: CollectionPath, _ arguments: ParsedArguments) throws -> LoadState {
+    private static func initialState(_ input: String, _ collection: CollectionPath, _ arguments: ParsedArguments) throws
+        -> LoadState
+    {
         let idField = arguments.value(of: idField)
-        let fresh = LoadState(collection: collection.description, idField: idField, seed: .random(in: 0...UInt64.max), windowBytes: windowBytes(input, arguments))
+        let fresh = LoadState(
+            collection: collection.description, idField: idField, seed: .random(in: 0...UInt64.max),
+            windowBytes: windowBytes(input, arguments))
         guard input != "-" else {
-            if arguments[resume] { throw UsageError(message: "--resume needs a file, because standard input cannot be read again") }
+            if arguments[resume] {
+                throw UsageError(message: "--resume needs a file, because standard input cannot be read again")
+            }
             return fresh
         }
         let statePath = LoadState.path(for: input)
@@ -86,11 +99,13 @@ enum LoadCommand: Subcommand {
         }
         guard arguments[resume] else {
             throw CommandFailure(
-                "a load of \(input) was interrupted at line \(old.progress.lines + 1); continue with --resume, or delete \(statePath) to start again")
+                "a load of \(input) was interrupted at line \(old.progress.lines + 1); continue with --resume, or delete \(statePath) to start again"
+            )
         }
         guard old.collection == fresh.collection, old.idField == idField else {
             throw CommandFailure(
-                "the interrupted load went to \(old.collection) with id field \(old.idField ?? "none"); use the same flags, or delete \(statePath)")
+                "the interrupted load went to \(old.collection) with id field \(old.idField ?? "none"); use the same flags, or delete \(statePath)"
+            )
         }
         return old
     }

@@ -4,8 +4,8 @@
 // the next instead of from the top.
 
 import DocumentModel
-import FirestoreMessages
 import FirebaseFirestore
+import FirestoreMessages
 
 /// Documents of consecutive lines, each name once, in the order of their names.
 struct LoadWindow: Sendable {
@@ -68,7 +68,8 @@ struct LoadWindow: Sendable {
         // Of those with one name the last one stays.
         var kept = 0
         for index in entries.indices {
-            let isRepeated = index + 1 < entries.count && entries[index].key == entries[index + 1].key
+            let isRepeated =
+                index + 1 < entries.count && entries[index].key == entries[index + 1].key
                 && comparePaths(entries[index], entries[index + 1]) == 0
             if isRepeated { continue }
             entries[kept] = entries[index]
@@ -87,7 +88,9 @@ struct LoadWindow: Sendable {
             for document in chunk.documents {
                 let path = chunk.bytes[Self.range(document.path)]
                 var same = 0
-                while same < min(shared, path.count), path[path.startIndex + same] == first[first.startIndex + same] { same += 1 }
+                while same < min(shared, path.count), path[path.startIndex + same] == first[first.startIndex + same] {
+                    same += 1
+                }
                 shared = same
                 if shared == 0 { return 0 }
             }
@@ -99,7 +102,8 @@ struct LoadWindow: Sendable {
         let (leftChunk, rightChunk) = (chunks[Int(left.chunk)], chunks[Int(right.chunk)])
         let leftPath = Self.range(leftChunk.documents[Int(left.document)].path)
         let rightPath = Self.range(rightChunk.documents[Int(right.document)].path)
-        return leftChunk.bytes.span.bytes.extracting(leftPath).compareBytes(rightChunk.bytes.span.bytes.extracting(rightPath))
+        return leftChunk.bytes.span.bytes.extracting(leftPath).compareBytes(
+            rightChunk.bytes.span.bytes.extracting(rightPath))
     }
 
     private static func range(_ range: Range<Int32>) -> Range<Int> { Int(range.lowerBound)..<Int(range.upperBound) }

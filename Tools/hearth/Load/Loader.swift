@@ -122,7 +122,8 @@ struct Loader {
     private mutating func show(_ window: LoadWindow, totalBytes: Int?) {
         let bytes = Double(window.inputBytes) * Double(state.stored) / Double(max(window.count, 1))
         progressLine.update(
-            documents: state.progress.documents + state.stored, bytes: state.progress.offset + Int(bytes), totalBytes: totalBytes)
+            documents: state.progress.documents + state.stored, bytes: state.progress.offset + Int(bytes),
+            totalBytes: totalBytes)
     }
 
     // MARK: Storing
@@ -144,7 +145,9 @@ struct Loader {
             // Something in it is refused: each write on its own tells which.
             do {
                 let response = try await client.batchWrite(batch.writes)
-                let refused = zip(batch.lines, response.statuses).filter { $0.1.code != .ok }.map { (line: $0.0, reason: $0.1.message) }
+                let refused = zip(batch.lines, response.statuses).filter { $0.1.code != .ok }.map {
+                    (line: $0.0, reason: $0.1.message)
+                }
                 return refused.isEmpty ? .success(batch) : .failure(.refused(refused, batch))
             } catch {
                 return .failure(.failed(error))

@@ -55,7 +55,8 @@ struct ParsedChunk: Sendable {
                 do {
                     try append(line, number, rules, &parser, &writer, &name)
                 } catch {
-                    badLines.append(BadLine(text: Array(chunk.bytes[start..<lineEnd]), line: number, reason: Self.reason(error)))
+                    badLines.append(
+                        BadLine(text: Array(chunk.bytes[start..<lineEnd]), line: number, reason: Self.reason(error)))
                     if rules.stopsAtBadLine { break }
                 }
             }
@@ -73,7 +74,8 @@ struct ParsedChunk: Sendable {
     }
 
     private mutating func append(
-        _ line: Span<UInt8>, _ number: Int, _ rules: LineRules, _ parser: inout JSONLineParser, _ writer: inout WireWriter,
+        _ line: Span<UInt8>, _ number: Int, _ rules: LineRules, _ parser: inout JSONLineParser,
+        _ writer: inout WireWriter,
         _ name: inout WireWriter
     ) throws {
         let parsed = try parser.parse(line)
@@ -93,7 +95,8 @@ struct ParsedChunk: Sendable {
         let nameSize = DocumentSize.name(view)
         try parser.withDocumentBytes { fields in
             // The server would refuse the whole batch for one bad document; this names the line.
-            let size = DocumentSize.document(nameSize: nameSize, fieldsSize: try DocumentValidator.validate(fields: fields).size)
+            let size = DocumentSize.document(
+                nameSize: nameSize, fieldsSize: try DocumentValidator.validate(fields: fields).size)
             if size > Limits.documentBytes { throw InvalidDocument(.documentTooLarge, offset: 0) }
             let start = writer.count
             let place = CommitWrites.appendSet(name: name.bytes, fields: fields, to: &writer)

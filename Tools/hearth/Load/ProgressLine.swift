@@ -42,7 +42,9 @@ struct ProgressLine {
 
     static func text(documents: Int, bytes: Int, totalBytes: Int?, seconds: Double) -> String {
         var parts = ["\(grouped(documents)) documents"]
-        if let totalBytes, totalBytes > 0 { parts.append(String(format: "%.1f %%", Double(bytes) * 100 / Double(totalBytes))) }
+        if let totalBytes, totalBytes > 0 {
+            parts.append(String(format: "%.1f %%", Double(bytes) * 100 / Double(totalBytes)))
+        }
         if seconds > 0 {
             parts.append("\(grouped(Int(Double(documents) / seconds))) documents/s")
             parts.append(String(format: "%.1f MB/s", Double(bytes) / seconds / 1e6))

@@ -26,7 +26,8 @@ extension QueryExecution {
     private var isServed: Bool {
         if plan.points != nil { return true }
         switch plan.strategy {
-        case .stream: return plan.matcher.filter.fieldTests.isEmpty && plan.matcher.filter.alternatives.isEmpty || indexes != nil
+        case .stream:
+            return plan.matcher.filter.fieldTests.isEmpty && plan.matcher.filter.alternatives.isEmpty || indexes != nil
         case .sort:
             guard let indexes, indexes.isOrdered else { return false }
             return plan.matcher.filter.fieldTests.count <= 1 || indexes.indexes.contains { $0.isDeclared }

@@ -22,7 +22,8 @@ enum QueryTree: QueryOperator {
         case .sort(let orders) where access?.isOrdered != true: self.init(plan, filter, .orders(orders))
         case .nearest(let search): self.init(plan, filter, .nearest(search))
         case .sort, .stream:
-            let limit = Limit(filter, offset: plan.offset, limit: plan.limit, orders: plan.isUnordered ? nil : plan.sortOrders)
+            let limit = Limit(
+                filter, offset: plan.offset, limit: plan.limit, orders: plan.isUnordered ? nil : plan.sortOrders)
             self = .streamed(Project(limit, plan.selection))
         }
     }
@@ -55,7 +56,9 @@ enum QueryTree: QueryOperator {
     /// If an index access could not keep the order of the query: replaces it by a sort of a scan, which continues
     /// after the last document.
     mutating func replaceLostOrder(_ plan: QueryPlan) {
-        guard case .streamed(let streamed) = self, let after = streamed.input.input.input.indexes?.orderLostAfter else { return }
+        guard case .streamed(let streamed) = self, let after = streamed.input.input.input.indexes?.orderLostAfter else {
+            return
+        }
         let limit = streamed.input
         let filter = RowFilter(
             AccessPath(scanning: plan, .ascending), plan.matcher, comparesCursors: plan.comparesCursors)

@@ -15,7 +15,8 @@ enum AccessPath: QueryOperator {
     /// What the plan says, if no index is used.
     init(scanning plan: QueryPlan) {
         if let points = plan.points {
-            self = .points(PointLookup(plan.direction == .ascending ? points : points.reversed(), in: plan.matcher.scope))
+            self = .points(
+                PointLookup(plan.direction == .ascending ? points : points.reversed(), in: plan.matcher.scope))
         } else {
             self.init(scanning: plan, plan.direction)
         }

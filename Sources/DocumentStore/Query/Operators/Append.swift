@@ -86,7 +86,9 @@ struct Append: QueryOperator {
     /// The indexes in use, each once.
     var indexes: [IndexUse] {
         var indexes: [IndexUse] = []
-        for index in inputs.prefix(shownCount).flatMap(\.indexes) where !indexes.contains(index) { indexes.append(index) }
+        for index in inputs.prefix(shownCount).flatMap(\.indexes) where !indexes.contains(index) {
+            indexes.append(index)
+        }
         return indexes
     }
 }

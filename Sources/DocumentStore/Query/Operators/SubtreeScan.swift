@@ -81,7 +81,8 @@ struct SubtreeScan: QueryOperator {
             }
             for collection in RelativePath.collections(leadingTo: bound) {
                 guard RelativePath.isBelow(collection.byteSpan, parent.byteSpan),
-                    collectionID == nil || [UInt8](copying: RelativePath.lastSegment(collection.byteSpan)) == collectionID
+                    collectionID == nil
+                        || [UInt8](copying: RelativePath.lastSegment(collection.byteSpan)) == collectionID
                 else { continue }
                 push(collection)
             }

@@ -44,7 +44,9 @@ struct Union: Sendable {
             if readers.count == 1 {
                 readers[0].pass()
             } else {
-                for member in readers.indices where readers[member].head?.suffix == entry.suffix { readers[member].pass() }
+                for member in readers.indices where readers[member].head?.suffix == entry.suffix {
+                    readers[member].pass()
+                }
             }
             let control = try consume(
                 IndexEntry(segment: segment.byteSpan, documentKey: entry.documentKey.byteSpan))

@@ -66,7 +66,8 @@ struct AccessPlanner {
         }
         // An index that ends with the vector may hold no field of the filter.
         if let declared {
-            return try smaller(declared, access, atMost: entriesToBreakEven(plan, documents: planner.documentCount), source)
+            return try smaller(
+                declared, access, atMost: entriesToBreakEven(plan, documents: planner.documentCount), source)
         }
         access.countsOnly = plan.isCount && access.isExact && plan.nearest == nil && !source.locksDocuments
         return access
@@ -99,7 +100,8 @@ struct AccessPlanner {
         of plan: QueryPlan, _ disjuncts: [Disjunct], _ source: borrowing Source
     ) throws(RequestError) -> [FieldPath: UInt64] {
         var numbers: [FieldPath: UInt64] = [:]
-        let fields = disjuncts.flatMap { $0.fieldTests.map(\.path) } + plan.matcher.order.fields + plan.matcher.requiredFields
+        let fields =
+            disjuncts.flatMap { $0.fieldTests.map(\.path) } + plan.matcher.order.fields + plan.matcher.requiredFields
         for field in fields where numbers[field] == nil { numbers[field] = try source.fieldNumber(of: field) }
         return numbers
     }
@@ -119,7 +121,8 @@ struct AccessPlanner {
             members.append(ZigzagMerge(ranges: ranges))
         }
         return IndexAccess(
-            parts: AccessPart.union(members, direction, disjuncts), direction: direction, isOrdered: true, isExact: isExact)
+            parts: AccessPart.union(members, direction, disjuncts), direction: direction, isOrdered: true,
+            isExact: isExact)
     }
 
     /// What the range of names leaves of the suffixes of ranges, which are ids; nil if nothing.
@@ -193,7 +196,9 @@ struct AccessPlanner {
             guard let use = use(of: field, isOfElements: false), !intervals.intervals.isEmpty else { continue }
             parts.append(AccessPart(scanning: use, intervals.intervals, .ascending, disjuncts))
         }
-        if let field = ranged.first?.field, plan.matcher.requiredFields.contains(where: { $0 != field }) { isExact = false }
+        if let field = ranged.first?.field, plan.matcher.requiredFields.contains(where: { $0 != field }) {
+            isExact = false
+        }
         return IndexAccess(parts: parts, direction: .ascending, isExact: isExact)
     }
 
@@ -333,11 +338,13 @@ struct AccessPlanner {
         let keepsEqual = isInclusive || cursor.values.count > 1 || key.isCut
         var position = isLower == keepsEqual ? key.bytes : key.end
         if cursor.values.count > 1, plan.matcher.order.components[1].field.isDocumentName, !key.isCut,
-            let segment = idSegment(at: cursor.values[1]) {
+            let segment = idSegment(at: cursor.values[1])
+        {
             position = key.bytes + segment + (isLower ? [] : [KeyLayout.afterEverything])
         }
         return isLower
-            ? ByteInterval(lower: position, upper: [KeyLayout.afterEverything]) : ByteInterval(lower: [], upper: position)
+            ? ByteInterval(lower: position, upper: [KeyLayout.afterEverything])
+            : ByteInterval(lower: [], upper: position)
     }
 
     /// The segment of the id that a name cursor stands at, if that is a document of the collection and is not cut.

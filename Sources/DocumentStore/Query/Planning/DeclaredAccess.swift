@@ -57,12 +57,15 @@ struct DeclaredAccess {
         if fields.contains(where: { $0.field.isDocumentName }) { return nil }
         var members: [ZigzagMerge] = []
         var isForward: Bool?
-        var isExact = plan.names == .all && plan.matcher.cursors.isEverything
+        var isExact =
+            plan.names == .all && plan.matcher.cursors.isEverything
             && plan.matcher.requiredFields.allSatisfy { path in fields.contains { $0.field == path } }
         for disjunct in disjuncts {
             let tests = disjunct.fieldTests
             // A field of the order that is held to one value would be missing from the suffixes.
-            if tests.contains(where: { test in test.isEquality && test.condition.isOfValue && fields.contains { $0.field == test.path } }) {
+            if tests.contains(where: { test in
+                test.isEquality && test.condition.isOfValue && fields.contains { $0.field == test.path }
+            }) {
                 return nil
             }
             var covered: Set<Int> = []
@@ -76,12 +79,15 @@ struct DeclaredAccess {
                 ranges.append(range)
             }
             if ranges.isEmpty { return nil }
-            if covered.count < tests.count || !disjunct.nameTests.isEmpty || ranges.contains(where: \.isCut) { isExact = false }
+            if covered.count < tests.count || !disjunct.nameTests.isEmpty || ranges.contains(where: \.isCut) {
+                isExact = false
+            }
             members.append(ZigzagMerge(ranges: ranges))
         }
         let direction = isForward ?? true ? SortDirection.ascending : .descending
         return IndexAccess(
-            parts: AccessPart.union(members, direction, disjuncts), direction: direction, isOrdered: true, isExact: isExact)
+            parts: AccessPart.union(members, direction, disjuncts), direction: direction, isOrdered: true,
+            isExact: isExact)
     }
 
     /// The index that covers the most conditions that are not covered yet.
@@ -91,7 +97,8 @@ struct DeclaredAccess {
         var best: Fit?
         var most = covered.isEmpty ? -1 : 0
         for index in indexes {
-            guard let fit = fit(index, tests, fields, nameDirection), isForward == nil || isForward == fit.isForward else {
+            guard let fit = fit(index, tests, fields, nameDirection), isForward == nil || isForward == fit.isForward
+            else {
                 continue
             }
             let new = fit.tests.count { !covered.contains($0) }
@@ -178,6 +185,7 @@ struct DeclaredAccess {
         if part.kind != .descending { return hull }
         return ByteInterval(
             lower: hull.upper.map { ~$0 },
-            upper: hull.lower.isEmpty ? [KeyLayout.afterEverything] : hull.lower.map { ~$0 } + [KeyLayout.afterEverything])
+            upper: hull.lower.isEmpty
+                ? [KeyLayout.afterEverything] : hull.lower.map { ~$0 } + [KeyLayout.afterEverything])
     }
 }

@@ -33,7 +33,8 @@ package struct EffectiveOrder: Sendable, Equatable {
             let names = added.map(\.description).joined(separator: ", ")
             throw .invalidArgument(
                 "This query requires an index that has fields [\(names)] after __name__ and Firestore does not "
-                    + "currently support such an index. Please try the query again with additional ordering on those fields.")
+                    + "currently support such an index. Please try the query again with additional ordering on those fields."
+            )
         }
         if endsWithName, !compared.isEmpty { throw .orderAfterName }
         let direction = explicit.last?.direction ?? .ascending

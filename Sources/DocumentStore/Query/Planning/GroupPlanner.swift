@@ -78,7 +78,9 @@ struct GroupPlanner {
             for part in access.parts {
                 switch part.entries {
                 case .union(let union):
-                    members += union.members.map { ZigzagMerge(ranges: $0.ranges, collection: planner.collection.inGroup) }
+                    members += union.members.map {
+                        ZigzagMerge(ranges: $0.ranges, collection: planner.collection.inGroup)
+                    }
                 case .scan(let scan):
                     members += scan.ranges.map { ZigzagMerge(ranges: [$0], collection: planner.collection.inGroup) }
                 }

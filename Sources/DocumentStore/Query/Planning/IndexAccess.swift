@@ -61,7 +61,9 @@ struct IndexAccess: Sendable {
         in source: borrowing Source, atMost: Int
     ) throws(RequestError) -> Int {
         var total = 0
-        for part in parts where total < atMost { total += try part.entries.estimate(in: source, atMost: atMost - total) }
+        for part in parts where total < atMost {
+            total += try part.entries.estimate(in: source, atMost: atMost - total)
+        }
         return total
     }
 
@@ -75,7 +77,8 @@ struct IndexAccess: Sendable {
         }
         let shown = parts.prefix { collectionCount == nil || $0.collection == parts[0].collection }
         return Append(
-            inputs, in: plan.matcher.scope, direction: direction, isOrdered: isOrdered, collectionCount: collectionCount,
+            inputs, in: plan.matcher.scope, direction: direction, isOrdered: isOrdered,
+            collectionCount: collectionCount,
             shownCount: shown.count)
     }
 

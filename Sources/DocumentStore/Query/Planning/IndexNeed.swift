@@ -113,7 +113,8 @@ struct IndexNeed {
         var shapes: [IndexShape] = []
         for field in Set((held + ordered).map(\.field)) {
             let modes = FieldOverride.modes(of: field.utf8Segments, by: overrides)
-            for kind in [Part.Kind.ascending, .descending, .contains] where modes.contains(kind.mode(isGroup: isGroup)) {
+            for kind in [Part.Kind.ascending, .descending, .contains] where modes.contains(kind.mode(isGroup: isGroup))
+            {
                 shapes.append(
                     IndexShape(collectionID: collectionID, isGroup: isGroup, parts: [Part(field: field, kind: kind)]))
             }
@@ -146,7 +147,8 @@ struct IndexNeed {
             collectionID: collectionID, field: part.field, indexes: modes.union(part.kind.mode(isGroup: isGroup)),
             expires: overrides.contains { $0.field == part.field && $0.expires })
         let scope = isGroup ? "COLLECTION_GROUP" : "COLLECTION"
-        return "The query requires a \(scope)_\(part.kind.word) index for collection \(collectionID) and field \(part.field). "
+        return
+            "The query requires a \(scope)_\(part.kind.word) index for collection \(collectionID) and field \(part.field). "
             + "Add this to firestore.indexes.json: \(entry.json)"
     }
 }

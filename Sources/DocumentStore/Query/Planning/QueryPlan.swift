@@ -198,7 +198,8 @@ package struct QueryPlan: Sendable {
     }
 
     /// The range of names outside of which there are no results.
-    private static func names(_ matcher: QueryMatcher, _ query: StructuredQuery, _ database: DatabaseName) -> NameRange {
+    private static func names(_ matcher: QueryMatcher, _ query: StructuredQuery, _ database: DatabaseName) -> NameRange
+    {
         var range = NameRange.all
         for test in matcher.filter.nameTests { range.narrow(by: test) }
         guard let direction = matcher.order.directionByNameAlone else { return range }

@@ -214,7 +214,9 @@ struct CollectionSearch {
 
     /// The path of a document's collection, from its record.
     private static func storedCollectionPath(_ value: RawSpan) -> [UInt8]? {
-        guard let record = StoredRecordView(value, versionMicroseconds: 0), record.path.byteCount > 0 else { return nil }
+        guard let record = StoredRecordView(value, versionMicroseconds: 0), record.path.byteCount > 0 else {
+            return nil
+        }
         return [UInt8](copying: DocumentKey.collectionPath(ofDocument: record.path))
     }
 

@@ -3,7 +3,9 @@
 enum FreePages {
     /// Whether the data of an entry is a list of page numbers: their count, then the numbers, highest first.
     static func isList(_ data: UnsafeRawBufferPointer) -> Bool {
-        guard data.count >= 8, data.count & 7 == 0, unsafe data.word(at: 0) <= UInt64(data.count / 8 - 1) else { return false }
+        guard data.count >= 8, data.count & 7 == 0, unsafe data.word(at: 0) <= UInt64(data.count / 8 - 1) else {
+            return false
+        }
         var previous = UInt64.max
         for index in unsafe 0..<Int(data.word(at: 0)) {
             let number = unsafe data.word(at: 8 + 8 * index)
@@ -27,7 +29,8 @@ extension TreeSnapshot {
             for index in unsafe 0..<Int(list.word(at: 0)) {
                 let number = unsafe list.word(at: 8 + 8 * index)
                 guard number < pageCount else {
-                    throw pages.damaged(cursor.leafNumber, "lists page \(number) as free, and the tree has \(pageCount) pages")
+                    throw pages.damaged(
+                        cursor.leafNumber, "lists page \(number) as free, and the tree has \(pageCount) pages")
                 }
                 try body(number)
             }

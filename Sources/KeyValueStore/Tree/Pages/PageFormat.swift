@@ -142,7 +142,9 @@ struct DatabaseRecord: Equatable {
 
     /// Empty with no page, or some levels of a root among `pageCount` pages.
     func isPossible(pageCount: UInt64) -> Bool {
-        if root == PageFormat.noPage { return depth == 0 && entries == 0 && branchPages + leafPages + overflowPages == 0 }
+        if root == PageFormat.noPage {
+            return depth == 0 && entries == 0 && branchPages + leafPages + overflowPages == 0
+        }
         return root > 1 && root < pageCount && depth > 0 && depth <= PageFormat.depthMax
     }
 }

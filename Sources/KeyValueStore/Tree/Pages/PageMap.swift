@@ -122,18 +122,22 @@ struct TreePages {
 
     /// Marks a page that is free in the state of a transaction: the next one may write it.
     func noteFree(_ number: UInt64, in transaction: UInt64) {
-        unsafe marks[Int(truncatingIfNeeded: number)].store((transaction + 1) << UInt64(PageMark.bits), ordering: .relaxed)
+        unsafe marks[Int(truncatingIfNeeded: number)].store(
+            (transaction + 1) << UInt64(PageMark.bits), ordering: .relaxed)
     }
 
     /// Whether a page is marked as free in the state of a transaction.
     func isFree(_ number: UInt64, in transaction: UInt64) -> Bool {
-        unsafe marks[Int(truncatingIfNeeded: number)].load(ordering: .relaxed) == (transaction + 1) << UInt64(PageMark.bits)
+        unsafe marks[Int(truncatingIfNeeded: number)].load(ordering: .relaxed) == (transaction + 1)
+            << UInt64(PageMark.bits)
     }
 
     /// Makes sure that the file has all of some pages: beyond its end, memory cannot be read.
     func checkPresence(_ number: UInt64, count: Int) throws(StorageError) {
         let end = (Int(truncatingIfNeeded: number) + count) << shift
-        if unsafe try !map.takeUnretainedValue().reaches(end) { throw damaged(number, "lies beyond the end of the file") }
+        if unsafe try !map.takeUnretainedValue().reaches(end) {
+            throw damaged(number, "lies beyond the end of the file")
+        }
     }
 
     /// The error that names a page.

@@ -32,7 +32,8 @@ struct PageWalk: ~Copyable {
         if !isRight {
             note(
                 "\(name): \(counts.entries) entries are on \(counts.branchPages + counts.leafPages + counts.overflowPages) pages, "
-                    + "\(record.entries) on \(record.branchPages + record.leafPages + record.overflowPages) are counted")
+                    + "\(record.entries) on \(record.branchPages + record.leafPages + record.overflowPages) are counted"
+            )
         }
     }
 
@@ -93,7 +94,9 @@ struct PageWalk: ~Copyable {
         }
         for number in Int(number)..<(Int(number) + count) {
             let bit = UInt64(1) << UInt64(number & 63)
-            if isMet[number >> 6] & bit != 0 { throw tree.pages.damaged(UInt64(number), "is used twice, or in use and free") }
+            if isMet[number >> 6] & bit != 0 {
+                throw tree.pages.damaged(UInt64(number), "is used twice, or in use and free")
+            }
             isMet[number >> 6] |= bit
         }
     }

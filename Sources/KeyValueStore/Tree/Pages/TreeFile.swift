@@ -49,7 +49,8 @@ final class TreeFile: Sendable {
     /// The state of a transaction, whose meta page is still there.
     func contents(ofTransaction transaction: UInt64) throws(StorageError) -> TreeContents {
         let number = transaction & 1
-        guard let meta = unsafe MetaPage(map.pages[number].start, number: number), meta.transaction == transaction else {
+        guard let meta = unsafe MetaPage(map.pages[number].start, number: number), meta.transaction == transaction
+        else {
             throw map.pages.damaged(number, "is not the meta page of transaction \(transaction)")
         }
         return try contents(meta)
@@ -75,7 +76,8 @@ final class TreeFile: Sendable {
             bare, main: DatabaseRoot(main, isSummed ? .main : .unsummedMain),
             history: DatabaseRoot(history, isSummed ? .history : .unsummedHistory))
         return TreeContents(
-            snapshot: snapshot, freeList: meta.freeList, directory: meta.directory, main: main, history: history, meta: own,
+            snapshot: snapshot, freeList: meta.freeList, directory: meta.directory, main: main, history: history,
+            meta: own,
             sealSum: sum)
     }
 

@@ -77,7 +77,9 @@ struct TreeSnapshot {
     /// - Throws: `corrupt`.
     @inline(__always)
     func page(_ number: UInt64, isLeaf: Bool, _ kind: PageKind) throws(StorageError) -> TreePage {
-        if number < pageCount, pages.isChecked(number, as: PageMark(kind, isLeaf ? .leaf : .branch)) { return pages[number] }
+        if number < pageCount, pages.isChecked(number, as: PageMark(kind, isLeaf ? .leaf : .branch)) {
+            return pages[number]
+        }
         try check(number, isLeaf: isLeaf, kind)
         return pages[number]
     }

@@ -142,7 +142,8 @@ struct AccessOperatorTests {
     func cutValues(paging: Paging) throws {
         let prefix = String(repeating: "v", count: 300)
         let values = (0..<30).map { prefix + String(($0 * 7) % 30 + 100) }
-        let documents = [TestDocument(path: "c/first", fields: ["s": "a"])]
+        let documents =
+            [TestDocument(path: "c/first", fields: ["s": "a"])]
             + values.enumerated().map { TestDocument(path: "c/k\(100 + $0)", fields: ["s": .string($1)]) }
             + [TestDocument(path: "c/last", fields: ["s": "z"])]
         let source = try MemorySource(documents, isIndexed: true)
@@ -150,7 +151,8 @@ struct AccessOperatorTests {
             var scan = IndexScan(try index("s", in: source), intervals: [.all], direction: direction, condition: "")
             scan.isOrdered = true
             let orders = [
-                Order(field: try FieldPath("s"), direction: direction), Order(field: .documentName, direction: direction),
+                Order(field: try FieldPath("s"), direction: direction),
+                Order(field: .documentName, direction: direction),
             ]
             let fetch = Fetch(
                 .scan(scan), in: .collection(path: Self.collection), readsDocuments: true, FetchCheck(), orders: orders)
