@@ -28,6 +28,7 @@ struct RESTClientTests {
     func methods() throws {
         let directory = TemporaryDirectory("rest-client")
         let server = try ServerProcess(data: directory.path(of: "data"))
+        defer { server.stop() }
         let process = Process()
         let errors = Pipe()
         process.executableURL = URL(fileURLWithPath: Self.interpreter)
@@ -39,6 +40,5 @@ struct RESTClientTests {
         let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
         #expect(process.terminationStatus == 0, "\(text)")
-        server.stop()
     }
 }

@@ -140,6 +140,7 @@ struct ReadingCommandTests {
     func address() throws {
         let directory = TemporaryDirectory("address")
         let server = try ServerProcess(data: directory.path(of: "data"))
+        defer { server.stop() }
         let address = "127.0.0.1:\(server.port)"
         let nowhere = ["HEARTH_ADDRESS": "127.0.0.1:9"]
         let file = directory.path(of: "c.jsonl")
