@@ -73,6 +73,12 @@ let package = Package(
             name: "DocumentStore", dependencies: ["Basics", "DocumentModel", "KeyValueStore", "COpenSSL"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 
+        // Listeners: changes of the store as messages.
+        .target(
+            name: "Listening",
+            dependencies: ["Basics", "COpenSSL", "DocumentModel", "FirestoreMessages", "DocumentStore"],
+            swiftSettings: strictAndUnsafe),
+
         // The wire, the service, the client.
         .target(
             name: "Transport", dependencies: ["Basics", "CUV", "CNGHTTP2", "CZlib"], swiftSettings: strictAndUnsafe),
@@ -80,8 +86,7 @@ let package = Package(
             name: "Gateway",
             dependencies: [
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreSchema", "KeyValueStore",
-                "DocumentStore",
-                "Transport",
+                "DocumentStore", "Listening", "Transport",
             ],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
@@ -139,6 +144,9 @@ let package = Package(
                 .copy("Query/QueryScripts"), .copy("Query/OperatorScripts"), .copy("Indexes/IndexScripts"),
                 .copy("Writes/WriteScripts"),
             ]),
+        tests(
+            "ListeningTests",
+            ["Basics", "Listening", "DocumentStore", "FirestoreMessages", "DocumentModel", "KeyValueStore"]),
         tests("TransportTests", ["Basics", "Transport", "CNGHTTP2", "CZlib"]),
         tests(
             "GatewayTests",

@@ -26,6 +26,7 @@ package final class DocumentStore: Sendable {
     private let queue: CommitQueue
     private let pipeline: CommitPipeline
     let counters = StoreCounters()
+    let changes: ChangeFeed
     /// The commit thread; nil once it has been joined.
     private let commitThread: Mutex<SystemThread?>
 
@@ -46,11 +47,12 @@ package final class DocumentStore: Sendable {
         try recovery.loadIfNeeded(from: engine)
         versions = VersionClock(clock: configuration.clock, engine: engine)
         transactions = TransactionTable(configuration: configuration)
+        changes = ChangeFeed(bytesMaximum: configuration.changeFeedBytesMaximum, versions: versions)
         queue = CommitQueue(
             requestsMaximum: configuration.queuedRequestsMaximum, bytesMaximum: configuration.queuedBytesMaximum)
         let services = StoreServices(
             configuration: configuration, versions: versions, databases: databases, transactions: transactions,
-            indexState: indexState, counters: counters)
+            indexState: indexState, counters: counters, changes: changes)
         pipeline = try CommitPipeline(services, engine: engine, queue: queue, sessions: recovery.sessions)
         commitThread = Mutex(try SystemThread(name: "commit") { [pipeline] in pipeline.run() })
     }

@@ -80,6 +80,10 @@ package struct StoreConfiguration: Sendable {
     /// Entries of the ring of recent changes by which ranges read in transactions are judged without reading them anew.
     package var recentChangesMaximum = 262_144
 
+    /// Memory for the recent changes that listeners have not taken yet, in bytes. A listener that needs older
+    /// ones compares two states of the store.
+    package var changeFeedBytesMaximum = 32 << 20
+
     /// Entries read anew for one range of one transaction before it is told `ABORTED` instead; bounds the time for
     /// which one commit may hold up the others.
     package var rangeRescanMaximum = 20_000

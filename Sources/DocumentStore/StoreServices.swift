@@ -8,4 +8,5 @@ struct StoreServices: Sendable {
     let transactions: TransactionTable
     let indexState: SharedIndexStates
     let counters: StoreCounters
+    let changes: ChangeFeed
 }

@@ -36,6 +36,9 @@ final class VersionClock: Sendable {
         assigned = Atomic(engine.publishedVersion.microseconds)
     }
 
+    /// The highest version given to a commit so far.
+    var newestAssigned: UInt64 { assigned.load(ordering: .sequentiallyConsistent) }
+
     /// The highest read time told so far.
     var lastHandedOut: UInt64 { handedOut.load(ordering: .sequentiallyConsistent) }
 

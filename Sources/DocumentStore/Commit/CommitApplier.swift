@@ -11,10 +11,6 @@
 // This is the only place that knows what follows from a record. A live commit applies each item as soon as it is
 // decided, so that the next write of the commit sees it. Recovery reads the same items from the log and applies them
 // in the same order. Both therefore stage the same keys and give the same numbers to collections and fields.
-//
-// A change feed will be filled in `apply(_:at:replacing:into:)`, the only place that has every changed document with its
-// version, path, key and create time, and its fields before and after. The feed has to collect the changes of a commit,
-// drop them in `rollBack`, and publish them when the commit's group is durable (`PendingReply`).
 
 internal import DocumentModel
 internal import KeyValueStore

@@ -17,6 +17,9 @@ struct CommitDraft: ~Copyable {
     /// Keys of changed documents, by which the reads of transactions are validated.
     private(set) var changes: RecentChanges
     private let entriesMax: Int
+    /// The changes for listeners.
+    private var collector = ChangeCollector()
+    private let feed: ChangeFeed
 
     private(set) var version = CommitVersion.zero
     private(set) var database: UInt32 = 0
@@ -27,10 +30,11 @@ struct CommitDraft: ~Copyable {
     /// An item could not be applied: the commit can only be rolled back.
     private(set) var isBroken = false
 
-    init(applier: consuming CommitApplier, changes: consuming RecentChanges, entriesMax: Int) {
+    init(applier: consuming CommitApplier, changes: consuming RecentChanges, entriesMax: Int, feed: ChangeFeed) {
         self.applier = applier
         self.changes = changes
         self.entriesMax = entriesMax
+        self.feed = feed
     }
 
     /// Starts a commit.
@@ -42,6 +46,7 @@ struct CommitDraft: ~Copyable {
         record.begin(database: database, newDatabaseName: newDatabase)
         applier.begin(version: version, database: database, newDatabase: newDatabase, into: &mutations)
         changes.beginCommit()
+        collector.begin(isCollecting: feed.isWanted)
         documentsWritten = 0
         mayUseReserve = newDatabase == nil
         isBroken = false
@@ -58,6 +63,7 @@ struct CommitDraft: ~Copyable {
         try writer.stage(
             version: version, record: record.bytes, mutations: mutations, mayUseReserve: mayUseReserve)
         applier.keep()
+        if let batch = collector.take(version: version.microseconds, database: database) { feed.append(batch) }
     }
 
     /// Whether the commit changes nothing.
@@ -83,6 +89,7 @@ struct CommitDraft: ~Copyable {
         record.append(item)
         changes.append(key: location.key, version: version.microseconds)
         documentsWritten += 1
+        collector.append(item, replacing: prior)
         do throws(StorageError) {
             try applier.apply(item, at: location, replacing: prior.fields, into: &mutations)
         } catch {

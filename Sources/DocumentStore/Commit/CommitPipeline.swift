@@ -60,7 +60,7 @@ final class CommitPipeline: @unchecked Sendable {
         let draft = CommitDraft(
             applier: try CommitApplier(latest: writer.latest, sessions: sessions, databases: services.databases),
             changes: RecentChanges(maximum: configuration.recentChangesMaximum, since: writer.lastVersion.microseconds),
-            entriesMax: configuration.indexEntriesPerDocumentMaximum)
+            entriesMax: configuration.indexEntriesPerDocumentMaximum, feed: services.changes)
         stage = CommitStage(
             writer: writer, versions: services.versions, draft: draft, indexState: services.indexState)
         decider = CommitDecider(latest: writer.latest, workMaximum: configuration.commitWorkBytesMaximum)
@@ -68,7 +68,8 @@ final class CommitPipeline: @unchecked Sendable {
             latest: writer.latest, history: try engine.makeReader(), rescanMaximum: configuration.rangeRescanMaximum)
         locks = LockManager(configuration: configuration)
         housekeeper = Housekeeper(services, stage: stage)
-        replySender = ReplySender(transactions: services.transactions, queue: queue)
+        replySender = ReplySender(
+            transactions: services.transactions, queue: queue, changes: services.changes)
     }
 
     // MARK: Run

@@ -32,11 +32,13 @@ enum PendingReply: Sendable {
 struct ReplySender: Sendable {
     let transactions: TransactionTable
     let queue: CommitQueue
+    let changes: ChangeFeed
 
     func send(_ replies: [PendingReply], after result: Result<CommitVersion, StorageError>) {
         var failure: RequestError?
         if case .failure(let error) = result { failure = RequestError(error) }
         for reply in replies { reply.send(failure, begin: begin) }
+        if case .success(let version) = result { changes.announce(through: version.microseconds) }
     }
 
     private func begin(_ request: BeginRequest) {

@@ -72,7 +72,7 @@ package final class StoreReader {
         return try DatabaseName(bytes)
     }
 
-    private func point(_ database: DatabaseName, version: UInt64, readTime: UInt64) -> ReadPoint {
+    func point(_ database: DatabaseName, version: UInt64, readTime: UInt64) -> ReadPoint {
         ReadPoint(
             database: database, version: CommitVersion(microseconds: version), readMicroseconds: readTime,
             databaseNumber: number(of: database), transaction: nil)

@@ -26,6 +26,8 @@ package final class ServiceCounters: TurnObserver, Sendable {
     package let commitsInFlight = Counter()
     /// Streaming answers under way: a gauge.
     package let streamsOpen = Counter()
+    /// Messages sent to listeners.
+    package let listenMessages = Counter()
 
     /// Calls ended, a row of status codes for each method.
     private let ended = InlineArray<544, Counter> { _ in Counter() }
@@ -126,6 +128,7 @@ package struct CounterTotals: Equatable, Sendable {
         total("writes_submitted") { $0.writesSubmitted.value }
         total("commits_in_flight") { $0.commitsInFlight.value }
         total("streams_open") { $0.streamsOpen.value }
+        total("listen_messages") { $0.listenMessages.value }
     }
 
     /// The total of a name as it stands in logs.

@@ -32,6 +32,7 @@ package final class FirestoreService {
     var spareBatchGets: [BatchGetSource] = []
     let lastingStreams = LastingStreams()
     private var loneClient = LoneClientDetector()
+    private var loopListeners: LoopListeners?
 
     package init(
         store: DocumentStore, limits: ServiceLimits = ServiceLimits(), policy: (any AccessPolicy)? = nil,
@@ -73,8 +74,7 @@ package final class FirestoreService {
             case .batchWrite: try batchWrite(call, request)
             case .partitionQuery: try partitionQuery(call, request)
             case .write: try write(call, request)
-            case .listen:
-                throw RequestError(.unimplemented, "Listen is not implemented by this server yet: read with RunQuery.")
+            case .listen: try listen(call, request)
             default:
                 throw RequestError(.unimplemented, "\(method.name) is not a method of Firestore.")
             }
@@ -90,6 +90,14 @@ package final class FirestoreService {
     package func loopWillWait() {
         loneClient.newRound()
         reader.letGo()
+    }
+
+    /// The listeners of the service's loop.
+    func listeners(on loop: EventLoop) -> LoopListeners {
+        if let loopListeners { return loopListeners }
+        let listeners = LoopListeners(store, reader: reader, on: loop)
+        loopListeners = listeners
+        return listeners
     }
 
     // MARK: Answering

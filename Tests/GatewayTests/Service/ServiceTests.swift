@@ -10,9 +10,7 @@ import Transport
 
 @Suite("Every method")
 struct ServiceTests {
-    private static let implemented: [Method] = Method.ofFirestore.filter {
-        $0 != .listen
-    }
+    private static let implemented = Method.ofFirestore
 
     @Test("Malformed bytes are INVALID_ARGUMENT", arguments: implemented)
     func malformed(_ method: Method) throws {
@@ -28,14 +26,6 @@ struct ServiceTests {
     func empty(_ method: Method) throws {
         let harness = try Harness()
         #expect(harness.call(method, []).status == .invalidArgument)
-    }
-
-    @Test("What is not implemented says so")
-    func unimplemented() throws {
-        let harness = try Harness()
-        let answer = harness.call(.listen, [])
-        #expect(answer.status == .unimplemented)
-        #expect(answer.text.contains("Listen"))
     }
 
     @Test("Random requests are answered", arguments: implemented)
@@ -93,6 +83,9 @@ struct ServiceTests {
         case .partitionQuery:
             let group = StructuredQuery(from: [CollectionSelector(collectionID: "c", allDescendants: true)])
             PartitionQueryRequest(parent: Harness.root, query: group, partitionCount: 2).encode(into: &writer)
+        case .listen:
+            ListenRequest(database: Harness.database, .add(ListenTarget(.documents([Harness.name("c/x")]), id: 1)))
+                .encode(into: &writer)
         case .write: WriteRequestMessage(database: Harness.database).encode(into: &writer)
         default: break
         }

@@ -1,6 +1,6 @@
 // Whether a document is a result of a query: what transactions and listeners ask of single documents.
 
-import DocumentModel
+package import DocumentModel
 
 /// The condition that makes a document a result of a query: scope, filter, fields that the order needs, cursors.
 ///
@@ -31,6 +31,13 @@ package final class QueryMatcher: Sendable {
     package func matches(path: RawSpan, fields: RawSpan) -> Bool {
         guard scope.contains(path: path), matchesInScope(path: path, fields: fields) else { return false }
         return cursors.isEverything || isBetweenCursors(path: path, fields: fields)
+    }
+
+    /// Appends the bytes by which a document is ordered among the results: two documents compare like their keys.
+    ///
+    /// - Returns: false if the document lacks an ordered field; the writer then holds a part.
+    package func appendSortKey(path: RawSpan, fields: RawSpan, into writer: inout WireWriter) -> Bool {
+        SortKey.append(path: path, fields: fields, order: order.components, into: &writer)
     }
 
     /// Whether a document's sort key lies between the query's cursors.

@@ -47,7 +47,7 @@ package enum QueryScope: Sendable, Equatable {
     }
 
     /// The id of its collections; empty for any.
-    var collectionID: [UInt8] {
+    package var collectionID: [UInt8] {
         switch self {
         case .collection(let path): [UInt8](copying: RelativePath.lastSegment(path.byteSpan))
         case .children: []

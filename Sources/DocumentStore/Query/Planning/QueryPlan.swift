@@ -60,7 +60,7 @@ package struct QueryPlan: Sendable {
     package let limit: Int?
 
     /// The fields to return; nil returns all.
-    let selection: FieldSelection?
+    package let selection: FieldSelection?
     let strategy: Strategy
     /// The order of candidates does not matter: totals over everything that matches.
     let isUnordered: Bool

@@ -1,0 +1,168 @@
+// The change feed: commit version -> the documents that the commit changed.
+//
+//     commit thread   stage a commit ──► append          (not visible yet)
+//     log thread      sync, publish  ──► announce ──► every subscriber's wake-up
+//     subscriber      read time R    ──► batches(after: position, through: R); then its position is R
+//
+// A batch is appended before its version is published, so a subscriber that has a read time R finds every commit up to
+// R. Batches above R may not be durable yet; nobody takes them.
+//
+// The feed holds the recent past, in memory and bounded. A subscriber with an older position gets nil. It then
+// compares two versions of the store, whose history covers the retention.
+//
+// Without subscribers nothing is collected: a commit pays for one load of a flag. When the first one comes, a commit
+// may already be on its way. The flag and the clock's `assigned` order the two, as docs/commits.md describes for read
+// times: the commit takes its version and then reads the flag; the subscriber sets the flag and then reads the version.
+// So either the commit is collected, or its version is at most `coverage`.
+
+internal import Synchronization
+
+/// The recent changes of a store, for subscribers. Thread-safe.
+final class ChangeFeed: Sendable {
+    fileprivate struct State {
+        /// Ascending versions; those before `first` have been taken out.
+        var batches: [ChangeBatch] = []
+        var first = 0
+        var byteCount = 0
+        /// Every change above this version is in `batches`.
+        var coverage: UInt64 = 0
+        /// The version that was announced last.
+        var announced: UInt64 = 0
+        var subscribers: [UInt64: @Sendable () -> Void] = [:]
+        var nextSubscriber: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    private let hasSubscribers = Atomic<Bool>(false)
+    private let bytesMaximum: Int
+    private let versions: VersionClock
+
+    /// - Parameter bytesMaximum: memory for batches.
+    init(bytesMaximum: Int, versions: VersionClock) {
+        self.bytesMaximum = bytesMaximum
+        self.versions = versions
+    }
+
+    // MARK: The commit thread
+
+    /// Whether the changes of a commit are to be collected. Asked after the commit has taken its version.
+    var isWanted: Bool { hasSubscribers.load(ordering: .sequentiallyConsistent) }
+
+    /// Adds the changes of a commit that is staged and not published yet.
+    func append(_ batch: ChangeBatch) {
+        state.withLock { state in
+            if state.subscribers.isEmpty { return }
+            state.batches.append(batch)
+            state.byteCount += batch.byteCount
+            while state.byteCount > bytesMaximum { state.dropFirst() }
+        }
+    }
+
+    /// Wakes the subscribers if changes have become visible since the last time. May be called on any thread.
+    /// - Parameter version: the version that was published, in microseconds.
+    func announce(through version: UInt64) {
+        if !isWanted { return }
+        let subscribers = state.withLock { state in
+            state.announce(through: version) ? Array(state.subscribers.values) : []
+        }
+        for wake in subscribers { wake() }
+    }
+
+    // MARK: Subscribers
+
+    /// - Parameter wake: called after changes have become visible, on a thread of the store; must not block.
+    func subscribe(_ wake: @escaping @Sendable () -> Void) -> ChangeSubscription {
+        let number = state.withLock { state in
+            defer { state.nextSubscriber += 1 }
+            state.subscribers[state.nextSubscriber] = wake
+            if state.subscribers.count == 1 {
+                hasSubscribers.store(true, ordering: .sequentiallyConsistent)
+                state.coverage = versions.newestAssigned
+            }
+            return state.nextSubscriber
+        }
+        return ChangeSubscription(self, number: number)
+    }
+
+    fileprivate func unsubscribe(_ number: UInt64) {
+        state.withLock { state in
+            state.subscribers[number] = nil
+            guard state.subscribers.isEmpty else { return }
+            hasSubscribers.store(false, ordering: .sequentiallyConsistent)
+            state.removeAll()
+        }
+    }
+
+    /// The changes of the commits above `position`, up to and including `readTime`.
+    ///
+    /// - Parameter readTime: a read time that the store has given out.
+    /// - Returns: batches in the order of their versions; nil if some of them are not in memory any more.
+    func batches(after position: UInt64, through readTime: UInt64) -> [ChangeBatch]? {
+        state.withLock { state in
+            if position < state.coverage { return nil }
+            let present = state.batches[state.first...]
+            let start = present.partitioningIndex { $0.version > position }
+            let end = present[start...].partitioningIndex { $0.version > readTime }
+            return Array(present[start..<end])
+        }
+    }
+}
+
+extension ChangeFeed.State {
+    /// - Returns: whether there are batches that were not announced before, those that were dropped included.
+    fileprivate mutating func announce(through version: UInt64) -> Bool {
+        let previous = announced
+        announced = max(announced, version)
+        if coverage > previous { return true }
+        let start = batches[first...].partitioningIndex { $0.version > previous }
+        return start < batches.endIndex && batches[start].version <= version
+    }
+
+    fileprivate mutating func dropFirst() {
+        coverage = batches[first].version
+        byteCount -= batches[first].byteCount
+        first += 1
+        // Each batch is moved at most once for each batch that is dropped.
+        if first * 2 > batches.count {
+            batches.removeFirst(first)
+            first = 0
+        }
+    }
+
+    fileprivate mutating func removeAll() {
+        batches = []
+        first = 0
+        byteCount = 0
+    }
+}
+
+extension RandomAccessCollection {
+    /// The first index whose element passes a test that all elements after it pass too; `endIndex` if none does.
+    fileprivate func partitioningIndex(where isAfter: (Element) -> Bool) -> Index {
+        var (low, count) = (startIndex, self.count)
+        while count > 0 {
+            let half = count / 2
+            let middle = index(low, offsetBy: half)
+            if isAfter(self[middle]) {
+                count = half
+            } else {
+                low = index(after: middle)
+                count -= half + 1
+            }
+        }
+        return low
+    }
+}
+
+/// Keeps a subscription of the change feed until it is released. Thread-safe.
+package final class ChangeSubscription: Sendable {
+    private let feed: ChangeFeed
+    private let number: UInt64
+
+    fileprivate init(_ feed: ChangeFeed, number: UInt64) {
+        self.feed = feed
+        self.number = number
+    }
+
+    deinit { feed.unsubscribe(number) }
+}

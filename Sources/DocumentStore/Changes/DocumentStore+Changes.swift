@@ -1,0 +1,41 @@
+// What a listener asks of the store: the change feed, read times, and reads at versions it has been given.
+
+package import DocumentModel
+internal import KeyValueStore
+
+extension DocumentStore {
+    /// Subscribes to the changes of commits.
+    ///
+    /// - Parameter wake: called after commits have become visible, on a thread of the store; must not block.
+    /// - Returns: the subscription, which lasts until it is released.
+    package func subscribeToChanges(_ wake: @escaping @Sendable () -> Void) -> ChangeSubscription {
+        changes.subscribe(wake)
+    }
+
+    /// The changes of the commits above `position`, up to and including `readTime`.
+    ///
+    /// - Parameters:
+    ///   - position: a read time of the caller's subscription, or a later one.
+    ///   - readTime: a value of ``currentReadTime``.
+    /// - Returns: batches in the order of their versions; nil if some are not in memory any more. The documents that
+    ///   have changed then follow from reads at both times.
+    package func changes(after position: UInt64, through readTime: UInt64) -> [ChangeBatch]? {
+        changes.batches(after: position, through: readTime)
+    }
+
+    /// A time, in microseconds, up to which every commit is visible. Later commits have later times.
+    package var currentReadTime: UInt64 { versions.readTime() }
+
+    /// The earliest time that can be read, in microseconds.
+    package var oldestReadTime: UInt64 { engine.oldestReadableVersion.microseconds }
+
+    /// The number that stands for a database in changes; nil while the database does not exist.
+    package func number(of database: DatabaseName) -> UInt32? { databases.number(of: database) }
+}
+
+extension StoreReader {
+    /// The state of a database at a time that the store has given out as read time.
+    package func readPoint(atReadTime microseconds: UInt64, in database: DatabaseName) -> ReadPoint {
+        point(database, version: microseconds, readTime: microseconds)
+    }
+}

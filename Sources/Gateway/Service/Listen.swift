@@ -1,0 +1,158 @@
+// Listen: a client's stream of live targets. `ListenSession` is the stream's state; here it meets the transport.
+//
+//     commit ──► change feed ──► wake-up ──► (loop) hub.advance ──► sessions ──► call.resume ──► next(into:)
+//
+// The transport asks for messages while the client reads. The session of a client that does not read holds the names of
+// changed documents, within a bound. When the client reads again, it gets the newest snapshot.
+
+internal import Basics
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Listening
+internal import Synchronization
+internal import Transport
+
+extension FirestoreService {
+    /// The first message of a stream.
+    func listen(_ call: Call, _ request: RawSpan) throws {
+        let first = try ListenRequest(wire: request)
+        let stream = ListenStream(self, call, database: try database(ofStream: first))
+        try stream.begin(first)
+        counters.streamsOpen.add()
+        call.open(stream)
+        lastingStreams.insert(stream)
+    }
+
+    /// The database that a request names, or that its target lies in.
+    private func database(ofStream request: ListenRequest) throws -> DatabaseName {
+        if !request.database.isEmpty { return try database(Array(request.database.utf8).byteSpan) }
+        let name: String? =
+            switch request.change {
+            case .add(let target):
+                switch target.kind {
+                case .query(let parent, _): parent
+                case .documents(let names): names.first
+                case .pipeline, nil: nil
+                }
+            case .remove, nil: nil
+            }
+        guard let name else { throw RequestError.invalidArgument("A listen request must name its database.") }
+        let bytes = Array(name.utf8)
+        return try database(try ResourceNameView(resource: bytes.byteSpan, rules: .request).databaseBytes)
+    }
+}
+
+/// One stream between a client and its session. Confined to its loop.
+private final class ListenStream: CallStream, LastingStream {
+    private unowned let service: FirestoreService
+    private let call: Call
+    private let database: DatabaseName
+    private var session: ListenSession?
+    /// How the stream ends; nil while it lasts.
+    private var end: SourceStep?
+    private var isHeld = false
+
+    /// Requests that may wait before the client is asked to stop sending.
+    private static var waitingMaximum: Int { 256 }
+
+    init(_ service: FirestoreService, _ call: Call, database: DatabaseName) {
+        self.service = service
+        self.call = call
+        self.database = database
+    }
+
+    /// Opens the session with the first request.
+    func begin(_ first: ListenRequest) throws {
+        let resource = database.utf8
+        try service.authorize(call, resource.byteSpan)
+        let call = self.call
+        let service = self.service
+        let session = ListenSession(
+            service.listeners(on: call.loop).hub, database: database,
+            authorize: { (resource) throws(RequestError) in try service.authorize(call, resource) },
+            wake: { call.resume() })
+        do throws(RequestError) {
+            try session.receive(first)
+        } catch {
+            session.close()
+            throw error
+        }
+        self.session = session
+    }
+
+    // MARK: From the client
+
+    func received(_ message: RawSpan) {
+        guard let session, end == nil else { return }
+        do {
+            try session.receive(try ListenRequest(wire: message))
+        } catch {
+            return finish(with: error)
+        }
+        hold(session.waitingCommands >= Self.waitingMaximum)
+        call.resume()
+    }
+
+    func halfClosed() {
+        if end != nil { return }
+        closeSession()
+        end = .finished
+        call.resume()
+    }
+
+    func stopServing() {
+        if end == nil { finish(with: RequestError(.unavailable, "the server is draining")) }
+    }
+
+    private func finish(with error: any Error) {
+        closeSession()
+        let error = service.requestError(error, call)
+        end = .failed(error.code, error.message)
+        call.resume()
+    }
+
+    private func hold(_ isFull: Bool) {
+        if isFull == isHeld { return }
+        isHeld = isFull
+        if isFull { call.holdMessages() } else { call.releaseMessages() }
+    }
+
+    // MARK: To the client
+
+    func next(into output: inout ByteBuffer) -> SourceStep {
+        if let end {
+            if case .finished = end { service.ended(call) }
+            over()
+            return end
+        }
+        guard let session else { return .waiting }
+        let step = session.next(into: &output)
+        if isHeld { hold(session.waitingCommands >= Self.waitingMaximum) }
+        switch step {
+        case .message:
+            service.counters.listenMessages.add()
+            return .message
+        case .waiting: return .waiting
+        case .yielding:
+            let call = self.call
+            call.loop.execute { call.resume() }
+            return .waiting
+        }
+    }
+
+    func cancelled() {
+        closeSession()
+        over()
+    }
+
+    private func closeSession() {
+        session?.close()
+        session = nil
+    }
+
+    private func over() {
+        service.counters.streamsOpen.subtract()
+        service.lastingStreams.remove(self)
+    }
+}

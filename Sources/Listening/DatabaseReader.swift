@@ -1,0 +1,75 @@
+import Basics
+import DocumentModel
+import DocumentStore
+
+/// A stored document, lent.
+struct DocumentFields: ~Escapable {
+    /// The path below `documents`.
+    let path: RawSpan
+    /// Canonical field entries.
+    let fields: RawSpan
+    /// Microseconds since 1970.
+    let createMicroseconds: UInt64
+    let updateMicroseconds: UInt64
+
+    @_lifetime(copy path, copy document)
+    init(_ document: FoundDocument, path: RawSpan) {
+        self.path = path
+        fields = document.fields
+        createMicroseconds = document.createMicroseconds
+        updateMicroseconds = document.updateMicroseconds
+    }
+
+    @_lifetime(borrow row)
+    init(_ row: borrowing QueryRow) {
+        path = row.path
+        fields = row.fields
+        createMicroseconds = row.createMicroseconds
+        updateMicroseconds = row.updateMicroseconds
+    }
+}
+
+/// Reads one database at any version that the store has given out. Confined to the thread of its hub.
+struct DatabaseReader {
+    private let reader: StoreReader
+    private let database: DatabaseName
+    /// `projects/{project}/databases/{database}/documents/`.
+    let namePrefix: [UInt8]
+
+    init(_ reader: StoreReader, _ database: DatabaseName) {
+        self.reader = reader
+        self.database = database
+        namePrefix = Array("\(database.documentsRoot)/".utf8)
+    }
+
+    /// Lends a document as it was at a version; nil if it did not exist.
+    ///
+    /// - Parameter path: the path below `documents`.
+    func withDocument(
+        _ path: RawSpan, at version: UInt64, _ body: (DocumentFields?) throws(RequestError) -> Void
+    ) throws(RequestError) {
+        var name = WireWriter(capacity: namePrefix.count + path.byteCount)
+        name.append(namePrefix)
+        name.append(path)
+        let point = reader.readPoint(atReadTime: version, in: database)
+        try reader.withDocument(name.bytes, at: point) { (found) throws(RequestError) in
+            if let found { try body(DocumentFields(found, path: path)) } else { try body(nil) }
+        }
+    }
+
+    /// Whether a document existed at a version.
+    func exists(_ path: RawSpan, at version: UInt64) throws(RequestError) -> Bool {
+        var exists = false
+        try withDocument(path, at: version) { exists = $0 != nil }
+        return exists
+    }
+
+    /// Gives out the next results of a query at a version.
+    func next(
+        _ run: inout QueryExecution, at version: UInt64,
+        _ body: (borrowing QueryRow) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> QueryExecution.Progress {
+        let source = try reader.source(at: reader.readPoint(atReadTime: version, in: database))
+        return try run.next(from: source, emit: body)
+    }
+}

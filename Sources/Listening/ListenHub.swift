@@ -1,0 +1,157 @@
+// The listeners of one thread, and where changes come to them.
+//
+//     store ──► wake-up ──► hub.advance     read time R; the feed's batches up to R ──► router ──► sessions
+//     transport ──► session.next(into:)     begins a snapshot at the hub's position, message by message
+//
+// Each event loop has its own hub, so nothing here is locked. For listeners the commit thread only collects what a
+// commit changed and wakes the loops.
+
+internal import DocumentModel
+package import DocumentStore
+
+/// Bounds of the listeners of one thread.
+package struct ListenLimits: Sendable {
+    /// Targets that one stream may have.
+    package var targets = 1_000
+    /// Documents that one target may name.
+    package var documents = 10_000
+    /// Changed documents that one session may hold before they are sent. One that would hold more compares two states
+    /// of the store instead.
+    package var changes = 1_000
+    /// The same for all sessions together.
+    package var allChanges = 1_000_000
+
+    package init() {}
+}
+
+/// The listeners of one thread. Confined to that thread.
+package final class ListenHub {
+    let store: DocumentStore
+    let reader: StoreReader
+    private let wakeUp: @Sendable () -> Void
+    private var subscription: ChangeSubscription?
+    /// Everything committed up to this version has been handed to the sessions, and nothing after it.
+    private(set) var position: UInt64 = 0
+    private var databases: [DatabaseName: DatabaseTargets] = [:]
+    private var numbers: [UInt32: DatabaseTargets] = [:]
+    private var sessions: [ObjectIdentifier: ListenSession] = [:]
+    /// Sessions that have something to send since they were woken last.
+    private var touched: [ListenSession] = []
+    /// Changes that sessions hold, for ``ListenLimits/allChanges``.
+    var heldChanges = 0
+
+    let limits: ListenLimits
+
+    /// The targets of one database.
+    private final class DatabaseTargets {
+        var router = TargetRouter()
+    }
+
+    /// - Parameters:
+    ///   - limits: bounds of each session.
+    ///   - reader: a reader of this thread.
+    ///   - wakeUp: called on a thread of the store when there are changes; has ``advance()`` called on this thread.
+    package init(
+        _ store: DocumentStore, limits: ListenLimits = ListenLimits(), reader: StoreReader,
+        wakeUp: @escaping @Sendable () -> Void
+    ) {
+        self.limits = limits
+        self.store = store
+        self.reader = reader
+        self.wakeUp = wakeUp
+    }
+
+    /// The number of open sessions.
+    package var sessionCount: Int { sessions.count }
+
+    // MARK: Sessions
+
+    func open(_ session: ListenSession) {
+        if subscription == nil {
+            subscription = store.subscribeToChanges(wakeUp)
+            position = store.currentReadTime
+        }
+        sessions[ObjectIdentifier(session)] = session
+    }
+
+    func close(_ session: ListenSession) {
+        sessions[ObjectIdentifier(session)] = nil
+        if sessions.isEmpty { subscription = nil }
+    }
+
+    /// To be called every ``tickMilliseconds``: has sessions send a heartbeat that have been silent for long.
+    package func tick() {
+        for session in sessions.values { session.tick() }
+        wakeTouched()
+    }
+
+    /// Time between two calls of ``tick()``.
+    package static let tickMilliseconds: UInt64 = 5_000
+
+    // MARK: Targets
+
+    /// From now on a target receives the changes above `position`.
+    func insert(_ target: Target, of database: DatabaseName) {
+        if let targets = databases[database] { return targets.router.insert(target) }
+        let targets = DatabaseTargets()
+        targets.router.insert(target)
+        databases[database] = targets
+    }
+
+    func remove(_ target: Target, of database: DatabaseName) {
+        guard let targets = databases[database] else { return }
+        targets.router.remove(target)
+        guard targets.router.isEmpty else { return }
+        databases[database] = nil
+        numbers = numbers.filter { $0.value !== targets }
+    }
+
+    /// The targets of the database with a number; nil if there are none.
+    private func targets(ofDatabase number: UInt32) -> DatabaseTargets? {
+        if let targets = numbers[number] { return targets }
+        if databases.count == numbers.count { return nil }
+        for (name, targets) in databases where store.number(of: name) == number {
+            numbers[number] = targets
+            return targets
+        }
+        return nil
+    }
+
+    // MARK: Changes
+
+    /// Hands the changes that are visible now to the sessions, and wakes those that have something to send.
+    package func advance() {
+        guard subscription != nil else { return }
+        let readTime = store.currentReadTime
+        guard readTime > position else { return }
+        if let batches = store.changes(after: position, through: readTime) {
+            for batch in batches { route(batch) }
+        } else {
+            for session in sessions.values { session.loseChanges(after: position) }
+        }
+        position = readTime
+        wakeTouched()
+    }
+
+    private func route(_ batch: ChangeBatch) {
+        guard let targets = targets(ofDatabase: batch.database) else { return }
+        for index in 0..<batch.count {
+            batch.withChange(index) { change in
+                targets.router.route(change) { path, target, before, now in
+                    target.session.note(change, path, target, version: batch.version, before, now)
+                }
+            }
+        }
+    }
+
+    /// Notes that a session has something to send.
+    func touch(_ session: ListenSession) { touched.append(session) }
+
+    private func wakeTouched() {
+        while !touched.isEmpty {
+            let sessions = touched
+            touched.removeAll(keepingCapacity: true)
+            for session in sessions { session.wakeIfTouched() }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+// Checking the targets that clients ask for.
+
+import Basics
+import DocumentModel
+import DocumentStore
+import FirestoreMessages
+
+extension ListenSession {
+    /// Checks a target.
+    ///
+    /// - Throws: the error that the target is removed with.
+    func makeTarget(_ wanted: ListenTarget, id: Int32) throws(RequestError) -> Target {
+        var resumption = try wanted.resume.map { (resume) throws(RequestError) in
+            Target.Resumption(version: try Self.version(of: resume))
+        }
+        if let count = wanted.expectedCount, count > 0 { resumption?.expectedCount = Int(count) }
+        return Target(
+            id: id, try subject(of: wanted), isOnce: wanted.once, resumption: resumption, of: self)
+    }
+
+    /// The version of a client's state; nil if it cannot be used.
+    private static func version(of resume: ListenTarget.Resume) throws(RequestError) -> UInt64? {
+        switch resume {
+        case .token(let token): return ResumeToken(bytes: token.byteSpan)?.microseconds
+        case .readTime(let time):
+            if let problem = time.problemAsVersion { throw .invalidArgument("Invalid read_time: \(problem)") }
+            return UInt64(time.microseconds)
+        }
+    }
+
+    private func subject(of wanted: ListenTarget) throws(RequestError) -> Target.Subject {
+        switch wanted.kind {
+        case nil, .query(_, nil): throw .invalidArgument("A target must have documents or a query.")
+        case .pipeline: throw RequestError(.unimplemented, "Pipelines are not implemented by this server yet.")
+        case .documents(let names): return .documents(try paths(of: names))
+        case .query(let parent, let query?): return .query(try self.query(parent, query))
+        }
+    }
+
+    private func paths(of names: [String]) throws(RequestError) -> [[UInt8]] {
+        if names.count > hub.limits.documents {
+            throw .invalidArgument("A target may have at most \(hub.limits.documents) documents.")
+        }
+        var paths: Set<[UInt8]> = []
+        for name in names {
+            let bytes = Array(name.utf8)
+            let view = try ResourceNameView(resource: bytes.byteSpan, rules: .request)
+            guard view.isDocument else { throw .invalidArgument("\"\(name)\" is not the name of a document.") }
+            try checkDatabase(view)
+            try authorize(bytes.byteSpan)
+            paths.insert([UInt8](copying: view.pathBytes))
+        }
+        return paths.sorted { ResourcePath.compare($0.byteSpan, $1.byteSpan) < 0 }
+    }
+
+    private func query(_ parent: String, _ query: StructuredQuery) throws(RequestError) -> TargetQuery {
+        let bytes = Array(parent.utf8)
+        let view = try ResourceNameView(resource: bytes.byteSpan, rules: .request)
+        try checkDatabase(view)
+        try authorize(bytes.byteSpan)
+        return try TargetQuery(parent: view, query, identity: TargetQuery.identity(parent: parent, query))
+    }
+
+    private func checkDatabase(_ name: borrowing ResourceNameView) throws(RequestError) {
+        let expected = database.utf8
+        if !name.databaseBytes.equalsBytes(expected.byteSpan) {
+            throw .invalidArgument(
+                "\"\(String(repairingUTF8: name.bytes))\" is not in the stream's database \(database).")
+        }
+    }
+}
+
+/// The ids of a stream's targets: the client's choice for all of them, or the server's.
+struct TargetIDs {
+    private var isServersChoice: Bool?
+    private var last: Int32 = 0
+
+    /// - Parameter wanted: the id that the client sent; 0 has the server choose.
+    /// - Throws: `INVALID_ARGUMENT` for a negative id, and where only some targets of a stream have ids.
+    mutating func take(_ wanted: Int32) throws(RequestError) -> Int32 {
+        if wanted < 0 { throw .invalidArgument("A target id must not be negative.") }
+        if let isServersChoice, isServersChoice != (wanted == 0) {
+            throw .invalidArgument("Either all targets of a stream have ids, or none.")
+        }
+        isServersChoice = wanted == 0
+        if wanted > 0 { return wanted }
+        last += 1
+        return last
+    }
+}

@@ -1,0 +1,325 @@
+// One Listen stream, as a state machine: requests and changes in, messages out. It knows no transport.
+//
+//     receive(request) ──► commands          changes ──► pending
+//                             │                             │
+//     next(into:)   one of    ├─ load a target:  ADD, documents, CURRENT
+//                             └─ a snapshot at the hub's position: changes of all targets, then a global NO_CHANGE
+//
+// Loads and snapshots follow one another and are never mixed. While a target is loaded at version R, changes above R
+// are noted for it as for all others; the snapshot after it covers them, so a global NO_CHANGE at version S always
+// means that every target of the stream is as of S. docs/listen.md has the guarantees.
+//
+// Each target is in one of these states:
+//
+//     waiting ──► loading ──► current ──► removed
+//
+// A session holds the names of what has changed, bounded; documents are read when they are sent. When it would hold too
+// much, or the feed has lost changes, it forgets them and compares two states of the store (`TargetReading`).
+
+package import Basics
+package import DocumentModel
+internal import DocumentStore
+package import FirestoreMessages
+
+/// What a session did when it was asked for its next message.
+package enum ListenStep: Sendable {
+    /// It appended one message.
+    case message
+    /// It has worked long enough without a message; ask again after others had their turn.
+    case yielding
+    /// It has nothing to send; ask again after its wake-up.
+    case waiting
+}
+
+/// The server's side of one Listen stream. Confined to the thread of its hub.
+package final class ListenSession {
+    private enum Command {
+        case add(Target)
+        case remove(Int32)
+        case refuse(Int32, RequestError)
+    }
+
+    let hub: ListenHub
+    let database: DatabaseName
+    let reader: DatabaseReader
+    let authorize: (RawSpan) throws(RequestError) -> Void
+    private let wake: () -> Void
+    private var isOpen = true
+
+    /// Active targets by their ids, those that wait included.
+    var targets: [Int32: Target] = [:]
+    private var ids = TargetIDs()
+    private var commands: [Command] = []
+
+    var queue: MessageQueue
+    private var load: TargetReading?
+    var snapshot: Snapshot?
+
+    var pending = PendingChanges()
+    /// The client's version, if changes above it were forgotten; nil if all are known.
+    var staleBase: UInt64?
+    /// Windows that may have changed.
+    var dirtyWindows: [Target] = []
+    /// The next snapshot is sent even if nothing has changed.
+    var owesSnapshot = false
+    private var isTouched = false
+    /// Changes counted in the hub's `heldChanges`.
+    private var heldChanges = 0
+    /// Ticks since the last message.
+    private var silentTicks = 0
+
+    /// Ticks of silence after which a heartbeat is sent: 45 s.
+    private static let silentTicksMaximum = 9
+
+    /// Opens a session.
+    ///
+    /// - Parameters:
+    ///   - database: the database of the stream's first request.
+    ///   - authorize: checks the parent of a query or the name of a document.
+    ///   - wake: has ``next(into:)`` called again.
+    package init(
+        _ hub: ListenHub, database: DatabaseName, authorize: @escaping (RawSpan) throws(RequestError) -> Void,
+        wake: @escaping () -> Void
+    ) {
+        self.hub = hub
+        self.database = database
+        self.authorize = authorize
+        self.wake = wake
+        reader = DatabaseReader(hub.reader, database)
+        queue = MessageQueue(namePrefix: reader.namePrefix)
+        hub.open(self)
+    }
+
+    /// Ends the session: it receives no more changes. Must be called once.
+    package func close() {
+        guard isOpen else { return }
+        isOpen = false
+        for target in targets.values { retire(target) }
+        targets = [:]
+        release(heldChanges)
+        load = nil
+        snapshot = nil
+        hub.close(self)
+    }
+
+    /// Commands that wait; a transport stops reading when there are many.
+    package var waitingCommands: Int { commands.count }
+
+    // MARK: Requests
+
+    /// Takes a request of the client.
+    ///
+    /// - Throws: an error that ends the stream: a malformed request, another database, an id that is in use. A target
+    ///   that is refused is removed with its error, and the stream continues.
+    package func receive(_ request: ListenRequest) throws(RequestError) {
+        guard request.database.isEmpty || request.database.utf8.elementsEqual(database.utf8) else {
+            throw .invalidArgument(
+                "The requests of a stream must be for one database: \(database), not \(request.database).")
+        }
+        switch request.change {
+        case nil: throw .invalidArgument("A listen request must add a target or remove one.")
+        case .remove(let id): remove(id)
+        case .add(let target): try add(target)
+        }
+    }
+
+    private func add(_ wanted: ListenTarget) throws(RequestError) {
+        var id = wanted.id
+        do throws(RequestError) {
+            id = try ids.take(wanted.id)
+            if targets.count >= hub.limits.targets {
+                throw RequestError(.resourceExhausted, "A stream may have at most \(hub.limits.targets) targets.")
+            }
+            if targets[id] == nil {
+                let target = try makeTarget(wanted, id: id)
+                targets[id] = target
+                return commands.append(.add(target))
+            }
+        } catch {
+            return commands.append(.refuse(id, error))
+        }
+        throw .invalidArgument("The target id \(id) is in use.")
+    }
+
+    private func remove(_ id: Int32) {
+        guard let target = targets.removeValue(forKey: id) else { return }
+        retire(target)
+        commands.append(.remove(id))
+    }
+
+    /// Nothing of a target is sent any more.
+    func retire(_ target: Target) {
+        target.isActive = false
+        hub.remove(target, of: database)
+        if load?.target === target { load = nil }
+    }
+
+    // MARK: Changes
+
+    /// Notes a change that concerns a target of this session.
+    func note(
+        _ change: DocumentChange, _ path: [UInt8], _ target: Target, version: UInt64, _ matchedBefore: Bool,
+        _ matches: Bool
+    ) {
+        if let query = target.windowQuery {
+            guard target.windowBase == nil, isAffected(target, query, change, matchedBefore, matches) else { return }
+            target.windowBase = version - 1
+            dirtyWindows.append(target)
+        } else {
+            if staleBase != nil { return }
+            let count = pending.entries.count
+            pending.note(path, target, version: version, matchedBefore: matchedBefore, matches: matches)
+            hold(pending.entries.count - count)
+            if count >= hub.limits.changes || hub.heldChanges > hub.limits.allChanges { forgetPending() }
+        }
+        touch()
+    }
+
+    /// Whether a change can change the results that a target's offset and limit leave.
+    private func isAffected(
+        _ target: Target, _ query: TargetQuery, _ change: DocumentChange, _ matchedBefore: Bool, _ matches: Bool
+    ) -> Bool {
+        // While the window is read, its bounds are not known.
+        if !target.isCurrent || target.isBeingRead { return true }
+        let limit = query.plan.limit
+        if matchedBefore,
+            target.window.isAffected(by: query.sortKey(path: change.path, fields: change.before), limit: limit)
+        {
+            return true
+        }
+        return matches
+            && target.window.isAffected(by: query.sortKey(path: change.path, fields: change.after), limit: limit)
+    }
+
+    /// The feed has lost changes above a version.
+    func loseChanges(after position: UInt64) {
+        if staleBase == nil { staleBase = pending.base ?? position }
+        forgetPending()
+        touch()
+    }
+
+    private func forgetPending() {
+        if staleBase == nil { staleBase = pending.base }
+        release(pending.entries.count)
+        pending = PendingChanges()
+    }
+
+    func hold(_ count: Int) {
+        heldChanges += count
+        hub.heldChanges += count
+    }
+
+    func release(_ count: Int) { hold(-count) }
+
+    private func touch() {
+        if isTouched { return }
+        isTouched = true
+        hub.touch(self)
+    }
+
+    func wakeIfTouched() {
+        guard isTouched else { return }
+        isTouched = false
+        if isOpen { wake() }
+    }
+
+    func tick() {
+        silentTicks += 1
+        if silentTicks >= Self.silentTicksMaximum, targets.values.contains(where: \.isCurrent) {
+            owesSnapshot = true
+            touch()
+        }
+    }
+
+    // MARK: Messages
+
+    /// Appends the next message, if there is one.
+    package func next(into output: inout ByteBuffer) -> ListenStep {
+        while isOpen {
+            if queue.pop(into: &output) {
+                silentTicks = 0
+                return .message
+            }
+            if load != nil {
+                stepLoad()
+                if load != nil, queue.isEmpty { return .yielding }
+            } else if snapshot != nil {
+                stepSnapshot()
+                if snapshot != nil, queue.isEmpty { return .yielding }
+            } else if !commands.isEmpty {
+                perform(commands.removeFirst())
+            } else if !beginSnapshot() {
+                return .waiting
+            }
+        }
+        return .waiting
+    }
+
+    private func perform(_ command: Command) {
+        switch command {
+        case .add(let target):
+            queue.append(.add, [target.id])
+            if target.isActive { beginLoad(target) }
+        case .remove(let id): queue.append(.remove, [id])
+        case .refuse(let id, let error):
+            queue.append(.add, [id])
+            queue.append(.remove, [id], cause: error)
+        }
+    }
+
+    // MARK: Loading a target
+
+    private func beginLoad(_ target: Target) {
+        // Everything that was acknowledged before is part of the first snapshot.
+        hub.advance()
+        target.since = hub.position
+        hub.insert(target, of: database)
+        guard let resumption = target.resumption else { return load(target, from: nil) }
+        if let version = resumption.version, version >= hub.store.oldestReadTime, version <= target.since {
+            return load(target, from: version)
+        }
+        queue.append(.reset, [target.id])
+        load(target, from: nil)
+    }
+
+    private func load(_ target: Target, from base: UInt64?) {
+        load = TargetReading(
+            target, from: base, expectedCount: target.resumption?.expectedCount, to: target.since)
+    }
+
+    private func stepLoad() {
+        guard var reading = load.take() else { return }
+        let target = reading.target
+        do throws(RequestError) {
+            try reading.step(reader, into: &queue)
+        } catch {
+            return loadFailed(target, error)
+        }
+        if !reading.isFinished { return load = consume reading }
+        target.window = reading.window
+        target.isCurrent = true
+        queue.append(.current, [target.id], at: target.since)
+        owesSnapshot = true
+    }
+
+    private func loadFailed(_ target: Target, _ error: RequestError) {
+        if error.code == .failedPrecondition, target.since < hub.store.oldestReadTime {
+            // The reading took longer than the retention: once more, from the start.
+            hub.remove(target, of: database)
+            hub.advance()
+            target.since = hub.position
+            target.windowBase = nil
+            hub.insert(target, of: database)
+            queue.append(.reset, [target.id])
+            return load(target, from: nil)
+        }
+        fail(target, error)
+    }
+
+    /// Removes a target with an error; the stream continues.
+    func fail(_ target: Target, _ error: RequestError) {
+        targets[target.id] = nil
+        retire(target)
+        queue.append(.remove, [target.id], cause: error)
+    }
+}

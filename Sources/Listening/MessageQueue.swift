@@ -1,0 +1,105 @@
+import Basics
+import DocumentModel
+import DocumentStore
+import FirestoreMessages
+
+/// Messages of a stream that are ready to be sent.
+///
+/// It holds one page: the code that fills it stops when it is full. An empty queue holds no memory.
+struct MessageQueue: ~Copyable {
+    /// The start of every document name: `projects/{project}/databases/{database}/documents/`.
+    let namePrefix: [UInt8]
+    private var bytes = ByteBuffer(capacity: 0)
+    private var ends: [Int] = []
+    private var next = 0
+    /// Messages appended so far.
+    private(set) var appended = 0
+
+    /// Bytes after which a page is sent.
+    static let pageBytes = 64 << 10
+
+    init(namePrefix: [UInt8]) { self.namePrefix = namePrefix }
+
+    var isEmpty: Bool { next == ends.count }
+    var isFull: Bool { bytes.count >= Self.pageBytes }
+
+    /// Moves the next message to `output`; false if there is none.
+    mutating func pop(into output: inout ByteBuffer) -> Bool {
+        guard next < ends.count else { return false }
+        output.append(bytes.bytes.extracting((next == 0 ? 0 : ends[next - 1])..<ends[next]))
+        next += 1
+        if next == ends.count { removeAll() }
+        return true
+    }
+
+    mutating func removeAll() {
+        bytes = ByteBuffer(capacity: 0)
+        ends = []
+        next = 0
+    }
+
+    private mutating func messageEnds() {
+        ends.append(bytes.count)
+        appended += 1
+    }
+
+    // MARK: Messages
+
+    /// A change of the state of targets.
+    mutating func append(
+        _ kind: ListenResponse.TargetChange.Kind, _ targets: [Int32], cause: RequestError? = nil, at time: UInt64? = nil
+    ) {
+        let status = cause.map { StatusMessage(code: $0.code, message: $0.message) }
+        ListenResponseWriter.append(kind, targets: targets, cause: status, at: time, to: &bytes)
+        messageEnds()
+    }
+
+    /// A document that matches some targets and has stopped to match others.
+    ///
+    /// - Parameter selection: the fields to send; nil sends all.
+    mutating func appendChange(
+        _ document: DocumentFields, _ selection: FieldSelection?, targets: [Int32], removed: [Int32]
+    ) {
+        if let selection {
+            var fields = WireWriter(capacity: 256)
+            selection.append(document.fields, into: &fields)
+            appendChange(document, fields.bytes, targets, removed)
+        } else {
+            appendChange(document, document.fields, targets, removed)
+        }
+    }
+
+    private mutating func appendChange(
+        _ document: DocumentFields, _ fields: RawSpan, _ targets: [Int32], _ removed: [Int32]
+    ) {
+        let prefix = namePrefix
+        ListenResponseWriter.appendChange(
+            ListenResponseWriter.Name(prefix: prefix.byteSpan, path: document.path), fields: fields,
+            createMicroseconds: document.createMicroseconds, updateMicroseconds: document.updateMicroseconds,
+            targets: targets, removed: removed, to: &bytes)
+        messageEnds()
+    }
+
+    /// A document that does not exist.
+    mutating func appendDelete(_ path: RawSpan, removed: [Int32], at time: UInt64) {
+        let prefix = namePrefix
+        ListenResponseWriter.appendDelete(
+            ListenResponseWriter.Name(prefix: prefix.byteSpan, path: path), removed: removed, at: time, to: &bytes)
+        messageEnds()
+    }
+
+    /// A document that exists, has not changed, and matches some targets no more.
+    mutating func appendRemove(_ path: RawSpan, removed: [Int32], at time: UInt64) {
+        let prefix = namePrefix
+        ListenResponseWriter.appendRemove(
+            ListenResponseWriter.Name(prefix: prefix.byteSpan, path: path), removed: removed, at: time, to: &bytes)
+        messageEnds()
+    }
+
+    /// The number of documents that match a target.
+    mutating func appendFilter(_ target: Int32, count: Int, unchanged: BloomFilter?) {
+        ListenResponseWriter.appendFilter(
+            target: target, count: Int32(clamping: count), unchanged: unchanged, to: &bytes)
+        messageEnds()
+    }
+}

@@ -1,0 +1,75 @@
+/// The documents that have changed since the last snapshot of a stream, each once.
+///
+/// Only paths are held: a snapshot reads the documents at its own version. So a listener that is slow costs the memory
+/// of the names that have changed, and changes of one document become one.
+struct PendingChanges {
+    /// What the changes of a document mean for one target.
+    struct Hit {
+        let target: Target
+        /// Whether the document matched before the first change.
+        let matchedBefore: Bool
+        /// Whether it matches after the last change.
+        var matches: Bool
+    }
+
+    /// A changed document.
+    struct Entry {
+        /// The path below `documents`.
+        let path: [UInt8]
+        var first: Hit
+        /// Further targets.
+        var others: [Hit] = []
+    }
+
+    private(set) var entries: [Entry] = []
+    /// Positions of `entries`; made when there are too many to search.
+    private var positions: [[UInt8]: Int] = [:]
+    /// The version before the first change; nil if there are none.
+    private(set) var base: UInt64?
+
+    /// Documents up to which the list is searched from its start.
+    private static let searchedMaximum = 8
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    /// Notes a change that concerns a target.
+    ///
+    /// - Parameters:
+    ///   - version: the version of the commit.
+    ///   - matchedBefore: whether the document matched before this change.
+    ///   - matches: whether it matches after it.
+    mutating func note(_ path: [UInt8], _ target: Target, version: UInt64, matchedBefore: Bool, matches: Bool) {
+        if base == nil { base = version - 1 }
+        let hit = Hit(target: target, matchedBefore: matchedBefore, matches: matches)
+        guard let position = position(of: path) else { return append(Entry(path: path, first: hit)) }
+        if entries[position].first.target === target {
+            entries[position].first.matches = matches
+        } else if let other = entries[position].others.firstIndex(where: { $0.target === target }) {
+            entries[position].others[other].matches = matches
+        } else {
+            entries[position].others.append(hit)
+        }
+    }
+
+    private func position(of path: [UInt8]) -> Int? {
+        if entries.count > Self.searchedMaximum { return positions[path] }
+        return entries.firstIndex { $0.path == path }
+    }
+
+    private mutating func append(_ entry: Entry) {
+        entries.append(entry)
+        if entries.count == Self.searchedMaximum + 1 {
+            for (position, entry) in entries.enumerated() { positions[entry.path] = position }
+        } else if entries.count > Self.searchedMaximum {
+            positions[entry.path] = entries.count - 1
+        }
+    }
+}
+
+extension PendingChanges.Entry {
+    /// Calls `body` with every target that is still active.
+    func forEachHit(_ body: (PendingChanges.Hit) -> Void) {
+        if first.target.isActive { body(first) }
+        for hit in others where hit.target.isActive { body(hit) }
+    }
+}

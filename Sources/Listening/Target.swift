@@ -1,0 +1,69 @@
+import DocumentModel
+import DocumentStore
+
+/// A target of a stream. Confined to the thread of its hub.
+final class Target {
+    /// What is listened to.
+    enum Subject {
+        /// Paths below `documents`, each once, in the order of their names.
+        case documents([[UInt8]])
+        case query(TargetQuery)
+    }
+
+    /// The state that the client has from before.
+    struct Resumption {
+        /// The version of the client's state, in microseconds; nil if it cannot be used.
+        var version: UInt64?
+        /// The number of documents in the client's state, if the client sent it.
+        var expectedCount: Int?
+    }
+
+    let id: Int32
+    var subject: Subject
+    let isOnce: Bool
+    /// Nil for a client that has no state.
+    let resumption: Resumption?
+    unowned let session: ListenSession
+
+    /// False after it was removed: nothing of it is sent any more.
+    var isActive = true
+    /// Whether the router sends it changes.
+    var isRouted = false
+    /// Where it is in the list of its query.
+    var position = 0
+    /// The first version of the client's state on this stream: changes up to it are not missing.
+    var since: UInt64 = 0
+
+    /// Whether the client has all its documents, as of the stream's last snapshot.
+    var isCurrent = false
+
+    /// Whether two states of it are being compared.
+    var isBeingRead = false
+
+    // MARK: A query with offset or limit
+
+    /// The results that the client has.
+    var window = ResultWindow()
+    /// The version before the first change that may have changed the results; nil if there was none.
+    var windowBase: UInt64?
+
+    init(
+        id: Int32, _ subject: Subject, isOnce: Bool, resumption: Resumption?, of session: ListenSession
+    ) {
+        self.id = id
+        self.subject = subject
+        self.isOnce = isOnce
+        self.resumption = resumption
+        self.session = session
+    }
+
+    /// Its query if that has an offset or a limit.
+    var windowQuery: TargetQuery? {
+        if case .query(let query) = subject, query.isWindow { query } else { nil }
+    }
+
+    /// The fields to send; nil sends all.
+    var selection: FieldSelection? {
+        if case .query(let query) = subject { query.selection } else { nil }
+    }
+}

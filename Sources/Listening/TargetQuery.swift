@@ -1,0 +1,97 @@
+import Basics
+import DocumentModel
+import DocumentStore
+
+/// The query of one or more targets, planned once. Confined to the thread of its hub.
+///
+/// Listeners of the same query share one of these, so a change is compared with the query once for all of them.
+final class TargetQuery {
+    /// The query without its projection: listeners compare whole documents and project what they send.
+    let plan: QueryPlan
+    /// The fields to send; nil sends all.
+    let selection: FieldSelection?
+    /// Whether an offset or a limit cuts the results.
+    let isWindow: Bool
+    /// The condition by which the router finds the query.
+    let equality: QueryMatcher.EqualityCondition?
+    /// The bytes of parent and query, by which equal queries are found.
+    let identity: [UInt8]
+
+    /// The targets that receive changes.
+    var targets: [Target] = []
+    /// The last change that was compared with the query, by the router's count.
+    var lastChange: UInt64 = 0
+
+    var matcher: QueryMatcher { plan.matcher }
+
+    /// Checks and plans a query.
+    ///
+    /// - Throws: `INVALID_ARGUMENT` with the rule that the query breaks.
+    init(parent: borrowing ResourceNameView, _ query: StructuredQuery, identity: [UInt8]) throws(RequestError) {
+        if query.findNearest != nil {
+            throw .invalidArgument("find_nearest is not supported by real-time queries.")
+        }
+        let collection = query.from.first
+        if collection?.collectionID.isEmpty ?? true {
+            throw .invalidArgument("All-collection queries are not supported by real-time queries.")
+        }
+        if collection?.allDescendants ?? false, parent.isDocument {
+            throw .invalidArgument(
+                "'all_descendants' in CollectionSelector with document parent is not supported by real-time queries.")
+        }
+        // Planned with its projection for the rules, and without it to be run.
+        selection = try QueryPlan(query, parent: parent.bytes).selection
+        var whole = query
+        whole.select = nil
+        plan = try QueryPlan(whole, parent: parent.bytes)
+        isWindow = plan.limit != nil || plan.offset > 0
+        equality = plan.matcher.equalityCondition
+        self.identity = identity
+    }
+
+    /// The bytes by which equal queries are found.
+    static func identity(parent: String, _ query: StructuredQuery) -> [UInt8] {
+        var writer = WireWriter(capacity: 128)
+        writer.append(utf8: parent)
+        writer.append(byte: 0)
+        query.encode(into: &writer)
+        return writer.copyBytes()
+    }
+
+    /// The sort key of a result.
+    func sortKey(path: RawSpan, fields: RawSpan) -> [UInt8] {
+        var key = WireWriter(capacity: 128)
+        guard matcher.appendSortKey(path: path, fields: fields, into: &key) else { return [] }
+        return key.copyBytes()
+    }
+}
+
+/// The results that offset and limit leave: all documents that match from the first key to the last.
+struct ResultWindow {
+    /// Sort keys of the first and of the last result; nil if there are none.
+    var first: [UInt8]?
+    var last: [UInt8]?
+    var count = 0
+
+    /// Adds the next result in the order of the query.
+    mutating func append(_ key: [UInt8]) {
+        if first == nil { first = key }
+        last = key
+        count += 1
+    }
+
+    /// Whether a document that matches is one of the results.
+    func contains(_ key: [UInt8]) -> Bool {
+        guard let first, let last else { return false }
+        return key.byteSpan.compareBytes(first.byteSpan) >= 0 && key.byteSpan.compareBytes(last.byteSpan) <= 0
+    }
+
+    /// Whether a document with this key, added, changed or deleted, can change the results.
+    ///
+    /// - Parameter limit: the most results; nil is unlimited.
+    func isAffected(by key: [UInt8], limit: Int?) -> Bool {
+        if let limit { if count < limit { return true } } else { return true }
+        guard let last else { return limit != 0 }
+        return key.byteSpan.compareBytes(last.byteSpan) <= 0
+    }
+}

@@ -1,0 +1,235 @@
+// Reading what a client lacks of one target.
+//
+// A client has the results as of a version, the base, or nothing. What it lacks at a later version is found by two runs
+// of the query, without memory for the results:
+//
+//     the results at the new version     those that changed after the base; of a window also those that entered it
+//     the results at the base            those that are deleted or do not match any more; of a window also those that
+//                                        left it
+//
+// A window (offset, limit) is all that matches between its first and its last sort key, so two keys decide whether a
+// document is in it. The window at the base is known, or a separate run finds it.
+
+import Basics
+import DocumentModel
+import DocumentStore
+
+/// The reading of one target from a base, or from nothing, to a version; page by page.
+struct TargetReading: ~Copyable {
+    private enum Phase {
+        /// Finds the window at the base, and the number of documents.
+        case base
+        case results
+        case removals
+        case finished
+    }
+
+    let target: Target
+    /// The version that is read, in microseconds.
+    let version: UInt64
+    /// The version of what the client has; nil for a client that has nothing.
+    let base: UInt64?
+
+    private var phase: Phase
+    private var run: QueryExecution?
+    /// The next document of a documents target.
+    private var nextDocument = 0
+
+    private var baseWindow: ResultWindow
+    /// Documents at the base; counted if the client has said how many it has.
+    private var baseCount = 0
+    private let expectedCount: Int?
+    private var unchanged: NameFilter?
+    /// The results at the new version.
+    private(set) var window = ResultWindow()
+
+    /// Results of the base that are looked up at the new version in one step.
+    private static let lookupsPerStep = 256
+
+    /// - Parameters:
+    ///   - base: the version of what the client has; nil for a client that has nothing.
+    ///   - baseWindow: the window at the base; nil if it is not known.
+    ///   - expectedCount: the number of documents that the client says it has.
+    init(
+        _ target: Target, from base: UInt64?, _ baseWindow: ResultWindow? = nil, expectedCount: Int? = nil,
+        to version: UInt64
+    ) {
+        self.target = target
+        self.base = base
+        self.version = version
+        self.expectedCount = base == nil ? nil : expectedCount
+        self.baseWindow = baseWindow ?? ResultWindow()
+        let isWindowMissing = target.windowQuery != nil && baseWindow == nil
+        phase = base != nil && (isWindowMissing || expectedCount != nil) ? .base : .results
+    }
+
+    var isFinished: Bool { phase == .finished }
+
+    /// Reads on until the queue is full, a step's budget is spent, or everything is read.
+    ///
+    /// - Throws: `FAILED_PRECONDITION` if the base is not readable any more, and what storage throws.
+    mutating func step(_ reader: DatabaseReader, into queue: inout MessageQueue) throws(RequestError) {
+        switch (target.subject, phase) {
+        case (_, .finished): break
+        case (.documents(let paths), .base): try countDocuments(paths, reader)
+        case (.documents(let paths), _): try readDocuments(paths, reader, into: &queue)
+        case (.query(let query), .base): try readBase(query, reader)
+        case (.query(let query), .results): try readResults(query, reader, into: &queue)
+        case (.query(let query), .removals): try readRemovals(query, reader, into: &queue)
+        }
+    }
+
+    /// Ends the reading early.
+    mutating func cancel() {
+        run = nil
+        phase = .finished
+    }
+
+    /// The phase is over.
+    private mutating func goOn(to next: Phase, _ queue: inout MessageQueue) {
+        run = nil
+        nextDocument = 0
+        phase = next
+        if next == .finished { appendFilter(&queue) }
+    }
+
+    // MARK: Existence filters
+
+    private mutating func baseIsRead() {
+        run = nil
+        nextDocument = 0
+        phase = .results
+        // The client has other documents than it should: it needs the names of those that have not changed.
+        if let expectedCount, expectedCount != baseCount, baseCount <= NameFilter.namesMaximum {
+            unchanged = NameFilter(names: baseCount)
+        }
+    }
+
+    private mutating func noteUnchanged(_ path: RawSpan, _ namePrefix: [UInt8]) {
+        if unchanged == nil { return }
+        unchanged?.insert((namePrefix + [UInt8](copying: path)).byteSpan)
+    }
+
+    private func appendFilter(_ queue: inout MessageQueue) {
+        guard let expectedCount, expectedCount != baseCount else { return }
+        queue.appendFilter(target.id, count: window.count, unchanged: unchanged?.message)
+    }
+
+    // MARK: Documents
+
+    private mutating func countDocuments(_ paths: [[UInt8]], _ reader: DatabaseReader) throws(RequestError) {
+        guard let base else { return }
+        for path in paths where try reader.exists(path.byteSpan, at: base) { baseCount += 1 }
+        baseIsRead()
+    }
+
+    private mutating func readDocuments(
+        _ paths: [[UInt8]], _ reader: DatabaseReader, into queue: inout MessageQueue
+    ) throws(RequestError) {
+        while nextDocument < paths.count {
+            if queue.isFull { return }
+            let path = paths[nextDocument]
+            var exists = false
+            var isUnchanged = false
+            try reader.withDocument(path.byteSpan, at: version) { (document: DocumentFields?) in
+                guard let document else { return }
+                exists = true
+                isUnchanged = document.updateMicroseconds <= base ?? 0
+                if !isUnchanged { queue.appendChange(document, nil, targets: [target.id], removed: []) }
+            }
+            if exists {
+                window.count += 1
+                if isUnchanged { noteUnchanged(path.byteSpan, reader.namePrefix) }
+            } else if try base.map({ (base) throws(RequestError) in try reader.exists(path.byteSpan, at: base) })
+                ?? true
+            {
+                queue.appendDelete(path.byteSpan, removed: [target.id], at: version)
+            }
+            nextDocument += 1
+        }
+        goOn(to: .finished, &queue)
+    }
+
+    // MARK: Queries
+
+    private mutating func readBase(_ query: TargetQuery, _ reader: DatabaseReader) throws(RequestError) {
+        guard let base else { return }
+        var execution = run.take() ?? QueryExecution(query.plan)
+        var window = baseWindow
+        var count = baseCount
+        let progress = try reader.next(&execution, at: base) { row in
+            count += 1
+            if query.isWindow { window.append(query.sortKey(path: row.path, fields: row.fields)) }
+            return .more
+        }
+        baseWindow = window
+        baseCount = count
+        if case .finished = progress { baseIsRead() } else { run = consume execution }
+    }
+
+    private mutating func readResults(
+        _ query: TargetQuery, _ reader: DatabaseReader, into queue: inout MessageQueue
+    ) throws(RequestError) {
+        var execution = run.take() ?? QueryExecution(query.plan)
+        var window = window
+        var unchangedNames: [[UInt8]] = []
+        let (base, baseWindow, id, notesUnchanged) = (base ?? 0, baseWindow, target.id, unchanged != nil)
+        let progress = try reader.next(&execution, at: version) { row in
+            var isNew = row.updateMicroseconds > base
+            if query.isWindow {
+                let key = query.sortKey(path: row.path, fields: row.fields)
+                window.append(key)
+                isNew = isNew || !baseWindow.contains(key)
+            } else {
+                window.count += 1
+            }
+            if isNew {
+                queue.appendChange(DocumentFields(row), query.selection, targets: [id], removed: [])
+            } else if notesUnchanged {
+                unchangedNames.append([UInt8](copying: row.path))
+            }
+            return queue.isFull ? .full : .more
+        }
+        self.window = window
+        for path in unchangedNames { noteUnchanged(path.byteSpan, reader.namePrefix) }
+        if case .finished = progress {
+            goOn(to: self.base == nil ? .finished : .removals, &queue)
+        } else {
+            run = consume execution
+        }
+    }
+
+    private mutating func readRemovals(
+        _ query: TargetQuery, _ reader: DatabaseReader, into queue: inout MessageQueue
+    ) throws(RequestError) {
+        guard let base else { return }
+        var execution = run.take() ?? QueryExecution(query.plan)
+        var paths: [[UInt8]] = []
+        let progress = try reader.next(&execution, at: base) { row in
+            paths.append([UInt8](copying: row.path))
+            return paths.count >= Self.lookupsPerStep ? .full : .more
+        }
+        for path in paths {
+            try reader.withDocument(path.byteSpan, at: version) { (document: DocumentFields?) in
+                guard let document else {
+                    return queue.appendDelete(path.byteSpan, removed: [target.id], at: version)
+                }
+                if isResult(document, of: query, base) { return }
+                if document.updateMicroseconds > base {
+                    queue.appendChange(document, query.selection, targets: [], removed: [target.id])
+                } else {
+                    queue.appendRemove(document.path, removed: [target.id], at: version)
+                }
+            }
+        }
+        if case .finished = progress { goOn(to: .finished, &queue) } else { run = consume execution }
+    }
+
+    /// Whether a result of the base is still a result.
+    private func isResult(_ document: DocumentFields, of query: TargetQuery, _ base: UInt64) -> Bool {
+        let matches =
+            document.updateMicroseconds <= base || query.matcher.matches(path: document.path, fields: document.fields)
+        guard matches, query.isWindow else { return matches }
+        return window.contains(query.sortKey(path: document.path, fields: document.fields))
+    }
+}

@@ -1,0 +1,140 @@
+// A store with a hub, driven by the test: no sockets, and no thread but the store's own.
+
+import Basics
+import DocumentModel
+import DocumentStore
+import Foundation
+import KeyValueStore
+import Listening
+import Synchronization
+import TestSupport
+import Testing
+
+/// A clock that the test steps.
+final class TestClock: StoreClock {
+    private let wall = Atomic<UInt64>(1_700_000_000_000_000)
+
+    var nowMicroseconds: UInt64 { wall.load(ordering: .sequentiallyConsistent) }
+    var elapsedMilliseconds: UInt64 { nowMicroseconds / 1_000 }
+
+    func advance(milliseconds: UInt64) { wall.add(milliseconds * 1_000, ordering: .sequentiallyConsistent) }
+}
+
+/// A store and one hub. The hub takes changes when the test says so.
+final class ListenHarness {
+    let database: DatabaseName
+    let clock: TestClock
+    let configuration: StoreConfiguration
+    private let directory: TemporaryDirectory
+    private(set) var store: DocumentStore
+    private(set) var hub: ListenHub
+    private(set) var reader: StoreReader
+    let limits: ListenLimits
+    /// Wake-ups of the hub so far.
+    let wakeUps: WakeUps
+
+    final class WakeUps: Sendable {
+        private let number = Atomic<Int>(0)
+        func add() { number.add(1, ordering: .sequentiallyConsistent) }
+        var count: Int { number.load(ordering: .sequentiallyConsistent) }
+    }
+
+    init(
+        limits: ListenLimits = ListenLimits(), configure: (inout StoreConfiguration) -> Void = { _ in }
+    ) throws {
+        self.limits = limits
+        directory = TemporaryDirectory("hearth-listen")
+        database = try DatabaseName(project: "p", database: "(default)")
+        clock = TestClock()
+        var configuration = StoreConfiguration(directory: directory.path(of: "data"))
+        configuration.clock = clock
+        configuration.engine.mapBytesMax = 4 << 30
+        configuration.engine.overlayBytesMax = 1 << 20
+        configuration.engine.logSegmentBytes = 256 << 10
+        configure(&configuration)
+        self.configuration = configuration
+        store = try DocumentStore.open(configuration)
+        reader = store.makeReader()
+        let wakeUps = WakeUps()
+        self.wakeUps = wakeUps
+        hub = ListenHub(store, limits: limits, reader: store.makeReader()) { wakeUps.add() }
+    }
+
+    deinit { store.close() }
+
+    /// Closes the store and opens it again, with a new hub. Sessions must be closed before.
+    func reopen() throws {
+        store.close()
+        store = try DocumentStore.open(configuration)
+        reader = store.makeReader()
+        hub = ListenHub(store, limits: limits, reader: store.makeReader()) { [wakeUps] in wakeUps.add() }
+    }
+
+    // MARK: Writing
+
+    func name(_ path: String) -> String { "\(database.documentsRoot)/\(path)" }
+
+    /// Commits writes: fields, or nil to delete.
+    /// - Returns: the commit time in microseconds.
+    func commit(_ writes: [(path: String, fields: [String: Value]?)]) throws -> UInt64 {
+        var list = WriteList(database: database)
+        for (path, fields) in writes {
+            let name = Array(name(path).utf8)
+            if let fields {
+                let bytes = Self.encode(fields)
+                try list.update(name.byteSpan, fields: bytes.byteSpan)
+            } else {
+                try list.delete(name.byteSpan)
+            }
+        }
+        let done = Monitor<Result<CommitResult, RequestError>?>(nil)
+        store.commit(CommitRequest(writes: list)) { result in done.update { $0 = result } }
+        clock.advance(milliseconds: 1)
+        return try done.wait { $0 }.get().commitMicroseconds
+    }
+
+    func set(_ path: String, _ fields: [String: Value]) throws { _ = try commit([(path, fields)]) }
+
+    func delete(_ path: String) throws { _ = try commit([(path, nil)]) }
+
+    private static func encode(_ fields: [String: Value]) -> [UInt8] {
+        var writer = WireWriter()
+        for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
+            writer.withLengthPrefix(field: 2) { entry in
+                entry.appendField(1, string: name)
+                entry.withLengthPrefix(field: 2) { value.encode(into: &$0) }
+            }
+        }
+        return writer.copyBytes()
+    }
+
+    // MARK: Reading
+
+    /// The results of a target at a time: names below the documents root with their update times.
+    func results(of target: Subject, at microseconds: UInt64) throws -> [String: UInt64] {
+        let time = TimestampValue(microseconds: Int64(microseconds))
+        let point = try reader.readPoint(.time(time), in: database)
+        var results: [String: UInt64] = [:]
+        switch target {
+        case .documents(let paths):
+            for path in paths {
+                let name = Array(name(path).utf8)
+                try reader.withDocument(name.byteSpan, at: point) { found in
+                    if let found { results[path] = found.updateMicroseconds }
+                }
+            }
+        case .query(let query):
+            let root = Array(database.documentsRoot.utf8)
+            var run = QueryExecution(try QueryPlan(query, parent: root.byteSpan))
+            while true {
+                let source = try reader.source(at: point)
+                let progress = try run.next(from: source) { row in
+                    results[String(repairingUTF8: row.path)] = row.updateMicroseconds
+                    return .more
+                }
+                if case .finished = progress { break }
+            }
+        }
+        return results
+    }
+}
