@@ -14,11 +14,8 @@ import sys
 
 # What is not there yet: a name for the board, and how its absence shows in a failed test.
 MISSING = [
-    ("Listen", re.compile(r"Listen is not implemented|watch|on_snapshot", re.I)),
     ("pipelines", re.compile(r"ExecutePipeline|execute_pipeline|pipeline", re.I)),
 ]
-# Tests that need one of these and do not show it when they fail: this one listens at its end.
-NEEDS = {"test_create_document_w_vector": "Listen"}
 BEGIN, END = "<!-- measured: Tools/compat python -->", "<!-- end of what is measured -->"
 
 
@@ -50,9 +47,6 @@ class Run:
 
     @staticmethod
     def missing(line):
-        needed = NEEDS.get(line["test"].split("[")[0])
-        if needed is not None:
-            return needed
         text = line["text"]
         for name, pattern in MISSING:
             # The last lines say what was thrown.
