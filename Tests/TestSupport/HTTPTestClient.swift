@@ -58,22 +58,32 @@ package final class HTTPTestClient {
         return reply(hasBody: method != "HEAD")
     }
 
-    /// The next reply; nil when the server closes or is silent.
-    package func reply(hasBody: Bool = true) -> Reply? {
+    /// The status and the headers of the next reply; nil when the server closes or is silent. The body is still to be
+    /// read.
+    package func head() -> Reply? {
         guard let head = readLine() else { return nil }
         var reply = Reply(status: head.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0)
         while let line = readLine(), !line.isEmpty {
             let parts = line.split(separator: ":", maxSplits: 1)
             reply.headers[parts[0].lowercased()] = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : ""
         }
+        return reply
+    }
+
+    /// The next chunk of a body that comes in chunks; empty for the last one, nil when the server closes or is silent.
+    package func chunk() -> String? {
+        guard let line = readLine(), let size = Int(line, radix: 16) else { return nil }
+        let chunk = read(size)
+        _ = readLine()
+        return chunk
+    }
+
+    /// The next reply; nil when the server closes or is silent.
+    package func reply(hasBody: Bool = true) -> Reply? {
+        guard var reply = head() else { return nil }
         guard hasBody, reply.status != 204, reply.status >= 200 else { return reply }
         if reply.headers["transfer-encoding"] == "chunked" {
-            while let line = readLine(), let size = Int(line, radix: 16) {
-                let chunk = read(size)
-                _ = readLine()
-                if size == 0 { break }
-                reply.chunks.append(chunk)
-            }
+            while let chunk = chunk(), !chunk.isEmpty { reply.chunks.append(chunk) }
             reply.body = reply.chunks.joined()
         } else if let length = reply.headers["content-length"].flatMap({ Int($0) }) {
             reply.body = read(length)

@@ -5,6 +5,7 @@
 //     GET  /metrics             docs/metrics.md
 //     *    /v1/projects/...     docs/rest.md; also as /v1beta1
 //     DELETE /emulator/v1/...   EmulatorReset
+//     *    /google.firestore.v1.Firestore/METHOD/channel   WebChannelHandler
 
 internal import Basics
 internal import DocumentModel
@@ -15,14 +16,17 @@ package import Transport
 package final class HTTPRequestHandler: HTTPHandler {
     private let pages: ServerPages
     private let rest: RESTHandler
+    private let webChannel: WebChannelHandler
     private let service: FirestoreService
     private let options: HTTPOptions
 
-    package init(_ service: FirestoreService, pages: ServerPages, options: HTTPOptions) {
+    /// - Parameter sessions: those of WebChannel, of all loops.
+    package init(_ service: FirestoreService, pages: ServerPages, sessions: WebChannelTable, options: HTTPOptions) {
         self.service = service
         self.pages = pages
         self.options = options
         rest = RESTHandler(service)
+        webChannel = WebChannelHandler(sessions, service)
     }
 
     package func handle(_ exchange: HTTPExchange, _ head: HTTPHead, body: RawSpan) {
@@ -38,6 +42,7 @@ package final class HTTPRequestHandler: HTTPHandler {
         let segments = URLText.segments(head.pathBytes)
         switch segments.first {
         case "v1", "v1beta1": rest.handle(exchange, head, Array(segments.dropFirst()), body: body)
+        case WebChannelHandler.pathPrefix: webChannel.handle(exchange, head, Array(segments.dropFirst()), body: body)
         case "emulator": emulator(exchange, head, Array(segments.dropFirst()))
         default: page(exchange, head, segments)
         }

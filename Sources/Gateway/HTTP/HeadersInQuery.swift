@@ -17,12 +17,16 @@ enum HeadersInQuery {
     static func add(to head: inout HTTPHead) throws(RequestError) {
         guard String(repairingUTF8: head.queryBytes).contains("httpHeaders") else { return }
         for parameter in URLText.parameters(head.queryBytes) ?? [] where parameter.name == Self.parameter {
-            try add(parameter.value, to: &head)
+            try add(parameter.value, named: Self.parameter, to: &head)
         }
     }
 
-    /// - Parameter lines: `Name:value`, each with CR LF at its end, which the last need not have.
-    private static func add(_ lines: String, to head: inout HTTPHead) throws(RequestError) {
+    /// Adds lines of headers to the head of the request.
+    ///
+    /// - Parameters:
+    ///   - lines: `Name:value`, each with CR LF at its end, which the last need not have.
+    ///   - parameter: where the lines are, for errors.
+    static func add(_ lines: String, named parameter: String, to head: inout HTTPHead) throws(RequestError) {
         // CR LF is one character of Swift's.
         var lines = lines.split(separator: "\r\n", omittingEmptySubsequences: false)
         if lines.last?.isEmpty == true { lines.removeLast() }

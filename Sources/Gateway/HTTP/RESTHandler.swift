@@ -17,17 +17,6 @@ final class RESTHandler {
         self.service = service
     }
 
-    /// Input and output messages of the RPCs, by method.
-    private static let rpcs: [Method: (input: MessageType, output: MessageType)] = {
-        let descriptors = DescriptorSet.files.flatMap(\.services).flatMap(\.methods)
-        var rpcs: [Method: (input: MessageType, output: MessageType)] = [:]
-        for method in Method.ofFirestore {
-            guard let descriptor = descriptors.first(where: { $0.name == method.name }) else { continue }
-            rpcs[method] = (Schema.shared.message(descriptor.inputType), Schema.shared.message(descriptor.outputType))
-        }
-        return rpcs
-    }()
-
     private static let document = Schema.shared.message("google.firestore.v1.Document")
 
     /// - Parameter segments: of the path after `/v1`, still encoded.
@@ -43,7 +32,7 @@ final class RESTHandler {
         } catch {
             return exchange.fail(error)
         }
-        guard let rpc = Self.rpcs[route.method] else { preconditionFailure("proto/ declares no \(route.method.name)") }
+        let rpc = MethodMessages.of(route.method)
         let form = RESTReply(
             rpc.output, isStreaming: route.method.shape == .serverStreaming, isPretty: options.isPretty,
             asEvents: options.wantsEvents)

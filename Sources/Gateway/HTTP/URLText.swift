@@ -13,14 +13,6 @@ enum URLText {
 
     /// The parameters of a query, in order; nil if one is not percent-encoded text.
     static func parameters(_ query: RawSpan) -> [Parameter]? {
-        var parameters: [Parameter] = []
-        for part in String(repairingUTF8: query).split(separator: "&") {
-            let halves = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name = PercentEncoding.decoded(halves[0], plusIsSpace: true),
-                let value = PercentEncoding.decoded(halves.count > 1 ? halves[1] : "", plusIsSpace: true)
-            else { return nil }
-            parameters.append(Parameter(name, value))
-        }
-        return parameters
+        FormEncoding.pairs(query).map { $0.map { Parameter($0.name, $0.value) } }
     }
 }

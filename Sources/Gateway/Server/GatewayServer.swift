@@ -10,6 +10,7 @@ package struct GatewayConfiguration: Sendable {
     package var transport = ServerConfiguration()
     package var service = ServiceLimits()
     package var http = HTTPOptions()
+    package var webChannel = WebChannelLimits()
     /// What /metrics says about the build.
     package var version = "unknown"
     /// Event loops, each a thread.
@@ -93,6 +94,7 @@ package final class GatewayServer: Sendable {
             let metrics = MetricsPage(counters: counters, store: store, version: configuration.version)
             let readiness = Readiness(store: store)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
+            let sessions = WebChannelTable(limits: configuration.webChannel)
             let administration = AdminService.Context(store: store, log: log, address: ServerAddress())
             var routers: [LoopBound<CallRouter>] = []
             let server = try Server.start(transport, rpcs: .gateway, on: group) { _ in
@@ -103,7 +105,9 @@ package final class GatewayServer: Sendable {
                 let router = CallRouter(service, AdminService(administration, service))
                 routers.append(LoopBound(router))
                 return LoopServices(
-                    calls: router, http: HTTPRequestHandler(service, pages: pages, options: configuration.http))
+                    calls: router,
+                    http: HTTPRequestHandler(
+                        service, pages: pages, sessions: sessions, options: configuration.http))
             }
             metrics.setServer(server)
             let host = server.host.contains(":") ? "[\(server.host)]" : server.host

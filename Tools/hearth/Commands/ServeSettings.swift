@@ -114,6 +114,21 @@ enum ServeSettings {
         .number(
             "max-http-headers", in: 1...10_000, \.transport.http1FieldsMax,
             "Header fields of an HTTP/1.1 request. A request with more gets 431."),
+        .number(
+            "max-web-sessions", in: 1...10_000_000, \.webChannel.sessionsMax,
+            "WebChannel sessions of web pages; each page has up to two. A further one gets RESOURCE_EXHAUSTED."),
+        .size(
+            "web-session-bytes", in: .kibibytes(16)...gibibyte, \.webChannel.unacknowledgedBytesMax,
+            """
+            Bytes that a WebChannel session may send before its page acknowledges them. Then the response ends and the \
+            page asks again.
+            """),
+        .size(
+            "max-web-session-bytes", in: mebibyte...ByteCount(bytes: 1 << 40), \.webChannel.bytesTotalMax,
+            "Bytes that all WebChannel sessions hold. A session that exceeds it gets RESOURCE_EXHAUSTED."),
+        .time(
+            "web-session-idle", in: .seconds(1)...TimeSpan.seconds(86_400), \.webChannel.idleMilliseconds,
+            "A WebChannel session whose page has no open request ends after this time."),
     ]
 
     /// Settings whose value `auto` depends on `--host`.

@@ -1,0 +1,12 @@
+// sources: Sources/Basics Sources/Transport/WebChannel/WebChannelSession.swift Sources/Transport/WebChannel/WebChannelFrame.swift Sources/Transport/WebChannel/WebChannelLimits.swift Sources/Transport/WebChannel/WebChannelRequest.swift Tests/TransportTests/WebChannel/WebChannelCheck.swift
+// modules: Basics
+//
+// Fuzzes WebChannel: the parser of requests, and a session under a page whose requests and responses get lost.
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzWebChannel(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    // The fuzzer's buffer lives for the call.
+    let bytes = unsafe RawSpan(_unsafeBytes: UnsafeRawBufferPointer(start: start, count: count))
+    if let violation = WebChannelCheck.violation(bytes) { fatalError(violation) }
+    return 0
+}
