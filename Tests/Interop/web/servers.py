@@ -1,0 +1,90 @@
+"""The servers under test: processes that listen on a port of loopback, and can be killed and started again."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+READY_SECONDS = 60
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """One process; the port and the data stay over a restart."""
+
+    #: Whether documents survive a restart.
+    is_durable = False
+    ready = re.compile("")
+
+    def __init__(self, scratch):
+        self.scratch = pathlib.Path(scratch)
+        self.port = free_port()
+        self.process = None
+
+    def command(self):
+        raise NotImplementedError
+
+    def start(self):
+        log = self.scratch / f"{self.name}.log"
+        with open(log, "w") as output:
+            # A session of its own: the emulator's start script leaves a Java process behind when it is stopped alone.
+            self.process = subprocess.Popen(self.command(), stdout=output, stderr=output, start_new_session=True)
+        end = time.monotonic() + READY_SECONDS
+        while not self.ready.search(log.read_text()):
+            if time.monotonic() > end or self.process.poll() is not None:
+                raise SystemExit(f"{self.name} did not become ready: {log.read_text()[-2000:]}")
+            time.sleep(0.05)
+
+    def stop(self, with_signal=signal.SIGTERM):
+        if self.process is None:
+            return
+        os.killpg(self.process.pid, with_signal)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.process = None
+
+    def kill(self):
+        self.stop(signal.SIGKILL)
+
+
+class Hearth(Server):
+    name = "Hearth"
+    is_durable = True
+    ready = re.compile("hearth ready on")
+
+    def __init__(self, binary, scratch):
+        super().__init__(scratch)
+        self.binary = binary
+
+    def command(self):
+        data = str(self.scratch / "hearth-data")
+        return [self.binary, "serve", "--data", data, "--port", str(self.port), "--log-level", "warning"]
+
+
+class Emulator(Server):
+    name = "emulator"
+    ready = re.compile("Dev App Server is now running")
+    package = "google-cloud-cli-firestore-emulator"
+
+    @classmethod
+    def start_script(cls):
+        """The path of the emulator's start script; None where it is not installed."""
+        if not shutil.which("dpkg") or not shutil.which("java"):
+            return None
+        files = subprocess.run(["dpkg", "-L", cls.package], capture_output=True, text=True).stdout.splitlines()
+        return next((file for file in files if file.endswith("/cloud_firestore_emulator")), None)
+
+    def command(self):
+        return [self.start_script(), "start", "--host=127.0.0.1", f"--port={self.port}"]
