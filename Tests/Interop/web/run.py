@@ -22,12 +22,13 @@ import servers
 import table
 
 RUN_SECONDS = 1_200
+EXAMPLE = pathlib.Path(__file__).parents[3] / "Examples/web-tasks"
 
 
 def run(server, arguments, chromium, scratch):
     """All cases against one server: the reports of the page."""
     server.start()
-    host = browser.Host(arguments.sdk, server)
+    host = browser.Host(arguments.sdk, server, {"tasks": EXAMPLE}.items())
     url = host.url(
         "pages/suite.html", port=server.port, only=arguments.only, durable=int(server.is_durable),
         latency=int(arguments.latency))

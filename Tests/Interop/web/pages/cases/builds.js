@@ -12,6 +12,27 @@ function script(source) {
 }
 
 export const builds = [
+  ["the example page in two windows", async (t) => {
+    const address = `/tasks/index.html?${new URLSearchParams({ sdk: "/sdk", port })}`;
+    const windows = [window.open(address), window.open(address)];
+    t.closers.push(() => windows.forEach((page) => page.close()));
+    const rows = (page) => [...page.document.querySelectorAll("li")].map((row) => row.innerText.split("\n")[0].trim());
+    const show = (texts) => Promise.all(windows.map((page) => until(`a window shows ${texts}`, () =>
+      page.document.getElementById("state")?.textContent === "Live" && String(rows(page)) === String(texts))));
+    const [first, second] = windows;
+    await show([]);
+    for (const title of ["one", "two <b>é😀</b>"]) {
+      first.document.getElementById("title").value = title;
+      first.document.getElementById("add").requestSubmit();
+    }
+    await show(["one", "two <b>é😀</b>"]);
+    second.document.querySelector("li input").click();
+    await until("it is done", () => first.document.querySelector("li").classList.contains("done"));
+    first.document.getElementById("clear").click();
+    await show(["two <b>é😀</b>"]);
+    second.document.querySelector("li button").click();
+    await show([]);
+  }],
   ["compat", async (t) => {
     await script("/sdk/firebase-app-compat.js");
     await script("/sdk/firebase-firestore-compat.js");
