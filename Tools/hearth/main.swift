@@ -4,7 +4,7 @@ import Glibc
 
 let router = CommandRouter(subcommands: [
     ServeCommand.self, GetCommand.self, QueryCommand.self, LoadCommand.self, ExportCommand.self, CheckCommand.self,
-    BackupCommand.self, RestoreCommand.self, IndexesCommand.self,
+    WatchCommand.self, BackupCommand.self, RestoreCommand.self, IndexesCommand.self,
 ])
 let arguments = Array(CommandLine.arguments.dropFirst())
 if let status = router.runOnMainThread(arguments) { exit(status) }

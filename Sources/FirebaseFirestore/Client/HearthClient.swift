@@ -32,6 +32,8 @@ package final class HearthClient: Sendable {
     private let pools: [ConnectionPool]
     private let turn = Atomic<Int>(0)
     private let isClosed = Atomic<Bool>(false)
+    /// The Listen streams by their databases.
+    let watchStreams = Mutex<[DatabaseName: WatchStream]>([:])
 
     /// Makes a client; connections are dialled when calls need them.
     ///
@@ -48,6 +50,7 @@ package final class HearthClient: Sendable {
     /// Ends all calls with CANCELLED, closes all connections and ends the threads. Calling it again does nothing.
     package func close() async {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
+        for stream in watchStreams.withLock({ Array($0.values) }) { stream.close() }
         await Self.end(pools, loops)
     }
 
@@ -145,6 +148,15 @@ package final class HearthClient: Sendable {
         call.cancellation?.onCancel { [weak call] in
             if let call { pool.cancelFromAnywhere(call) }
         }
+    }
+
+    /// The loop of the Listen streams.
+    var watchLoop: EventLoop { pools[0].loop }
+
+    /// Starts the call of a Listen stream on its loop.
+    func startListening(_ call: PooledCall) {
+        call.home = pools[0]
+        if !pools[0].enqueue(call) { call.finished(RequestError(.cancelled, "The client is closed.")) }
     }
 
     func milliseconds(_ timeout: Duration) -> UInt64 { max(1, timeout.nanoseconds / 1_000_000) }

@@ -63,6 +63,9 @@ class PooledCall: TimerTarget, @unchecked Sendable {
     /// Whether the reply is a stream of messages.
     var isStreaming: Bool { false }
 
+    /// Whether the client sends more messages after the first.
+    var isBidirectional: Bool { false }
+
     /// Whether another attempt could still give a correct result.
     var isRepeatable: Bool { true }
 

@@ -51,7 +51,8 @@ final class PooledConnection: @unchecked Sendable {
         let options = Transport.CallOptions(deadlineMilliseconds: deadlineMilliseconds, requestID: requestID)
         if call.isStreaming {
             return connection.stream(
-                call.method.rpc, call.request, options, handler: MessageReceiver(call: call, connection: self))
+                call.method.rpc, call.request, isComplete: !call.isBidirectional, options,
+                handler: MessageReceiver(call: call, connection: self))
         }
         return connection.unary(call.method.rpc, call.request, options) { outcome, reply in
             if outcome.code == .ok { call.received(reply) }

@@ -12,9 +12,13 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
     /// `nil` if the document did not exist.
     let stored: StoredDocument?
 
-    init(reference: DocumentReference, stored: StoredDocument?) {
+    /// The source of the contents.
+    public final let metadata: SnapshotMetadata
+
+    init(reference: DocumentReference, stored: StoredDocument?, metadata: SnapshotMetadata = .fromServer) {
         self.reference = reference
         self.stored = stored
+        self.metadata = metadata
     }
 
     /// Whether the document existed.
@@ -22,9 +26,6 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
 
     /// The id of the document.
     public final var documentID: String { reference.documentID }
-
-    /// The source of the contents.
-    public final var metadata: SnapshotMetadata { .fromServer }
 
     /// All fields, or `nil` if the document did not exist. Numbers are `NSNumber`, times `Timestamp`, null `NSNull`.
     public func data() -> [String: Any]? { data(with: .none) }

@@ -11,32 +11,40 @@ public final class QuerySnapshot: NSObject, @unchecked Sendable {
     /// The documents found, in the query's order.
     public let documents: [QueryDocumentSnapshot]
 
-    init(query: Query, documents: [QueryDocumentSnapshot]) {
+    /// The source of the contents.
+    public let metadata: SnapshotMetadata
+    /// The changes since the snapshot before; `nil` for a query that was read once.
+    private let changes: [DocumentChange]?
+
+    init(
+        query: Query, documents: [QueryDocumentSnapshot], changes: [DocumentChange]? = nil,
+        metadata: SnapshotMetadata = .fromServer
+    ) {
         self.query = query
         self.documents = documents
+        self.changes = changes
+        self.metadata = metadata
     }
 
     /// How many documents were found.
     public var count: Int { documents.count }
     /// Whether none was found.
     public var isEmpty: Bool { documents.isEmpty }
-    /// The source of the contents.
-    public var metadata: SnapshotMetadata { .fromServer }
-
     /// What changed since the snapshot before; for a query that was read once, every document was added.
     public var documentChanges: [DocumentChange] { documentChanges(includeMetadataChanges: false) }
 
     /// The changes since the previous snapshot. Changes of metadata are included on request.
     @discardableResult
     public func documentChanges(includeMetadataChanges: Bool) -> [DocumentChange] {
-        documents.enumerated().map { index, document in
+        if let changes { return changes }
+        return documents.enumerated().map { index, document in
             DocumentChange(type: .added, document: document, oldIndex: UInt(NSNotFound), newIndex: UInt(index))
         }
     }
 
     public override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? QuerySnapshot else { return false }
-        return query == other.query && documents == other.documents
+        return query == other.query && documents == other.documents && metadata == other.metadata
     }
 
     public override var hash: Int {

@@ -4,7 +4,8 @@ public import Foundation
 
 /// Whether a snapshot comes from the cache or contains writes that are not acknowledged.
 ///
-/// Without a local cache, as in this version, both are always `false`.
+/// This version has no local cache: only the first snapshot of a listener that cannot reach its server is from the
+/// cache, and it is empty.
 public final class SnapshotMetadata: NSObject, @unchecked Sendable {
     // Unchecked: `NSObject` hides it; both properties are constants.
 
@@ -13,6 +14,7 @@ public final class SnapshotMetadata: NSObject, @unchecked Sendable {
     /// Whether the snapshot was made from cached data.
     public let isFromCache: Bool
 
+    static let fromCache = SnapshotMetadata(hasPendingWrites: false, isFromCache: true)
     static let fromServer = SnapshotMetadata(hasPendingWrites: false, isFromCache: false)
 
     init(hasPendingWrites: Bool, isFromCache: Bool) {

@@ -141,25 +141,6 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("Listeners report that they are not supported, once, unless they are removed first")
-    func listeners() async throws {
-        let reference = books.document("b1")
-        let error = await withCheckedContinuation { (continuation: CheckedContinuation<NSError?, Never>) in
-            reference.addSnapshotListener { snapshot, error in
-                #expect(snapshot == nil)
-                continuation.resume(returning: error as NSError?)
-            }
-        }
-        #expect(error?.code == FirestoreErrorCode.unimplemented.rawValue)
-        let queue = firestore.settings.dispatchQueue
-        queue.suspend()
-        let registration = books.addSnapshotListener { _, _ in Issue.record("called after remove()") }
-        registration.remove()
-        registration.remove()
-        queue.resume()
-        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
-    }
-
     @Test("Settings that insist on TLS make calls fail instead of sending in the clear")
     func insistsOnTLS() async throws {
         let settings = firestore.settings

@@ -108,7 +108,8 @@ enum ReadingFlags {
         }
     }
 
-    private static func withClient<Answer>(
+    /// Lends a client of the server at an address and closes it afterwards.
+    static func withClient<Answer>(
         _ arguments: ParsedArguments, of address: String, _ body: (HearthClient) async throws -> Answer
     ) async throws -> Answer {
         var configuration = try HearthClient.Configuration(address: address)

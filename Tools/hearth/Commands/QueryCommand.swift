@@ -143,7 +143,7 @@ enum QueryCommand: Subcommand {
     }
 
     /// The query that the words and flags describe, and the parent it runs below.
-    private static func query(
+    static func query(
         _ arguments: ParsedArguments, _ database: DatabaseName
     ) throws -> (parent: String, StructuredQuery) {
         let collection = try CollectionPath(database: database, path: arguments.words[0])

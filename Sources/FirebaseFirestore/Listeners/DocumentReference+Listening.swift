@@ -1,0 +1,50 @@
+public import DocumentCoding
+import Synchronization
+
+extension DocumentReference {
+    /// Listens to the document.
+    ///
+    /// - Parameter listener: called on the queue of the settings with the document as it is, then after every change.
+    ///   An error comes once, as the last call.
+    /// - Returns: what ends the listener.
+    @discardableResult
+    public func addSnapshotListener(
+        _ listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void
+    ) -> any ListenerRegistration {
+        addSnapshotListener(options: SnapshotListenOptions(), listener: listener)
+    }
+
+    /// Listens to the document. Changes of metadata alone do not occur without a local cache.
+    @discardableResult
+    public func addSnapshotListener(
+        includeMetadataChanges: Bool, listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void
+    ) -> any ListenerRegistration {
+        addSnapshotListener(
+            options: SnapshotListenOptions().withIncludeMetadataChanges(includeMetadataChanges), listener: listener)
+    }
+
+    /// Listens to the document. A listener of the cache gets one snapshot of a document that does not exist.
+    @discardableResult
+    public func addSnapshotListener(
+        options: SnapshotListenOptions, listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void
+    ) -> any ListenerRegistration {
+        firestore.checkUsable()
+        let box = UncheckedBox(listener)
+        let registration = SnapshotListener<DocumentSnapshot>(on: firestore) { box.value($0, $1) }
+        registration.start(
+            .documents([name]), source: options.source,
+            empty: { DocumentSnapshot(reference: self, stored: nil, metadata: .fromCache) },
+            apply: { changes in DocumentSnapshot(reference: self, stored: changes[self.name] ?? nil) })
+        return registration
+    }
+
+    /// The document as it is, then after every change. Ending the iteration ends the listener.
+    public var snapshots: SnapshotSequence<DocumentSnapshot> { snapshots(includeMetadataChanges: false) }
+
+    /// The document as it is, then after every change. Ending the iteration ends the listener.
+    public func snapshots(includeMetadataChanges: Bool) -> SnapshotSequence<DocumentSnapshot> {
+        SnapshotSequence { [self] listener in
+            addSnapshotListener(includeMetadataChanges: includeMetadataChanges, listener: listener)
+        }
+    }
+}

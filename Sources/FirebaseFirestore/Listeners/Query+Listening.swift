@@ -1,0 +1,72 @@
+import Synchronization
+
+extension Query {
+    /// Listens to the query.
+    ///
+    /// - Parameter listener: called on the queue of the settings with all results, then after every change of them. An
+    ///   error comes once, as the last call.
+    /// - Returns: what ends the listener.
+    @discardableResult
+    public func addSnapshotListener(
+        _ listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
+    ) -> any ListenerRegistration {
+        addSnapshotListener(options: SnapshotListenOptions(), listener: listener)
+    }
+
+    /// Listens to the query. Changes of metadata alone do not occur without a local cache.
+    @discardableResult
+    public func addSnapshotListener(
+        includeMetadataChanges: Bool, listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
+    ) -> any ListenerRegistration {
+        addSnapshotListener(
+            options: SnapshotListenOptions().withIncludeMetadataChanges(includeMetadataChanges), listener: listener)
+    }
+
+    /// Listens to the query. A listener of the cache gets one empty snapshot.
+    @discardableResult
+    public func addSnapshotListener(
+        options: SnapshotListenOptions, listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
+    ) -> any ListenerRegistration {
+        firestore.checkUsable()
+        let definition = definition
+        enforcing { () throws(RuleViolation) in try QueryRules.checkExecutable(definition) }
+        let box = UncheckedBox(listener)
+        let registration = SnapshotListener<QuerySnapshot>(on: firestore) { box.value($0, $1) }
+        let view = Mutex(UncheckedBox(QueryView(self)))
+        registration.start(
+            .query(parent: firestore.parentName(of: definition), definition.structuredQuery()), source: options.source,
+            empty: { QuerySnapshot(query: self, documents: [], metadata: .fromCache) },
+            apply: { changes in
+                view.withLock { view in
+                    var next = view.value
+                    let changes = next.apply(changes)
+                    view = UncheckedBox(next)
+                    return QuerySnapshot(query: self, documents: next.documents, changes: changes)
+                }
+            })
+        return registration
+    }
+
+    /// The results, then after every change of them. Ending the iteration ends the listener.
+    public var snapshots: SnapshotSequence<QuerySnapshot> { snapshots(includeMetadataChanges: false) }
+
+    /// The results, then after every change of them. Ending the iteration ends the listener.
+    public func snapshots(includeMetadataChanges: Bool) -> SnapshotSequence<QuerySnapshot> {
+        SnapshotSequence { [self] listener in
+            addSnapshotListener(includeMetadataChanges: includeMetadataChanges, listener: listener)
+        }
+    }
+}
+
+extension Firestore {
+    /// Calls a listener when all snapshot listeners that a change concerns have been called.
+    ///
+    /// - Parameter listener: called on the queue of the settings, at first soon.
+    /// - Returns: what ends the listener.
+    @discardableResult
+    public func addSnapshotsInSyncListener(_ listener: @escaping () -> Void) -> any ListenerRegistration {
+        checkUsable()
+        let box = UncheckedBox(listener)
+        return SyncListener(on: self) { box.value() }
+    }
+}

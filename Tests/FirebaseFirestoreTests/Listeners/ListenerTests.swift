@@ -1,0 +1,137 @@
+// Listeners of the SDK against a real server process.
+
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import FirebaseFirestore
+
+/// What a listener's callbacks have been called with.
+private final class Calls<Entry: Sendable>: Sendable {
+    private let entries = Mutex<[Entry]>([])
+
+    func append(_ entry: Entry) { entries.withLock { $0.append(entry) } }
+    var all: [Entry] { entries.withLock { $0 } }
+    var last: Entry? { all.last }
+}
+
+@Suite("Listeners", .timeLimit(.minutes(3)))
+struct ListenerTests {
+    private let directory = TemporaryDirectory("listeners")
+
+    private func start(port: Int = 0) throws -> HearthProcess {
+        let process = HearthProcess(["serve", "--data", directory.path, "--port", "\(port)"])
+        try process.start()
+        return process
+    }
+
+    private func port(of process: HearthProcess) throws -> Int {
+        let line = try #require(process.waitForLine(prefix: "hearth ready on "), "\(process.errors)")
+        return try #require(Int(line.split(separator: ":").last ?? ""))
+    }
+
+    private func stop(_ process: HearthProcess, _ signal: Int32 = SIGTERM) {
+        process.signal(signal)
+        process.waitForEnd()
+        if signal == SIGTERM { #expect(process.status == 0) }
+    }
+
+    private func firestore(_ port: Int) -> Firestore {
+        TestFirestore.make(host: "127.0.0.1:\(port)", project: "listeners")
+    }
+
+    @Test("A document: missing, created, changed, deleted; nothing after remove()")
+    func document() async throws {
+        let server = try start()
+        let firestore = firestore(try port(of: server))
+        let reference = firestore.document("c/d")
+        let calls = Calls<Int?>()
+        let registration = reference.addSnapshotListener { snapshot, error in
+            #expect(error == nil)
+            calls.append(snapshot?.get("n") as? Int)
+        }
+        try await eventually("the first snapshot") { calls.all == [nil] }
+        try await reference.setData(["n": 1])
+        try await eventually("the new document") { calls.all == [nil, 1] }
+        try await reference.updateData(["n": 2])
+        try await eventually("the change") { calls.all == [nil, 1, 2] }
+        try await reference.delete()
+        try await eventually("the deletion") { calls.all == [nil, 1, 2, nil] }
+        registration.remove()
+        registration.remove()
+        try await reference.setData(["n": 3])
+        let other = Calls<Int?>()
+        reference.addSnapshotListener { snapshot, _ in other.append(snapshot?.get("n") as? Int) }
+        try await eventually("another listener") { other.all == [3] }
+        #expect(calls.all.count == 4)
+        try await firestore.terminate()
+        stop(server)
+    }
+
+    @Test("A query with a limit: changes with their indexes, over kill -9 of the server")
+    func query() async throws {
+        let server = try start()
+        let port = try port(of: server)
+        let firestore = firestore(port)
+        let collection = firestore.collection("c")
+        for id in ["a", "b", "c"] { try await collection.document(id).setData(["n": id]) }
+        let ids = Calls<[String]>()
+        let changes = Calls<[String]>()
+        collection.order(by: "n").limit(to: 2).addSnapshotListener { snapshot, error in
+            #expect(error == nil)
+            guard let snapshot else { return }
+            ids.append(snapshot.documents.map(\.documentID))
+            changes.append(
+                snapshot.documentChanges.map { "\($0.type) \($0.document.documentID)" })
+        }
+        try await eventually("the first snapshot") { ids.last == ["a", "b"] }
+        try await collection.document("b").delete()
+        try await eventually("the next one takes the place") { ids.last == ["a", "c"] }
+        #expect(changes.last == ["removed b", "added c"])
+        stop(server, SIGKILL)
+        let restarted = try start(port: port)
+        _ = try self.port(of: restarted)
+        try await collection.document("0").setData(["n": "0"])
+        try await eventually("the listener continues") { ids.last == ["0", "a"] }
+        #expect(ids.all == [["a", "b"], ["a", "c"], ["0", "a"]], "nothing is lost, nothing comes twice")
+        try await firestore.terminate()
+        stop(restarted)
+    }
+
+    @Test("Last documents, sequences, listeners in agreement, errors")
+    func others() async throws {
+        let server = try start()
+        let firestore = firestore(try port(of: server))
+        let collection = firestore.collection("c")
+        for n in 1...4 { try await collection.document("d\(n)").setData(["n": n]) }
+        let last = Calls<[String]>()
+        collection.order(by: "n").limit(toLast: 2).addSnapshotListener { snapshot, _ in
+            last.append(snapshot?.documents.map(\.documentID) ?? [])
+        }
+        try await eventually("the last two") { last.all == [["d3", "d4"]] }
+        let agreements = Calls<Int>()
+        let sync = firestore.addSnapshotsInSyncListener { agreements.append(last.all.count) }
+        try await eventually("the first agreement") { !agreements.all.isEmpty }
+        try await collection.document("d5").setData(["n": 5])
+        try await eventually("the listener, then the agreement") { agreements.last == 2 }
+        #expect(last.last == ["d4", "d5"])
+        sync.remove()
+
+        var seen: [Int] = []
+        for try await snapshot in collection.whereField("n", isGreaterThan: 3).snapshots {
+            seen.append(snapshot.count)
+            if seen.count == 1 { try await collection.document("d6").setData(["n": 6]) }
+            if seen.count == 2 { break }
+        }
+        #expect(seen == [2, 3])
+
+        let fromCache = Calls<Bool>()
+        collection.addSnapshotListener(options: SnapshotListenOptions().withSource(.cache)) { snapshot, _ in
+            fromCache.append(snapshot?.metadata.isFromCache ?? false)
+        }
+        try await eventually("an empty snapshot of the cache") { fromCache.all == [true] }
+        try await firestore.terminate()
+        stop(server)
+    }
+}
