@@ -77,6 +77,8 @@ final class MetricsPage: Sendable {
         page.single(
             "hearth_calls_abandoned_total", .counter, "Calls cancelled by the client or past their deadline.",
             totals["calls_abandoned"] ?? 0)
+        page.single(
+            "hearth_listen_messages_total", .counter, "Messages sent to listeners.", totals["listen_messages"] ?? 0)
         page.single("hearth_streams_open", .gauge, "Open streaming responses.", totals["streams_open"] ?? 0)
     }
 
