@@ -15,15 +15,18 @@ internal import Transport
 final class MetricsPage: Sendable {
     private let counters: [ServiceCounters]
     private let store: DocumentStore
+    private let sessions: WebChannelTable
     private let version: String
     /// Set once the server runs, before which nobody asks.
     private let server = Mutex<Server?>(nil)
     /// Seconds since 1970 at which the gateway was started.
     private let startedAt: Double
 
-    init(counters: [ServiceCounters], store: DocumentStore, version: String) {
+    /// - Parameter sessions: those of WebChannel.
+    init(counters: [ServiceCounters], store: DocumentStore, sessions: WebChannelTable, version: String) {
         self.counters = counters
         self.store = store
+        self.sessions = sessions
         self.version = version
         startedAt = Self.now()
     }
@@ -90,6 +93,8 @@ final class MetricsPage: Sendable {
         page.sample(["protocol": "http2"], transport.http2ConnectionsOpen)
         let known = transport.hearthConnectionsOpen &+ transport.http1ConnectionsOpen &+ transport.http2ConnectionsOpen
         page.sample(["protocol": "unknown"], transport.connectionsOpen &- known)
+        page.single("hearth_web_sessions_open", .gauge, "Open WebChannel sessions.", sessions.count)
+        page.single("hearth_web_session_bytes", .gauge, "Bytes that WebChannel sessions hold.", sessions.heldBytesTotal)
         page.single("hearth_calls_open", .gauge, "Open calls.", transport.callsOpen)
         page.single(
             "hearth_connections_refused_total", .counter, "Connections beyond the connection limit.",

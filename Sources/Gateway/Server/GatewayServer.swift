@@ -91,10 +91,11 @@ package final class GatewayServer: Sendable {
         let counters = group.loops.map { _ in ServiceCounters() }
         do {
             try fitConnections(of: &transport, log)
-            let metrics = MetricsPage(counters: counters, store: store, version: configuration.version)
+            let sessions = WebChannelTable(limits: configuration.webChannel)
+            let metrics = MetricsPage(
+                counters: counters, store: store, sessions: sessions, version: configuration.version)
             let readiness = Readiness(store: store)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
-            let sessions = WebChannelTable(limits: configuration.webChannel)
             let administration = AdminService.Context(store: store, log: log, address: ServerAddress())
             var routers: [LoopBound<CallRouter>] = []
             let server = try Server.start(transport, rpcs: .gateway, on: group) { _ in

@@ -10,6 +10,10 @@ package protocol ReplyForm: AnyObject {
     /// Whether messages are sent as they come or the one message is the whole body.
     var isStreaming: Bool { get }
 
+    /// Whether the connection is read during the reply, which may last long, so that a client that closes it is
+    /// noticed at once. A client that only closes its sending side gets no reply then.
+    var watchesClient: Bool { get }
+
     /// Appends the text of a message.
     ///
     /// - Parameter isFirst: whether nothing of the body has been written before.
@@ -24,4 +28,5 @@ package protocol ReplyForm: AnyObject {
 
 extension ReplyForm {
     package var errorContentType: String { contentType }
+    package var watchesClient: Bool { false }
 }

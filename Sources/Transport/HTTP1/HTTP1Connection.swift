@@ -32,7 +32,8 @@ final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sendable {
             switch session.receive(bytes, &offset, now: loop.nowMilliseconds) {
             case .needsMore: return ReceiveProgress(consumed: offset)
             case .awaitsReply:
-                channel.pauseInput()
+                // What a client sends ahead stays in its kernel.
+                if offset < bytes.byteCount || !session.watchesClient { channel.pauseInput() }
                 return ReceiveProgress(consumed: offset)
             case .sendContinue: channel.write { $0.append(utf8: "HTTP/1.1 100 Continue\r\n\r\n") }
             case .bodyGrew: countAssembly()

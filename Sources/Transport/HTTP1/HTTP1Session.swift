@@ -66,6 +66,8 @@ struct HTTP1Session {
     var assemblyBytes: Int { body.count }
     /// Whether a request waits for its reply.
     var hasExchange: Bool { exchange != nil }
+    /// Whether the reply under way asks that the connection is read meanwhile.
+    var watchesClient: Bool { exchange?.reply.form?.watchesClient ?? false }
     /// The number of the exchange that still takes a reply.
     var openExchange: UInt32? { exchange.flatMap { $0.isOpen ? $0.reply.number : nil } }
     /// Whether the connection is drained: between exchanges, and nothing of a request has come.

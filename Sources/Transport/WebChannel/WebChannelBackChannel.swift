@@ -10,6 +10,8 @@ final class WebChannelBackChannel: ResponseSource, @unchecked Sendable {
     private let session: WebChannelConnection
     private var frames: [[UInt8]] = []
     private var isEnded = false
+    /// The connection has ended; used on the session's home loop only.
+    var isGone = false
 
     init(_ call: Call, of session: WebChannelConnection) {
         self.call = call
@@ -53,6 +55,7 @@ final class WebChannelBackChannel: ResponseSource, @unchecked Sendable {
 final class WebChannelForm: ReplyForm {
     let contentType = "text/plain; charset=utf-8"
     let isStreaming = true
+    let watchesClient = true
 
     func append(_ message: RawSpan, isFirst: Bool, to body: inout ByteBuffer) { body.append(message) }
     func appendEnd(isFirst: Bool, to body: inout ByteBuffer) {}

@@ -7,8 +7,9 @@ package struct WebChannelLimits: Sendable {
     package var unacknowledgedBytesMax = 1 << 20
     /// Bytes that all sessions hold; the session that exceeds it ends with RESOURCE_EXHAUSTED.
     package var bytesTotalMax = 1 << 30
-    /// Messages of a page that wait for the service, or for a message before them; a session with more ends.
-    package var waitingMessagesMax = 1_000
+    /// Messages of a page that wait for the service, or for a message before them; a session with more ends. A page
+    /// sends a message for each of its listeners when it reconnects.
+    package var waitingMessagesMax = 10_000
     /// Bytes of these messages.
     package var waitingBytesMax = 16 << 20
     /// A session ends when it has had no back channel and no request for so long.

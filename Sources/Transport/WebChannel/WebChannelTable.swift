@@ -14,6 +14,9 @@ package final class WebChannelTable: Sendable {
     /// Open sessions.
     package var count: Int { sessions.withLock { $0.count } }
 
+    /// Bytes that all sessions hold.
+    package var heldBytesTotal: Int { heldBytes.load(ordering: .relaxed) }
+
     /// The session with this identifier; nil if there is none or it has ended.
     package func session(_ identifier: String) -> WebChannelConnection? { sessions.withLock { $0[identifier] } }
 

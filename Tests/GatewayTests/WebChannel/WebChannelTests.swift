@@ -269,6 +269,31 @@ import Transport
         #expect(try Page(live).open().status == 200)
     }
 
+    @Test func `A page whose connection closes is noticed`() throws {
+        let live = try LiveGateway { $0.webChannel.idleMilliseconds = 200 }
+        let page = Page(live)
+        _ = try page.open()
+        _ = try page.listen()
+        _ = try page.frame(with: "streamId")
+        #expect(live.gateway.totals["streams_open"] == 1)
+        page.cut()
+        try waitUntil("the session has expired") { live.gateway.totals["streams_open"] == 0 }
+    }
+
+    @Test func `A page that writes and does not read is bounded`() throws {
+        let live = try LiveGateway {
+            $0.webChannel.unacknowledgedBytesMax = 16 << 10
+            $0.webChannel.waitingMessagesMax = 20
+        }
+        let page = Page(live)
+        _ = try page.open()
+        // Its responses fill the session; then the stream stops it, and its messages wait; then there are too many.
+        for number in 0..<400 { _ = try page.set("c/\(number)") }
+        _ = try page.listen()
+        #expect(try page.frame(with: "error").contains("RESOURCE_EXHAUSTED"))
+        #expect(try page.frame() == "")
+    }
+
     @Test func `All sessions together are bounded in bytes`() throws {
         let live = try LiveGateway { $0.webChannel.bytesTotalMax = 5_000 }
         let page = Page(live)

@@ -1,6 +1,7 @@
 """A headless chromium, and the web server that gives it the pages, the SDK and control of the server under test."""
 
 import contextlib
+import http.client
 import http.server
 import json
 import os
@@ -83,6 +84,47 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif self.path == "/control":
             getattr(self.server.server_under_test, {"kill": "kill", "start": "start"}[body.decode()])()
         self.reply(200)
+
+
+class BufferingProxy(http.server.ThreadingHTTPServer):
+    """Forwards requests to the server under test, and passes a response on when all of it is there."""
+
+    daemon_threads = True
+
+    def __init__(self, server):
+        super().__init__(("127.0.0.1", 0), Forwarder)
+        self.server_under_test = server
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, request, client_address):
+        """As above."""
+
+
+class Forwarder(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Of one connection, and of bodies, which are passed on whole.
+    own = {"connection", "transfer-encoding", "content-length", "date", "server"}
+
+    def log_message(self, *_):
+        pass
+
+    def forward(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        upstream = http.client.HTTPConnection("127.0.0.1", self.server.server_under_test.port)
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in self.own}
+        upstream.request(self.command, self.path, body, headers)
+        response = upstream.getresponse()
+        content = response.read()
+        upstream.close()
+        self.send_response(response.status)
+        for name, value in response.getheaders():
+            if name.lower() not in self.own:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = do_OPTIONS = forward
 
 
 @contextlib.contextmanager

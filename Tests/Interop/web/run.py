@@ -29,9 +29,10 @@ def run(server, arguments, chromium, scratch):
     """All cases against one server: the reports of the page."""
     server.start()
     host = browser.Host(arguments.sdk, server, {"tasks": EXAMPLE}.items())
+    proxy = browser.BufferingProxy(server)
     url = host.url(
         "pages/suite.html", port=server.port, only=arguments.only, durable=int(server.is_durable),
-        latency=int(arguments.latency))
+        latency=int(arguments.latency), proxy=proxy.server_port)
     try:
         with browser.showing(chromium, url, scratch):
             shown = 0
@@ -45,6 +46,7 @@ def run(server, arguments, chromium, scratch):
         sys.exit(f"{server.name}: the page did not finish; its last report: {host.reports[-1:]}")
     finally:
         host.shutdown()
+        proxy.shutdown()
         server.stop()
 
 

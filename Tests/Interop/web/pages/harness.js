@@ -5,6 +5,8 @@ import * as f from "/sdk/firebase-firestore.js";
 
 const parameters = new URLSearchParams(location.search);
 export const port = Number(parameters.get("port"));
+/// The port of a proxy that buffers responses.
+export const proxyPort = Number(parameters.get("proxy"));
 export const only = new RegExp(parameters.get("only") ?? "");
 /// Whether the server keeps documents over a restart.
 export const isDurable = parameters.get("durable") === "1";
@@ -123,10 +125,10 @@ export class Context {
   }
 
   /// Another client, as if on another machine.
-  client(settings = {}, database = "(default)") {
+  client(settings = {}, database = "(default)", at = port) {
     const instance = app.initializeApp({ projectId: project, apiKey: "a" }, `app${++counter}`);
     const db = f.initializeFirestore(instance, settings, database);
-    f.connectFirestoreEmulator(db, "localhost", port);
+    f.connectFirestoreEmulator(db, "localhost", at);
     this.closers.push(() => f.terminate(db));
     return db;
   }

@@ -1,6 +1,6 @@
 // Many listeners, many writes, large results, and polling.
 
-import { check, equal } from "../harness.js";
+import { check, equal, proxyPort } from "../harness.js";
 
 export const load = [
   ["100 listeners", async (t) => {
@@ -12,6 +12,13 @@ export const load = [
     for (let n = 0; n < 100; n++) batch.set(t.doc(`d${n}`, other), { n });
     await batch.commit();
     await Promise.all(seen.map((recorder, n) => recorder.until("its document", (snapshot) => snapshot.get("n") === n)));
+  }],
+  ["900 listeners at once", async (t) => {
+    const { f } = t;
+    const seen = [...Array(900)].map((_, n) => t.listen(t.doc(`d${n}`)));
+    await Promise.all(seen.map((recorder) => recorder.current()));
+    await f.setDoc(t.doc("d899", t.client()), { n: 1 });
+    await seen[899].until("its document", (snapshot) => snapshot.exists());
   }],
   ["1,000 writes without waiting", async (t) => {
     const { f } = t;
@@ -27,6 +34,18 @@ export const load = [
     const found = await f.getDocs(t.collection(t.client()));
     equal(found.size, 85);
     check(found.docs.every((document) => document.get("text") === text), "every text is the same");
+  }],
+  ["a proxy that buffers responses", async (t) => {
+    const { f } = t;
+    const db = t.client({}, "(default)", proxyPort);
+    const seen = t.listen(t.collection(db));
+    await seen.current();
+    for (let n = 0; n < 3; n++) {
+      await f.setDoc(t.doc(`d${n}`), { n });
+      await seen.until("the next one", (snapshot) => snapshot.size === n + 1);
+    }
+    await f.setDoc(t.doc("own", db), {});
+    equal((await f.getDocs(t.collection())).size, 4);
   }],
   ...[
     ["long polling forced", { experimentalForceLongPolling: true }],
