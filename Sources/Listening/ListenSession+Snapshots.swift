@@ -76,7 +76,7 @@ extension ListenSession {
         for target in targets.values { target.isBeingRead = false }
         if current.version < hub.store.oldestReadTime {
             staleBase = current.base
-            return
+            return forgetPending()
         }
         for target in targets.values where target.isCurrent { fail(target, error) }
     }

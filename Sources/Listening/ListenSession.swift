@@ -198,7 +198,8 @@ package final class ListenSession {
         touch()
     }
 
-    private func forgetPending() {
+    /// Forgets the noted changes: the next snapshot compares two states.
+    func forgetPending() {
         if staleBase == nil { staleBase = pending.base }
         release(pending.entries.count)
         pending = PendingChanges()

@@ -8,7 +8,7 @@ import Listening
 import TestSupport
 import Testing
 
-@Suite("Listeners against the model", .timeLimit(.minutes(5)))
+@Suite("Listeners against the model", .timeLimit(.minutes(20)))
 struct ListenModelTests {
     /// How the sessions' bounds are chosen: some runs lose changes all the time.
     enum Bounds: String, CaseIterable {
@@ -17,8 +17,11 @@ struct ListenModelTests {
         case fewChanges
     }
 
-    /// `HEARTH_LISTEN_ROUNDS` makes the run longer.
-    private static let rounds = Int(ProcessInfo.processInfo.environment["HEARTH_LISTEN_ROUNDS"] ?? "") ?? 400
+    /// `HEARTH_LISTEN_ROUNDS` makes the run longer, `HEARTH_SOAK` fifty times.
+    private static let rounds: Int = {
+        let environment = ProcessInfo.processInfo.environment
+        return Int(environment["HEARTH_LISTEN_ROUNDS"] ?? "") ?? (environment["HEARTH_SOAK"] == nil ? 400 : 20_000)
+    }()
 
     /// `HEARTH_LISTEN_SEED` repeats a run.
     private static let seed = UInt64(ProcessInfo.processInfo.environment["HEARTH_LISTEN_SEED"] ?? "")

@@ -51,6 +51,10 @@ final class ListenHarness {
         configuration.engine.mapBytesMax = 4 << 30
         configuration.engine.overlayBytesMax = 1 << 20
         configuration.engine.logSegmentBytes = 256 << 10
+        // `Tools/test` runs the tests over both storage engines.
+        if ProcessInfo.processInfo.environment["HEARTH_TEST_ENGINE"] == "memory" {
+            configuration.engine.volume = MemoryVolume(replaysRecords: true)
+        }
         configure(&configuration)
         self.configuration = configuration
         store = try DocumentStore.open(configuration)

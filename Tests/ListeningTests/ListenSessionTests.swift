@@ -1,0 +1,416 @@
+// The messages of a stream, one situation after the other.
+
+import Basics
+import DocumentModel
+import DocumentStore
+import FirestoreMessages
+import Listening
+import TestSupport
+import Testing
+
+@Suite("A Listen stream", .timeLimit(.minutes(1)))
+struct ListenSessionTests {
+    private let harness: ListenHarness
+    private let client: ListenClient
+
+    init() throws {
+        harness = try ListenHarness()
+        client = ListenClient(harness)
+        try client.connect()
+    }
+
+    private static func query(_ collection: String = "c", _ change: (inout StructuredQuery) -> Void = { _ in })
+        -> Subject
+    {
+        var query = StructuredQuery(from: [CollectionSelector(collectionID: collection)])
+        change(&query)
+        return .query(query)
+    }
+
+    /// The messages that have come since the last call, in words.
+    private func messages() throws -> [String] {
+        harness.hub.advance()
+        try client.drain()
+        return try client.takeMessages().map(text)
+    }
+
+    private func text(_ message: ListenResponse) throws -> String {
+        func path(_ name: String) -> String { String(name.dropFirst(harness.name("").count)) }
+        switch message {
+        case .targetChange(let change):
+            let cause = change.cause.map { " \($0.code): \($0.message)" } ?? ""
+            return "\(change.kind) \(change.targets)\(cause)"
+        case .documentChange(let change):
+            let document = try DocumentMessage(wire: change.document.byteSpan)
+            let removed = change.removedTargets.isEmpty ? "" : " removed \(change.removedTargets)"
+            return "change \(path(document.name)) \(change.targets)\(removed)"
+        case .documentDelete(let removal): return "delete \(path(removal.name)) \(removal.removedTargets)"
+        case .documentRemove(let removal): return "remove \(path(removal.name)) \(removal.removedTargets)"
+        case .filter(let filter):
+            return "filter \(filter.target) \(filter.count) \(filter.unchangedNames == nil ? "" : "with names")"
+        case .unknown: return "unknown"
+        }
+    }
+
+    // MARK: Targets
+
+    @Test("A query: its documents, CURRENT, a snapshot; then only changes")
+    func query() throws {
+        try harness.set("c/a", ["n": .integer(1)])
+        try client.listen(1, to: Self.query { $0.filter = .field(n, .greaterThan, EncodedValue(.integer(0))) })
+        #expect(try messages() == ["add [1]", "change c/a [1]", "current [1]", "noChange []"])
+        try harness.set("c/b", ["n": .integer(2)])
+        #expect(try messages() == ["change c/b [1]", "noChange []"])
+        try harness.set("c/a", ["n": .integer(0)])
+        #expect(try messages() == ["change c/a [] removed [1]", "noChange []"])
+        try harness.set("c/a", ["n": .integer(-1)])
+        try harness.set("d/a", ["n": .integer(1)])
+        #expect(try messages() == [], "a change that concerns no target")
+        try harness.delete("c/b")
+        #expect(try messages() == ["delete c/b [1]", "noChange []"])
+    }
+
+    private let n = try! FieldPath("n")
+
+    @Test("A write without effect sends nothing")
+    func noEffect() throws {
+        try harness.set("c/a", ["n": .integer(1)])
+        try client.listen(1, to: Self.query())
+        _ = try messages()
+        try harness.set("c/a", ["n": .integer(1)])
+        try harness.delete("c/none")
+        #expect(try messages() == [])
+    }
+
+    @Test("A commit over several targets is one snapshot; a document in two targets is sent once")
+    func severalTargets() throws {
+        try client.listen(1, to: Self.query())
+        try client.listen(2, to: .documents(["c/a", "d/a"]))
+        _ = try messages()
+        _ = try harness.commit([("c/a", ["n": .integer(1)]), ("d/a", [:]), ("c/b", [:])])
+        #expect(try messages().sorted() == ["change c/a [2, 1]", "change c/b [1]", "change d/a [2]", "noChange []"])
+        #expect(client.snapshots == 2)
+    }
+
+    @Test("Documents: in the order of names, each once, missing ones as deleted")
+    func documents() throws {
+        try harness.set("c/b", [:])
+        try client.listen(7, to: .documents(["c/z", "c/b", "c/b", "c/a"]))
+        #expect(
+            try messages() == [
+                "add [7]", "delete c/a [7]", "change c/b [7]", "delete c/z [7]", "current [7]", "noChange []",
+            ])
+        try harness.delete("c/b")
+        try harness.set("c/a", [:])
+        #expect(try messages().sorted() == ["change c/a [7]", "delete c/b [7]", "noChange []"])
+    }
+
+    @Test("A limit: the next document takes the place of one that leaves")
+    func limit() throws {
+        for id in ["a", "b", "c"] { try harness.set("c/\(id)", [:]) }
+        try client.listen(1, to: Self.query { $0.limit = 2 })
+        #expect(try messages() == ["add [1]", "change c/a [1]", "change c/b [1]", "current [1]", "noChange []"])
+        try harness.set("c/d", [:])
+        #expect(try messages() == [], "after the window")
+        try harness.delete("c/a")
+        #expect(try messages() == ["change c/c [1]", "delete c/a [1]", "noChange []"])
+        try harness.set("c/0", [:])
+        #expect(try messages() == ["change c/0 [1]", "remove c/c [1]", "noChange []"])
+    }
+
+    @Test("A projection sends the selected fields, also of what changes")
+    func projection() throws {
+        try client.listen(1, to: Self.query { $0.select = Projection(fields: [n]) })
+        _ = try messages()
+        try harness.set("c/a", ["n": .integer(1), "secret": .string("s")])
+        harness.hub.advance()
+        try client.drain()
+        let message = try #require(client.takeMessages().first)
+        guard case .documentChange(let change) = message else {
+            Issue.record("\(message)")
+            return
+        }
+        let document = try DocumentMessage(wire: change.document.byteSpan)
+        #expect(String(decoding: document.fields, as: UTF8.self).contains("n"))
+        #expect(!String(decoding: document.fields, as: UTF8.self).contains("secret"))
+    }
+
+    @Test("once: REMOVE after the first snapshot")
+    func once() throws {
+        try client.send(3, Self.query(), resume: nil, expectedCount: nil, once: true)
+        #expect(try messages() == ["add [3]", "current [3]", "noChange []", "remove [3]"])
+        try harness.set("c/a", [:])
+        #expect(try messages() == [])
+        try client.send(3, Self.query(), resume: nil, expectedCount: nil)
+        #expect(try messages().first == "add [3]", "the id is free again")
+    }
+
+    @Test("Removing a target, and adding one with the same id at once")
+    func removing() throws {
+        try client.listen(1, to: Self.query())
+        _ = try messages()
+        try client.stopListening(1)
+        try client.listen(1, to: .documents(["c/x"]))
+        try client.receive(.remove(99))
+        #expect(
+            try messages() == ["remove [1]", "add [1]", "delete c/x [1]", "current [1]", "noChange []"])
+        try harness.set("c/a", [:])
+        #expect(try messages() == [])
+    }
+
+    @Test("The server chooses ids if the client sends 0, for all targets of the stream")
+    func chosenIDs() throws {
+        for _ in 0..<2 { try client.send(0, Self.query(), resume: nil, expectedCount: nil) }
+        #expect(try messages().filter { $0.hasPrefix("add") } == ["add [1]", "add [2]"])
+        try client.send(5, Self.query(), resume: nil, expectedCount: nil)
+        #expect(try messages().last?.contains("Either all targets of a stream have ids, or none.") == true)
+    }
+
+    // MARK: Errors
+
+    @Test("A bad target is removed with its error; the others continue")
+    func badTargets() throws {
+        try client.listen(1, to: Self.query())
+        _ = try messages()
+        let bad: [(Subject, String)] = [
+            (.query(StructuredQuery(from: [])), "All-collection queries are not supported by real-time queries."),
+            (Self.query { $0.limit = -1 }, "limit is negative"),
+            (.documents(["c"]), "is not the name of a document"),
+        ]
+        for (id, (subject, text)) in bad.enumerated() {
+            try client.send(Int32(id + 10), subject, resume: nil, expectedCount: nil)
+            let answer = try messages()
+            #expect(answer.first == "add [\(id + 10)]")
+            #expect(answer.last?.hasPrefix("remove [\(id + 10)] INVALID_ARGUMENT") == true)
+            #expect(answer.last?.contains(text) == true, "\(answer)")
+        }
+        try client.receive(.add(ListenTarget(.pipeline, id: 20)))
+        #expect(try messages().last?.hasPrefix("remove [20] UNIMPLEMENTED") == true)
+        try client.receive(.add(ListenTarget(nil, id: 21)))
+        #expect(try messages().last?.hasPrefix("remove [21] INVALID_ARGUMENT") == true)
+        let elsewhere = ListenTarget(.documents(["projects/p/databases/other/documents/c/a"]), id: 22)
+        try client.receive(.add(elsewhere))
+        #expect(try messages().last?.contains("is not in the stream's database") == true)
+        try harness.set("c/a", [:])
+        #expect(try messages() == ["change c/a [1]", "noChange []"])
+    }
+
+    @Test("Requests that end the stream")
+    func badRequests() throws {
+        try client.listen(1, to: Self.query())
+        #expect(throws: RequestError.self) { try client.receive(nil) }
+        #expect(throws: RequestError.self) { try client.send(1, Self.query(), resume: nil, expectedCount: nil) }
+        let session = try #require(client.session)
+        #expect(throws: RequestError.self) {
+            try session.receive(ListenRequest(database: "projects/p/databases/x", .remove(1)))
+        }
+    }
+
+    @Test("A stream has a bounded number of targets, and a target a bounded number of documents")
+    func bounds() throws {
+        var limits = ListenLimits()
+        limits.targets = 2
+        limits.documents = 2
+        let client = ListenClient(try ListenHarness(limits: limits))
+        try client.connect()
+        for id: Int32 in 1...3 { try client.send(id, Self.query(), resume: nil, expectedCount: nil) }
+        try client.drain()
+        let text = try text(
+            try #require(client.takeMessages().last { if case .targetChange = $0 { true } else { false } }))
+        #expect(text.hasPrefix("noChange") || text.hasPrefix("remove [3] RESOURCE_EXHAUSTED"))
+        try client.receive(.remove(1))
+        try client.send(4, .documents(["c/1", "c/2", "c/3"]), resume: nil, expectedCount: nil)
+        try client.drain()
+        let last = try client.takeMessages().map(self.text).first { $0.hasPrefix("remove [4]") }
+        #expect(last?.contains("INVALID_ARGUMENT") == true)
+        client.disconnect()
+    }
+
+    // MARK: Resuming
+
+    @Test("A token: only what has changed since, then CURRENT")
+    func resume() throws {
+        for id in ["a", "b", "c"] { try harness.set("c/\(id)", [:]) }
+        try client.listen(1, to: Self.query())
+        _ = try messages()
+        client.disconnect()
+        try harness.set("c/b", ["n": .integer(1)])
+        try harness.delete("c/c")
+        try client.resume()
+        #expect(try messages() == ["add [1]", "change c/b [1]", "delete c/c [1]", "current [1]", "noChange []"])
+    }
+
+    @Test("read_time resumes as a token does")
+    func resumeByTime() throws {
+        try harness.set("c/a", [:])
+        let time = harness.store.currentReadTime
+        harness.clock.advance(milliseconds: 1)
+        try harness.set("c/b", [:])
+        let resume = ListenTarget.Resume.readTime(TimestampValue(microseconds: Int64(time)))
+        try client.send(1, Self.query(), resume: resume, expectedCount: nil)
+        #expect(try messages() == ["add [1]", "change c/b [1]", "current [1]", "noChange []"])
+    }
+
+    @Test("A token of the future, and one that is none: RESET and everything", arguments: [true, false])
+    func unusableToken(isToken: Bool) throws {
+        try harness.set("c/a", [:])
+        var writer = WireWriter()
+        ResumeToken(microseconds: .max / 2).encode(into: &writer)
+        let token = isToken ? writer.copyBytes() : [1, 2, 3]
+        try client.send(1, Self.query(), resume: .token(token), expectedCount: nil)
+        #expect(try messages() == ["add [1]", "reset [1]", "change c/a [1]", "current [1]", "noChange []"])
+    }
+
+    @Test("A token from before the retention: RESET and everything")
+    func tokenBeforeRetention() throws {
+        let harness = try ListenHarness { $0.engine.retentionMicroseconds = 1_000 }
+        let client = ListenClient(harness)
+        try client.connect()
+        try client.listen(1, to: Self.query())
+        try harness.set("c/a", [:])
+        harness.hub.advance()
+        try client.drain()
+        client.disconnect()
+        _ = client.takeMessages()
+        try waitUntil("the retention has passed") {
+            harness.clock.advance(milliseconds: 1_000)
+            try harness.set("c/b", ["n": .integer(Int64(harness.clock.nowMicroseconds))])
+            try harness.store.checkpoint()
+            return harness.store.oldestReadTime > client.readTime
+        }
+        try client.resume()
+        try client.drain()
+        #expect(
+            try client.takeMessages().map(text) == [
+                "add [1]", "reset [1]", "change c/a [1]", "change c/b [1]", "current [1]", "noChange []",
+            ])
+        client.disconnect()
+    }
+
+    @Test("A client that stops reading within a snapshot until the retention has passed: RESET and everything")
+    func stalledBeyondRetention() throws {
+        let harness = try ListenHarness { $0.engine.retentionMicroseconds = 1_000 }
+        let client = ListenClient(harness)
+        try client.connect()
+        try client.listen(1, to: Self.query())
+        try client.drain()
+        // More than a page of messages.
+        let text = Value.string(String(repeating: "x", count: 20_000))
+        _ = try harness.commit((0..<10).map { ("c/\($0)", ["text": text]) })
+        harness.hub.advance()
+        try client.drain(atMost: 1)
+        let version = harness.store.currentReadTime
+        try waitUntil("the retention has passed") {
+            harness.clock.advance(milliseconds: 1_000)
+            try harness.set("c/0", ["n": .integer(Int64(harness.clock.nowMicroseconds))])
+            try harness.store.checkpoint()
+            return harness.store.oldestReadTime > version
+        }
+        try harness.delete("c/5")
+        harness.hub.advance()
+        try client.drain()
+        let kinds = client.takeMessages().compactMap { message -> ListenResponse.TargetChange.Kind? in
+            if case .targetChange(let change) = message { change.kind } else { nil }
+        }
+        #expect(kinds == [.add, .current, .noChange, .reset, .current, .noChange])
+        #expect(client.targets[1]?.documents.count == 9)
+        client.disconnect()
+    }
+
+    @Test("Another expected_count: an existence filter that has the names of unchanged documents")
+    func expectedCount() throws {
+        for id in ["a", "b", "c"] { try harness.set("c/\(id)", [:]) }
+        try client.listen(1, to: Self.query())
+        _ = try messages()
+        var writer = WireWriter()
+        ResumeToken(microseconds: client.readTime).encode(into: &writer)
+        client.disconnect()
+        harness.clock.advance(milliseconds: 1)
+        try harness.set("c/c", ["n": .integer(1)])
+        let other = ListenClient(harness)
+        try other.connect()
+        try other.send(1, Self.query(), resume: .token(writer.copyBytes()), expectedCount: 3)
+        try other.send(2, Self.query(), resume: .token(writer.copyBytes()), expectedCount: 5)
+        try other.drain()
+        let messages = other.takeMessages()
+        #expect(
+            try messages.map(text) == [
+                "add [1]", "change c/c [1]", "current [1]", "add [2]", "change c/c [2]", "filter 2 3 with names",
+                "current [2]", "noChange []",
+            ])
+        for case .filter(let filter) in messages {
+            let names = try #require(filter.unchangedNames)
+            #expect(names.contains(harness.name("c/a")) && names.contains(harness.name("c/b")))
+            #expect(!names.contains(harness.name("c/c")) && !names.contains(harness.name("c/d")))
+        }
+        other.disconnect()
+    }
+
+    // MARK: Liveness
+
+    @Test("A silent stream gets a heartbeat with a later read time; a stream without a current target gets none")
+    func heartbeat() throws {
+        let other = ListenClient(harness)
+        try other.connect()
+        try client.listen(1, to: Self.query())
+        _ = try messages()
+        let before = client.readTime
+        harness.clock.advance(milliseconds: 50_000)
+        for _ in 0..<9 { harness.hub.tick() }
+        #expect(try messages() == ["noChange []"])
+        #expect(client.readTime > before)
+        try other.drain()
+        #expect(other.takeMessages().isEmpty)
+        other.disconnect()
+    }
+
+    @Test("A session is woken by a change that concerns it, once, and not by others")
+    func wakeUps() throws {
+        try client.listen(1, to: .documents(["c/a"]))
+        _ = try messages()
+        let before = client.wakes
+        try harness.set("c/b", [:])
+        harness.hub.advance()
+        #expect(client.wakes == before)
+        _ = try harness.commit([("c/a", [:])])
+        _ = try harness.commit([("c/a", ["n": .integer(1)])])
+        let told = harness.wakeUps.count
+        #expect(told > 0)
+        harness.hub.advance()
+        #expect(client.wakes == before + 1)
+        #expect(try messages() == ["change c/a [1]", "noChange []"])
+    }
+
+    @Test("Equal queries are compared once, and each of their listeners is told, also after others have left")
+    func equalQueries() throws {
+        let clients = (0..<4).map { _ in ListenClient(harness) }
+        for client in clients {
+            try client.connect()
+            try client.listen(1, to: Self.query { $0.filter = .field(n, .equal, EncodedValue(.integer(1))) })
+        }
+        for client in clients { try client.drain() }
+        clients[0].disconnect()
+        clients[2].disconnect()
+        try harness.set("c/a", ["n": .double(1)])
+        harness.hub.advance()
+        for client in [clients[1], clients[3]] {
+            try client.drain()
+            #expect(try client.takeMessages().map(text).suffix(2) == ["change c/a [1]", "noChange []"])
+            client.disconnect()
+        }
+    }
+}
+
+extension BloomFilter {
+    /// Whether a name may be in the set, by the published algorithm.
+    fileprivate func contains(_ name: String) -> Bool {
+        let digest = MD5.digest(Array(name.utf8))
+        func half(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) } }
+        let (first, second) = (half(digest[0..<8]), half(digest[8..<16]))
+        let bits = UInt64(bitmap.count * 8) - UInt64(padding)
+        return (0..<UInt64(hashCount)).allSatisfy { index in
+            let bit = (first &+ index &* second) % bits
+            return bitmap[Int(bit / 8)] & (1 << UInt8(bit % 8)) != 0
+        }
+    }
+}
