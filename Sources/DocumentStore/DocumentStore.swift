@@ -77,6 +77,7 @@ package final class DocumentStore: Sendable {
         let thread = commitThread.withLock { $0.take() }
         guard let thread else { return nil }
         thread.join()
+        versions.failWaits(.shuttingDown)
         do throws(StorageError) {
             try engine.close()
             return nil
@@ -212,9 +213,18 @@ package final class DocumentStore: Sendable {
         do throws(RequestError) {
             switch options {
             case .readOnly(let readTime):
-                let time = try readTime.map { (time) throws(RequestError) in try settledReadTime(time) }
-                completion(
-                    .success(try begin(in: database, .readOnly(microseconds: time ?? versions.readTime()), owner)))
+                guard let readTime else {
+                    let kind = Transaction.Kind.readOnly(microseconds: versions.readTime())
+                    return completion(.success(try begin(in: database, kind, owner)))
+                }
+                let time = try readableTime(readTime)
+                versions.whenReadable(time) { [self] readable in
+                    completion(
+                        Result { () throws(RequestError) in
+                            try readable.get()
+                            return try begin(in: database, .readOnly(microseconds: time), owner)
+                        })
+                }
             case .readWrite(let retried, let mode):
                 let isPessimistic = (mode == .unspecified ? configuration.concurrencyMode : mode) == .pessimistic
                 let kind = isPessimistic ? Transaction.Kind.pessimistic : .optimistic
@@ -301,15 +311,52 @@ package final class DocumentStore: Sendable {
                     completion: { _ in })))
     }
 
-    /// A time that a client wants to read at, in microseconds, such that nothing will be committed below it any more.
-    func settledReadTime(_ time: TimestampValue) throws(RequestError) -> UInt64 {
+    // MARK: Reads that wait
+
+    /// Whether a read must wait before ``StoreReader/readPoint(_:in:)``: for locks, or for commits that are not visible
+    /// yet. Then call ``prepareRead(_:locking:completion:)``.
+    ///
+    /// - Throws: `INVALID_ARGUMENT` for a time in the future, `FAILED_PRECONDITION` for a time before the retention.
+    package func mustWait(for selector: ReadSelector) throws(RequestError) -> Bool {
+        switch selector {
+        case .latest: false
+        case .time(let time): try !versions.reserve(readableTime(time))
+        case .transaction(let identifier): readsLock(in: identifier)
+        }
+    }
+
+    /// Calls `completion` when a read point can be made. Never blocks.
+    ///
+    /// The completion is called exactly once, on this thread or on one of the store, and must not block. It fails like
+    /// ``mustWait(for:)`` and ``lock(_:_:completion:)``, with `UNAVAILABLE` if the commits before a read time are not
+    /// on disk within a time limit, and with `RESOURCE_EXHAUSTED` if too many reads wait.
+    /// - Parameter names: the documents that are going to be read; see ``lock(_:_:completion:)``.
+    package func prepareRead(
+        _ selector: ReadSelector, locking names: [[UInt8]],
+        completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
+    ) {
+        switch selector {
+        case .transaction(let identifier) where readsLock(in: identifier):
+            lock(identifier, names, completion: completion)
+        case .time(let time):
+            do throws(RequestError) {
+                versions.whenReadable(try readableTime(time), completion: completion)
+            } catch {
+                completion(.failure(error))
+            }
+        case .latest, .transaction: completion(.success(()))
+        }
+    }
+
+    /// Fails the reads that have waited for too long. Call it about once a second.
+    package func endExpiredWaits() { versions.endExpiredWaits() }
+
+    /// A time that a client wants to read at, in microseconds.
+    func readableTime(_ time: TimestampValue) throws(RequestError) -> UInt64 {
         if let problem = time.problemAsVersion { throw .invalidArgument("Invalid read_time: \(problem)") }
         let microseconds = UInt64(time.microseconds)
         if microseconds > versions.latestReadable { throw .invalidArgument("read_time cannot be in the future") }
         if microseconds < engine.oldestReadableVersion.microseconds { throw .snapshotTooOld }
-        if !versions.settle(microseconds) {
-            throw RequestError(.unavailable, "Commits up to the read time are not on disk yet.")
-        }
         return microseconds
     }
 

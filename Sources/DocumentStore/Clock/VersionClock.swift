@@ -11,7 +11,7 @@
 // With sequentially consistent order at least one of the two sees the other: either the commit moves above r, or the
 // reader sees it in flight and falls back to what is published, below every commit to come.
 
-internal import Glibc
+internal import Basics
 internal import KeyValueStore
 internal import Synchronization
 
@@ -19,6 +19,7 @@ internal import Synchronization
 final class VersionClock: Sendable {
     private let clock: any StoreClock
     private let engine: StorageEngine
+    private let waits: ReadWaits
 
     /// The highest read time told, or unlogged commit time.
     private let handedOut: Atomic<UInt64>
@@ -29,7 +30,9 @@ final class VersionClock: Sendable {
     /// write.
     private static let staleMicroseconds: UInt64 = 500
 
-    init(clock: any StoreClock, engine: StorageEngine) {
+    /// - Parameter waits: holds the reads that wait for a version.
+    init(clock: any StoreClock, engine: StorageEngine, waits: ReadWaits = ReadWaits()) {
+        self.waits = waits
         self.clock = clock
         self.engine = engine
         handedOut = Atomic(0)
@@ -54,23 +57,57 @@ final class VersionClock: Sendable {
         return published >= newest ? max(time, published) : published
     }
 
-    /// Makes a time that a client asks for readable: nothing will be committed at or below it any more.
-    ///
-    /// Waits for the sync in flight when the time is so recent that commits below it may still be on their way.
-    /// - Returns: false when they did not arrive in time.
-    func settle(_ time: UInt64) -> Bool {
+    /// Reserves a time that a client asks for: no later commit gets a version at or below it.
+    /// - Returns: whether every commit at or below it is visible. It stays so.
+    func reserve(_ time: UInt64) -> Bool {
         hold(time)
-        for _ in 0..<VersionClock.settleAttempts {
-            let newest = assigned.load(ordering: .sequentiallyConsistent)
-            let published = engine.publishedVersion.microseconds
-            if published >= newest || time <= published { return true }
-            usleep(VersionClock.settlePauseMicroseconds)
-        }
-        return false
+        return missingVersion(at: time) == nil
     }
 
-    private static let settleAttempts = 4_000
-    private static let settlePauseMicroseconds: UInt32 = 50
+    /// Calls `completion` when every commit at or below a time is visible: on the calling thread if that is the case
+    /// already, otherwise on the thread that publishes the last of them. Never blocks.
+    ///
+    /// The completion is called once. It fails with `UNAVAILABLE` after the time limit (``endExpiredWaits()``) or if
+    /// the sync fails, and with `RESOURCE_EXHAUSTED` if too many reads wait.
+    func whenReadable(_ time: UInt64, completion: @escaping ReadWaits.Completion) {
+        hold(time)
+        guard let version = missingVersion(at: time) else { return completion(.success(())) }
+        if let refusal = waits.add(version, nowMilliseconds: clock.elapsedMilliseconds, completion) {
+            return completion(.failure(refusal))
+        }
+        // The version may have been published before the wait was added.
+        endWaits()
+    }
+
+    /// The version that must be published before reads at a reserved time are possible; nil if there is none.
+    private func missingVersion(at time: UInt64) -> UInt64? {
+        let newest = assigned.load(ordering: .sequentiallyConsistent)
+        let published = engine.publishedVersion.microseconds
+        return published >= newest || published >= time ? nil : min(newest, time)
+    }
+
+    /// Completes the waits for what is published. Call it after every publication; it costs two atomic loads while
+    /// nothing waits.
+    func endWaits() {
+        // A wait is added before the published version is read, and published before waits are read: one side sees the
+        // other.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        if waits.isEmpty { return }
+        let newest = assigned.load(ordering: .sequentiallyConsistent)
+        let published = engine.publishedVersion.microseconds
+        waits.complete(upTo: published >= newest ? .max : published)
+    }
+
+    /// Fails all waits, because what they wait for was not published.
+    func failWaits(_ error: RequestError) { waits.fail(error) }
+
+    /// Fails the waits whose time limit has passed. Call it regularly, on any thread.
+    func endExpiredWaits() {
+        if !waits.isEmpty { waits.failExpired(nowMilliseconds: clock.elapsedMilliseconds) }
+    }
+
+    /// Reads that wait.
+    var waitCount: Int { waits.count }
 
     /// The latest time that a client may name as read time.
     var latestReadable: UInt64 {
@@ -99,5 +136,6 @@ final class VersionClock: Sendable {
     func returnVersion(_ version: CommitVersion, last: CommitVersion, wasTold: Bool) {
         if wasTold { hold(version.microseconds) }
         assigned.store(last.microseconds, ordering: .sequentiallyConsistent)
+        endWaits()
     }
 }

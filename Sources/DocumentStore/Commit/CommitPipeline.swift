@@ -69,7 +69,7 @@ final class CommitPipeline: @unchecked Sendable {
         locks = LockManager(configuration: configuration)
         housekeeper = Housekeeper(services, stage: stage)
         replySender = ReplySender(
-            transactions: services.transactions, queue: queue, changes: services.changes)
+            transactions: services.transactions, queue: queue, versions: services.versions, changes: services.changes)
     }
 
     // MARK: Run

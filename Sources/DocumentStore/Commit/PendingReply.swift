@@ -28,17 +28,24 @@ enum PendingReply: Sendable {
     }
 }
 
-/// Sends the replies of a group when its sync has ended, on the commit thread or on the log thread.
+/// Sends the replies of a group when its sync has ended, and completes the reads that waited for its versions. Runs on
+/// the commit thread or on the log thread.
 struct ReplySender: Sendable {
     let transactions: TransactionTable
     let queue: CommitQueue
+    let versions: VersionClock
     let changes: ChangeFeed
 
     func send(_ replies: [PendingReply], after result: Result<CommitVersion, StorageError>) {
         var failure: RequestError?
         if case .failure(let error) = result { failure = RequestError(error) }
         for reply in replies { reply.send(failure, begin: begin) }
-        if case .success(let version) = result { changes.announce(through: version.microseconds) }
+        switch result {
+        case .success(let version):
+            versions.endWaits()
+            changes.announce(through: version.microseconds)
+        case .failure(let error): versions.failWaits(RequestError(error))
+        }
     }
 
     private func begin(_ request: BeginRequest) {

@@ -7,8 +7,8 @@ internal import KeyValueStore
 /// A thread's way to read the store.
 ///
 /// One per event loop (or per thread of a tool or test), made by `DocumentStore.makeReader()`; it owns buffers and a
-/// storage reader, and must not be used from two threads. Reads never wait for commits, but for one at a time named by
-/// the client that lies within the last sync. Closures that are lent a document may read others.
+/// storage reader, and must not be used from two threads. Reads never wait for commits. Closures that are lent a
+/// document may read others.
 package final class StoreReader {
     let store: DocumentStore
     private let hot = Confined(Hot())
@@ -39,18 +39,22 @@ package final class StoreReader {
 
     // MARK: Read points
 
-    /// Fixes the state that the following reads see.
+    /// Fixes the state that the following reads see. Never blocks: see ``DocumentStore/mustWait(for:)``.
     ///
     /// - Parameter database: the database's full name.
     /// - Throws: `INVALID_ARGUMENT` for a time in the future or a transaction that is not open,
-    ///   `FAILED_PRECONDITION` for a time before the retention.
+    ///   `FAILED_PRECONDITION` for a time before the retention, `UNAVAILABLE` for one with commits that are not
+    ///   visible yet.
     package func readPoint(_ selector: ReadSelector, in database: DatabaseName) throws(RequestError) -> ReadPoint {
         switch selector {
         case .latest:
             let time = store.versions.readTime()
             return point(database, version: time, readTime: time)
         case .time(let time):
-            let microseconds = try store.settledReadTime(time)
+            let microseconds = try store.readableTime(time)
+            guard store.versions.reserve(microseconds) else {
+                throw RequestError(.unavailable, "Commits up to the read time are not on disk yet.")
+            }
             return point(database, version: microseconds, readTime: microseconds)
         case .transaction(let identifier):
             let transaction = try store.transactions.transaction(identifier)

@@ -1,4 +1,5 @@
-// What is looked after once a second, away from the event loops: memory of connections that have gone, and whether the disk is full.
+// What is done once a second, away from the event loops: the time limits of waiting reads, memory of closed connections,
+// and whether the disk is full.
 
 internal import CLinux
 internal import Dispatch
@@ -7,7 +8,8 @@ internal import KeyValueStore
 internal import Synchronization
 internal import Transport
 
-/// Gives memory back to the system, and logs when commits are refused for want of space. Thread-safe.
+/// Ends reads that wait for too long, gives memory back to the system, and logs when commits are refused because there
+/// is no space. Thread-safe.
 final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used by all threads.
     private let server: Server
     private let store: DocumentStore
@@ -40,6 +42,7 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
     }
 
     private func look() {
+        store.endExpiredWaits()
         reportShortage()
         reportFailures()
         server.statistics { [weak self] statistics in

@@ -35,15 +35,10 @@ extension FirestoreService {
         _ source: BatchGetSource, _ call: Call, _ selector: ReadSelector, in database: DatabaseName
     ) throws {
         source.call = call
-        if case .transaction(let transaction) = selector, store.readsLock(in: transaction) {
-            let body = { (service: FirestoreService, _: Void) throws in
-                source.point = try service.reader.readPoint(selector, in: database)
-                service.stream(call, source)
-            }
-            return store.lock(transaction, source.allNames, completion: continuation(call, body))
+        try withReadPoint(call, selector, in: database, locking: source.allNames) { service, point in
+            source.point = point
+            service.stream(call, source)
         }
-        source.point = try reader.readPoint(selector, in: database)
-        stream(call, source)
     }
 }
 

@@ -18,24 +18,14 @@ extension FirestoreService {
             }
         }
         let selector = try view.consistency.selector()
-        if case .transaction(let transaction) = selector, store.readsLock(in: transaction) {
-            return getLocked(call, [UInt8](copying: view.name), selector, transaction, selection: selection)
+        if try store.mustWait(for: selector) {
+            let bytes = [UInt8](copying: view.name)
+            return try withReadPoint(call, selector, in: database(name.databaseBytes), locking: [bytes]) {
+                try $0.sendDocument(call, $0.documentName(bytes.byteSpan), at: $1, selection: selection)
+            }
         }
         let point = try reader.readPoint(selector, inDatabase: name.databaseBytes)
         try sendDocument(call, name, at: point, selection: selection)
-    }
-
-    /// Reads in a pessimistic transaction, once it has its lock.
-    private func getLocked(
-        _ call: Call, _ name: [UInt8], _ selector: ReadSelector, _ transaction: TransactionIdentifier,
-        selection: FieldSelection?
-    ) {
-        let body = { (service: FirestoreService, _: Void) throws in
-            let view = try service.documentName(name.byteSpan)
-            let point = try service.reader.readPoint(selector, inDatabase: view.databaseBytes)
-            try service.sendDocument(call, view, at: point, selection: selection)
-        }
-        store.lock(transaction, [name], completion: continuation(call, body))
     }
 
     /// Answers with the document of this name as it stands at a point.

@@ -13,7 +13,12 @@ extension FirestoreService {
         let database = try withParent(call, message.parent) { (parent) throws(RequestError) in
             try self.database(parent.databaseBytes)
         }
-        let point = try reader.readPoint(message.consistency.selector(), in: database)
+        try withReadPoint(call, try message.consistency.selector(), in: database) { service, point in
+            try service.sendPage(call, message, at: point)
+        }
+    }
+
+    private func sendPage(_ call: Call, _ message: ListCollectionIdsRequest, at point: ReadPoint) throws {
         let after = message.pageToken.isEmpty ? nil : try position(message.pageToken)
         let size = Int(message.pageSize)
         let limit = size == 0 ? limits.collectionIDPageEntries : min(size, limits.collectionIDPageEntries)

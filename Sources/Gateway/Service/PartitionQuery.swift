@@ -25,9 +25,10 @@ extension FirestoreService {
         let run = try message.parent.withUTF8Span { (parent) throws(RequestError) in
             try GroupPartitioner(query, parent: parent, cuts: cuts)
         }
-        let point = try reader.readPoint(message.consistency.selector(), in: run.database)
         let size = message.pageSize == 0 ? cuts : min(Int(message.pageSize), cuts)
-        try PartitionSearch(self, call, run, at: point, pageSize: size, after: token).goOn()
+        try withReadPoint(call, try message.consistency.selector(), in: run.database) { service, point in
+            try PartitionSearch(service, call, run, at: point, pageSize: size, after: token).goOn()
+        }
     }
 }
 

@@ -61,19 +61,23 @@ extension FirestoreService {
         }
     }
 
-    /// Fixes what a read sees. In a pessimistic transaction that is the newest state, so all that was committed before
-    /// must be visible first; the documents are locked as they are met.
+    /// Fixes what a read sees. The read may have to wait first: in a pessimistic transaction for its locks, and at a
+    /// time of the last moments for commits that are not visible yet. The call is parked until then.
+    ///
+    /// - Parameter names: the documents that are read, as far as they are known; those of a scan are locked as they
+    ///   are met.
     func withReadPoint(
         _ call: Call, _ selector: ReadSelector, in database: DatabaseName,
+        locking names: @autoclosure () -> [[UInt8]] = [],
         _ body: @escaping (FirestoreService, ReadPoint) throws -> Void
     ) throws {
-        guard case .transaction(let transaction) = selector, store.readsLock(in: transaction) else {
+        guard try store.mustWait(for: selector) else {
             return try body(self, reader.readPoint(selector, in: database))
         }
-        let locked = { (service: FirestoreService, _: Void) throws in
+        let ready = { (service: FirestoreService, _: Void) throws in
             try body(service, service.reader.readPoint(selector, in: database))
         }
-        store.lock(transaction, [], completion: continuation(call, locked))
+        store.prepareRead(selector, locking: names(), completion: continuation(call, ready))
     }
 
     func stream(_ call: Call, _ source: any ResponseSource) {

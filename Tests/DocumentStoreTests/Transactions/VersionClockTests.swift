@@ -20,14 +20,14 @@ import Testing
         private let writer: EngineWriter
         private(set) var last = CommitVersion(microseconds: 0)
 
-        init() throws {
+        init(waits: ReadWaits = ReadWaits()) throws {
             var options = EngineOptions()
             options.mapBytesMax = 1 << 28
             options.overlayBytesMax = 4 << 20
             options.logSegmentBytes = 1 << 20
             engine = try StorageEngine.open(directory: directory.path, options: options) { _, _, _, _ in }
             writer = try engine.makeWriter()
-            versions = VersionClock(clock: clock, engine: engine)
+            versions = VersionClock(clock: clock, engine: engine, waits: waits)
         }
 
         deinit { try? engine.close() }
@@ -42,7 +42,10 @@ import Testing
             return last.microseconds
         }
 
-        func publish() throws { try writer.commitGroup() }
+        func publish() throws {
+            try writer.commitGroup()
+            versions.endWaits()
+        }
 
         func commit() throws -> UInt64 {
             let version = try stage()
@@ -105,20 +108,20 @@ import Testing
         #expect(try ground.commit() > told.microseconds)
     }
 
-    @Test("A time that was asked for is settled: nothing is committed at or below it any more")
-    func settles() throws {
+    @Test("Nothing is committed at or below a reserved time; it is readable when what lies below is published")
+    func reserves() throws {
         let ground = try Ground()
         let first = try ground.commit()
         let time = first + 3_000_000
-        #expect(ground.versions.settle(time))
+        #expect(ground.versions.reserve(time))
         #expect(try ground.commit() == time + 1)
-        #expect(ground.versions.settle(first))
-        // With a commit in flight only what is published is settled.
+        #expect(ground.versions.reserve(first))
+        // With a commit in flight only what is published is readable.
         let second = try ground.stage()
-        #expect(ground.versions.settle(time + 1))
-        #expect(!ground.versions.settle(second))
+        #expect(ground.versions.reserve(time + 1))
+        #expect(!ground.versions.reserve(second))
         try ground.publish()
-        #expect(ground.versions.settle(second))
+        #expect(ground.versions.reserve(second))
     }
 
     @Test("The latest readable time is the latest of clock, read times and commits")
@@ -126,11 +129,111 @@ import Testing
         let ground = try Ground()
         let now = ground.clock.nowMicroseconds
         #expect(ground.versions.latestReadable == now)
-        #expect(ground.versions.settle(now + 500))
+        #expect(ground.versions.reserve(now + 500))
         #expect(ground.versions.latestReadable == now + 500)
         let version = try ground.commit()
         #expect(version == now + 501)
         #expect(ground.versions.latestReadable == version)
+    }
+
+    // MARK: Waits
+
+    /// The outcome of one wait.
+    private final class Waited: Sendable {
+        private let results = Mutex<[Result<Void, RequestError>]>([])
+
+        init(_ ground: Ground, for time: UInt64) {
+            ground.versions.whenReadable(time) { result in self.results.withLock { $0.append(result) } }
+        }
+
+        /// Nil while it waits. Fails if the completion was called twice.
+        var code: StatusCode? {
+            let results = results.withLock(\.self)
+            #expect(results.count <= 1)
+            return switch results.first {
+            case .success: .ok
+            case .failure(let error): error.code
+            case nil: nil
+            }
+        }
+    }
+
+    @Test("A read at a time with a commit in flight waits for its publication, and costs nothing without one")
+    func waits() throws {
+        let ground = try Ground()
+        let first = try ground.commit()
+        #expect(Waited(ground, for: first).code == .ok)
+        ground.clock.advance(milliseconds: 10)
+        let second = try ground.stage()
+        let early = Waited(ground, for: second - 1)
+        let late = Waited(ground, for: second)
+        let before = Waited(ground, for: first)
+        #expect(before.code == .ok)
+        #expect(early.code == nil && late.code == nil)
+        #expect(ground.versions.waitCount == 2)
+        try ground.publish()
+        #expect(early.code == .ok && late.code == .ok)
+        #expect(ground.versions.waitCount == 0)
+    }
+
+    @Test("A wait ends with the commits before its time, although later ones are in flight")
+    func waitsForEarlierOnly() throws {
+        let ground = try Ground()
+        _ = try ground.commit()
+        ground.clock.advance(milliseconds: 10)
+        let staged = try ground.stage()
+        let waited = Waited(ground, for: staged + 5)
+        // The next commit has its version before the first one is published.
+        let next = ground.versions.nextVersion(after: ground.last)
+        #expect(next.microseconds > staged + 5)
+        #expect(waited.code == nil)
+        try ground.publish()
+        #expect(waited.code == .ok)
+    }
+
+    @Test("A wait ends when the version that it waits for is returned")
+    func waitsForReturned() throws {
+        let ground = try Ground()
+        _ = try ground.commit()
+        ground.clock.advance(milliseconds: 10)
+        let dropped = ground.versions.nextVersion(after: ground.last)
+        let waited = Waited(ground, for: dropped.microseconds)
+        #expect(waited.code == nil)
+        ground.versions.returnVersion(dropped, last: ground.last, wasTold: false)
+        #expect(waited.code == .ok)
+        #expect(try ground.commit() > dropped.microseconds)
+    }
+
+    @Test("A wait fails after its time limit, and when the sync fails")
+    func waitsFail() throws {
+        let ground = try Ground(waits: ReadWaits(timeLimitMilliseconds: 1_000))
+        _ = try ground.commit()
+        ground.clock.advance(milliseconds: 10)
+        let staged = try ground.stage()
+        let first = Waited(ground, for: staged)
+        ground.clock.advance(milliseconds: 600)
+        let second = Waited(ground, for: staged)
+        ground.clock.advance(milliseconds: 399)
+        ground.versions.endExpiredWaits()
+        #expect(first.code == nil)
+        ground.clock.advance(milliseconds: 1)
+        ground.versions.endExpiredWaits()
+        #expect(first.code == .unavailable)
+        #expect(second.code == nil)
+        ground.versions.failWaits(.shuttingDown)
+        #expect(second.code == RequestError.shuttingDown.code)
+        #expect(ground.versions.waitCount == 0)
+        try ground.publish()
+    }
+
+    @Test("Too many waits are refused")
+    func waitsAreBounded() throws {
+        let ground = try Ground(waits: ReadWaits(countMax: 2))
+        let staged = try ground.stage()
+        let waited = (0..<3).map { _ in Waited(ground, for: staged) }
+        #expect(waited.map(\.code) == [nil, nil, .resourceExhausted])
+        try ground.publish()
+        #expect(waited.map(\.code) == [.ok, .ok, .resourceExhausted])
     }
 
     private final class Readers: Sendable {
@@ -167,5 +270,33 @@ import Testing
         try waitUntil("the readers have read") { readers.count.load(ordering: .relaxed) > 1_000 }
         readers.isOver.store(true, ordering: .releasing)
         for _ in 0..<2 { try readers.finished.wait(until: "a reader has finished") }
+    }
+
+    @Test("Every wait that another thread adds while commits are published ends")
+    func waitsOfAnotherThread() throws {
+        let ground = try Ground()
+        let readers = Readers()
+        let versions = ground.versions
+        let clock = ground.clock
+        Thread.detachNewThread {
+            while !readers.isOver.load(ordering: .acquiring) {
+                versions.whenReadable(max(clock.nowMicroseconds, versions.lastHandedOut)) { _ in
+                    readers.told.add(1, ordering: .relaxed)
+                }
+                readers.count.add(1, ordering: .relaxed)
+            }
+            readers.finished.signal()
+        }
+        for _ in 0..<3_000 {
+            ground.clock.advance(milliseconds: 1)
+            _ = try ground.stage()
+            try ground.publish()
+        }
+        try waitUntil("the reader has asked") { readers.count.load(ordering: .relaxed) > 1_000 }
+        readers.isOver.store(true, ordering: .releasing)
+        try readers.finished.wait(until: "the reader has finished")
+        // Nothing is in flight, so nothing may wait.
+        #expect(versions.waitCount == 0)
+        #expect(readers.told.load(ordering: .relaxed) == UInt64(readers.count.load(ordering: .relaxed)))
     }
 }

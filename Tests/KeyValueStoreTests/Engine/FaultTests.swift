@@ -201,7 +201,7 @@ struct FaultTests {
     @Test("Behind a checkpoint that takes long the overlay grows to twice its bound; then commits wait")
     func slowCheckpoint() throws {
         let bound = 100 << 10
-        let gate = Gate()
+        let gate = Gate(isOpen: false)
         var options = EngineOptions.small
         options.overlayBytesMax = bound
         options.fault = { operation in
@@ -232,16 +232,6 @@ struct FaultTests {
         #expect(try store.scan().count == Int(last))
         try store.engine.close()
         try expectClean(directory.path)
-    }
-
-    /// Holds threads up until it is opened.
-    private final class Gate: Sendable {
-        private let semaphore = DispatchSemaphore(value: 0)
-        func pass() {
-            semaphore.wait()
-            semaphore.signal()
-        }
-        func open() { semaphore.signal() }
     }
 
     @Test(

@@ -1,0 +1,115 @@
+// Reads at a time whose commits are on their way to the disk.
+
+import Basics
+import DocumentModel
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Reads that wait", .timeLimit(.minutes(2))) struct ReadWaitTests {
+    private final class Ground: Sendable {
+        /// Stands between staging and publishing a group.
+        let gate = Gate(isOpen: true)
+        let harness: StoreHarness
+        private let committed = Mutex(0)
+
+        init() throws {
+            let gate = gate
+            harness = try StoreHarness {
+                $0.admitsHousekeeping = { task in
+                    if task == .tables { gate.pass() }
+                    return true
+                }
+            }
+        }
+
+        /// Submits a commit of a new document, and returns when it is staged.
+        func stage(_ path: String, _ number: Int64) throws {
+            gate.close()
+            let writes = try harness.list([.set(path, fields(number))])
+            harness.store.commit(CommitRequest(writes: writes)) { [self] result in
+                #expect(throws: Never.self) { try result.get() }
+                committed.withLock { $0 += 1 }
+            }
+            try gate.waitUntilReached()
+            harness.clock.advance(milliseconds: 1)
+        }
+
+        func publish(_ count: Int) throws {
+            gate.open()
+            try waitUntil("the commit is published") { committed.withLock { $0 == count } }
+        }
+
+        var now: ReadSelector { .time(TimestampValue(microseconds: Int64(harness.clock.nowMicroseconds))) }
+    }
+
+    @Test("A read at the present waits for the commit in flight, and then sees it")
+    func waits() throws {
+        let ground = try Ground()
+        let store = ground.harness.store
+        #expect(try !store.mustWait(for: ground.now))
+        try ground.stage("c/a", 1)
+        let now = ground.now
+        #expect(try store.mustWait(for: now))
+        #expect(throws: RequestError.self) { try ground.harness.integer("c/a", "n", now) }
+        let outcome = Box<Void>()
+        store.prepareRead(now, locking: []) { outcome.set($0) }
+        #expect(outcome.value == nil)
+        try ground.publish(1)
+        try waitUntil("the read is ready") { outcome.value != nil }
+        try outcome.value?.get()
+        #expect(try ground.harness.integer("c/a", "n", now) == 1)
+        try ground.harness.finish()
+    }
+
+    @Test("A read-only transaction at the present begins when the commit in flight is published")
+    func beginWaits() throws {
+        let ground = try Ground()
+        let store = ground.harness.store
+        try ground.stage("c/a", 1)
+        guard case .time(let time) = ground.now else { return }
+        let outcome = Box<TransactionIdentifier>()
+        store.beginTransaction(in: ground.harness.database, options: .readOnly(readTime: time)) { outcome.set($0) }
+        // Without a time it reads what is published, and waits for nothing.
+        let immediate = Box<TransactionIdentifier>()
+        store.beginTransaction(in: ground.harness.database, options: .readOnly(readTime: nil)) { immediate.set($0) }
+        #expect(immediate.value != nil)
+        #expect(outcome.value == nil)
+        try ground.publish(1)
+        try waitUntil("the transaction has begun") { outcome.value != nil }
+        let transaction = try #require(try outcome.value?.get())
+        #expect(try ground.harness.integer("c/a", "n", .transaction(transaction)) == 1)
+        let earlier = try #require(try immediate.value?.get())
+        #expect(try ground.harness.get("c/a", .transaction(earlier)) == nil)
+        try ground.harness.finish()
+    }
+
+    @Test("A read waits for five seconds at most")
+    func timeLimit() throws {
+        let ground = try Ground()
+        let store = ground.harness.store
+        try ground.stage("c/a", 1)
+        let outcome = Box<Void>()
+        store.prepareRead(ground.now, locking: []) { outcome.set($0) }
+        ground.harness.clock.advance(milliseconds: 4_999)
+        store.endExpiredWaits()
+        #expect(outcome.value == nil)
+        ground.harness.clock.advance(milliseconds: 1)
+        store.endExpiredWaits()
+        let error = #expect(throws: RequestError.self) { try outcome.value?.get() }
+        #expect(error?.code == .unavailable)
+        try ground.publish(1)
+        try ground.harness.finish()
+    }
+}
+
+/// The result that a completion gets.
+private final class Box<Value: Sendable>: Sendable {
+    private let result = Mutex<Result<Value, RequestError>?>(nil)
+
+    var value: Result<Value, RequestError>? { result.withLock(\.self) }
+
+    func set(_ result: Result<Value, RequestError>) { self.result.withLock { $0 = result } }
+}
