@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Crashes", .serialized)
+@Suite("Crashes", .serialized, .timeLimit(.minutes(20)))
 struct CrashTests {
     /// Flags that make checkpoints frequent, so that many kills fall into one.
     static let frequentCheckpoints = ["--overlay", "1MiB"]

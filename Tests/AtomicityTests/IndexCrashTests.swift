@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Crashes with indexes", .serialized)
+@Suite("Crashes with indexes", .serialized, .timeLimit(.minutes(20)))
 struct IndexCrashTests {
     /// Files between which the indexes go back and forth: what one has is dropped, built, lifted or exempt in the
     /// other.

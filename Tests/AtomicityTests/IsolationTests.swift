@@ -8,7 +8,7 @@ import FirestoreMessages
 import TestSupport
 import Testing
 
-@Suite("Concurrent clients", .serialized)
+@Suite("Concurrent clients", .serialized, .timeLimit(.minutes(20)))
 struct IsolationTests {
     @Test("Transfers between accounts keep the total, at every moment that anybody looks")
     func transfersKeepTheTotal() async throws {

@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@Suite("Field number literals")
+@Suite("Field number literals", .timeLimit(.minutes(5)))
 struct FieldNumberLiteralTests {
     /// Forms in which code gives a field number or a tag.
     private static let patterns = [

@@ -8,7 +8,7 @@ import FirestoreMessages
 import TestSupport
 import Testing
 
-@Suite("Hostile load", .serialized)
+@Suite("Hostile load", .serialized, .timeLimit(.minutes(20)))
 struct HostileLoadTests {
     /// What a stalled stream may hold: a page of results, and its share of the connection's output.
     private static let streamMegabytesMax = 2

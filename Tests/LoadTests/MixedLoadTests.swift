@@ -7,7 +7,7 @@ import FirestoreMessages
 import TestSupport
 import Testing
 
-@Suite("Mixed load", .serialized)
+@Suite("Mixed load", .serialized, .timeLimit(.minutes(20)))
 struct MixedLoadTests {
     @Test("Every answer is right while many clients read, write, batch, query and run transactions")
     func everyAnswerIsRight() async throws {

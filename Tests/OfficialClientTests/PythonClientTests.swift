@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The official Python client", .serialized)
+@Suite("The official Python client", .serialized, .timeLimit(.minutes(20)))
 struct PythonClientTests {
     private let directory = TemporaryDirectory("hearth-official-client")
 

@@ -26,24 +26,6 @@ enum Ratchet {
         "Tools/hearth": 10,
     ]
 
-    static let suitesWithoutLimit: [String: Int] = [
-        "Tests/AtomicityTests": 3,
-        "Tests/DocumentCodingTests": 12,
-        "Tests/DocumentModelTests": 14,
-        "Tests/DocumentStoreTests": 30,
-        "Tests/FirebaseFirestoreTests": 22,
-        "Tests/FirestoreMessagesTests": 6,
-        "Tests/FirestoreSchemaTests": 3,
-        "Tests/GatewayTests": 15,
-        "Tests/HearthTests": 12,
-        "Tests/KeyValueStoreTests": 13,
-        "Tests/LoadTests": 2,
-        "Tests/OfficialClientTests": 1,
-        "Tests/TransportTests": 24,
-        "Tests/UserCodeSwift5Tests": 1,
-        "Tests/UserCodeSwift6Tests": 1,
-    ]
-
     static let discardableResults: [String: Int] = [
         "Tests/DocumentStoreTests": 2,
         "Tests/GatewayTests": 5,

@@ -54,6 +54,11 @@ package final class Monitor<State>: @unchecked Sendable {  // `state` is only to
         update { _ in }
     }
 
+    /// Wakes one waiting thread, without the lock. For monitors with a single waiting thread, after a change.
+    package func wakeOne() {
+        unsafe Self.expectSuccess(pthread_cond_signal(condition))
+    }
+
     /// Waits until `body`, called under the lock, returns a value.
     package func wait<Output, Failure: Error>(
         until body: (inout State) throws(Failure) -> Output?

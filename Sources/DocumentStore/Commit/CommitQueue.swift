@@ -2,7 +2,6 @@
 
 internal import Basics
 internal import DocumentModel
-internal import Glibc
 
 /// What the commit thread is asked to do.
 enum QueuedRequest: Sendable {
@@ -67,119 +66,104 @@ struct LockRequest: Sendable {
     var completion: @Sendable (Result<Void, RequestError>) -> Void
 }
 
-/// A queue with many producers and one consumer.
+/// A queue with many producers and one consumer. Thread-safe.
 ///
 /// While the consumer waits, a producer may claim its place and do its work for one request: that saves a lone client
 /// two switches of threads. At any time one thread at most works: the consumer, or the one that has claimed its
 /// place.
-///
-/// `@unchecked`: the state is only touched with the mutex held; the mutex and the condition have the address of their
-/// own allocation for as long as the queue lives.
-@safe final class CommitQueue: @unchecked Sendable {
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    private let condition: UnsafeMutablePointer<pthread_cond_t>
+final class CommitQueue: Sendable {
+    private struct State {
+        var requests: [QueuedRequest] = []
+        var bytes = 0
+        var isNudged = false
+        var isClosed = false
+        var consumerWaits = false
+        /// A producer does the consumer's work.
+        var isClaimed = false
 
-    private var requests: [QueuedRequest] = []
-    private var bytes = 0
-    private var isNudged = false
-    private var isClosed = false
-    private var consumerWaits = false
-    /// A producer does the consumer's work.
-    private var isClaimed = false
+        var hasWork: Bool { !requests.isEmpty || isNudged || isClosed }
+        /// Whether the consumer must be woken to see a change.
+        var consumerMustWake: Bool { consumerWaits && !isClaimed }
 
+        mutating func take(into taken: inout [QueuedRequest]) -> Bool {
+            consumerWaits = false
+            isNudged = false
+            swap(&requests, &taken)
+            bytes = 0
+            return !(isClosed && taken.isEmpty)
+        }
+    }
+
+    private let state = Monitor(State())
     private let requestsMaximum: Int
     private let bytesMaximum: Int
 
     init(requestsMaximum: Int, bytesMaximum: Int) {
         self.requestsMaximum = requestsMaximum
         self.bytesMaximum = bytesMaximum
-        unsafe mutex = .allocate(capacity: 1)
-        unsafe condition = .allocate(capacity: 1)
-        unsafe pthread_mutex_init(mutex, nil)
-        var attributes = pthread_condattr_t()
-        unsafe pthread_condattr_init(&attributes)
-        unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        unsafe pthread_cond_init(condition, &attributes)
-    }
-
-    deinit {
-        unsafe pthread_cond_destroy(condition)
-        unsafe pthread_mutex_destroy(mutex)
-        unsafe condition.deallocate()
-        unsafe mutex.deallocate()
-    }
-
-    private func withLock<Answer>(_ body: () -> Answer) -> Answer {
-        unsafe pthread_mutex_lock(mutex)
-        defer { unsafe pthread_mutex_unlock(mutex) }
-        return body()
     }
 
     /// Requests and bytes that wait now.
-    var load: (requests: Int, bytes: Int) { withLock { (requests.count, bytes) } }
-
-    var isEmpty: Bool { withLock { requests.isEmpty } }
+    var load: (requests: Int, bytes: Int) { state.withLock { ($0.requests.count, $0.bytes) } }
 
     /// Adds a request.
     /// - Returns: why it was not taken; the caller answers it then.
     func submit(_ request: QueuedRequest) -> RequestError? {
         let size = request.byteCount
-        return withLock {
-            if isClosed { return .shuttingDown }
-            if requests.count >= requestsMaximum || (bytes + size > bytesMaximum && !requests.isEmpty) {
-                return RequestError(.resourceExhausted, "Too many commits are waiting; try again later.")
+        let (refusal, wakes) = state.withLock { state -> (RequestError?, Bool) in
+            if state.isClosed { return (.shuttingDown, false) }
+            if state.requests.count >= requestsMaximum
+                || (state.bytes + size > bytesMaximum && !state.requests.isEmpty)
+            {
+                return (
+                    RequestError(.resourceExhausted, "Too many commits are waiting; try again later."), false
+                )
             }
-            requests.append(request)
-            bytes += size
-            wakeConsumer()
-            return nil
+            state.requests.append(request)
+            state.bytes += size
+            return (nil, state.consumerMustWake)
         }
+        if wakes { state.wakeOne() }
+        return refusal
     }
 
     /// Adds what must not be refused and takes no room worth counting.
     func submitRelease(_ number: UInt64) {
-        withLock {
-            requests.append(.release(number))
-            wakeConsumer()
-        }
+        change { $0.requests.append(.release(number)) }
     }
 
     /// Wakes the consumer although there is no request: a sync has ended, or a clock was stepped.
     func nudge() {
-        withLock {
-            isNudged = true
-            wakeConsumer()
-        }
+        change { $0.isNudged = true }
     }
 
     /// Refuses further requests. What is queued is still taken.
     func close() {
-        withLock {
-            isClosed = true
-            wakeConsumer()
-        }
+        change { $0.isClosed = true }
     }
 
     /// Gives the caller the consumer's place until ``release()``, if the consumer waits and nothing is queued before
     /// it.
     func claim() -> Bool {
-        withLock {
-            guard consumerWaits, requests.isEmpty, !isNudged, !isClosed, !isClaimed else { return false }
-            isClaimed = true
+        state.withLock { state in
+            guard state.consumerWaits, !state.hasWork, !state.isClaimed else { return false }
+            state.isClaimed = true
             return true
         }
     }
 
     /// Gives the place back.
     func release() {
-        withLock {
-            isClaimed = false
-            if !requests.isEmpty || isNudged || isClosed { wakeConsumer() }
-        }
+        change { $0.isClaimed = false }
     }
 
-    private func wakeConsumer() {
-        if consumerWaits, !isClaimed { unsafe pthread_cond_signal(condition) }
+    /// Changes the state, and wakes the consumer if it waits and has work then.
+    private func change(_ body: (inout State) -> Void) {
+        let wakes = state.withLock { state in
+            body(&state)
+            return state.consumerMustWake && state.hasWork
+        }
+        if wakes { state.wakeOne() }
     }
 
     /// Takes everything queued, in order; waits for something to come, for a nudge or for the end of the time.
@@ -187,30 +171,15 @@ struct LockRequest: Sendable {
     /// - Parameter taken: empty; its memory becomes the queue's.
     /// - Returns: false when the queue is closed and was empty.
     func take(into taken: inout [QueuedRequest], waitMilliseconds: Int) -> Bool {
-        unsafe pthread_mutex_lock(mutex)
-        defer { unsafe pthread_mutex_unlock(mutex) }
-        if requests.isEmpty, !isNudged, !isClosed, waitMilliseconds > 0 {
-            var deadline = Self.time(afterMilliseconds: waitMilliseconds)
-            consumerWaits = true
-            while isClaimed || (requests.isEmpty && !isNudged && !isClosed) {
-                guard unsafe pthread_cond_timedwait(condition, mutex, &deadline) == ETIMEDOUT else { continue }
-                if !isClaimed { break }
-                deadline = Self.time(afterMilliseconds: waitMilliseconds)
+        if waitMilliseconds <= 0 { return state.withLock { $0.take(into: &taken) } }
+        while true {
+            let deadline = SystemClock.monotonicNanoseconds() + UInt64(waitMilliseconds) * 1_000_000
+            let isOpen = state.wait(untilNanoseconds: deadline) { state -> Bool? in
+                state.consumerWaits = true
+                return state.hasWork && !state.isClaimed ? state.take(into: &taken) : nil
             }
-            consumerWaits = false
+            // The time is over. A claim that lasts is waited for, because the one who made it does this thread's work.
+            if let isOpen = isOpen ?? state.withLock({ $0.isClaimed ? nil : $0.take(into: &taken) }) { return isOpen }
         }
-        isNudged = false
-        swap(&requests, &taken)
-        bytes = 0
-        return !(isClosed && taken.isEmpty)
-    }
-
-    private static func time(afterMilliseconds milliseconds: Int) -> timespec {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        time.tv_nsec += (milliseconds % 1_000) * 1_000_000
-        time.tv_sec += milliseconds / 1_000 + time.tv_nsec / 1_000_000_000
-        time.tv_nsec %= 1_000_000_000
-        return time
     }
 }

@@ -5,7 +5,7 @@ import DocumentModel
 import Foundation
 import Testing
 
-@Suite struct DecodingErrorsTests {
+@Suite(.timeLimit(.minutes(5))) struct DecodingErrorsTests {
     let decoder = FirestoreDecoder()
 
     enum Failure: Equatable {

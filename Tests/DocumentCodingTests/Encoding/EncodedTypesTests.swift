@@ -6,7 +6,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@Suite struct EncodedTypesTests {
+@Suite(.timeLimit(.minutes(5))) struct EncodedTypesTests {
     let encoder = FirestoreEncoder()
     let decoder = FirestoreDecoder()
 

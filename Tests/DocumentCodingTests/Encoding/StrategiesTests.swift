@@ -5,7 +5,7 @@ import DocumentModel
 import Foundation
 import Testing
 
-@Suite struct StrategiesTests {
+@Suite(.timeLimit(.minutes(5))) struct StrategiesTests {
     let date = Date(timeIntervalSince1970: 86_400)
     let encoder = FirestoreEncoder()
     let decoder = FirestoreDecoder()

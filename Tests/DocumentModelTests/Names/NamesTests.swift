@@ -4,7 +4,7 @@ import Basics
 import DocumentModel
 import Testing
 
-@Suite struct ResourceNameTests {
+@Suite(.timeLimit(.minutes(5))) struct ResourceNameTests {
     static let root = "projects/p/databases/(default)/documents"
 
     func problem(_ name: String, rules: NameRules = .stored) -> NameProblem? {
@@ -154,7 +154,7 @@ import Testing
     }
 }
 
-@Suite struct FieldPathTests {
+@Suite(.timeLimit(.minutes(5))) struct FieldPathTests {
     @Test(
         "Text forms parse into segments and print again",
         arguments: [

@@ -4,7 +4,7 @@ import Basics
 import DocumentModel
 import Testing
 
-@Suite("Query messages")
+@Suite("Query messages", .timeLimit(.minutes(5)))
 struct StructuredQueryWireTests {
     static let name = try! FieldPath("a.`b-c`")
 

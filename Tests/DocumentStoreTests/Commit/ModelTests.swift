@@ -12,7 +12,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Model")
+@Suite("Model", .timeLimit(.minutes(10)))
 struct ModelTests {
     private struct Done: Sendable {
         var time: UInt64

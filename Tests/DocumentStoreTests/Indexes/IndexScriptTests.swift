@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Index scripts")
+@Suite("Index scripts", .timeLimit(.minutes(10)))
 struct IndexScriptTests {
     @Test(
         "Scripts print what they say",

@@ -87,7 +87,7 @@ struct IndexedModel {
     }
 }
 
-@Suite("Queries over indexes")
+@Suite("Queries over indexes", .timeLimit(.minutes(10)))
 struct IndexedQueryTests {
     @Test(
         "Random queries return what the naive evaluator returns, now and in the past",

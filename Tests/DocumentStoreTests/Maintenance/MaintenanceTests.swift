@@ -9,7 +9,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Maintenance")
+@Suite("Maintenance", .timeLimit(.minutes(10)))
 struct MaintenanceTests {
     @Test(
         "A backup taken while commits go on opens, is clean and is one moment",

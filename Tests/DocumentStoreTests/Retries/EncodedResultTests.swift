@@ -7,7 +7,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Encoded results")
+@Suite("Encoded results", .timeLimit(.minutes(10)))
 struct EncodedResultTests {
     private func roundTrip(_ result: BatchWriteResult) -> (BatchWriteResult?, Int) {
         var writer = WireWriter()

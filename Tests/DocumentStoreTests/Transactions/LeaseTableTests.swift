@@ -5,7 +5,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Lease table")
+@Suite("Lease table", .timeLimit(.minutes(10)))
 struct LeaseTableTests {
     /// A table behind a reference: the test macros take no mutating calls.
     private final class Leases {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Limited queries in transactions")
+@Suite("Limited queries in transactions", .timeLimit(.minutes(10)))
 struct LimitedReadTests {
     /// How the first three of ten documents, by n, are found.
     enum Way: CaseIterable {

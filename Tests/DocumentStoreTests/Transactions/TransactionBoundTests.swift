@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Open transactions")
+@Suite("Open transactions", .timeLimit(.minutes(10)))
 struct TransactionBoundTests {
     private func begin(_ harness: StoreHarness, _ owner: TransactionOwner?) async throws -> TransactionIdentifier {
         try await withCheckedContinuation { continuation in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite struct PathRulesTests {
+@Suite(.timeLimit(.minutes(5))) struct PathRulesTests {
     @Test(
         "Outer slashes are tolerated, everything else is literal",
         arguments: [

@@ -4,7 +4,7 @@ import FirebaseFirestore
 import Foundation
 import Testing
 
-@Suite struct ReferenceTests {
+@Suite(.timeLimit(.minutes(5))) struct ReferenceTests {
     private let firestore = TestFirestore.detached()
 
     @Test("Paths go down and up again")

@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite struct WriteTests {
+@Suite(.timeLimit(.minutes(5))) struct WriteTests {
     private struct Book: Codable, Equatable {
         var title: String
         var pages: Int

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Every method")
+@Suite("Every method", .timeLimit(.minutes(5)))
 struct ServiceTests {
     private static let implemented = Method.ofFirestore
 

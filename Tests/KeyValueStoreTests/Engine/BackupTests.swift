@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Backup")
+@Suite("Backup", .timeLimit(.minutes(10)))
 struct BackupTests {
     let directory = TemporaryDirectory()
 

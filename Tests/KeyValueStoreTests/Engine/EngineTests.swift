@@ -4,7 +4,7 @@ import KeyValueStore
 import TestSupport
 import Testing
 
-@Suite("Engine")
+@Suite("Engine", .timeLimit(.minutes(10)))
 struct EngineTests {
     let directory = TemporaryDirectory()
 

@@ -27,7 +27,7 @@ private final class Faults: Sendable {
     }
 }
 
-@Suite("Faults")
+@Suite("Faults", .timeLimit(.minutes(10)))
 struct FaultTests {
     let directory = TemporaryDirectory()
 

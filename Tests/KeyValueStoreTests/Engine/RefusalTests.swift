@@ -6,7 +6,7 @@ import Testing
 
 @testable import KeyValueStore
 
-@Suite("Refusals")
+@Suite("Refusals", .timeLimit(.minutes(10)))
 struct RefusalTests {
     let directory = TemporaryDirectory()
 

@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Snapshots")
+@Suite("Snapshots", .timeLimit(.minutes(10)))
 struct SnapshotTests {
     let directory = TemporaryDirectory()
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import KeyValueStore
 
-@Suite("Upgrade")
+@Suite("Upgrade", .timeLimit(.minutes(10)))
 struct UpgradeTests {
     let directory = TemporaryDirectory()
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import KeyValueStore
 
-@Suite("Overlay")
+@Suite("Overlay", .timeLimit(.minutes(10)))
 struct OverlayTests {
     private struct Item {
         var key: Bytes

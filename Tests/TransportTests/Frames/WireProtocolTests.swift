@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite struct WireProtocolTests {
+@Suite(.timeLimit(.minutes(5))) struct WireProtocolTests {
     @Test(
         arguments: [
             ([], nil),

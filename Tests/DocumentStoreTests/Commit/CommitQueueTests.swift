@@ -1,0 +1,125 @@
+// The queue in front of the commit thread: order, bounds, waking, and the claim of a lone client.
+
+import Basics
+import DocumentModel
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Commit queue", .timeLimit(.minutes(5))) struct CommitQueueTests {
+    private func release(_ number: UInt64) -> QueuedRequest { .release(number) }
+
+    private func numbers(_ requests: [QueuedRequest]) -> [UInt64] {
+        requests.map { if case .release(let number) = $0 { number } else { 0 } }
+    }
+
+    private func queue(requests: Int = 10, bytes: Int = 1 << 20) -> CommitQueue {
+        CommitQueue(requestsMaximum: requests, bytesMaximum: bytes)
+    }
+
+    @Test("Everything queued is taken at once, in order; nothing is left")
+    func order() {
+        let queue = queue()
+        for number in 1...3 { #expect(queue.submit(release(UInt64(number))) == nil) }
+        queue.submitRelease(4)
+        #expect(queue.load.requests == 4)
+        var taken: [QueuedRequest] = []
+        #expect(queue.take(into: &taken, waitMilliseconds: 1_000))
+        #expect(numbers(taken) == [1, 2, 3, 4])
+        #expect(queue.load.requests == 0)
+        #expect(queue.load.bytes == 0)
+        taken = []
+        #expect(queue.take(into: &taken, waitMilliseconds: 0))
+        #expect(taken.isEmpty)
+    }
+
+    @Test("Requests and bytes are bounded; a release is never refused, and one request may be larger than the bound")
+    func bounds() {
+        let few = queue(requests: 2)
+        #expect(few.submit(release(1)) == nil)
+        #expect(few.submit(release(2)) == nil)
+        #expect(few.submit(release(3))?.code == .resourceExhausted)
+        few.submitRelease(4)
+        #expect(few.load.requests == 3)
+        let small = queue(bytes: release(1).byteCount - 1)
+        #expect(small.submit(release(1)) == nil)
+        #expect(small.submit(release(2))?.code == .resourceExhausted)
+    }
+
+    @Test("A closed queue refuses requests; what is queued is still taken")
+    func closed() {
+        let queue = queue()
+        #expect(queue.submit(release(1)) == nil)
+        queue.close()
+        #expect(queue.submit(release(2))?.code == RequestError.shuttingDown.code)
+        var taken: [QueuedRequest] = []
+        #expect(queue.take(into: &taken, waitMilliseconds: 1_000))
+        #expect(numbers(taken) == [1])
+        taken = []
+        #expect(!queue.take(into: &taken, waitMilliseconds: 1_000))
+        #expect(!queue.claim())
+    }
+
+    /// A consumer on its own thread that takes until the queue is closed.
+    private final class Consumer: Sendable {
+        let rounds = Mutex<[[QueuedRequest]]>([])
+        let finished = DispatchSemaphore(value: 0)
+
+        init(_ queue: CommitQueue, waitMilliseconds: Int) {
+            Thread.detachNewThread { [self] in
+                var taken: [QueuedRequest] = []
+                while queue.take(into: &taken, waitMilliseconds: waitMilliseconds) {
+                    rounds.withLock { $0.append(taken) }
+                    taken = []
+                }
+                finished.signal()
+            }
+        }
+
+        var count: Int { rounds.withLock(\.count) }
+    }
+
+    @Test("A waiting consumer is woken by a request and by a nudge, and returns when the time is over")
+    func wakes() throws {
+        let queue = queue()
+        let patient = Consumer(queue, waitMilliseconds: 3_600_000)
+        try waitUntil("the consumer waits") { queue.claim() }
+        queue.release()
+        queue.nudge()
+        try waitUntil("the nudge is noticed") { patient.count == 1 }
+        #expect(queue.submit(release(7)) == nil)
+        try waitUntil("the request is taken") { patient.count == 2 }
+        #expect(numbers(patient.rounds.withLock(\.self)[1]) == [7])
+        queue.close()
+        try patient.finished.wait(until: "the consumer ends")
+        let other = self.queue()
+        let impatient = Consumer(other, waitMilliseconds: 1)
+        try waitUntil("rounds without work") { impatient.count > 2 }
+        other.close()
+        try impatient.finished.wait(until: "the consumer ends")
+    }
+
+    @Test(
+        "While its place is claimed the consumer takes nothing, also when its time is over", arguments: [1, 3_600_000])
+    func claims(waitMilliseconds: Int) throws {
+        let queue = queue()
+        #expect(!queue.claim(), "nobody waits yet")
+        let consumer = Consumer(queue, waitMilliseconds: waitMilliseconds)
+        try waitUntil("the consumer waits") { queue.claim() }
+        #expect(!queue.claim())
+        let before = consumer.count
+        #expect(queue.submit(release(1)) == nil)
+        queue.nudge()
+        usleep(5_000)
+        #expect(consumer.count == before)
+        queue.release()
+        try waitUntil("the request is taken") {
+            consumer.rounds.withLock { rounds in rounds.contains { !$0.isEmpty } }
+        }
+        queue.close()
+        try consumer.finished.wait(until: "the consumer ends")
+    }
+}
