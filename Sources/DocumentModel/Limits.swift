@@ -29,13 +29,7 @@ package enum Limits {
     package static let inequalityFields = 10
     package static let filtersAndOrders = 100
     package static let aggregationsPerQuery = 5
-    /// Bytes of a string or bytes value that an index tells apart.
-    package static let indexedValueBytes = 1500
     package static let findNearestResults = 1000
-    package static let transactionSeconds = 270
-    package static let transactionIdleSeconds = 60
-    /// How far back `read_time` may reach.
-    package static let readTimeRetentionSeconds = 3600
 
     /// The first second a timestamp may name: 0001-01-01T00:00:00Z.
     package static let earliestSecond: Int64 = -62_135_596_800

@@ -44,7 +44,8 @@ package final class DocumentStore: Sendable {
         engine = try StorageEngine.open(
             directory: configuration.directory, options: DocumentStore.engineOptions(configuration),
             replay: recovery.replay)
-        try recovery.loadIfNeeded(from: engine)
+        let writer = try engine.makeWriter()
+        let applier = try recovery.makeApplier(latest: writer.latest)
         versions = VersionClock(clock: configuration.clock, engine: engine)
         transactions = TransactionTable(configuration: configuration)
         changes = ChangeFeed(bytesMaximum: configuration.changeFeedBytesMaximum, versions: versions)
@@ -53,7 +54,8 @@ package final class DocumentStore: Sendable {
         let services = StoreServices(
             configuration: configuration, versions: versions, databases: databases, transactions: transactions,
             indexState: indexState, counters: counters, changes: changes)
-        pipeline = try CommitPipeline(services, engine: engine, queue: queue, sessions: recovery.sessions)
+        pipeline = CommitPipeline(
+            services, queue: queue, writer: writer, history: try engine.makeReader(), applier: applier)
         commitThread = Mutex(try SystemThread(name: "commit") { [pipeline] in pipeline.run() })
     }
 

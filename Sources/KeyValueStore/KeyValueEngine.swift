@@ -72,9 +72,10 @@ package protocol KeyValueEngine: AnyObject, Sendable {
 ///     }
 ///     try writer.commitGroup { result in … answer … }   // waits for the group before, then returns at once
 package protocol KeyValueWriter: AnyObject {
-    associatedtype Latest: KeyValueLatest
+    associatedtype Latest: KeyValueState
 
-    /// The state with everything staged so far, durable or not.
+    /// The newest state, with everything staged so far, durable or not. Values are valid until the next `stage` or
+    /// `commitGroup`; nothing may be staged or committed while a cursor lives.
     var latest: Latest { get }
 
     /// The version of the last staged commit, or the last one of the store.
@@ -127,16 +128,15 @@ package protocol KeyValueWriter: AnyObject {
     func finishReading()
 }
 
-/// Reads the newest state, staged commits included. Belongs to the writer's thread.
-package protocol KeyValueLatest {
+/// A state of the store that can be read: the newest one, or a snapshot.
+package protocol KeyValueState: ~Copyable {
     associatedtype Cursor: KeyValueCursor, ~Copyable, ~Escapable
 
-    /// The newest value of a key; valid until the next `stage` or `commitGroup`.
+    /// The value of a key, or nil if it has none in this state.
     @_lifetime(borrow self)
     borrowing func value(forKey key: RawSpan) throws(StorageError) -> StoredValue?
 
-    /// The newest values of `lower..<upper`; nil leaves an end open. Nothing may be staged or committed while the
-    /// cursor lives.
+    /// The entries of the half-open range `lower..<upper`; nil leaves an end open.
     @_lifetime(borrow self)
     borrowing func cursor(
         from lower: RawSpan?, to upper: RawSpan?, direction: ScanDirection
@@ -159,20 +159,8 @@ package protocol KeyValueReader {
 }
 
 /// One consistent state. Short-lived: keep a version for as long as a client needs it, and a snapshot for one page.
-package protocol KeyValueSnapshot: ~Copyable {
-    associatedtype Cursor: KeyValueCursor, ~Copyable, ~Escapable
-
+package protocol KeyValueSnapshot: KeyValueState, ~Copyable {
     var version: CommitVersion { get }
-
-    /// The value of a key, or nil if it has none at this version.
-    @_lifetime(borrow self)
-    borrowing func value(forKey key: RawSpan) throws(StorageError) -> StoredValue?
-
-    /// The entries of the half-open range `lower..<upper`; nil leaves an end open.
-    @_lifetime(borrow self)
-    borrowing func cursor(
-        from lower: RawSpan?, to upper: RawSpan?, direction: ScanDirection
-    ) throws(StorageError) -> Cursor
 }
 
 /// A position in an ordered range.

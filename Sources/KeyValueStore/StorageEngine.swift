@@ -203,7 +203,7 @@ package enum EngineWriter {
     }
 }
 
-/// The newest state of a ``StorageEngine``; see ``KeyValueLatest``.
+/// The newest state of a ``StorageEngine``; see ``KeyValueState``.
 package enum LatestReader {
     case embedded(EmbeddedLatest)
     case memory(MemoryLatest)

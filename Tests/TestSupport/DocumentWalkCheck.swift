@@ -3,17 +3,13 @@
 import DocumentModel
 
 package enum DocumentWalkCheck {
-    /// Treats the bytes as document bytes, as a value and as a document message; returns the property that they break,
-    /// or nil.
+    /// Treats the bytes as document bytes, as a value and as a name; returns the property that they break, or nil.
     ///
     /// The properties: nothing traps; what the validator accepts can be canonicalised, and then is canonical, decodes
     /// to a tree with the same bytes, equals itself in the order, and can be looked into.
     package static func violation(_ bytes: RawSpan) -> String? {
         if let problem = fields(bytes) { return "fields: \(problem)" }
         if let problem = value(bytes) { return "value: \(problem)" }
-        if let document = try? DocumentView(bytes), let problem = fields(document.fields) {
-            return "document: \(problem)"
-        }
         return names(bytes)
     }
 

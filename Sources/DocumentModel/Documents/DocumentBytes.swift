@@ -23,14 +23,6 @@ package enum DocumentBytes {
         return entryValue(unsafe name.span.bytes, in: entries, tag: tag)
     }
 
-    /// Lends the bytes of the `Value` message at a path, nil when it is absent; see ``value(at:in:)``.
-    @inlinable
-    package static func withField<Result, Failure: Error>(
-        path: FieldPath, in fields: RawSpan, _ body: (RawSpan?) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        try body(value(at: path, in: fields))
-    }
-
     /// The entries of a value that is a map, or nil for any other.
     @_lifetime(copy value)
     package static func mapEntries(of value: RawSpan) -> RawSpan? {

@@ -62,11 +62,6 @@ package struct FieldPath: Sendable, Hashable {
         other.utf8Segments.starts(with: utf8Segments)
     }
 
-    /// The path one segment deeper.
-    package func appending(_ segment: String) throws(RequestError) -> FieldPath {
-        try FieldPath(utf8Segments: utf8Segments + [Array(segment.utf8)])
-    }
-
     /// The path above, or nil for a top-level field.
     package var parent: FieldPath? {
         utf8Segments.count > 1 ? FieldPath(unchecked: utf8Segments.dropLast()) : nil

@@ -71,17 +71,6 @@ package struct ResourceNameView: ~Escapable {
         @_lifetime(copy self) get { bytes.extracting(pathOffset..<bytes.byteCount) }
     }
 
-    /// The last segment: a document or collection id; empty for the root.
-    package var lastID: RawSpan {
-        @_lifetime(copy self) get { bytes.extracting(lastSegmentOffset..<bytes.byteCount) }
-    }
-
-    /// The path without its last segment, without a slash at either end: the collection of a document, or the document
-    /// (or, empty, the root) above a collection.
-    package var parentPathBytes: RawSpan {
-        @_lifetime(copy self) get { bytes.extracting(pathOffset..<max(pathOffset, lastSegmentOffset - 1)) }
-    }
-
     /// The segments below `documents`, in order.
     package var segments: PathSegments {
         @_lifetime(copy self) get { PathSegments(pathBytes) }

@@ -95,13 +95,10 @@ struct CommitDecider: ~Copyable {
         case .none: break
         case .put:
             let item = LogItem(
-                tools.prior.exists ? .updated : .created, path: path,
-                payload: tools.application.newFields(of: write, in: list),
-                createMicroseconds: outcome.createMicroseconds)
+                put: path, fields: tools.application.newFields(of: write, in: list),
+                createMicroseconds: outcome.createMicroseconds, isNew: !tools.prior.exists)
             try draft.add(item, at: tools.location, replacing: tools.prior)
-        case .delete:
-            let item = LogItem(.deleted, path: path, payload: path.extracting(0..<0))
-            try draft.add(item, at: tools.location, replacing: tools.prior)
+        case .delete: try draft.add(LogItem(deleted: path), at: tools.location, replacing: tools.prior)
         }
         return outcome.result
     }
@@ -115,7 +112,8 @@ struct CommitDecider: ~Copyable {
         tools.location.locate(path, database: draft.database)
         let outcome: WriteOutcome
         if let state = repeats.state(of: document) {
-            outcome = try tools.apply(write, of: list, to: state, at: draft.version)
+            outcome = try tools.application.apply(
+                write, of: list, to: state.view(at: draft.version), commitMicroseconds: draft.version.microseconds)
         } else {
             try tools.readPrior(path, latest)
             outcome = try apply(write, of: list, to: tools.prior, at: draft.version, with: &tools.application)
@@ -129,15 +127,11 @@ struct CommitDecider: ~Copyable {
         return outcome.result
     }
 
-    /// Applies a write to a document that is stored or missing.
     private static func apply(
         _ write: Write, of list: borrowing WriteList, to prior: borrowing PriorDocument, at version: CommitVersion,
         with application: inout WriteApplication
     ) throws(RequestError) -> WriteOutcome {
-        if !prior.exists {
-            return try application.apply(write, of: list, to: nil, commitMicroseconds: version.microseconds)
-        }
-        return try application.apply(write, of: list, to: prior.view, commitMicroseconds: version.microseconds)
+        try application.apply(write, of: list, to: prior.view, commitMicroseconds: version.microseconds)
     }
 
     /// Adds the last state of a document that several writes changed. One that was missing before and is missing
@@ -149,12 +143,11 @@ struct CommitDecider: ~Copyable {
         try tools.readPrior(path, latest)
         if state.exists {
             let item = LogItem(
-                tools.prior.exists ? .updated : .created, path: path, payload: state.fields.byteSpan,
-                createMicroseconds: state.createMicroseconds)
+                put: path, fields: state.fields.byteSpan, createMicroseconds: state.createMicroseconds,
+                isNew: !tools.prior.exists)
             try draft.add(item, at: tools.location, replacing: tools.prior)
         } else if tools.prior.exists {
-            let item = LogItem(.deleted, path: path, payload: path.extracting(0..<0))
-            try draft.add(item, at: tools.location, replacing: tools.prior)
+            try draft.add(LogItem(deleted: path), at: tools.location, replacing: tools.prior)
         }
     }
 }
@@ -174,18 +167,5 @@ private struct DecisionTools: ~Copyable {
         } catch {
             throw RequestError(error, document: path)
         }
-    }
-
-    /// Applies a write to a document that an earlier write of the commit changed.
-    mutating func apply(
-        _ write: Write, of list: borrowing WriteList, to state: RepeatedWrites.State, at version: CommitVersion
-    ) throws(RequestError) -> WriteOutcome {
-        if !state.exists {
-            return try application.apply(write, of: list, to: nil, commitMicroseconds: version.microseconds)
-        }
-        let view = StoredDocumentView(
-            createMicroseconds: state.createMicroseconds, updateMicroseconds: version.microseconds,
-            fields: state.fields.byteSpan)
-        return try application.apply(write, of: list, to: view, commitMicroseconds: version.microseconds)
     }
 }

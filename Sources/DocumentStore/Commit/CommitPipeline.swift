@@ -47,25 +47,29 @@ final class CommitPipeline: @unchecked Sendable {
     /// Set while a group is on its way to the disk and its replies have not been sent.
     private let isSyncing = SharedFlag()
 
+    /// - Parameters:
+    ///   - history: reads earlier states, to validate the reads of transactions.
+    ///   - applier: has the tables as of the writer's last version.
     init(
-        _ services: StoreServices, engine: StorageEngine, queue: CommitQueue, sessions: SessionTable
-    ) throws(StorageError) {
+        _ services: StoreServices, queue: CommitQueue, writer: EngineWriter, history: EngineReader,
+        applier: consuming CommitApplier
+    ) {
         let configuration = services.configuration
         self.configuration = configuration
         self.queue = queue
         databases = services.databases
         transactions = services.transactions
         counters = services.counters
-        writer = try engine.makeWriter()
+        self.writer = writer
         let draft = CommitDraft(
-            applier: try CommitApplier(latest: writer.latest, sessions: sessions, databases: services.databases),
+            applier: applier,
             changes: RecentChanges(maximum: configuration.recentChangesMaximum, since: writer.lastVersion.microseconds),
             entriesMax: configuration.indexEntriesPerDocumentMaximum, feed: services.changes)
         stage = CommitStage(
             writer: writer, versions: services.versions, draft: draft, indexState: services.indexState)
         decider = CommitDecider(latest: writer.latest, workMaximum: configuration.commitWorkBytesMaximum)
         validation = ReadValidation(
-            latest: writer.latest, history: try engine.makeReader(), rescanMaximum: configuration.rangeRescanMaximum)
+            latest: writer.latest, history: history, rescanMaximum: configuration.rangeRescanMaximum)
         locks = LockManager(configuration: configuration)
         housekeeper = Housekeeper(services, stage: stage)
         replySender = ReplySender(

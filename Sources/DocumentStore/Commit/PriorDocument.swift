@@ -18,9 +18,11 @@ struct PriorDocument: ~Copyable {
     /// Canonical field entries; empty if the document does not exist.
     var fields: RawSpan { @_lifetime(borrow self) borrowing get { buffer.bytes } }
 
-    var view: StoredDocumentView {
+    /// The document as a write sees it; nil if it does not exist.
+    var view: StoredDocumentView? {
         @_lifetime(borrow self) borrowing get {
-            StoredDocumentView(
+            guard exists else { return nil }
+            return StoredDocumentView(
                 createMicroseconds: createMicroseconds, updateMicroseconds: updateMicroseconds, fields: buffer.bytes)
         }
     }

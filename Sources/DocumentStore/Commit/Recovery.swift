@@ -7,9 +7,6 @@ internal import KeyValueStore
 /// here.
 final class Recovery {
     let databases: DatabaseDirectory
-    /// What is remembered of sessions when everything is loaded and replayed.
-    var sessions: SessionTable { replay?.applier.sessions ?? loadedSessions }
-
     private var loadedSessions: SessionTable
     /// Made with the first record.
     private var replay: RecordReplay?
@@ -36,25 +33,21 @@ final class Recovery {
         try replay!.apply(record, version: version, into: &mutations)
     }
 
+    /// The applier of the commits to come, after everything is replayed.
+    /// - Parameter latest: the newest state of the open engine.
+    func makeApplier(latest: LatestReader) throws(StorageError) -> CommitApplier {
+        try loadIfNeeded(from: latest)
+        let sessions = replay?.applier.sessions ?? loadedSessions
+        return try CommitApplier(latest: latest, sessions: sessions, databases: databases)
+    }
+
     // MARK: What is kept in memory
 
     private static let databasesEnd: [UInt8] = [KeySpace.meta.rawValue, UInt8(ascii: "d") + 1]
     private static let sessionsStart: [UInt8] = [KeySpace.sessions.rawValue]
     private static let sessionsEnd: [UInt8] = [KeySpace.sessions.rawValue + 1]
 
-    /// Reads databases and sessions from an engine that had nothing to replay.
-    func loadIfNeeded(from engine: StorageEngine) throws(StorageError) {
-        if isLoaded { return }
-        isLoaded = true
-        let (databasesStart, databasesEnd) = (DatabaseDirectory.keyPrefix, Recovery.databasesEnd)
-        let (sessionsStart, sessionsEnd) = (Recovery.sessionsStart, Recovery.sessionsEnd)
-        let snapshot = try engine.makeReader().snapshot()
-        var databases = try snapshot.cursor(from: databasesStart.byteSpan, to: databasesEnd.byteSpan)
-        try loadDatabases(&databases)
-        var sessions = try snapshot.cursor(from: sessionsStart.byteSpan, to: sessionsEnd.byteSpan)
-        try loadSessions(&sessions)
-    }
-
+    /// Reads databases and sessions.
     private func loadIfNeeded(from latest: LatestReader) throws(StorageError) {
         if isLoaded { return }
         isLoaded = true

@@ -4,6 +4,7 @@
 // indexed: the cost of a commit in log and memory is that of the documents it changes, however many writes change them.
 
 internal import DocumentModel
+internal import KeyValueStore
 
 /// The documents written repeatedly, as the writes so far left them. Belongs to the commit thread.
 struct RepeatedWrites: ~Copyable {
@@ -14,6 +15,15 @@ struct RepeatedWrites: ~Copyable {
         var createMicroseconds: UInt64
         /// Canonical field entries.
         var fields: [UInt8]
+
+        /// The document as the next write of the commit sees it; nil if it does not exist.
+        @_lifetime(borrow self)
+        func view(at version: CommitVersion) -> StoredDocumentView? {
+            guard exists else { return nil }
+            return StoredDocumentView(
+                createMicroseconds: createMicroseconds, updateMicroseconds: version.microseconds,
+                fields: fields.byteSpan)
+        }
     }
 
     private struct Document {

@@ -81,9 +81,6 @@ package struct FieldRules: Sendable {
         return place
     }
 
-    /// Every entry is kept, and was before.
-    var areNone: Bool { nodes.allSatisfy { $0.kept == .all && $0.changed.isEmpty } }
-
     /// Some entries stood otherwise before.
     var changeAnything: Bool { !nodes.allSatisfy(\.changed.isEmpty) }
 

@@ -123,6 +123,17 @@ struct LogItem: ~Escapable {
         self.createMicroseconds = createMicroseconds
         self.identifier = identifier
     }
+
+    /// A document that is created (`isNew`) or updated.
+    @_lifetime(copy path, copy fields)
+    init(put path: RawSpan, fields: RawSpan, createMicroseconds: UInt64, isNew: Bool) {
+        self.init(isNew ? .created : .updated, path: path, payload: fields, createMicroseconds: createMicroseconds)
+    }
+
+    @_lifetime(copy path)
+    init(deleted path: RawSpan) {
+        self.init(.deleted, path: path, payload: path.extracting(0..<0))
+    }
 }
 
 /// Reads a commit's record, item by item.

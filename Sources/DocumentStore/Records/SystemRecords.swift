@@ -13,6 +13,36 @@
 internal import DocumentModel
 internal import KeyValueStore
 
+/// The range of keys with which the records of index builds begin, and what follows it.
+private struct StepRange: ~Escapable {
+    let from: RawSpan
+    let to: RawSpan
+    let rest: WireReader
+
+    @_lifetime(copy record)
+    init(_ record: RawSpan) throws(StorageError) {
+        var reader = WireReader(record)
+        reader.position = 1
+        do throws(InvalidDocument) {
+            from = try reader.lengthDelimited()
+            to = try reader.lengthDelimited()
+            rest = reader
+        } catch {
+            throw StorageError(LogRecord.Malformed(offset: error.offset))
+        }
+    }
+
+    /// Begins a record with its kind and range.
+    static func write(_ kind: UInt8, from: [UInt8], to: [UInt8], into writer: inout WireWriter) {
+        writer.reset()
+        writer.append(byte: kind)
+        writer.appendVarint(UInt64(from.count))
+        writer.append(from)
+        writer.appendVarint(UInt64(to.count))
+        writer.append(to)
+    }
+}
+
 /// A record of kind `indexKind`, in place.
 struct IndexStepRecord: ~Escapable {
     let from: RawSpan
@@ -22,24 +52,14 @@ struct IndexStepRecord: ~Escapable {
     /// Reads a record whose kind is `indexKind`.
     @_lifetime(copy record)
     init(_ record: RawSpan) throws(StorageError) {
-        var reader = WireReader(record)
-        reader.position = 1
-        do throws(InvalidDocument) {
-            from = try reader.lengthDelimited()
-            to = try reader.lengthDelimited()
-            state = record.extracting(reader.position..<record.byteCount)
-        } catch {
-            throw StorageError(LogRecord.Malformed(offset: error.offset))
-        }
+        let range = try StepRange(record)
+        from = range.from
+        to = range.to
+        state = record.extracting(range.rest.position..<record.byteCount)
     }
 
     static func write(from: [UInt8], to: [UInt8], state: borrowing IndexState, into writer: inout WireWriter) {
-        writer.reset()
-        writer.append(byte: LogRecord.indexKind)
-        writer.appendVarint(UInt64(from.count))
-        writer.append(from)
-        writer.appendVarint(UInt64(to.count))
-        writer.append(to)
+        StepRange.write(LogRecord.indexKind, from: from, to: to, into: &writer)
         state.append(to: &writer)
     }
 }
@@ -53,14 +73,10 @@ struct DefinitionRecord: ~Escapable {
     /// Reads a record whose kind is `definitionKind`.
     @_lifetime(copy record)
     init(_ record: RawSpan) throws(StorageError) {
-        reader = WireReader(record)
-        reader.position = 1
-        do throws(InvalidDocument) {
-            from = try reader.lengthDelimited()
-            to = try reader.lengthDelimited()
-        } catch {
-            throw StorageError(LogRecord.Malformed(offset: error.offset))
-        }
+        let range = try StepRange(record)
+        from = range.from
+        to = range.to
+        reader = range.rest
     }
 
     /// The next definition, or nil at the end.
@@ -85,12 +101,7 @@ struct DefinitionRecord: ~Escapable {
     ) {
         var key = WireWriter(capacity: 64)
         var value = WireWriter(capacity: 128)
-        writer.reset()
-        writer.append(byte: LogRecord.definitionKind)
-        writer.appendVarint(UInt64(from.count))
-        writer.append(from)
-        writer.appendVarint(UInt64(to.count))
-        writer.append(to)
+        StepRange.write(LogRecord.definitionKind, from: from, to: to, into: &writer)
         for definition in definitions {
             definition.write(key: &key, value: &value)
             writer.appendVarint(UInt64(key.count))

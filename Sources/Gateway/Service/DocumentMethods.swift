@@ -51,9 +51,10 @@ extension FirestoreService {
         let selection = mask?.selection
         commit(call, writes) { service, result in
             let commitTime = TimestampValue(microseconds: Int64(clamping: result.commitMicroseconds))
-            let point = try service.reader.readPoint(.time(commitTime), in: database)
-            try name.withUTF8Span { (name) throws(RequestError) in
-                try service.sendDocument(call, service.documentName(name), at: point, selection: selection)
+            try service.withReadPoint(call, .time(commitTime), in: database) { service, point in
+                try name.withUTF8Span { (name) throws(RequestError) in
+                    try service.sendDocument(call, service.documentName(name), at: point, selection: selection)
+                }
             }
         }
     }

@@ -39,16 +39,8 @@ package struct EmbeddedCursor: ~Copyable, ~Escapable, KeyValueCursor {
         let tree = TreeCursor(
             view.tree, version: view.version, needsHistory: view.needsHistory, latestOnly: view.latestOnly)
         return EmbeddedCursor(
-            view: view, tree: tree, lower: try copyBound(lower), upper: try copyBound(upper), direction: direction)
-    }
-
-    /// The bound in memory of the cursor's own; an empty lower bound is none.
-    private static func copyBound(_ bound: RawSpan?) throws(StorageError) -> [UInt8]? {
-        guard let bound else { return nil }
-        guard bound.byteCount <= EngineLimits.keyBytesMax else {
-            throw StorageError(.keyTooLong, "a bound of a range has at most \(EngineLimits.keyBytesMax) bytes")
-        }
-        return unsafe bound.withUnsafeBytes { unsafe Array($0) }
+            view: view, tree: tree, lower: try RangeBound.copy(lower), upper: try RangeBound.copy(upper),
+            direction: direction)
     }
 
     package var key: RawSpan {
@@ -85,7 +77,7 @@ extension EmbeddedCursor {
     @_lifetime(self: copy self)
     package mutating func seek(to key: RawSpan) throws(StorageError) {
         isAtEnd = false
-        guard let target = try Self.copyBound(key) else { return }
+        guard let target = try RangeBound.copy(key) else { return }
         switch direction {
         case .forward:
             let isBeforeRange = lower.map { Self.compare(target, $0) < 0 } ?? false

@@ -268,7 +268,7 @@ extension MutationBatch {
 /// Reads the newest state, staged commits included. Belongs to the writer's thread.
 ///
 /// It keeps a view between calls, and takes a new one when the overlays have changed.
-package final class EmbeddedLatest: KeyValueLatest {
+package final class EmbeddedLatest: KeyValueState {
     private let reader: EmbeddedReader
     private var view: ReadView?
 

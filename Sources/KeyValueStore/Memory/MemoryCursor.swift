@@ -43,16 +43,8 @@ package struct MemoryCursor: ~Copyable, ~Escapable, KeyValueCursor {
         _ volume: MemoryVolume, version: UInt64, from lower: RawSpan?, to upper: RawSpan?, direction: ScanDirection
     ) throws(StorageError) -> MemoryCursor {
         MemoryCursor(
-            volume, version: version, lower: try copyBound(lower) ?? [], upper: try copyBound(upper),
+            volume, version: version, lower: try RangeBound.copy(lower) ?? [], upper: try RangeBound.copy(upper),
             direction: direction)
-    }
-
-    private static func copyBound(_ bound: RawSpan?) throws(StorageError) -> [UInt8]? {
-        guard let bound else { return nil }
-        guard bound.byteCount <= EngineLimits.keyBytesMax else {
-            throw StorageError(.keyTooLong, "a bound of a range has at most \(EngineLimits.keyBytesMax) bytes")
-        }
-        return unsafe bound.withUnsafeBytes { unsafe Array($0) }
     }
 
     package var key: RawSpan {
@@ -69,7 +61,7 @@ package struct MemoryCursor: ~Copyable, ~Escapable, KeyValueCursor {
 
     @_lifetime(self: copy self)
     package mutating func seek(to key: RawSpan) throws(StorageError) {
-        guard let target = try MemoryCursor.copyBound(key) else { return }
+        guard let target = try RangeBound.copy(key) else { return }
         isAtEnd = upper?.isEmpty ?? false
         switch direction {
         case .forward:

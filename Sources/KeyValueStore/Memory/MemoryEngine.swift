@@ -195,7 +195,7 @@ package final class MemoryWriter: KeyValueWriter {
 }
 
 /// The newest state of a ``MemoryEngine``, staged commits included.
-package struct MemoryLatest: KeyValueLatest {
+package struct MemoryLatest: KeyValueState {
     private let volume: MemoryVolume
 
     init(_ volume: MemoryVolume) {

@@ -1,12 +1,19 @@
 // Counts allocations on the hot paths and compares them with committed limits. Exit status 1 if one is exceeded.
 //
 // Only a release build says something. `Tools/test-allocations` builds and runs it.
+//
+// usage: hearth-allocations [NAME ROUNDS]
+//
+// With a name it runs only the subjects whose names contain it, so that a profiler can count instructions: those of
+// one operation are the difference of two runs, divided by the difference of their rounds.
 
 import CAllocationCounter
 import Glibc
 
-private let warmingRounds = 5_000
-private let countedRounds = 20_000
+private let chosenName = CommandLine.arguments.dropFirst().first ?? ""
+private let chosenRounds = CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) }
+private let warmingRounds = chosenRounds == nil ? 5_000 : 300
+private let countedRounds = chosenRounds ?? 20_000
 
 /// Allocations of the process while an operation is done `countedRounds` times.
 private func count(_ subject: Subject) throws -> UInt64 {
@@ -31,7 +38,8 @@ do {
     try checkCounter()
     let connection = try Connection()
     var failures = 0
-    for subject in try Subjects.coding() + Subjects.calls(connection) {
+    for subject in try Subjects.coding() + Subjects.calls(connection)
+    where chosenName.isEmpty || subject.name.contains(chosenName) {
         let total = try count(subject)
         let each = total / UInt64(countedRounds)
         print("\(subject.name): \(each) allocations (\(total) in \(countedRounds)), limit \(subject.limit)")

@@ -31,7 +31,7 @@ import Testing
             if case .map(let inner) = value {
                 try check(inner, prefix: prefix + [key], in: bytes)
             } else {
-                let below = try path.appending("x")
+                let below = try FieldPath(utf8Segments: path.utf8Segments + [[UInt8(ascii: "x")]])
                 #expect(self.value(at: below, in: bytes) == nil)
             }
         }
@@ -48,53 +48,10 @@ import Testing
             bytes.removeLast(random.generator.below(bytes.count))
             let copy = bytes
             for path in paths {
-                let count = DocumentBytes.withField(path: path, in: copy.span.bytes) { $0?.byteCount ?? 0 }
+                let count = DocumentBytes.value(at: path, in: copy.span.bytes)?.byteCount ?? 0
                 #expect(count <= copy.count)
             }
         }
-    }
-
-    @Test("A Document message gives its parts")
-    func view() throws {
-        let fields: MapValue = ["a": 1, "b": "x"]
-        var writer = WireWriter()
-        writer.appendField(1, string: "the name")
-        fields.encodeDocument(into: &writer)
-        writer.appendField(3, timestamp: TimestampValue(seconds: 1, nanoseconds: 0))
-        writer.appendField(4, timestamp: TimestampValue(seconds: 2, nanoseconds: 5))
-        let bytes = writer.copyBytes()
-        let view = try DocumentView(bytes.span.bytes)
-        #expect(String(repairingUTF8: view.name) == "the name")
-        #expect([UInt8](copying: view.fields) == fields.documentBytes)
-        let parts = (view.isContiguous, view.createTime?.seconds, view.updateTime?.seconds)
-        #expect(parts == (true, 1, 2))
-    }
-
-    @Test("Entries with other fields between them are told, and rewritten")
-    func scattered() throws {
-        let first: MapValue = ["a": 1]
-        let second: MapValue = ["b": 2]
-        var writer = WireWriter()
-        first.encodeDocument(into: &writer)
-        writer.appendField(1, string: "late name")
-        second.encodeDocument(into: &writer)
-        let bytes = writer.copyBytes()
-        let view = try DocumentView(bytes.span.bytes)
-        let isContiguous = view.isContiguous
-        #expect(!isContiguous)
-        #expect(try !DocumentValidator.validate(fields: view.fields).isCanonical)
-        var rewritten = WireWriter()
-        try DocumentCanonicalizer.canonicalize(fields: view.fields, into: &rewritten)
-        let expected: MapValue = ["a": 1, "b": 2]
-        #expect(rewritten.copyBytes() == expected.documentBytes)
-    }
-
-    @Test("A Document message without fields has none")
-    func empty() throws {
-        let bytes: [UInt8] = []
-        let view = try DocumentView(bytes.span.bytes)
-        let counts = (view.name.byteCount, view.fields.byteCount, view.isContiguous)
-        #expect(counts == (0, 0, true))
     }
 }
 

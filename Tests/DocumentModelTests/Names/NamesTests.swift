@@ -18,15 +18,14 @@ import Testing
         }
     }
 
-    @Test("A document name gives database, path, parent and id")
+    @Test("A document name gives database, path and id")
     func parts() throws {
         let name = "\(Self.root)/users/jeff/tasks/my_task_id"
         try name.withUTF8Span { bytes in
             let view = try ResourceNameView(bytes)
             #expect(String(repairingUTF8: view.databaseBytes) == "projects/p/databases/(default)")
             #expect(String(repairingUTF8: view.pathBytes) == "users/jeff/tasks/my_task_id")
-            #expect(String(repairingUTF8: view.parentPathBytes) == "users/jeff/tasks")
-            #expect(String(repairingUTF8: view.lastID) == "my_task_id")
+            #expect(String(repairingUTF8: bytes.extracting(view.lastSegmentOffset..<bytes.byteCount)) == "my_task_id")
             let count = view.segmentCount
             #expect(count == 4)
             var iterator = view.segments

@@ -51,7 +51,7 @@ struct IndexedModel {
         let root = Array((parent.isEmpty ? harness.database.documentsRoot : harness.name(parent)).utf8)
         let plan = try QueryPlan(query, parent: root.byteSpan, options: options)
         let reader = harness.store.makeReader()
-        let point = try reader.readPoint(selector, in: harness.database)
+        let point = try harness.readPoint(reader, selector)
         var run = QueryExecution(plan)
         var found: [TestDocument] = []
         while true {

@@ -53,7 +53,7 @@ import Testing
         try ground.stage("c/a", 1)
         let now = ground.now
         #expect(try store.mustWait(for: now))
-        #expect(throws: RequestError.self) { try ground.harness.integer("c/a", "n", now) }
+        #expect(throws: RequestError.self) { try store.makeReader().readPoint(now, in: ground.harness.database) }
         let outcome = Box<Void>()
         store.prepareRead(now, locking: []) { outcome.set($0) }
         #expect(outcome.value == nil)

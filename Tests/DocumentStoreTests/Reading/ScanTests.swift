@@ -161,7 +161,7 @@ struct ScanTests {
 
         let reader = harness.store.makeReader()
         func walk(_ selector: ReadSelector, below parent: [UInt8], id: [UInt8]?) throws -> [[UInt8]] {
-            let source = try reader.source(at: try reader.readPoint(selector, in: harness.database))
+            let source = try reader.source(at: try harness.readPoint(reader, selector))
             var found: [[UInt8]] = []
             var position: [UInt8] = []
             while true {

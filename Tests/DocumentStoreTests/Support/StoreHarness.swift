@@ -233,11 +233,17 @@ final class StoreHarness: Sendable {
 
     // MARK: Reading
 
+    /// A read point; waits if commits at or below its time are not visible yet.
+    func readPoint(_ reader: StoreReader, _ selector: ReadSelector) throws -> ReadPoint {
+        if case .time = selector { try waitUntil("the time is readable") { try !store.mustWait(for: selector) } }
+        return try reader.readPoint(selector, in: database)
+    }
+
     func get(_ path: String, _ selector: ReadSelector = .latest) throws -> SeenDocument? {
         let reader = store.makeReader()
         let name = Array(name(path).utf8)
         var seen: SeenDocument?
-        try reader.withDocument(name.byteSpan, at: try reader.readPoint(selector, in: database)) {
+        try reader.withDocument(name.byteSpan, at: try readPoint(reader, selector)) {
             (document) throws(RequestError) in
             guard let document else { return }
             guard let fields = try? MapValue(documentBytes: document.fields) else {
@@ -261,7 +267,7 @@ final class StoreHarness: Sendable {
         _ selector: ReadSelector = .latest, matching filter: DocumentFilter? = nil
     ) throws -> [String] {
         let reader = store.makeReader()
-        let source = try StoreSource(reader, at: try reader.readPoint(selector, in: database), filter: filter)
+        let source = try StoreSource(reader, at: try readPoint(reader, selector), filter: filter)
         var ids: [String] = []
         var scan = CollectionScan(Array(collection.utf8), ids: range, direction: direction)
         var work = StepWork(budget: .max)

@@ -4,7 +4,7 @@ import Basics
 import DocumentModel
 
 /// The rows of the input with some of their fields.
-struct Project<Input: QueryOperator>: QueryOperator {
+struct Project<Input: QueryOperator>: RowByRowOperator {
     var input: Input
     /// Nil returns all fields.
     private let selection: FieldSelection?
@@ -13,10 +13,6 @@ struct Project<Input: QueryOperator>: QueryOperator {
         self.input = input
         self.selection = selection
     }
-
-    var isFinished: Bool { input.isFinished }
-
-    mutating func restart() { input.restart() }
 
     mutating func next<Source: QuerySource & ~Copyable>(
         from source: borrowing Source, _ work: inout StepWork,

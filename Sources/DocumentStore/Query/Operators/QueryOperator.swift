@@ -34,6 +34,18 @@ protocol QueryOperator: Sendable {
     var tree: PlanTree { get }
 }
 
+/// An operator whose position is that of its one input.
+protocol RowByRowOperator: QueryOperator {
+    associatedtype Input: QueryOperator
+    var input: Input { get set }
+}
+
+extension RowByRowOperator {
+    var isFinished: Bool { input.isFinished }
+
+    mutating func restart() { input.restart() }
+}
+
 /// A document on its way through a query, lent until the call returns.
 package struct QueryRow: ~Escapable {
     /// The document's path below `documents`, UTF-8. Empty if only the number of rows is asked for.

@@ -4,7 +4,7 @@ import Basics
 import DocumentModel
 
 /// The rows of the input that match the query: its filter, the fields that its order needs, its cursors.
-struct RowFilter<Input: QueryOperator>: QueryOperator {
+struct RowFilter<Input: QueryOperator>: RowByRowOperator {
     var input: Input
     /// Nil if every row of the input matches.
     private let matcher: QueryMatcher?
@@ -18,10 +18,6 @@ struct RowFilter<Input: QueryOperator>: QueryOperator {
         self.matcher = matcher
         self.comparesCursors = comparesCursors
     }
-
-    var isFinished: Bool { input.isFinished }
-
-    mutating func restart() { input.restart() }
 
     mutating func next<Source: QuerySource & ~Copyable>(
         from source: borrowing Source, _ work: inout StepWork,
