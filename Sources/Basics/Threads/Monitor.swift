@@ -8,7 +8,7 @@ internal import Glibc
 package final class Monitor<State>: @unchecked Sendable {  // `state` is only touched while `mutex` is held.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
-    private var state: State
+    @usableFromInline var state: State
 
     package init(_ state: State) {
         self.state = state
@@ -31,12 +31,19 @@ package final class Monitor<State>: @unchecked Sendable {  // `state` is only to
         unsafe mutex.deallocate()
     }
 
+    @usableFromInline
+    func lock() { unsafe Self.expectSuccess(pthread_mutex_lock(mutex)) }
+
+    @usableFromInline
+    func unlock() { unsafe Self.expectSuccess(pthread_mutex_unlock(mutex)) }
+
     /// Calls `body` under the lock.
+    @inlinable
     package func withLock<Output, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Output
     ) throws(Failure) -> Output {
-        unsafe Self.expectSuccess(pthread_mutex_lock(mutex))
-        defer { unsafe Self.expectSuccess(pthread_mutex_unlock(mutex)) }
+        lock()
+        defer { unlock() }
         return try body(&state)
     }
 
@@ -63,8 +70,8 @@ package final class Monitor<State>: @unchecked Sendable {  // `state` is only to
     package func wait<Output, Failure: Error>(
         until body: (inout State) throws(Failure) -> Output?
     ) throws(Failure) -> Output {
-        unsafe Self.expectSuccess(pthread_mutex_lock(mutex))
-        defer { unsafe Self.expectSuccess(pthread_mutex_unlock(mutex)) }
+        lock()
+        defer { unlock() }
         while true {
             if let output = try body(&state) { return output }
             unsafe Self.expectSuccess(pthread_cond_wait(condition, mutex))
@@ -77,8 +84,8 @@ package final class Monitor<State>: @unchecked Sendable {  // `state` is only to
         untilNanoseconds deadline: UInt64, _ body: (inout State) throws(Failure) -> Output?
     ) throws(Failure) -> Output? {
         var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
-        unsafe Self.expectSuccess(pthread_mutex_lock(mutex))
-        defer { unsafe Self.expectSuccess(pthread_mutex_unlock(mutex)) }
+        lock()
+        defer { unlock() }
         while true {
             if let output = try body(&state) { return output }
             let status = unsafe pthread_cond_timedwait(condition, mutex, &time)

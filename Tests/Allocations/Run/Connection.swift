@@ -36,6 +36,9 @@ final class Connection {
         var configuration = GatewayConfiguration(store: StoreConfiguration(directory: directory), log: log)
         configuration.transport.port = 0
         configuration.figuresMilliseconds = 0
+        // Profilers leave little address space.
+        configuration.store.engine.mapBytesMax = 1 << 32
+        configuration.store.engine.overlayBytesMax = 16 << 20
         server = try GatewayServer.start(configuration)
         socket = loopback_connect(server.port)
         guard socket >= 0 else { throw Failure(description: "cannot connect") }
