@@ -74,9 +74,34 @@ enum Subjects {
         writes.encode(field: 2, into: &message)
         let commit = try connection.call(method: 8, message.copyBytes())
         let read = try connection.call(method: 1, GetDocumentRequest(name: name).encodedBytes())
+        // 500 documents that queries read.
+        let numbers = "\(Connection.database)/documents/numbers"
+        var many = WriteList(database: try DatabaseName(Connection.database))
+        for number in 0..<500 {
+            let fields = try FirestoreEncoder().documentBytes(["n": number, "rest": number % 7])
+            try "\(numbers)/d\(number)".withUTF8Span { (name) throws(RequestError) in
+                try many.update(name, fields: fields.span.bytes)
+            }
+        }
+        var filling = WireWriter()
+        filling.writeIfSet(1, string: Connection.database)
+        many.encode(field: 2, into: &filling)
+        _ = try connection.call(method: Method.commit.rawValue, filling.copyBytes())
+        var query = StructuredQuery()
+        query.from = [CollectionSelector(collectionID: "numbers")]
+        query.filter = .field(try FieldPath("n"), .lessThan, EncodedValue(.integer(300)))
+        let parent = "\(Connection.database)/documents"
+        let sum = try connection.call(
+            method: Method.runAggregationQuery.rawValue,
+            RunAggregationQueryRequest(
+                parent: parent,
+                query: StructuredAggregationQuery(
+                    query: query, aggregations: [Aggregation(.sum(try FieldPath("rest")))])
+            ).encodedBytes())
         return [
             Subject(name: "GetDocument, the whole server", limit: 0) { try connection.repeat(read) },
             Subject(name: "Commit of one document, the whole server", limit: 12) { try connection.repeat(commit) },
+            Subject(name: "Sum over 300 documents, the whole server", limit: 105) { try connection.repeat(sum) },
         ]
     }
 }
