@@ -5,7 +5,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Text", .timeLimit(.minutes(1)))
+@Suite("Text", .timeLimit(.minutes(20)))
 struct TextTests {
     @Test("Hexadecimal digits, both ways")
     func hexadecimal() {

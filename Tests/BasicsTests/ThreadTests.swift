@@ -4,7 +4,7 @@ import Basics
 import Synchronization
 import Testing
 
-@Suite("Threads", .timeLimit(.minutes(1)))
+@Suite("Threads", .timeLimit(.minutes(20)))
 struct ThreadTests {
     @Test("A thread runs its body once, and join waits for it")
     func join() throws {

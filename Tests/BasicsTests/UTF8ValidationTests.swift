@@ -4,7 +4,7 @@ import Basics
 import TestSupport
 import Testing
 
-@Suite("UTF-8 validation", .timeLimit(.minutes(5))) struct UTF8ValidationTests {
+@Suite("UTF-8 validation", .timeLimit(.minutes(20))) struct UTF8ValidationTests {
     private static func isValid(_ bytes: [UInt8]) -> Bool { UTF8Validation.isValid(bytes.span.bytes) }
 
     /// What the standard library says.

@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct RoundTripTests {
+@Suite(.timeLimit(.minutes(20))) struct RoundTripTests {
     static let seeds: [UInt64] = [1, 2, 3, 20_261_120]
 
     @Test("Random documents are encoded to the canonical bytes", arguments: seeds)

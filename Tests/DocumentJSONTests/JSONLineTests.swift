@@ -27,7 +27,7 @@ private func roundTrip(_ line: String) throws -> String {
     return String(decoding: try parser.withDocumentBytes { try writer.line(name: name, fields: $0) }, as: UTF8.self)
 }
 
-@Suite("JSON lines", .timeLimit(.minutes(2)))
+@Suite("JSON lines", .timeLimit(.minutes(20)))
 struct JSONLineTests {
     @Test(
         "Every type has its text",

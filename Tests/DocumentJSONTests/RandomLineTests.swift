@@ -7,7 +7,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Random JSON lines", .timeLimit(.minutes(2))) struct RandomLineTests {
+@Suite("Random JSON lines", .timeLimit(.minutes(20))) struct RandomLineTests {
     private static let database = "projects/p/databases/(default)"
     private static let seeds: [UInt64] = [.random(in: 0 ... .max), 1, 2, 3]
 

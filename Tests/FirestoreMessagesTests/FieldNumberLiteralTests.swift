@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@Suite("Field number literals", .timeLimit(.minutes(5)))
+@Suite("Field number literals", .timeLimit(.minutes(20)))
 struct FieldNumberLiteralTests {
     /// Forms in which code gives a field number or a tag.
     private static let patterns = [

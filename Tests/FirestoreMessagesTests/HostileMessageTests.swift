@@ -5,7 +5,7 @@ import FirestoreMessages
 import TestSupport
 import Testing
 
-@Suite("Hostile messages", .timeLimit(.minutes(5)))
+@Suite("Hostile messages", .timeLimit(.minutes(20)))
 struct HostileMessageTests {
     /// Reads bytes as every message there is; the outcome does not matter, coming back does.
     private func readAsEverything(_ bytes: [UInt8]) -> Int {

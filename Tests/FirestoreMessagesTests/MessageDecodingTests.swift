@@ -4,7 +4,7 @@ import DocumentModel
 import FirestoreMessages
 import Testing
 
-@Suite("Message decoding", .timeLimit(.minutes(5)))
+@Suite("Message decoding", .timeLimit(.minutes(20)))
 struct MessageDecodingTests {
     @Test("Unknown fields of every wire type are skipped")
     func unknownFields() throws {

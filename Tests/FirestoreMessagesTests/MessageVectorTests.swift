@@ -45,7 +45,7 @@ private let timeHex = "080510d836"
 /// One `fields` entry: key "a", value integer 1.
 private let fields = Hex.decode("1207 0a0161 12021001")
 
-@Suite("Message vectors", .timeLimit(.minutes(5)))
+@Suite("Message vectors", .timeLimit(.minutes(20)))
 struct MessageVectorTests {
     @Test(
         "A GetDocument request",

@@ -6,7 +6,7 @@ import FirestoreMessages
 import Foundation
 import Testing
 
-@Suite("Unpacking", .timeLimit(.minutes(5)))
+@Suite("Unpacking", .timeLimit(.minutes(20)))
 struct UnpackingTests {
     private func error(_ read: () throws -> Void) -> InvalidDocument? {
         do {

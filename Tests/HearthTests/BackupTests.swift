@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("check, backup, restore", .timeLimit(.minutes(10)))
+@Suite("check, backup, restore", .timeLimit(.minutes(20)))
 struct BackupTests {
     @Test("A backup taken while serving holds what was answered before, and restores")
     func whileServing() async throws {

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@Suite("The command line", .timeLimit(.minutes(10)))
+@Suite("The command line", .timeLimit(.minutes(20)))
 struct CommandLineTests {
     static let commands = ["serve", "get", "query", "load", "export", "check", "backup", "restore", "indexes"]
 

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("File descriptors", .timeLimit(.minutes(10)))
+@Suite("File descriptors", .timeLimit(.minutes(20)))
 struct DescriptorTests {
     /// A flood of connections that say nothing.
     private final class Flood {

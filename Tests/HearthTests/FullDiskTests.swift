@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("A server on a full disk", .timeLimit(.minutes(10)))
+@Suite("A server on a full disk", .timeLimit(.minutes(20)))
 struct FullDiskTests {
     private static let root = "/v1/projects/p/databases/d/documents"
     private static let flags = [

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Load and export", .serialized, .timeLimit(.minutes(10)))
+@Suite("Load and export", .serialized, .timeLimit(.minutes(20)))
 struct LoadExportTests {
     private let directory = TemporaryDirectory("hearth-load-export")
 

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Memory of a server process", .timeLimit(.minutes(10)))
+@Suite("Memory of a server process", .timeLimit(.minutes(20)))
 struct MemoryTests {
     /// Anonymous memory in RAM, in KiB: `RssAnon` of proc_pid_status(5).
     private func residentKilobytes(_ server: ServerProcess) throws -> Int {

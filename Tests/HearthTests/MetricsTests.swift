@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@Suite("Metrics of a server process", .timeLimit(.minutes(10)))
+@Suite("Metrics of a server process", .timeLimit(.minutes(20)))
 struct MetricsTests {
     private static let root = "/v1/projects/p/databases/d/documents"
 

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The official client over REST", .timeLimit(.minutes(10)))
+@Suite("The official client over REST", .timeLimit(.minutes(20)))
 struct RESTClientTests {
     /// The root of the package: the nearest folder above this file with a Package.swift.
     private static var packageRoot: URL {

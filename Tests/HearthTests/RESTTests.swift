@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("REST against a server process", .timeLimit(.minutes(10)))
+@Suite("REST against a server process", .timeLimit(.minutes(20)))
 struct RESTTests {
     private static let root = "/v1/projects/p/databases/(default)/documents"
     private static let names = "projects/p/databases/(default)/documents"

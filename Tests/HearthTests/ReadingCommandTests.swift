@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("get and query", .timeLimit(.minutes(10)))
+@Suite("get and query", .timeLimit(.minutes(20)))
 struct ReadingCommandTests {
     @Test("Documents are printed as lines of JSON, missing ones reported")
     func get() async throws {
@@ -170,7 +170,7 @@ struct ReadingCommandTests {
     }
 }
 
-@Suite("indexes", .timeLimit(.minutes(10)))
+@Suite("indexes", .timeLimit(.minutes(20)))
 struct IndexesCommandTests {
     @Test("A file of indexes is applied to a running server, listed, and used by queries")
     func apply() async throws {

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("hearth serve", .timeLimit(.minutes(10)))
+@Suite("hearth serve", .timeLimit(.minutes(20)))
 struct ServeTests {
     @Test("The ready line names the port that the system picked, and the server answers there")
     func readyLine() async throws {

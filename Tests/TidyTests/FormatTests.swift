@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@Suite("Format", .timeLimit(.minutes(5))) struct FormatTests {
+@Suite("Format", .timeLimit(.minutes(20))) struct FormatTests {
     @Test("swift format has nothing to change")
     func treeIsFormatted() throws {
         let files = try ["Sources", "Tools", "Tests", "Benchmarks", "Package.swift"].flatMap {

@@ -2,7 +2,7 @@
 
 import Testing
 
-@Suite("Tidy", .timeLimit(.minutes(5))) struct TidyTests {
+@Suite("Tidy", .timeLimit(.minutes(20))) struct TidyTests {
     @Test("The rules of the source tree hold", arguments: TidyRule.all)
     func rulesHold(rule: TidyRule) throws {
         var violations: [String: [Violation]] = [:]

@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct BookServiceTests {
+@Suite(.timeLimit(.minutes(20))) struct BookServiceTests {
     /// A database object on a server of its own.
     private func start() throws -> (ServerProcess, Firestore) {
         let directory = TemporaryDirectory("user-code-5")

@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct CityStoreTests {
+@Suite(.timeLimit(.minutes(20))) struct CityStoreTests {
     private func start() throws -> (ServerProcess, Firestore) {
         let directory = TemporaryDirectory("user-code-6")
         let server = try ServerProcess(data: directory.path)

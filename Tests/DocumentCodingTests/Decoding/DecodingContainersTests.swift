@@ -5,7 +5,7 @@ import DocumentModel
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct DecodingContainersTests {
+@Suite(.timeLimit(.minutes(20))) struct DecodingContainersTests {
     enum Keys: String, CodingKey { case a, b, c }
     let decoder = FirestoreDecoder()
 

@@ -5,7 +5,7 @@ import DocumentModel
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct DecodingErrorsTests {
+@Suite(.timeLimit(.minutes(20))) struct DecodingErrorsTests {
     let decoder = FirestoreDecoder()
 
     enum Failure: Equatable {

@@ -12,7 +12,7 @@ struct Encoding: Encodable {
     func encode(to encoder: any Encoder) throws { try body(encoder) }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct EncodingContainersTests {
+@Suite(.timeLimit(.minutes(20))) struct EncodingContainersTests {
     enum Keys: String, CodingKey { case a, b, c, d }
     let encoder = FirestoreEncoder()
 

@@ -6,7 +6,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct EncodedTypesTests {
+@Suite(.timeLimit(.minutes(20))) struct EncodedTypesTests {
     let encoder = FirestoreEncoder()
     let decoder = FirestoreDecoder()
 

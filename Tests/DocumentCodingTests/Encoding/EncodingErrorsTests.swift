@@ -5,7 +5,7 @@ import DocumentModel
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct EncodingErrorsTests {
+@Suite(.timeLimit(.minutes(20))) struct EncodingErrorsTests {
     struct Outer<T: Encodable>: Encodable {
         var fine = 1
         var list: [Field<T>]

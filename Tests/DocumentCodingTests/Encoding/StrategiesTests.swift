@@ -5,7 +5,7 @@ import DocumentModel
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct StrategiesTests {
+@Suite(.timeLimit(.minutes(20))) struct StrategiesTests {
     let date = Date(timeIntervalSince1970: 86_400)
     let encoder = FirestoreEncoder()
     let decoder = FirestoreDecoder()

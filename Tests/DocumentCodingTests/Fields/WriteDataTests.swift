@@ -5,7 +5,7 @@ import DocumentModel
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct WriteDataTests {
+@Suite(.timeLimit(.minutes(20))) struct WriteDataTests {
     let database = "projects/p/databases/(default)"
 
     private func fields(_ data: DocumentWriteData) throws -> MapValue {

@@ -7,7 +7,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ProtobufCInteropTests {
+@Suite(.timeLimit(.minutes(20))) struct ProtobufCInteropTests {
     @Test("protobuf-c unpacks random documents and packs the same bytes", arguments: [11, 12, 13] as [UInt64])
     func packsTheSame(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)

@@ -7,7 +7,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(5))) struct PythonInteropTests {
+@Suite(.serialized, .timeLimit(.minutes(20))) struct PythonInteropTests {
     @Test("Python's message classes read our documents", arguments: [21, 22] as [UInt64])
     func pythonReadsOurs(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)

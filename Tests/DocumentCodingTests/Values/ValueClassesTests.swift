@@ -4,7 +4,7 @@
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ValueClassesTests {
+@Suite(.timeLimit(.minutes(20))) struct ValueClassesTests {
     @Test("Equality and hash go by value") func equality() {
         #expect(Timestamp(seconds: 1, nanoseconds: 2) == Timestamp(seconds: 1, nanoseconds: 2))
         #expect(Timestamp(seconds: 1, nanoseconds: 2).hash == Timestamp(seconds: 1, nanoseconds: 2).hash)

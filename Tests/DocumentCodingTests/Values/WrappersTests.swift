@@ -5,7 +5,7 @@ import DocumentModel
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct WrappersTests {
+@Suite(.timeLimit(.minutes(20))) struct WrappersTests {
     let encoder = FirestoreEncoder()
     let decoder = FirestoreDecoder()
     let reference = DocumentReference(name: "projects/p/databases/(default)/documents/books/b1", owner: nil)!

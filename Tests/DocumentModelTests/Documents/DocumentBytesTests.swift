@@ -4,7 +4,7 @@ import DocumentModel
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct DocumentBytesTests {
+@Suite(.timeLimit(.minutes(20))) struct DocumentBytesTests {
     @Test("Every field of random documents is found, at every depth", arguments: [1, 2, 3] as [UInt64])
     func allFields(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
@@ -70,7 +70,7 @@ private struct PathCollector: DocumentVisitor {
     mutating func leave(depth: Int) { path.removeLast(path.count - depth - 1) }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct DocumentVisitorTests {
+@Suite(.timeLimit(.minutes(20))) struct DocumentVisitorTests {
     @Test("A visit tells every field of random documents in canonical order", arguments: [1, 2] as [UInt64])
     func visitsAll(seed: UInt64) {
         var random = RandomDocuments(seed: seed)

@@ -4,7 +4,7 @@ import DocumentModel
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct DocumentValidatorTests {
+@Suite(.timeLimit(.minutes(20))) struct DocumentValidatorTests {
     typealias Result = DocumentValidator.Result
 
     @Test(

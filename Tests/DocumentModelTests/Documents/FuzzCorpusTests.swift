@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct FuzzCorpusTests {
+@Suite(.timeLimit(.minutes(20))) struct FuzzCorpusTests {
     @Test("Every saved input of the document walker's fuzzer keeps every property")
     func replay() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DocumentModel
 
-@Suite("Sentinel maps", .timeLimit(.minutes(5)))
+@Suite("Sentinel maps", .timeLimit(.minutes(20)))
 struct SentinelMapTests {
     private static func map(_ key: String, _ content: Value) -> Value { .map(MapValue([(key, content)])) }
 

@@ -8,7 +8,7 @@ import DocumentModel
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ProtobufCTests {
+@Suite(.timeLimit(.minutes(20))) struct ProtobufCTests {
     @Test("protobuf-c reads our documents and packs them into the same bytes", arguments: [1, 2, 3] as [UInt64])
     func ours(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)

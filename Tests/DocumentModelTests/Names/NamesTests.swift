@@ -4,7 +4,7 @@ import Basics
 import DocumentModel
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ResourceNameTests {
+@Suite(.timeLimit(.minutes(20))) struct ResourceNameTests {
     static let root = "projects/p/databases/(default)/documents"
 
     func problem(_ name: String, rules: NameRules = .stored) -> NameProblem? {
@@ -153,7 +153,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct FieldPathTests {
+@Suite(.timeLimit(.minutes(20))) struct FieldPathTests {
     @Test(
         "Text forms parse into segments and print again",
         arguments: [

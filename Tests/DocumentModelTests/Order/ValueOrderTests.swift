@@ -4,7 +4,7 @@ import DocumentModel
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ValueOrderTests {
+@Suite(.timeLimit(.minutes(20))) struct ValueOrderTests {
     static func document(_ path: String) -> Value { .reference("projects/p/databases/d/documents/\(path)") }
 
     /// One value per line of the order, ascending; values in one group are equal.

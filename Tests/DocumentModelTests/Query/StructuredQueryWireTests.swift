@@ -4,7 +4,7 @@ import Basics
 import DocumentModel
 import Testing
 
-@Suite("Query messages", .timeLimit(.minutes(5)))
+@Suite("Query messages", .timeLimit(.minutes(20)))
 struct StructuredQueryWireTests {
     static let name = try! FieldPath("a.`b-c`")
 

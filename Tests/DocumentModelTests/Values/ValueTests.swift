@@ -3,7 +3,7 @@
 import DocumentModel
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ValueTests {
+@Suite(.timeLimit(.minutes(20))) struct ValueTests {
     static let typeVectors: [(Value, [UInt8])] = [
         (.null, [0x58, 0x00]),
         (false, [0x08, 0x00]),

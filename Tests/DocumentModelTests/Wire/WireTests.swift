@@ -4,7 +4,7 @@ import Basics
 import DocumentModel
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct WireTests {
+@Suite(.timeLimit(.minutes(20))) struct WireTests {
     static let varints: [(UInt64, [UInt8])] = [
         (0, [0]), (1, [1]), (127, [0x7f]), (128, [0x80, 1]), (300, [0xac, 2]), (16383, [0xff, 0x7f]),
         (16384, [0x80, 0x80, 1]), (1 << 63, [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1]),
@@ -128,7 +128,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct ByteHelperTests {
+@Suite(.timeLimit(.minutes(20))) struct ByteHelperTests {
     @Test(
         "The first occurrence of a byte is found wherever it stands",
         arguments: [0, 1, 2, 0x2f, 0x7f, 0x80, 0xff] as [UInt8])

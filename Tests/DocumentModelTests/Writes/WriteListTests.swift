@@ -5,7 +5,7 @@ import DocumentModel
 import TestSupport
 import Testing
 
-@Suite("Write lists", .timeLimit(.minutes(5)))
+@Suite("Write lists", .timeLimit(.minutes(20)))
 struct WriteListTests {
     static let database = try! DatabaseName("projects/p/databases/d")
     static let prefix = "projects/p/databases/d/documents/"

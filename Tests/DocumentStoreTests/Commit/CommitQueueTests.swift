@@ -9,7 +9,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Commit queue", .timeLimit(.minutes(5))) struct CommitQueueTests {
+@Suite("Commit queue", .timeLimit(.minutes(20))) struct CommitQueueTests {
     private func release(_ number: UInt64) -> QueuedRequest { .release(number) }
 
     private func numbers(_ requests: [QueuedRequest]) -> [UInt64] {

@@ -9,7 +9,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Commits", .timeLimit(.minutes(10)))
+@Suite("Commits", .timeLimit(.minutes(20)))
 struct CommitTests {
     @Test("A document is there after its commit, with both times, and gone after its deletion")
     func roundTrip() async throws {

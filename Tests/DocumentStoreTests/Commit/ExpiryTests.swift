@@ -6,7 +6,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Documents that expire", .timeLimit(.minutes(10)))
+@Suite("Documents that expire", .timeLimit(.minutes(20)))
 struct ExpiryTests {
     private static let intervalMilliseconds: UInt64 = 60_000
 

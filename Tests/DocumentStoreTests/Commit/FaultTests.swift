@@ -21,7 +21,7 @@ final class FaultSwitch: Sendable {
     }
 }
 
-@Suite("Faults", .timeLimit(.minutes(10)))
+@Suite("Faults", .timeLimit(.minutes(20)))
 struct FaultTests {
     @Test(
         "A full disk refuses writes clearly, lets reads go on, and writes resume; counts and results stay right",

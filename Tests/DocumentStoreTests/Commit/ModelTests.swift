@@ -12,7 +12,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Model", .timeLimit(.minutes(10)))
+@Suite("Model", .timeLimit(.minutes(20)))
 struct ModelTests {
     private struct Done: Sendable {
         var time: UInt64

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Several writes to one document", .timeLimit(.minutes(10)))
+@Suite("Several writes to one document", .timeLimit(.minutes(20)))
 struct RepeatedWriteTests {
     private static func write(_ random: inout RandomDocuments) -> TestWrite {
         var write = TestWrite()

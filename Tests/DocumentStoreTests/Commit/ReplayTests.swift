@@ -10,7 +10,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Replay", .timeLimit(.minutes(5)))
+@Suite("Replay", .timeLimit(.minutes(20)))
 struct ReplayTests {
     /// A key with its value and the version that wrote it.
     private struct Entry: Equatable, CustomStringConvertible {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Declared indexes", .timeLimit(.minutes(10)))
+@Suite("Declared indexes", .timeLimit(.minutes(20)))
 struct DeclaredIndexTests {
     @Test(
         "Random queries over random declared indexes and overrides return what the naive evaluator returns, now and in the past",

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Field rules", .timeLimit(.minutes(5))) struct FieldRulesTests {
+@Suite("Field rules", .timeLimit(.minutes(20))) struct FieldRulesTests {
     private static func override(_ path: String?, _ modes: FieldOverride.Modes?) throws -> FieldOverride {
         FieldOverride(collectionID: "c", field: try path.map { try FieldPath($0) }, indexes: modes)
     }

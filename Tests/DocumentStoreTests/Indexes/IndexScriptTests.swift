@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Index scripts", .timeLimit(.minutes(10)))
+@Suite("Index scripts", .timeLimit(.minutes(20)))
 struct IndexScriptTests {
     @Test(
         "Scripts print what they say",

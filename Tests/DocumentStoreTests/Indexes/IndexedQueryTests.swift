@@ -87,7 +87,7 @@ struct IndexedModel {
     }
 }
 
-@Suite("Queries over indexes", .timeLimit(.minutes(10)))
+@Suite("Queries over indexes", .timeLimit(.minutes(20)))
 struct IndexedQueryTests {
     @Test(
         "Random queries return what the naive evaluator returns, now and in the past",

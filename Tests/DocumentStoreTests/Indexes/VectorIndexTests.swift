@@ -6,7 +6,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Indexes that end with a vector", .timeLimit(.minutes(10)))
+@Suite("Indexes that end with a vector", .timeLimit(.minutes(20)))
 struct VectorIndexTests {
     @Test(
         "They find the documents that meet the filter and have a vector of the dimension, while documents come and go",

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Document keys", .timeLimit(.minutes(10)))
+@Suite("Document keys", .timeLimit(.minutes(20)))
 struct DocumentKeyTests {
     private func key(_ path: String, database: UInt32 = 7) -> [UInt8] {
         var writer = WireWriter()

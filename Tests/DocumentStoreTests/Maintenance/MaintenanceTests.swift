@@ -9,7 +9,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Maintenance", .timeLimit(.minutes(10)))
+@Suite("Maintenance", .timeLimit(.minutes(20)))
 struct MaintenanceTests {
     @Test(
         "A backup taken while commits go on opens, is clean and is one moment",

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("The planner's choice", .timeLimit(.minutes(1))) struct PlannerChoiceTests {
+@Suite("The planner's choice", .timeLimit(.minutes(20))) struct PlannerChoiceTests {
     /// A collection as its statistics show it: fields have entries, and so many of them lie in whatever range is
     /// asked for.
     private struct StatisticsSource: QuerySource, ~Copyable {

@@ -6,7 +6,7 @@ import DocumentStore
 import TestSupport
 import Testing
 
-@Suite("Queries against a naive evaluator", .timeLimit(.minutes(10)))
+@Suite("Queries against a naive evaluator", .timeLimit(.minutes(20)))
 struct QueryPropertyTests {
     @Test("Random queries return what the naive evaluator returns", arguments: 0..<20 as Range<UInt64>)
     func sameResults(seed: UInt64) throws {

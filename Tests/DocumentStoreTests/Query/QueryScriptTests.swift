@@ -6,7 +6,7 @@ import DocumentModel
 import DocumentStore
 import Testing
 
-@Suite("Query scripts", .timeLimit(.minutes(10)))
+@Suite("Query scripts", .timeLimit(.minutes(20)))
 struct QueryScriptTests {
     @Test(
         "Scripts print what they say",

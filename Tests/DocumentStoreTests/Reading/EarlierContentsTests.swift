@@ -7,7 +7,7 @@ import Testing
 @testable import DocumentStore
 
 /// What earlier versions accepted and requests cannot write any more.
-@Suite(.timeLimit(.minutes(10))) struct EarlierContentsTests {
+@Suite(.timeLimit(.minutes(20))) struct EarlierContentsTests {
     private let damaged: MapValue = ["l": [.vector([1])], "v": .vector([.nan])]
 
     private func store(_ harness: StoreHarness) async throws {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Reads that wait", .timeLimit(.minutes(2))) struct ReadWaitTests {
+@Suite("Reads that wait", .timeLimit(.minutes(20))) struct ReadWaitTests {
     private final class Ground: Sendable {
         /// Stands between staging and publishing a group.
         let gate = Gate(isOpen: true)

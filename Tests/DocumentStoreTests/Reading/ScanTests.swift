@@ -7,7 +7,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Scans", .timeLimit(.minutes(10)))
+@Suite("Scans", .timeLimit(.minutes(20)))
 struct ScanTests {
     /// Ids that share prefixes of the length at which keys are cut, or are ordinary.
     private func id(_ random: inout RandomDocuments) -> String {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Records", .timeLimit(.minutes(10)))
+@Suite("Records", .timeLimit(.minutes(20)))
 struct RecordTests {
     @Test(
         "A stored record gives back times, path and fields",

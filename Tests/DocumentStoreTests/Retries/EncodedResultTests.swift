@@ -7,7 +7,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Encoded results", .timeLimit(.minutes(10)))
+@Suite("Encoded results", .timeLimit(.minutes(20)))
 struct EncodedResultTests {
     private func roundTrip(_ result: BatchWriteResult) -> (BatchWriteResult?, Int) {
         var writer = WireWriter()

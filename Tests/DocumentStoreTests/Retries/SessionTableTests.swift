@@ -7,7 +7,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Session table", .timeLimit(.minutes(10)))
+@Suite("Session table", .timeLimit(.minutes(20)))
 struct SessionTableTests {
     private func table(sessions: Int = 100, results: Int = 8) -> SessionTable {
         SessionTable(sessionsMaximum: sessions, resultsMaximum: results, idleMilliseconds: 1_000)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Byte table", .timeLimit(.minutes(10)))
+@Suite("Byte table", .timeLimit(.minutes(20)))
 struct ByteTableTests {
     @Test("Agrees with a dictionary through growth and clearing", arguments: [UInt64(11), 12])
     func model(seed: UInt64) {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Lease table", .timeLimit(.minutes(10)))
+@Suite("Lease table", .timeLimit(.minutes(20)))
 struct LeaseTableTests {
     /// A table behind a reference: the test macros take no mutating calls.
     private final class Leases {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Limited queries in transactions", .timeLimit(.minutes(10)))
+@Suite("Limited queries in transactions", .timeLimit(.minutes(20)))
 struct LimitedReadTests {
     /// How the first three of ten documents, by n, are found.
     enum Way: CaseIterable {

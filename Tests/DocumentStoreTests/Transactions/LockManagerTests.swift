@@ -6,7 +6,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Lock manager", .timeLimit(.minutes(1))) struct LockManagerTests {
+@Suite("Lock manager", .timeLimit(.minutes(20))) struct LockManagerTests {
     /// The lock manager, with requests that are known by names: `T1 c/a` is a commit of transaction 1 to c/a,
     /// `plain c/a` one without transaction, `read 1` the first read of transaction 1.
     ///

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Pessimistic transactions", .timeLimit(.minutes(10)))
+@Suite("Pessimistic transactions", .timeLimit(.minutes(20)))
 struct PessimisticTests {
     /// A commit that was submitted and may not be answered yet.
     private final class Submitted: Sendable {

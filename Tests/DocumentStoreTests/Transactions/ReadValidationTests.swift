@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Read validation", .timeLimit(.minutes(2))) struct ReadValidationTests {
+@Suite("Read validation", .timeLimit(.minutes(20))) struct ReadValidationTests {
     /// Documents in an engine without a store around it, and the ring of their changes.
     private final class Ground {
         let engine: StorageEngine

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Recent changes", .timeLimit(.minutes(10)))
+@Suite("Recent changes", .timeLimit(.minutes(20)))
 struct RecentChangesTests {
     @Test(
         "Everything above the coverage is found, newest first; rolled back commits leave no trace",

@@ -14,7 +14,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Serializability", .timeLimit(.minutes(10)))
+@Suite("Serializability", .timeLimit(.minutes(20)))
 struct SerializabilityTests {
     /// What a transaction has seen.
     private enum Seen: Sendable, Equatable {

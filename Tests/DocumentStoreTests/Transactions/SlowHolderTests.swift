@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Slow holders", .timeLimit(.minutes(10)))
+@Suite("Slow holders", .timeLimit(.minutes(20)))
 struct SlowHolderTests {
     /// A commit that was submitted and may not be answered yet.
     private final class Submitted: Sendable {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Open transactions", .timeLimit(.minutes(10)))
+@Suite("Open transactions", .timeLimit(.minutes(20)))
 struct TransactionBoundTests {
     private func begin(_ harness: StoreHarness, _ owner: TransactionOwner?) async throws -> TransactionIdentifier {
         try await withCheckedContinuation { continuation in

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Transactions", .timeLimit(.minutes(10)))
+@Suite("Transactions", .timeLimit(.minutes(20)))
 struct TransactionTests {
     @Test("Reads see the state at the begin, also what is missing, and not what comes later")
     func snapshot() async throws {

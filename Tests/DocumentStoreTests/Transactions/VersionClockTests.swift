@@ -10,7 +10,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Version clock", .timeLimit(.minutes(2))) struct VersionClockTests {
+@Suite("Version clock", .timeLimit(.minutes(20))) struct VersionClockTests {
     /// A version clock over an engine of its own, and the commit thread's part of it.
     private final class Ground {
         let clock = SteppedClock()

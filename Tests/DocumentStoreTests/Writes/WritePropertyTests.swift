@@ -70,7 +70,7 @@ func apply(
     }
 }
 
-@Suite("Writes against a naive application", .timeLimit(.minutes(10)))
+@Suite("Writes against a naive application", .timeLimit(.minutes(20)))
 struct WritePropertyTests {
     static let paths = ["a", "b", "m", "m.x", "m.y", "m.x.z", "n.o.p", "v", "v.value"].map { try! FieldPath($0) }
 

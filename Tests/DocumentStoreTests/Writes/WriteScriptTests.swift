@@ -5,7 +5,7 @@ import DocumentModel
 import DocumentStore
 import Testing
 
-@Suite("Write scripts", .timeLimit(.minutes(10)))
+@Suite("Write scripts", .timeLimit(.minutes(20)))
 struct WriteScriptTests {
     @Test("Scripts print what they say", arguments: ["sets", "masks", "preconditions", "transforms", "limits"])
     func script(name: String) throws {

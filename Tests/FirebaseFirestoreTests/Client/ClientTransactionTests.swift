@@ -10,7 +10,7 @@ import Transport
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct ClientTransactionTests {
+@Suite(.timeLimit(.minutes(20))) struct ClientTransactionTests {
     private let database: DatabaseName
 
     init() throws { database = try DatabaseName(project: "p") }

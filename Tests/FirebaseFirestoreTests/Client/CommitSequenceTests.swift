@@ -5,7 +5,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct CommitSequenceTests {
+@Suite(.timeLimit(.minutes(20))) struct CommitSequenceTests {
     @Test("Numbers start at 1 and grow; the oldest pending one follows the answers")
     func oldestPending() {
         var sequence = CommitSequence()

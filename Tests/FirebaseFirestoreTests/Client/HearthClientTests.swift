@@ -10,7 +10,7 @@ import Transport
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct HearthClientTests {
+@Suite(.timeLimit(.minutes(20))) struct HearthClientTests {
     private let database: DatabaseName
 
     init() throws { database = try DatabaseName(project: "p") }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct RetryPolicyTests {
+@Suite(.timeLimit(.minutes(20))) struct RetryPolicyTests {
     @Test(
         "A lost connection repeats everything that may be repeated",
         arguments: [

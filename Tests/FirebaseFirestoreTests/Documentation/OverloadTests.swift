@@ -3,7 +3,7 @@
 
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct OverloadTests {
+@Suite(.timeLimit(.minutes(20))) struct OverloadTests {
     /// Calls that exist with and without waiting; `r` is a document, `c` a collection, `b` a batch, `db` the database.
     private static let calls = [
         "r.setData([\"a\": 1])", "r.setData([\"a\": 1], merge: true)", "r.setData([\"a\": 1], mergeFields: [\"a\"])",

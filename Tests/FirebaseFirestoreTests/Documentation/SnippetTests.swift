@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct SnippetTests {
+@Suite(.timeLimit(.minutes(20))) struct SnippetTests {
     private static let repository = SwiftCompiler().repository
 
     @Test("The pages have snippets of every kind")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct FirestoreErrorCodeTests {
+@Suite(.timeLimit(.minutes(20))) struct FirestoreErrorCodeTests {
     private func error(_ code: Int, domain: String = FirestoreErrorDomain) -> any Error {
         NSError(domain: domain, code: code, userInfo: [NSLocalizedDescriptionKey: "text"])
     }

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct FirebaseAppTests {
+@Suite(.timeLimit(.minutes(20))) struct FirebaseAppTests {
     private func options(_ project: String?) -> FirebaseOptions {
         let options = FirebaseOptions(googleAppID: "1:1:ios:1", gcmSenderID: "1")
         options.projectID = project
@@ -88,7 +88,7 @@ import Testing
 }
 
 /// The log is one for the process, so these run one after the other.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct FirebaseLogTests {
+@Suite(.serialized, .timeLimit(.minutes(20))) struct FirebaseLogTests {
     @Test("The logger level decides what is written", arguments: FirebaseLoggerLevel.allCases)
     func levels(level: FirebaseLoggerLevel) {
         let written = Mutex<[FirebaseLoggerLevel]>([])

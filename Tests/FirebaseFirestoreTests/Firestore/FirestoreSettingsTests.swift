@@ -5,7 +5,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct FirestoreSettingsTests {
+@Suite(.timeLimit(.minutes(20))) struct FirestoreSettingsTests {
     @Test("The defaults are the SDK's, the host comes from the environment")
     func defaults() {
         let settings = FirestoreSettings(environment: [:])

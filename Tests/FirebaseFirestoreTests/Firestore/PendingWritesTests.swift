@@ -5,7 +5,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct PendingWritesTests {
+@Suite(.timeLimit(.minutes(20))) struct PendingWritesTests {
     private let root = "projects/p/databases/d/documents"
 
     /// Counts how often a wait ended.

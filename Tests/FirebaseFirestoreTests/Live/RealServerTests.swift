@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct RealServerTests {
+@Suite(.timeLimit(.minutes(20))) struct RealServerTests {
     private let directory = TemporaryDirectory("client-live")
 
     private func start() throws -> ServerProcess { try ServerProcess(data: directory.path) }

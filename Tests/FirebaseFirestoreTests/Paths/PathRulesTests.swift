@@ -4,7 +4,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct PathRulesTests {
+@Suite(.timeLimit(.minutes(20))) struct PathRulesTests {
     @Test(
         "Outer slashes are tolerated, everything else is literal",
         arguments: [

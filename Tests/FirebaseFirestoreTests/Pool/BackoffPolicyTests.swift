@@ -4,7 +4,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct BackoffPolicyTests {
+@Suite(.timeLimit(.minutes(20))) struct BackoffPolicyTests {
     private let policy = BackoffPolicy(initial: .seconds(1), multiplier: 1.5, maximum: .seconds(60), jitter: 0.5)
 
     @Test(

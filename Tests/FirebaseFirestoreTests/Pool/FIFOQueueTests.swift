@@ -4,7 +4,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct FIFOQueueTests {
+@Suite(.timeLimit(.minutes(20))) struct FIFOQueueTests {
     @Test("It gives back what was put in, in order, through growth and removal")
     func againstArray() {
         var queue = FIFOQueue<Int>()

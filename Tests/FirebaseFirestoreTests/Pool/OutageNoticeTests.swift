@@ -4,7 +4,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct OutageNoticeTests {
+@Suite(.timeLimit(.minutes(20))) struct OutageNoticeTests {
     @Test("The first notice comes after some seconds, further ones ever more rarely")
     func schedule() throws {
         var notice = OutageNotice(firstAfterMilliseconds: 3000)

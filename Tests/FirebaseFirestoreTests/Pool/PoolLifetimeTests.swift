@@ -7,7 +7,7 @@ import Transport
 
 @testable import FirebaseFirestore
 
-@Suite("A pool without an owner", .timeLimit(.minutes(5)))
+@Suite("A pool without an owner", .timeLimit(.minutes(20)))
 final class PoolLifetimeTests {
     private let loops = EventLoopGroup(count: 1, name: "test")
     private weak var pool: ConnectionPool?

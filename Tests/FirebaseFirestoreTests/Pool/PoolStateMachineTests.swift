@@ -8,7 +8,7 @@ import Testing
 private typealias Machine = PoolStateMachine<Int>
 private typealias ID = Machine.ConnectionID
 
-@Suite(.timeLimit(.minutes(5))) struct PoolStateMachineTests {
+@Suite(.timeLimit(.minutes(20))) struct PoolStateMachineTests {
     private static let millisecond: UInt64 = 1_000_000
 
     private func machine(

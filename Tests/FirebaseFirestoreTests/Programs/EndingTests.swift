@@ -30,7 +30,7 @@ private enum ClientProgram {
 /// An address of this machine at which nobody listens.
 private let nobody = "127.0.0.1:1"
 
-@Suite(.timeLimit(.minutes(10))) struct EndingTests {
+@Suite(.timeLimit(.minutes(20))) struct EndingTests {
     /// How often each way to end is tried: 200 times with `HEARTH_SOAK`.
     private static let rounds = ProcessInfo.processInfo.environment["HEARTH_SOAK"] == nil ? 8 : 200
 
@@ -80,7 +80,7 @@ private let nobody = "127.0.0.1:1"
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct OutageProgramTests {
+@Suite(.timeLimit(.minutes(20))) struct OutageProgramTests {
     @Test("A program that awaits a write learns on standard error that the server cannot be reached, and what to do")
     func awaitsInVain() throws {
         let process = try ClientProgram.start("awaits", nobody)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct QueryBuilderTests {
+@Suite(.timeLimit(.minutes(20))) struct QueryBuilderTests {
     private let firestore = TestFirestore.detached()
     private var books: CollectionReference { firestore.collection("books") }
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct CancellationTests {
+@Suite(.timeLimit(.minutes(20))) struct CancellationTests {
     /// Starts a call in a task, cancels the task when `isUnderWay` returns, and expects the code `cancelled`.
     private func expectCancelled(
         _ call: @escaping @Sendable () async throws -> Void, whenever isUnderWay: () async -> Void,

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct ReadTests {
+@Suite(.timeLimit(.minutes(20))) struct ReadTests {
     private struct Book: Codable, Equatable {
         @DocumentID var id: String?
         var title: String

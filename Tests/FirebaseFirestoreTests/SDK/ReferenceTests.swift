@@ -4,7 +4,7 @@ import FirebaseFirestore
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ReferenceTests {
+@Suite(.timeLimit(.minutes(20))) struct ReferenceTests {
     private let firestore = TestFirestore.detached()
 
     @Test("Paths go down and up again")

@@ -9,7 +9,7 @@ import Transport
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct TransactionTests {
+@Suite(.timeLimit(.minutes(20))) struct TransactionTests {
     private let scripted: ScriptedFirestore
     private var firestore: Firestore { scripted.firestore }
     private var counter: DocumentReference { firestore.document("counters/c1") }

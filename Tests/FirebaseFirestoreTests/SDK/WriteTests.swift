@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct WriteTests {
+@Suite(.timeLimit(.minutes(20))) struct WriteTests {
     private struct Book: Codable, Equatable {
         var title: String
         var pages: Int

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct WrongServerTests {
+@Suite(.timeLimit(.minutes(20))) struct WrongServerTests {
     /// The error of a read of the SDK, and of one that waits no longer than a moment for an answer.
     private func errorOfRead(
         from address: String, connectTimeout: Duration = .seconds(5)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(5))) struct TransactionRetryTests {
+@Suite(.timeLimit(.minutes(20))) struct TransactionRetryTests {
     @Test(
         "Codes that another attempt may cure are retried, the others end the transaction",
         arguments: [

@@ -18,7 +18,7 @@ private struct Response: Sendable, CustomTestStringConvertible {
     var testDescription: String { name }
 }
 
-@Suite("Listen messages", .timeLimit(.minutes(1)))
+@Suite("Listen messages", .timeLimit(.minutes(20)))
 struct ListenMessageTests {
     private static let time = TimestampValue(seconds: 5, nanoseconds: 7_000)
     private static let timeHex = "080510d836"

@@ -4,7 +4,7 @@ import DocumentModel
 import FirestoreMessages
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct CommitWritesTests {
+@Suite(.timeLimit(.minutes(20))) struct CommitWritesTests {
     private let database: DatabaseName
     private let name: String
 

@@ -5,7 +5,7 @@ import FirestoreSchema
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct FieldNumberTests {
+@Suite(.timeLimit(.minutes(20))) struct FieldNumberTests {
     @Test func `The generated constants are the fields of the descriptors, no more and no fewer`() throws {
         let declared = declaredNumbers()
         let generated = try generatedNumbers()

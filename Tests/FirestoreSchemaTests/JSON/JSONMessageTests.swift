@@ -7,7 +7,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct JSONMessageTests {
+@Suite(.timeLimit(.minutes(20))) struct JSONMessageTests {
     private static let parameters = ParameterReader()
     private static let listing = Schema.shared.message("google.firestore.v1.ListDocumentsRequest")
 

@@ -8,7 +8,7 @@ import Transport
 
 @testable import Gateway
 
-@Suite(.timeLimit(.minutes(5))) struct RESTRouteTests {
+@Suite(.timeLimit(.minutes(20))) struct RESTRouteTests {
     private static let database = "projects/p/databases/(default)"
     private static let root = "\(database)/documents"
 

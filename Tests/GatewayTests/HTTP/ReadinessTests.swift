@@ -6,7 +6,7 @@ import Testing
 
 @testable import Gateway
 
-@Suite(.timeLimit(.minutes(5))) struct ReadinessTests {
+@Suite(.timeLimit(.minutes(20))) struct ReadinessTests {
     @Test func `A server is ready until it drains`() throws {
         let harness = try Harness()
         let readiness = Readiness(store: harness.store)

@@ -4,7 +4,7 @@ import Gateway
 import Synchronization
 import Testing
 
-@Suite("The log", .timeLimit(.minutes(5)))
+@Suite("The log", .timeLimit(.minutes(20)))
 struct LogTests {
     /// Collects lines.
     private final class Lines: Sendable {

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Access over sockets", .timeLimit(.minutes(5)))
+@Suite("Access over sockets", .timeLimit(.minutes(20)))
 struct AccessTests {
     /// Notes who asked, and permits all but resets by others than `owner`.
     private final class Witness: AccessPolicy {

@@ -14,7 +14,7 @@ import Transport
     import Glibc
 #endif
 
-@Suite("Administration", .timeLimit(.minutes(2)))
+@Suite("Administration", .timeLimit(.minutes(20)))
 struct AdministrationTests {
     private let one = Harness.fields(["n": .integer(1)])
     private let database = try! DatabaseName(Harness.database)

@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("The gateway over sockets", .timeLimit(.minutes(5)))
+@Suite("The gateway over sockets", .timeLimit(.minutes(20)))
 struct GatewayServerTests {
     private let one = Harness.fields(["a": .integer(1)])
 

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Health and reflection", .timeLimit(.minutes(5)))
+@Suite("Health and reflection", .timeLimit(.minutes(20)))
 struct HealthAndReflectionTests {
     private func message(_ write: (inout WireWriter) -> Void) -> [UInt8] {
         var writer = WireWriter()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Gateway
 
-@Suite(.timeLimit(.minutes(5))) struct HousekeeperTests {
+@Suite(.timeLimit(.minutes(20))) struct HousekeeperTests {
     /// What the schedule says in the seconds that follow.
     private func seconds(_ count: Int, opened: UInt64, open: UInt64, _ schedule: inout TrimSchedule) -> [Bool] {
         var answers: [Bool] = []

@@ -6,7 +6,7 @@ import Gateway
 import Testing
 import Transport
 
-@Suite("Listings", .timeLimit(.minutes(5)))
+@Suite("Listings", .timeLimit(.minutes(20)))
 struct ListingTests {
     private func fields(_ number: Int) -> [UInt8] { Harness.fields(["n": .integer(Int64(number))]) }
 

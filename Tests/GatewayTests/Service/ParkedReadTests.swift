@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Parked reads", .timeLimit(.minutes(2))) struct ParkedReadTests {
+@Suite("Parked reads", .timeLimit(.minutes(20))) struct ParkedReadTests {
     private let one = Harness.fields(["a": .integer(1)])
 
     @Test("A call that reads at the present is parked until the commit in flight is visible")

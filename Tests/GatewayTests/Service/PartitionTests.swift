@@ -5,7 +5,7 @@ import FirestoreMessages
 import Testing
 import Transport
 
-@Suite("Partitions", .timeLimit(.minutes(5)))
+@Suite("Partitions", .timeLimit(.minutes(20)))
 struct PartitionTests {
     private let fields = Harness.fields(["a": .integer(1)])
     private let group = StructuredQuery(

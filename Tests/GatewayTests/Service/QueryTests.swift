@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Queries", .timeLimit(.minutes(5)))
+@Suite("Queries", .timeLimit(.minutes(20)))
 struct QueryTests {
     private func fields(_ number: Int, padding: Int = 0) -> [UInt8] {
         Harness.fields(["n": .integer(Int64(number)), "p": .string(String(repeating: "x", count: padding))])

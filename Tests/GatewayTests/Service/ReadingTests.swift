@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Reading documents", .timeLimit(.minutes(5)))
+@Suite("Reading documents", .timeLimit(.minutes(20)))
 struct ReadingTests {
     private let one = Harness.fields(["a": .integer(1), "b": .string("x")])
     private let two = Harness.fields(["a": .integer(2)])

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Every method", .timeLimit(.minutes(5)))
+@Suite("Every method", .timeLimit(.minutes(20)))
 struct ServiceTests {
     private static let implemented = Method.ofFirestore
 

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Transactions", .timeLimit(.minutes(5)))
+@Suite("Transactions", .timeLimit(.minutes(20)))
 struct TransactionTests {
     private let one = Harness.fields(["a": .integer(1)])
     private let two = Harness.fields(["a": .integer(2)])

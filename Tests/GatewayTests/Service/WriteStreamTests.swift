@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Write stream", .timeLimit(.minutes(5)))
+@Suite("Write stream", .timeLimit(.minutes(20)))
 struct WriteStreamTests {
     /// A stream of a test.
     private final class Client {

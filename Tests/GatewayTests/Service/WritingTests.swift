@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Writing documents", .timeLimit(.minutes(5)))
+@Suite("Writing documents", .timeLimit(.minutes(20)))
 struct WritingTests {
     private let one = Harness.fields(["a": .integer(1)])
     private let two = Harness.fields(["a": .integer(2)])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import hearth
 
-@Suite("Arguments", .timeLimit(.minutes(1))) struct ArgumentParserTests {
+@Suite("Arguments", .timeLimit(.minutes(20))) struct ArgumentParserTests {
     private static let port = Flag("port", "PORT", default: 8080, in: 0...65_535, help: "A port.")
     private static let data = Flag<String>("data", "DIR", required: true, help: "A directory.")
     private static let quiet = Flag(switch: "quiet", help: "Says nothing.")

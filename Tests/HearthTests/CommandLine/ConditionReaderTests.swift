@@ -6,7 +6,7 @@ import Testing
 
 @testable import hearth
 
-@Suite("Conditions", .timeLimit(.minutes(1))) struct ConditionReaderTests {
+@Suite("Conditions", .timeLimit(.minutes(20))) struct ConditionReaderTests {
     private static func read(_ text: String, collection: String? = "books") throws -> DocumentModel.Filter {
         try ConditionReader(database: try DatabaseName(project: "p"), collection: collection).read(text)
     }

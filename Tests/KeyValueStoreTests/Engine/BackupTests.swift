@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Backup", .timeLimit(.minutes(10)))
+@Suite("Backup", .timeLimit(.minutes(20)))
 struct BackupTests {
     let directory = TemporaryDirectory()
 

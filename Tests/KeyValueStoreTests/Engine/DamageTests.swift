@@ -80,7 +80,7 @@ private enum Outcome: Equatable {
     case cut
 }
 
-@Suite("Damage", .timeLimit(.minutes(10)))
+@Suite("Damage", .timeLimit(.minutes(20)))
 struct DamageTests {
     /// Reads everything in several ways, writes, checkpoints, reads again.
     private func look(_ damaged: DamagedDirectory, _ what: String) throws -> Outcome {

@@ -4,7 +4,7 @@ import KeyValueStore
 import TestSupport
 import Testing
 
-@Suite("Engine", .timeLimit(.minutes(10)))
+@Suite("Engine", .timeLimit(.minutes(20)))
 struct EngineTests {
     let directory = TemporaryDirectory()
 

@@ -4,7 +4,7 @@ import KeyValueStore
 import TestSupport
 import Testing
 
-@Suite("Entry cache", .timeLimit(.minutes(10)))
+@Suite("Entry cache", .timeLimit(.minutes(20)))
 struct EntryCacheTests {
     @Test(
         "A reader that remembers places sees what one that remembers nothing sees",

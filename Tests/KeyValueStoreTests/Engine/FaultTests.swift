@@ -27,7 +27,7 @@ private final class Faults: Sendable {
     }
 }
 
-@Suite("Faults", .timeLimit(.minutes(10)))
+@Suite("Faults", .timeLimit(.minutes(20)))
 struct FaultTests {
     let directory = TemporaryDirectory()
 

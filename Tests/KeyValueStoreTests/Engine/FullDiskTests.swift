@@ -5,7 +5,7 @@ import KeyValueStore
 import TestSupport
 import Testing
 
-@Suite("A full disk", .timeLimit(.minutes(10)))
+@Suite("A full disk", .timeLimit(.minutes(20)))
 struct FullDiskTests {
     private var options: EngineOptions {
         var options = EngineOptions.small

@@ -233,7 +233,7 @@ private final class ModelRun {
     func max(_ left: UInt64, _ right: UInt64) -> UInt64 { left < right ? right : left }
 }
 
-@Suite("Engine against a model", .timeLimit(.minutes(10)))
+@Suite("Engine against a model", .timeLimit(.minutes(20)))
 struct ModelTests {
     @Test("Random histories read the same at every version", arguments: UInt64(1)...8, [false, true])
     func randomHistory(seed: UInt64, inMemory: Bool) throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import KeyValueStore
 
-@Suite("Refusals", .timeLimit(.minutes(10)))
+@Suite("Refusals", .timeLimit(.minutes(20)))
 struct RefusalTests {
     let directory = TemporaryDirectory()
 

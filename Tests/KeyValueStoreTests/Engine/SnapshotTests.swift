@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Snapshots", .timeLimit(.minutes(10)))
+@Suite("Snapshots", .timeLimit(.minutes(20)))
 struct SnapshotTests {
     let directory = TemporaryDirectory()
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import KeyValueStore
 
-@Suite("Upgrade", .timeLimit(.minutes(10)))
+@Suite("Upgrade", .timeLimit(.minutes(20)))
 struct UpgradeTests {
     let directory = TemporaryDirectory()
 

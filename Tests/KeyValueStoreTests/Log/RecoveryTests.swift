@@ -79,7 +79,7 @@ private final class LoggedDirectory {
     }
 }
 
-@Suite("Recovery", .timeLimit(.minutes(10)))
+@Suite("Recovery", .timeLimit(.minutes(20)))
 struct RecoveryTests {
     @Test("A log whose last two groups are zeros from any byte on gives the groups before")
     func zerosFromAnywhere() throws {

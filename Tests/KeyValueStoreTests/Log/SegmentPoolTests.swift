@@ -7,7 +7,7 @@ import Testing
 
 @testable import KeyValueStore
 
-@Suite("Segment pool", .timeLimit(.minutes(2))) struct SegmentPoolTests {
+@Suite("Segment pool", .timeLimit(.minutes(20))) struct SegmentPoolTests {
     private static let usualBytes = 64 << 10
 
     /// A pool with its thread, on a directory of its own.

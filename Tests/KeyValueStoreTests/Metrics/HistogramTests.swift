@@ -3,7 +3,7 @@
 import KeyValueStore
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct HistogramTests {
+@Suite(.timeLimit(.minutes(20))) struct HistogramTests {
     @Test func `A value falls into the bucket of its number of bits`() {
         let histogram = Histogram()
         for value in [0, 1, 2, 3, 4, 1_023, 1_024, UInt64.max] { histogram.record(value) }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import KeyValueStore
 
-@Suite("Overlay registry", .timeLimit(.minutes(5))) struct OverlayRegistryTests {
+@Suite("Overlay registry", .timeLimit(.minutes(20))) struct OverlayRegistryTests {
     private static let key: Bytes = [1, 2, 3]
 
     /// An overlay that holds its number.

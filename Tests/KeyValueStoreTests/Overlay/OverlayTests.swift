@@ -7,7 +7,7 @@ import Testing
 
 @testable import KeyValueStore
 
-@Suite("Overlay", .timeLimit(.minutes(10)))
+@Suite("Overlay", .timeLimit(.minutes(20)))
 struct OverlayTests {
     private struct Item {
         var key: Bytes

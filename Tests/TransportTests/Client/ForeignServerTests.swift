@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct ForeignServerTests {
+@Suite(.timeLimit(.minutes(20))) struct ForeignServerTests {
     private func recognise(_ bytes: [UInt8]) -> ForeignServer? { ForeignServer(firstBytes: bytes.span.bytes) }
 
     @Test("Answers of other protocols are recognised once there are enough bytes")

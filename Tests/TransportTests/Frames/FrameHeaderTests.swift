@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct FrameHeaderTests {
+@Suite(.timeLimit(.minutes(20))) struct FrameHeaderTests {
     @Test func `A header's bytes are little-endian and in the order of the specification`() {
         var output = ByteBuffer()
         output.append(

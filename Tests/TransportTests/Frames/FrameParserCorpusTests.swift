@@ -6,7 +6,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct FrameParserCorpusTests {
+@Suite(.timeLimit(.minutes(20))) struct FrameParserCorpusTests {
     @Test func `Every saved input of the frame parser's fuzzer keeps every property`() throws {
         let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

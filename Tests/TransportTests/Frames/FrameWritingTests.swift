@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct FrameWritingTests {
+@Suite(.timeLimit(.minutes(20))) struct FrameWritingTests {
     @Test(arguments: [4_095, 4_096, 4_097, 4_098, 10_000])
     func `A status text is cut at a character`(count: Int) throws {
         // Two bytes each, after one of one byte, so that the limit falls inside a character.

@@ -33,7 +33,7 @@ enum ProtocolPage {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct VectorTests {
+@Suite(.timeLimit(.minutes(20))) struct VectorTests {
     private static let requestID = RequestID(
         sessionHigh: 0x0001_0203_0405_0607, sessionLow: 0x0809_0A0B_0C0D_0E0F, sequence: 42, oldestPending: 41)
 

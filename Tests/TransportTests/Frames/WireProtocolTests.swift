@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct WireProtocolTests {
+@Suite(.timeLimit(.minutes(20))) struct WireProtocolTests {
     @Test(
         arguments: [
             ([], nil),

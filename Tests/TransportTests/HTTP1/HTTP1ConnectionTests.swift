@@ -8,7 +8,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct HTTP1ConnectionTests {
+@Suite(.timeLimit(.minutes(20))) struct HTTP1ConnectionTests {
     @Test func `A connection serves one request after the other, plain and chunked`() throws {
         let fixture = try HTTPFixture()
         let client = fixture.connect()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct HTTP1ParserTests {
+@Suite(.timeLimit(.minutes(20))) struct HTTP1ParserTests {
     private func understand(_ text: String) -> [String] {
         let bytes = Array(text.utf8)
         return HTTP1ParserCheck.understand(bytes.span.bytes, chunk: .max).log

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(1))) struct HTTP1SessionTests {
+@Suite(.timeLimit(.minutes(20))) struct HTTP1SessionTests {
     private func text(_ text: String) -> [UInt8] { Array(text.utf8) }
 
     /// Shows all of the bytes from `offset` on.

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct GRPCCallTests {
+@Suite(.timeLimit(.minutes(20))) struct GRPCCallTests {
     // MARK: Shapes
 
     @Test func `A unary call brings back what the handler wrote`() throws {

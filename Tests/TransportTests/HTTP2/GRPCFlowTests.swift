@@ -6,7 +6,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct GRPCFlowTests {
+@Suite(.timeLimit(.minutes(20))) struct GRPCFlowTests {
     @Test func `A reply waits for the client's window and takes no more than it permits`() throws {
         let live = try LiveServer()
         defer { live.stop() }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct GRPCFramingTests {
+@Suite(.timeLimit(.minutes(20))) struct GRPCFramingTests {
     // MARK: MessageReader
 
     /// Reads messages from `bytes` in pieces of `size`.

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct HTTP2ExchangeTests {
+@Suite(.timeLimit(.minutes(20))) struct HTTP2ExchangeTests {
     private func fields(_ method: String, _ path: String, _ more: [(String, String)] = []) -> [(String, String)] {
         [(":method", method), (":scheme", "http"), (":path", path), (":authority", "db.example")] + more
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct HTTP2RulesTests {
+@Suite(.timeLimit(.minutes(20))) struct HTTP2RulesTests {
     /// RFC 9113 section 7.
     enum Code: UInt32 {
         case protocolError = 1

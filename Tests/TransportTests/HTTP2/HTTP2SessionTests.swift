@@ -6,7 +6,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct HTTP2SessionTests {
+@Suite(.timeLimit(.minutes(20))) struct HTTP2SessionTests {
     @Test func `Every saved input of the session's fuzzer keeps every property`() throws {
         let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

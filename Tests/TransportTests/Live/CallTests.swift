@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct CallTests {
+@Suite(.timeLimit(.minutes(20))) struct CallTests {
     @Test func `A unary call brings back what the handler wrote`() throws {
         let live = try LiveServer()
         defer { live.stop() }

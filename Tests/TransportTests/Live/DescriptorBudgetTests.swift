@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct DescriptorBudgetTests {
+@Suite(.timeLimit(.minutes(20))) struct DescriptorBudgetTests {
     @Test func `Connections and refusals stay below the limit with a reserve`() throws {
         let budget = try #require(DescriptorBudget(connections: 10_000, refusals: 64, limit: 1_024, inUse: 30))
         #expect(budget.refusals == 64)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct EndingTests {
+@Suite(.timeLimit(.minutes(20))) struct EndingTests {
     @Test func `A cancelled call ends on both sides and late answers go nowhere`() throws {
         let live = try LiveServer()
         defer { live.stop() }

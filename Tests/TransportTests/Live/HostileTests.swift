@@ -6,7 +6,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct HostileTests {
+@Suite(.timeLimit(.minutes(20))) struct HostileTests {
     private static let opening = Preface.hearth + TestFrame.hello.bytes
 
     @Test func `Garbage in place of a protocol is closed without a word`() throws {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct LimitTests {
+@Suite(.timeLimit(.minutes(20))) struct LimitTests {
     @Test func `A connection beyond the limit is told so and the others go on`() throws {
         let live = try LiveServer { $0.connectionsMax = 1 }
         defer { live.stop() }

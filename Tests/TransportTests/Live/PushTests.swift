@@ -93,7 +93,7 @@ private final class PushService: ServiceHandler {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct PushTests {
+@Suite(.timeLimit(.minutes(20))) struct PushTests {
     /// A server with one stream open on it.
     private final class Fixture {
         let feed = Feed()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct RefusalTests {
+@Suite(.timeLimit(.minutes(20))) struct RefusalTests {
     /// A server whose only connection is taken.
     private func fullServer(_ configure: (inout ServerConfiguration) -> Void = { _ in }) throws -> (
         LiveServer, RawClient

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(1))) struct CallTableTests {
+@Suite(.timeLimit(.minutes(20))) struct CallTableTests {
     private final class Source: CallStream {
         func next(into output: inout ByteBuffer) -> SourceStep { .waiting }
         func cancelled() {}

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct ClientSessionTests {
+@Suite(.timeLimit(.minutes(20))) struct ClientSessionTests {
     private static func opened(_ settings: Settings = Settings()) -> ClientSession<String> {
         var session = ClientSession<String>(settings: settings)
         _ = session.receive(TestFrame.hello)

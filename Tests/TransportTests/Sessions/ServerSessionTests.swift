@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct ServerSessionTests {
+@Suite(.timeLimit(.minutes(20))) struct ServerSessionTests {
     @Test func `Nothing is taken before HELLO`() {
         for kind in FrameKind.allCases where kind != .hello {
             var session = ServerSession(limits: .forTests(), rpcs: TestProcedures.table)

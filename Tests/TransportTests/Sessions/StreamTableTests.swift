@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(5))) struct StreamTableTests {
+@Suite(.timeLimit(.minutes(20))) struct StreamTableTests {
     @Test(arguments: [1, 2, 3, 0x5EED] as [UInt64])
     func `The table holds what a dictionary holds`(seed: UInt64) {
         var random = SplitMix(seed)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Operators over a source", .timeLimit(.minutes(1)))
+@Suite("Operators over a source", .timeLimit(.minutes(20)))
 struct AccessOperatorTests {
     /// Documents whose fields repeat at different rates, with neighbours that no operator may read.
     private static let documents =

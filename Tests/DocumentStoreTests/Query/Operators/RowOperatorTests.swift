@@ -7,7 +7,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Operators over rows", .timeLimit(.minutes(1)))
+@Suite("Operators over rows", .timeLimit(.minutes(20)))
 struct RowOperatorTests {
     private static let documents = numbered(40) {
         ["n": .integer($0), "m": .integer($0 * 7 % 40), "half": .integer($0 % 2)]
