@@ -6,8 +6,8 @@ package enum RFC3339 {
     /// Microseconds since 1970-01-01T00:00:00Z named by `text`, floored; nil as for ``timestamp(_:)``.
     static func microseconds(_ text: Span<UInt8>) -> Int64? { timestamp(text)?.microseconds }
 
-    /// The moment named by `text`, floored to nanoseconds; nil if `text` is no RFC 3339 date-time or lies outside years
-    /// 1...9999. A leap second (`:60`) counts as the second after it.
+    /// The moment named by `text`, floored to nanoseconds; nil if `text` is not an RFC 3339 date-time or lies outside
+    /// years 1...9999. A leap second (`:60`) counts as the second after it.
     package static func timestamp(_ text: Span<UInt8>) -> TimestampValue? {
         var at = 0
 

@@ -37,11 +37,8 @@ enum Ratchet {
     static let pagePhrases: [String: Int] = [:]
 
     static let commentPhrases: [String: Int] = [
-        "Sources/DocumentJSON": 1,
-        "Sources/DocumentModel": 2,
         "Sources/DocumentStore": 111,
         "Sources/Gateway": 43,
-        "Sources/KeyValueStore": 32,
         "Sources/Transport": 76,
     ]
 }

@@ -39,8 +39,8 @@ package enum DocumentBytes {
         let count = entries.byteCount
         let nameCount = name.byteCount
         var at = 0
-        // In bounds: every load below is preceded by a comparison with `count` or with an entry's end, which is no
-        // larger.
+        // In bounds: every load below is preceded by a comparison with `count` or with an entry's end, which is at
+        // most `count`.
         while at < count {
             guard unsafe entries.unsafeLoad(fromUncheckedByteOffset: at, as: UInt8.self) == tag else { return nil }
             at &+= 1

@@ -27,7 +27,7 @@ package struct EncodedValue: Sendable, Hashable {
     /// Reads and checks a value that is compared: a filter's operand, a cursor's value, a transform's element.
     ///
     /// The rules are those of stored values, but references may bear reserved ids. References are refused only if they
-    /// are no resource names at all.
+    /// are not resource names at all.
     package init(operand wire: RawSpan) throws(InvalidDocument) {
         if try DocumentValidator.validate(value: wire, rules: .query).isCanonical {
             bytes = [UInt8](copying: wire)

@@ -5,8 +5,8 @@ internal import Synchronization
 
 extension EmbeddedEngine {
     /// Writes a copy, as of a version published during the call, into a directory that does not exist yet or is empty.
-    /// The copy is a data directory of its own: compact, without a log. Serving goes on; the tree's file may grow
-    /// meanwhile, as pages that the copy still reads are not reused.
+    /// The copy is a separate data directory: compact, without a log. Serving continues; the tree's file may grow
+    /// meanwhile, because pages that the copy still reads are not reused.
     ///
     /// - Throws: `full`, `failed`, `closed`, `inputOutput`. What was written is left there then; a copy is whole once
     ///   it has its FORMAT file, which comes last.

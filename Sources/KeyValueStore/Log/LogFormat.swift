@@ -24,9 +24,8 @@
 // smuggle in a frame inside a document: a frame with the right nonce was written by the engine, on purpose, here.
 //
 // So after the last good frame there can be, without any damage: nothing, frames of an earlier life, or one torn frame. A
-// frame that is good, of this life, and behind a bad one or behind a gap in the chain, means that something synced was lost.
-// That is corruption; the engine refuses to open and names file and offset. (A bit flipped in the very last frame
-// cannot be told from a torn write.)
+// good frame of this life after a bad one, or after a gap in the chain, means that synced data was lost. That is
+// corruption; the engine refuses to open and names file and offset. (A flipped bit in the very last frame looks like a torn write.)
 
 internal import CXXHash
 

@@ -179,7 +179,7 @@ struct LogRecovery {
             .corrupt, "a group of the log with a right checksum has wrong contents", file: path, offset: offset)
     }
 
-    /// Refuses when a good frame of this life stands behind the first that is not.
+    /// Throws when a good frame of this life follows the first bad one.
     private func lookForFrames(
         behind bad: Int, in bytes: UnsafeRawBufferPointer, _ header: SegmentHeader, path: String
     ) throws(StorageError) {
@@ -198,7 +198,7 @@ struct LogRecovery {
 }
 
 extension RecoveredLog {
-    /// Makes the end of the log ready to be written behind: writes the last group again.
+    /// Prepares the end of the log for further groups: writes the last group again.
     ///
     /// Writing again matters: after a sync that failed the kernel may show bytes that are not on the disk. Only the
     /// last group can be in doubt, since each is synced before the next is written. The page it ends in also loses what

@@ -13,7 +13,7 @@ final class LogSynchronizer: Sendable {
 
     private let state: Monitor<State>
     private let fault: FaultInjection
-    /// What writing and syncing a group took; recorded by whoever performs it, one at a time.
+    /// The times of writing and syncing a group, recorded by the thread that does it, one at a time.
     let syncNanoseconds = Histogram()
     /// Told the outcome of each group before its completion is: publishes it, or ends the engine.
     private let finished: @Sendable (CommitVersion, StorageError?) -> Void

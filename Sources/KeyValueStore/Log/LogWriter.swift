@@ -44,7 +44,7 @@ final class LogWriter {
     private var sealedVersion: CommitVersion
     private(set) var lastVersion: CommitVersion
 
-    /// Continues the log at `offset` of `segment`, behind the commit `lastVersion`; `tail` is what the page holds
+    /// Continues the log at `offset` of `segment`, after the commit `lastVersion`; `tail` is what the page holds
     /// before `offset`.
     init(
         pool: SegmentPool, segment: LogSegment?, offset: Int, tail: UnsafeRawBufferPointer, lastVersion: CommitVersion
@@ -118,12 +118,12 @@ final class LogWriter {
         recordCount = 0
         payloadBytes = 0
         swap(&building, &inFlight)
-        // A giant group leaves no giant buffer behind.
+        // The memory of a giant group is released.
         building.shrink(to: 8 << 20)
         return group
     }
 
-    /// Completes the frame to whole pages, with the old tail before and zeros behind, and moves on.
+    /// Completes the frame to whole pages, with the old tail before and zeros after it, and advances the offset.
     private func placeInPages(_ frame: UnsafeMutableRawPointer, byteCount: Int, in segment: LogSegment) -> LogGroup {
         let tailBytes = offset % LogFormat.pageBytes
         let start = unsafe frame - tailBytes

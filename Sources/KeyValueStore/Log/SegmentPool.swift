@@ -1,4 +1,4 @@
-// Segments to write next: prepared ahead by a thread of their own, recycled when the tree has caught up.
+// Segments to write next: prepared ahead by a separate thread, recycled when the tree has caught up.
 //
 // The file `log/reserve` is the space of one more segment. On a full disk it becomes a segment for commits that only delete.
 

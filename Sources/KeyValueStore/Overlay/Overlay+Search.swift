@@ -35,9 +35,8 @@ extension Overlay {
     private static let innerBytes = 448 + 4 * slotsMax
     private static let levelsMax = 10
 
-    /// What entries take in the tree, whatever the order in which they come: a node gets half as many slots as it has
-    /// before it is split, and twice that many entries may leave a full one and a new one behind. With what alignment
-    /// loses.
+    /// The bytes of one entry in the tree, in the worst order of insertion: a node that splits leaves each half with
+    /// half of its slots. Includes the loss by alignment.
     static let searchBytesPerEntry = 2 * (leafBytes + 64) / (slotsMax / 2) + 8
     /// One insertion may split a node on every level.
     static let searchBytesAtOnce = levelsMax * (innerBytes + 128)

@@ -45,7 +45,7 @@ enum Directory {
         }
     }
 
-    /// Removes a file; it is no error if it is gone.
+    /// Removes a file; a missing file is not an error.
     static func removeFile(_ path: String) throws(StorageError) {
         if unsafe unlink(path) != 0, errno != ENOENT { throw .system(errno, "cannot remove", file: path) }
     }

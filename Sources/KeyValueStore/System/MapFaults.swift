@@ -1,14 +1,13 @@
-// What the process says when it ends because memory of a mapped file cannot be read: the last resort, behind all
-// checks.
+// The message of a process that ends because memory of a mapped file cannot be read: the last resort, after all checks.
 //
 // A page that the disk cannot read, or that the file no longer has, ends the process with SIGBUS; a damaged page that
-// LMDB follows beyond its map, with SIGSEGV. The signal goes on to whoever handled it before, so core dumps and
-// backtraces stay what they are.
+// LMDB follows beyond its map, with SIGSEGV. The signal is passed to the handler that was installed before, so
+// core dumps and backtraces stay as they are.
 
 internal import Glibc
 internal import Synchronization
 
-/// Maps of files that are told apart when a signal comes. Thread-safe.
+/// The maps among which a signal finds its file. Thread-safe.
 enum MapFaults {
     private struct Slot: ~Copyable {
         let start = Atomic<UInt>(0)

@@ -11,7 +11,7 @@ struct TreeCursor: ~Copyable {
     private let version: UInt64
     private let latestOnly: LatestOnlySpaces
 
-    /// The entry the cursor stands at, if `isAtEntry`.
+    /// The entry at the cursor, if `isAtEntry`.
     private(set) var isAtEntry = false
     private(set) var key = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     private(set) var value = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
@@ -173,7 +173,8 @@ extension TreeCursor {
         return unsafe HistoryEntry.userKey(history.key)
     }
 
-    /// Moves the history cursor to the first entry of `bound` not newer than `version`, or behind.
+    /// Moves the history cursor to the first entry of `bound` that is not newer than `version`, or after the entries of
+    /// `bound`.
     private mutating func seekHistory(_ bound: UnsafeRawBufferPointer, _ version: UInt64) throws(StorageError) {
         unsafe try withUnsafeTemporaryAllocationOfHistoryKey { buffer throws(StorageError) in
             _ = unsafe try history?.seek(HistoryEntry.makeKey(bound, version: version, in: buffer))
@@ -182,7 +183,7 @@ extension TreeCursor {
 }
 
 extension PageCursor {
-    /// Goes to the entry before, from behind the last one as well.
+    /// Moves to the entry before; from the end, to the last one.
     fileprivate mutating func stepBack() throws(StorageError) {
         if isAtEntry { try step(.backward) } else { try moveToEnd(.backward) }
     }

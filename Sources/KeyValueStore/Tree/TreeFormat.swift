@@ -4,19 +4,20 @@
 // `history`   key, ~version (8, big) → sum (4), superseded (8), version (8), sum of a large value (4), value
 // `meta`      "state"                → `TreeState`
 //
-// All little-endian, unless said otherwise. Only values of more than `EntrySum.valueBytesMax` bytes have a sum of their own.
+// All little-endian, unless said otherwise. Only values of more than `EntrySum.valueBytesMax` bytes have a separate
+// sum.
 //
 // A history entry says: the key had this value from `version` on, and until just before `superseded`, when it was overwritten
 // or deleted. So a read at v takes the value in `main` if its version is at most v, and else the entry of `history` with the highest
-// version that is at most v, unless that one was superseded by v too (then the key was absent). Deletions need no entries
-// of their own.
+// version that is at most v, unless that one was superseded by v too (then the key was absent). Deletions need no
+// entries.
 //
-// `history` is ordered by a function of its own: by key, and for one key newest first. Plain byte order will not do: the
-// version behind a short key would be compared with the next bytes of a longer key.
+// `history` is ordered by a special function: by key, and for one key newest first. Plain byte order will not do: the
+// version after a short key would be compared with the next bytes of a longer key.
 
 internal import CLMDB
 
-/// An entry of `main`: the value behind its version.
+/// An entry of `main`: the value after its version.
 enum MainEntry {
     /// Sum and version.
     static let fixedBytes = 12

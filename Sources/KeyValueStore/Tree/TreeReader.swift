@@ -25,7 +25,7 @@ final class TreeTransaction {
     /// What the tree says about itself in this state.
     func state() throws(StorageError) -> TreeState { try tree.file.state(contents) }
 
-    /// The state that a read transaction shows, which is begun anew if it is too old to tell.
+    /// The state that a read transaction shows, which is restarted if it is too old to tell.
     static func contents(_ tree: Tree, _ transaction: OpaquePointer) throws(StorageError) -> TreeContents {
         while true {
             if let contents = unsafe try tree.contents(transaction) { return contents }
@@ -88,7 +88,7 @@ extension TreeSnapshot {
     }
 
     /// The value that `version` sees of a key according to history alone, where `main` has nothing or something newer.
-    /// Leaves the cursor at the first entry of the key that is not newer than `version`, or behind.
+    /// Leaves the cursor at the first entry of the key that is not newer than `version`, or after its entries.
     static func findInHistory(
         _ key: UnsafeRawBufferPointer, version: UInt64, _ cursor: inout PageCursor<HistoryOrder>
     ) throws(StorageError) -> TreeValue? {

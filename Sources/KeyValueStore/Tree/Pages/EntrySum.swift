@@ -8,10 +8,10 @@ internal import CXXHash
 
 enum EntrySum {
     static let byteCount = 4
-    /// Beyond this the value has a sum of its own. Less than what LMDB keeps in a leaf.
+    /// A larger value has a separate sum. Less than what LMDB keeps in a leaf.
     static let valueBytesMax = 1024
 
-    /// The sum of the bytes of an entry behind its sum, of which a large value is left out.
+    /// The sum of the bytes of an entry after its sum, without a large value.
     @inline(__always)
     static func sum(keyHash: UInt64, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
         unsafe UInt32(truncatingIfNeeded: XXH3_64bits_withSeed(bytes.baseAddress, bytes.count, keyHash))

@@ -12,7 +12,7 @@ struct PageCursor<Order: KeyOrder> {
     private let database: DatabaseRoot
     /// From the root to the leaf: the first `database.depth` are used.
     private var places: InlineArray<16, Place>
-    /// The cursor stands at an entry.
+    /// Whether the cursor is at an entry.
     private(set) var isAtEntry = false
 
     init(_ tree: TreeSnapshot, _ database: DatabaseRoot) {

@@ -1,6 +1,6 @@
 // The tree's file in memory, beside LMDB's own map of it, and which of its pages have been checked.
 //
-// A page is checked when it is first used, and then trusted as long as LMDB does not write it anew. LMDB writes only to
+// A page is checked when it is first used, and then trusted until LMDB writes it again. LMDB writes only to
 // pages that are free in the state before. So after each commit the free pages are marked, and a mark ends what was
 // known of a page.
 //

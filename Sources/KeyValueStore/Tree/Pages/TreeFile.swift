@@ -20,7 +20,8 @@ final class TreeFile: Sendable {
     /// Whether entries have sums: since format 2.
     private let isSummed: Bool
 
-    /// Opens the file in a tree's directory and checks what everything hangs on: size, meta pages, and their seal.
+    /// Opens the file in a tree's directory and checks what everything else depends on: size, meta pages and
+    /// their seal.
     /// - Throws: `corrupt` when the file is missing, cut short or damaged; `inputOutput`.
     init(directory: String, mapBytesMax: Int, isReadOnly: Bool, isSummed: Bool) throws(StorageError) {
         self.isSummed = isSummed

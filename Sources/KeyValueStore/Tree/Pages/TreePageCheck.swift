@@ -32,7 +32,7 @@ struct TreePageCheck {
     func run(isLeaf: Bool, withSums: Bool = true) throws(PageProblem) {
         guard page.number == number else { throw PageProblem("has the number of another") }
         guard page.flags == (isLeaf ? PageFormat.leaf : PageFormat.branch) else {
-            throw PageProblem(isLeaf ? "is no leaf" : "is no branch page")
+            throw PageProblem(isLeaf ? "is not a leaf" : "is not a branch page")
         }
         guard page.lower >= PageFormat.headerBytes, page.lower & 1 == 0, page.lower <= page.upper, page.upper & 1 == 0,
             page.upper <= pageBytes

@@ -137,7 +137,7 @@ struct TreeSnapshot {
         try checkUse(number, count: needed)
         guard page.number == number, page.flags == PageFormat.overflow, page.overflowCount >= needed,
             kind == .freeList || page.overflowCount == needed, UInt64(page.overflowCount) <= pageCount - number
-        else { throw pages.damaged(number, "is no overflow page of \(needed) pages") }
+        else { throw pages.damaged(number, "is not an overflow page of \(needed) pages") }
         guard unsafe EntrySum.isRight(key: node.key, data: data, kind) else {
             throw pages.damaged(number, "holds an entry whose checksum is wrong")
         }
