@@ -16,7 +16,7 @@ private final class Calls<Entry: Sendable>: Sendable {
     var last: Entry? { all.last }
 }
 
-@Suite("Listeners", .timeLimit(.minutes(3)))
+@Suite("Listeners", .timeLimit(.minutes(20)))
 struct ListenerTests {
     private let directory = TemporaryDirectory("listeners")
 

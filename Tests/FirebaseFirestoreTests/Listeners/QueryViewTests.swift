@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite("The results of a query that is listened to", .timeLimit(.minutes(1)))
+@Suite("The results of a query that is listened to", .timeLimit(.minutes(20)))
 struct QueryViewTests {
     private let firestore = TestFirestore.detached()
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite("The state of a Listen stream", .timeLimit(.minutes(1)))
+@Suite("The state of a Listen stream", .timeLimit(.minutes(20)))
 struct WatchStateTests {
     private static let root = "projects/p/databases/d/documents"
 

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite(.timeLimit(.minutes(2))) struct WebChannelTests {
+@Suite(.timeLimit(.minutes(20))) struct WebChannelTests {
     private static let write = "/google.firestore.v1.Firestore/Write/channel?VER=8"
     private static let database = "projects/p/databases/d"
 

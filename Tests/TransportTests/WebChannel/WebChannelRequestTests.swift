@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(1))) struct WebChannelRequestTests {
+@Suite(.timeLimit(.minutes(20))) struct WebChannelRequestTests {
     private func request(_ query: String, isPost: Bool = true) throws(RequestError) -> WebChannelRequest {
         let bytes = Array(query.utf8)
         return try WebChannelRequest(isPost: isPost, query: bytes.byteSpan)

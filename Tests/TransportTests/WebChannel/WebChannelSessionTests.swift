@@ -7,7 +7,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.timeLimit(.minutes(1))) struct WebChannelSessionTests {
+@Suite(.timeLimit(.minutes(20))) struct WebChannelSessionTests {
     private let session = Session()
 
     /// A session that expectations can change.
