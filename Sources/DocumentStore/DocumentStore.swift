@@ -139,7 +139,7 @@ package final class DocumentStore: Sendable {
 
     /// Makes a database's declared indexes and field overrides those of a declaration. New indexes are built in the
     /// background, and serve queries when they are complete; others are dropped. Answered when the change is durable;
-    /// the building goes on after it, also after a restart. `INVALID_ARGUMENT` says what is wrong with a declaration.
+    /// the building continues after it, also after a restart. `INVALID_ARGUMENT` says what is wrong with a declaration.
     package func declareIndexes(
         _ wanted: IndexDeclaration, in database: DatabaseName,
         completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
@@ -257,7 +257,7 @@ package final class DocumentStore: Sendable {
         return identifier
     }
 
-    /// What is remembered of the attempt that a client wants to retry. Whatever else it names just begins anew.
+    /// What is remembered of the attempt that a client wants to retry. Nil for any other name.
     private func abortedAttempt(named bytes: [UInt8]) -> AbortedAttempt? {
         guard let identifier = try? TransactionIdentifier(bytes: bytes.byteSpan) else { return nil }
         return transactions.abortedAttempt(identifier)

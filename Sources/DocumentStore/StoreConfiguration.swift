@@ -12,10 +12,10 @@ package struct StoreConfiguration: Sendable {
     /// The source of wall time and of elapsed time. Tests inject one that they step.
     package var clock: any StoreClock = SystemClock()
 
-    /// Requests that may wait for the commit thread; the next is answered `RESOURCE_EXHAUSTED`.
+    /// Requests that may wait for the commit thread; the next fails with `RESOURCE_EXHAUSTED`.
     package var queuedRequestsMaximum = 100_000
 
-    /// Bytes of requests that may wait for the commit thread; the next is answered `RESOURCE_EXHAUSTED`.
+    /// Bytes of requests that may wait for the commit thread; the next fails with `RESOURCE_EXHAUSTED`.
     package var queuedBytesMaximum = 256 << 20
 
     /// Log bytes after which a group of commits is sealed although more requests wait; bounds the time of one sync.
@@ -26,10 +26,10 @@ package struct StoreConfiguration: Sendable {
     /// that replaces or deletes 500 documents of the largest size fits.
     package var commitWorkBytesMaximum = 512 << 20
 
-    /// Transactions open at once; the next begin is answered `RESOURCE_EXHAUSTED`.
+    /// Transactions open at once; the next begin fails with `RESOURCE_EXHAUSTED`.
     package var transactionsMaximum = 100_000
 
-    /// Transactions that one connection may have open at once; its next begin is answered `RESOURCE_EXHAUSTED`.
+    /// Transactions that one connection may have open at once; its next begin fails with `RESOURCE_EXHAUSTED`.
     package var transactionsPerConnectionMaximum = 10_000
 
     /// Age at which a transaction expires, in milliseconds.
@@ -38,7 +38,7 @@ package struct StoreConfiguration: Sendable {
     /// Time without a read after which a transaction expires, in milliseconds.
     package var transactionIdleMilliseconds: UInt64 = 60_000
 
-    /// Documents and ranges one transaction may read before it is told `RESOURCE_EXHAUSTED`; bounds its read set.
+    /// Documents and ranges one transaction may read before it gets `RESOURCE_EXHAUSTED`; bounds its read set.
     package var transactionReadsMaximum = 100_000
 
     /// How long the holder of a lease may be silent before others stop waiting for it, in milliseconds.
@@ -47,25 +47,25 @@ package struct StoreConfiguration: Sendable {
     /// How long a lease lasts at most, however busy its holder is, in milliseconds: so long a commit may wait for it.
     package var leaseHoldMilliseconds: UInt64 = 3_000
 
-    /// How long a begin may wait for its lease before it goes on without, in milliseconds.
+    /// How long a begin may wait for its lease before it continues without one, in milliseconds.
     package var leaseWaitMilliseconds: UInt64 = 20_000
 
     /// How transactions run that ask for nothing in particular.
     package var concurrencyMode = TransactionOptions.ConcurrencyMode.optimistic
 
     /// How long a commit may wait for the share locks of others, in milliseconds: a transaction's is then answered
-    /// `ABORTED`, a plain one goes on.
+    /// `ABORTED`, a plain one continues.
     package var lockWaitMilliseconds: UInt64 = 15_000
 
-    /// How long the holder of share locks that are in somebody's way may be silent before it loses them, in
+    /// How long the holder of share locks that block others may be silent before it loses them, in
     /// milliseconds.
     package var lockIdleMilliseconds: UInt64 = 10_000
 
     /// Share locks held at once; beyond, reads of pessimistic transactions take none.
     package var shareLocksMaximum = 1_000_000
 
-    /// Commits that may wait for a lease to end, and begins that may wait for a lease; further ones go on at once, and
-    /// somebody may then have to retry. Waiting commits may hold `queuedBytesMaximum` beside those in the queue.
+    /// Commits that may wait for a lease to end, and begins that may wait for a lease; further ones continue at once,
+    /// and transactions may then have to retry. Waiting commits may hold `queuedBytesMaximum` besides the queue.
     package var parkedCommitsMaximum = 10_000
 
     /// Writers' sessions whose results are remembered; past it the longest idle one is forgotten.
@@ -77,28 +77,28 @@ package struct StoreConfiguration: Sendable {
     /// Time without a commit after which a session is forgotten, in milliseconds.
     package var sessionIdleMilliseconds: UInt64 = 600_000
 
-    /// Entries of the ring of recent changes by which ranges read in transactions are judged without reading them anew.
+    /// Entries of the ring of recent changes, by which the ranges of transactions are validated without reading again.
     package var recentChangesMaximum = 262_144
 
     /// Memory for the recent changes that listeners have not taken yet, in bytes. A listener that needs older
     /// ones compares two states of the store.
     package var changeFeedBytesMaximum = 32 << 20
 
-    /// Entries read anew for one range of one transaction before it is told `ABORTED` instead; bounds the time for
+    /// Entries read again for one range of one transaction before it gets `ABORTED` instead; bounds the time for
     /// which one commit may hold up the others.
     package var rangeRescanMaximum = 20_000
 
-    /// Databases that may come to be in this store; the next is refused with `RESOURCE_EXHAUSTED`.
+    /// Databases that this store may have; the next is refused with `RESOURCE_EXHAUSTED`.
     package var databasesMaximum = 100_000
 
     /// Whether every field is indexed as it is written. Turned off, entries are given up; turned on again, they are
-    /// made anew in the background.
+    /// built again in the background.
     package var indexesAutomatically = true
 
     /// Index entries that one document may have; a write of one with more is refused with `INVALID_ARGUMENT`.
     package var indexEntriesPerDocumentMaximum = 40_000
 
-    /// Time between two rounds that delete the documents whose time has come (`ttl` of field overrides), in
+    /// Time between two rounds that delete expired documents (`ttl` of field overrides), in
     /// milliseconds; 0 begins none: tools that only look at a directory must not change it.
     package var expiryIntervalMilliseconds: UInt64 = 0
 

@@ -4,11 +4,11 @@ enum Ratchet {
     static let longLines: [String: Int] = [
         "Sources/DocumentCoding": 6,
         "Sources/DocumentJSON": 1,
-        "Sources/DocumentStore": 20,
+        "Sources/DocumentStore": 19,
         "Sources/FirebaseFirestore": 1,
         "Sources/FirestoreSchema": 1,
-        "Sources/Gateway": 24,
-        "Sources/KeyValueStore": 46,
+        "Sources/Gateway": 23,
+        "Sources/KeyValueStore": 43,
         "Sources/Transport": 33,
         "Tests/AtomicityTests": 3,
         "Tests/DocumentCodingTests": 3,
@@ -37,8 +37,6 @@ enum Ratchet {
     static let pagePhrases: [String: Int] = [:]
 
     static let commentPhrases: [String: Int] = [
-        "Sources/DocumentStore": 111,
-        "Sources/Gateway": 43,
-        "Sources/Transport": 76,
+        "Sources/Transport": 76
     ]
 }

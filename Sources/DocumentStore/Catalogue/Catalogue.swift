@@ -3,7 +3,7 @@
 //     02 | database, 4 | collection path    ->    | number, varint | count, varint | the full path if the key is cut |
 //     01 | 'n'                              ->    | the next number, varint |
 //
-// A collection's number is given when its first document comes and stays its own for ever, also while it is empty:
+// A collection's number is given when its first document comes and never changes, also while it is empty:
 // index keys carry it. Numbers are given in the order of commits that succeed, so that recovery gives the same.
 //
 // The commit thread keeps the entries it has used in memory, adjusts them there and writes each changed one once for
@@ -185,7 +185,7 @@ struct CatalogueEntry: ~Escapable {
     /// The collection's full path if its key does not hold it; else empty.
     let path: RawSpan
 
-    /// Reads the bytes behind a catalogue key; nil when they are no entry.
+    /// Reads the value of a catalogue key; nil if it is not an entry.
     @_lifetime(copy bytes)
     init?(_ bytes: RawSpan) {
         var reader = WireReader(bytes)

@@ -11,7 +11,7 @@ internal import Synchronization
 
 /// All databases of the store. Thread-safe.
 ///
-/// A number is set aside when somebody is about to need one, a commit or a transaction that reads what is not there
+/// A number is set aside before it is needed, a commit or a transaction that reads what is not there
 /// yet, and is stored with the first commit. One that was only set aside is free again after a restart.
 final class DatabaseDirectory: Sendable {
     private struct State {

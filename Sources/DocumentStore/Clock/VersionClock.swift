@@ -2,7 +2,7 @@
 //
 // A version is the time of its commit: max(wall clock, last version + 1, every read time handed out + 1). Readers
 // hand out the wall clock's time while nothing is in flight, so that an idle database does not report the time of its
-// last commit for ever. The two sides meet in two atomics, each side writing its own before it looks at the other's:
+// last commit. The two sides meet in two atomics, each side writing its own before it looks at the other's:
 //
 //     reader:  handedOut = max(handedOut, r)           commit:  assigned = v
 //              a = assigned, p = published                      h = handedOut

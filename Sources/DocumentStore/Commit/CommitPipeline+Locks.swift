@@ -1,4 +1,4 @@
-// Requests that locks and leases hold up: parking them, letting them go on, and ending what is held for too long.
+// Requests that locks and leases hold up: parking them, continuing them, and ending what is held for too long.
 
 internal import Basics
 internal import DocumentModel
@@ -22,7 +22,7 @@ extension CommitPipeline {
         if !isHeldUp { perform(request) }
     }
 
-    /// Lets those go on for whom a lock or lease ended: first the commits that it held up, then the next in the queue.
+    /// Continues the requests whose lock or lease ended: first the commits that it held up, then the next in the queue.
     func settleLocks() {
         if locks.isSettled { return }
         while true {

@@ -266,7 +266,7 @@ final class CommitPipeline: @unchecked Sendable {
         housekeeper.completeGroup()
         let group = replies
         if !writer.hasStaged {
-            // Nothing of its own to sync; but what its replies rest on may be on its way.
+            // Nothing to sync; but the commits that its replies depend on may still be syncing.
             if isSyncing.isSet || group.isEmpty { return }
             replies.removeAll(keepingCapacity: true)
             return replySender.send(group, after: .success(stage.lastVersion))

@@ -1,4 +1,4 @@
-// What a commit asks for and what it is answered with.
+// What a commit asks for, and its result.
 
 package import Basics
 package import DocumentModel
@@ -8,7 +8,7 @@ package import DocumentModel
 /// Everything that can be judged without the stored state has been judged when the `WriteList` was read, on the thread
 /// of the connection; the commit thread only compares, copies and stages.
 package struct CommitRequest: Sendable {
-    /// The writes and the database they belong to. May be empty: such a commit succeeds and is told a commit time.
+    /// The writes and the database they belong to. May be empty: such a commit succeeds and gets a commit time.
     package var writes: WriteList
 
     /// The transaction to end with this commit; nil for one without.

@@ -19,7 +19,7 @@ struct ExpirySweep {
         let database: DatabaseName
         let databaseNumber: UInt32
         let condition: FieldTest
-        /// The key to go on at, and the end of what has expired.
+        /// The key to continue at, and the end of what has expired.
         var from: [UInt8]
         let to: [UInt8]
     }
@@ -135,7 +135,7 @@ struct ExpirySweep {
             let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds),
             KeyedDocument.writePath(key: key.bytes, parts: parts, record: record, into: &path)
         else { throw RequestError(.dataLoss, "An index entry refers to a missing document.") }
-        // The index says so already; what deletes looks twice.
+        // The index has found it already; what deletes checks twice.
         if !part.condition.matches(fields: record.fields) { return 0 }
         name.reset()
         name.append(utf8: part.database.documentsRoot)

@@ -75,8 +75,8 @@ final class Housekeeper {
 
     /// Ends idle sessions, and notes the clock.
     ///
-    /// While nobody writes, read times go on. Noting them keeps versions above them even if the machine loses its clock
-    /// together with the process.
+    /// Read times increase also while nobody writes. Notes keep versions above them even if the machine loses its
+    /// clock together with the process.
     func doRound() {
         forgetIdleSessions()
         if versionsAhead > Housekeeper.clockNoteMicroseconds { perform(.clockNote, as: .clockNote) }

@@ -1,4 +1,4 @@
-// Indexes that somebody asked for: over several fields, or over a collection group.
+// Indexes that a declaration asks for: over several fields, or over a collection group.
 //
 //     05 | database, 4 | index number, 8    ->    | state length | state | group?, 1 | id length | id | kind, 1 | path length | path | ...
 //
@@ -7,9 +7,9 @@
 //
 // Values of descending fields have every bit inverted, and so has the id or path if names descend, as they do if the
 // last field does, unless the index says otherwise: one over (a ASC, b DESC) walked forwards gives b and names
-// downwards. In groups the path stands in for the id: its segments as in document keys, without the marker and ended
+// downwards. In groups the path replaces the id: its segments as in document keys, without the marker and ended
 // by a byte below every segment's first, so that bytes are in the order of names. One too long is cut and hashed like
-// an id; the document's key stands behind such an entry.
+// an id; the document's key is the value of such an entry.
 
 package import DocumentModel
 internal import KeyValueStore
@@ -246,7 +246,7 @@ struct DeclaredIndexes: ~Copyable {
         return true
     }
 
-    /// Writes what stands for the document behind the values.
+    /// Writes what stands for the document after the values.
     /// - Returns: whether it is a path that had to be cut.
     private mutating func writeSuffix(of document: borrowing IndexedDocument, _ index: DeclaredIndex) -> Bool {
         suffix.reset()

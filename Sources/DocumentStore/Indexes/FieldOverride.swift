@@ -80,7 +80,7 @@ extension IndexShape {
 // MARK: Text and bytes
 
 extension FieldOverride {
-    /// The entry as it stands in `firestore.indexes.json`.
+    /// The entry of `firestore.indexes.json`.
     package var json: String {
         var text = "{\"collectionGroup\":\(JSONText.quoted(collectionID)),"
         text += "\"fieldPath\":\(JSONText.quoted(field.map { "\($0)" } ?? "*"))"

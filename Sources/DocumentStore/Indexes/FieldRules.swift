@@ -40,7 +40,7 @@ package struct FieldRules: Sendable {
         /// Entries that stood otherwise before.
         var changed: EntryKinds
         var children: [Place] = []
-        /// The node of fields inside that have none of their own.
+        /// The node of fields inside that have no separate one.
         var others: Place = 0
         /// Something is or was kept here or further inside.
         var isOfUse = true

@@ -17,7 +17,7 @@ internal import KeyValueStore
 protocol IndexEntrySink: ~Copyable {
     mutating func put(entry key: RawSpan)
     mutating func remove(entry key: RawSpan)
-    /// An entry of a group whose path is cut: the document's key stands behind it.
+    /// An entry of a group whose path is cut: the document's key is its value.
     mutating func put(entry key: RawSpan, documentKey: RawSpan)
 }
 

@@ -1,15 +1,15 @@
-// Keys of index entries. A key is the whole entry: nothing stands behind it but the version of the commit that made it.
+// Keys of index entries. A key is the whole entry: its value is only the version of the commit that made it.
 //
 //     20 | collection number | field number | value, <= 220 | id segment, <= 248 | its byte count, 1
 //     21 | the same, one entry for each distinct element of an array
 //
 // Numbers are varints. The value is the order-preserving key of the field's value (`ValueKey`); no such key begins
 // another, so entries lie in the order of values, and for equal values in the order of ids. Walked backwards they
-// serve descending orders. The id segment is that of the document's key, so a document is found by putting it behind
-// the collection's prefix; the last byte says where it begins, whatever the value is.
+// serve descending orders. The id segment is that of the document's key, so the key of the document is
+// the collection's prefix and the segment; the last byte says where it begins, whatever the value is.
 //
 // A value's key of 220 bytes or more is cut there. Entries with the same cut value lie side by side in the order of
-// their ids; whoever needs the order of values reads the documents of such a group. The same goes for ids that are
+// their ids; a query that needs the order of values reads the documents of such a group. The same goes for ids that are
 // cut.
 
 internal import DocumentModel
@@ -68,7 +68,7 @@ enum IndexKey {
     /// Writes the key of the document that an entry over a collection group leads to, ids upwards, into an empty
     /// writer.
     ///
-    /// - Parameter value: what stands behind the entry: the document's key if its path was cut, else nothing.
+    /// - Parameter value: what follows the entry: the document's key if its path was cut, else nothing.
     /// - Returns: false when the entry is none.
     static func writeDocumentKey(
         ofGroupEntry key: RawSpan, _ value: RawSpan, _ database: UInt32, into writer: inout WireWriter

@@ -139,7 +139,7 @@ extension IndexMaintenance {
     }
 
     /// Visits one document.
-    /// - Parameter next: takes the key to go on at, if the rest of the collection is to be skipped.
+    /// - Parameter next: takes the key to continue at, if the rest of the collection is to be skipped.
     private static func visitDocument(
         _ key: RawSpan, _ value: RawSpan, wanted: [UInt8]?, _ path: inout WireWriter, _ next: inout WireWriter,
         _ visit: Visit

@@ -1,8 +1,8 @@
 // The commit thread's part in the indexes: the entries of committed documents, and index builds.
 //
-// An index build is a series of steps. A step covers a range of keys and is a commit of its own. Deciding it finds
+// An index build is a series of steps. A step covers a range of keys and is a separate commit. Deciding it finds
 // the end of the range; its record has the range and the state after it; applying the record derives the entries,
-// live and at recovery. A crash loses at most the last step, and commits go on between two steps.
+// live and at recovery. A crash loses at most the last step, and commits continue between two steps.
 
 internal import DocumentModel
 internal import KeyValueStore

@@ -11,7 +11,7 @@
 //     overrides   06 | database, 4 | collection id, <= 248
 //     elements    21 | the same, for each element of an array
 //
-// Never change a value here: it stands in every data directory.
+// Never change a value here: every data directory has it.
 
 internal import DocumentModel
 

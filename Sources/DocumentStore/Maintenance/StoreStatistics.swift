@@ -9,7 +9,7 @@ package struct StoreStatistics: Sendable {
     package var commits: UInt64 = 0
     /// Documents written or deleted by them.
     package var documentsWritten: UInt64 = 0
-    /// Documents deleted because their time had come; `documentsWritten` counts them too.
+    /// Expired documents that were deleted; `documentsWritten` counts them too.
     package var documentsExpired: UInt64 = 0
     /// Groups of commits, each made durable by one sync.
     package var groups: UInt64 = 0
@@ -34,7 +34,7 @@ package struct StoreStatistics: Sendable {
 }
 
 extension DocumentStore {
-    /// Why commits other than deletes are refused for want of space, if they are; cheaper than the figures.
+    /// Why commits other than deletes are refused because there is no space, if they are; cheaper than the figures.
     package var shortage: StorageError? { engine.shortage }
 
     /// How often the store's own commits have failed, and the last failure; cheaper than the figures.
@@ -43,7 +43,7 @@ extension DocumentStore {
     }
 }
 
-/// The counters behind the statistics, added to by the commit thread.
+/// The counters of the statistics, added to by the commit thread.
 final class StoreCounters: Sendable {
     let commits = Atomic<UInt64>(0)
     let documentsWritten = Atomic<UInt64>(0)

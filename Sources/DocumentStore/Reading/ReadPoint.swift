@@ -24,7 +24,7 @@ package struct ReadPoint: Sendable {
     /// The state that is read.
     package let version: CommitVersion
 
-    /// What the client is told as read time: at least `version`; no later commit has a time at or below it.
+    /// The read time that the client gets: at least `version`; no later commit has a time at or below it.
     package let readMicroseconds: UInt64
 
     /// Nil when the database holds nothing yet.

@@ -30,7 +30,7 @@ package final class StoreReader {
 
     // MARK: Reading much in a row
 
-    /// Has reads share the storage's state until ``letGo()``, which spares each of them a transaction of its own. They
+    /// Has reads share the storage's state until ``letGo()``, which spares each of them a separate transaction. They
     /// still see everything committed before them. For owners who call `letGo` before they wait.
     package func keepViews() { hot.state.keepsViews = true }
 

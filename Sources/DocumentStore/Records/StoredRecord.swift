@@ -1,4 +1,4 @@
-// What stands behind a document's key.
+// The value of a document's key.
 //
 //     | flags, 1 | create time, 8 | path length, varint | path | fields ... |
 //                  if bit 0         if bit 1
@@ -38,7 +38,7 @@ struct StoredRecordView: ~Escapable {
     let path: RawSpan
     let fields: RawSpan
 
-    /// Reads the bytes behind a document key; nil when they are not a record.
+    /// Reads the value of a document key; nil when they are not a record.
     @_lifetime(copy bytes)
     init?(_ bytes: RawSpan, versionMicroseconds: UInt64) {
         guard bytes.byteCount > 0 else { return nil }

@@ -1,14 +1,14 @@
-// What was answered to whom: so that a commit that is sent again is not applied again.
+// The results of commits by client, so that a commit that is sent again is not applied again.
 //
 // A client that lost its connection cannot know whether its commit arrived. It sends it again under the same number,
 // and here the first result is found. Results are kept until the client says, with a later request, that it has them
 // (`oldestPending`), or until its session has been silent for long.
 //
-// Results outlive a restart. Each takes a slot of its session, a key of its own in the storage:
+// Results outlive a restart. Each takes a slot of its session, a separate key in the storage:
 //
 //     03 | session, 16 | slot, 4      ->      | sequence, varint | encoded result |
 //
-// and a slot is written anew when its result is no longer wanted. A client that waits for each answer so keeps one or
+// and a slot is written again when its result is no longer wanted. A client that waits for each answer so keeps one or
 // two slots busy, however long it lives. The slot's key is written by the same commit as the documents: both or
 // neither.
 //
@@ -26,7 +26,7 @@ struct SessionTable {
 
     /// What is known of a request.
     enum Finding {
-        /// Never seen: go on.
+        /// Never seen: continue.
         case new
         /// Applied before, with this result.
         case repeated(encodedResult: [UInt8])

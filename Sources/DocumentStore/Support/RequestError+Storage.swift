@@ -1,11 +1,11 @@
-// The one table from failures of the storage engine to what clients are told.
+// The one table from failures of the storage engine to errors of clients.
 
 internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 
 extension RequestError {
-    /// What a client is told when storage failed.
+    /// The error of a client when storage failed.
     init(_ error: StorageError) {
         switch error.code {
         case .full:
@@ -38,7 +38,7 @@ extension RequestError {
         return error
     }
 
-    /// What a client is told when storage failed to read the document at a relative path.
+    /// The error of a client when storage failed to read the document at a relative path.
     init(_ error: StorageError, document path: RawSpan) {
         self.init(error)
         if code == .dataLoss { message = "The stored document \(String(repairingUTF8: path)) is damaged." }

@@ -6,8 +6,8 @@
 // attempts each.
 //
 // All leases of a request are granted at once, when it stands first in the queue of each of its keys. Queues are in age
-// order behind the present holder, so the oldest request waits for holders alone, nobody waits in a circle, and nobody is
-// overtaken for ever. A holder that falls silent loses its leases after a while, and any holder after a longer while,
+// order after the present holder, so the oldest request waits for holders alone, there is no deadlock, and no request
+// starves. A holder that falls silent loses its leases after a while, and any holder after a longer while,
 // however busy it is; correctness never rests on a lease, since every commit is validated all the same.
 //
 // Keys are hashes: two keys of one hash share a lease, which costs a wait and nothing else. A pure state machine: time
@@ -31,7 +31,7 @@ struct LeaseTable {
     struct Expiry: Equatable {
         /// Holders who have been silent, or have held their leases, for too long.
         var ended: [Ticket] = []
-        /// Requests that waited too long and go on without a lease.
+        /// Requests that waited too long and continue without a lease.
         var gaveUp: [Ticket] = []
     }
 

@@ -8,12 +8,12 @@
 // A first read is one of a transaction that holds nothing yet: nobody can wait for it. Holders may wait for each
 // other through their commits, and then in a circle: T and U have both read x, and both commit a change of it. The
 // circle is found when the commit comes that closes it, and the youngest transaction on it is aborted; age is that of
-// the first attempt, so a retry wins in the end. A request that has waited too long is aborted or goes on, and a
+// the first attempt, so a retry wins in the end. A request that has waited too long is aborted or continues, and a
 // transaction that has stood in its way all the time loses what it holds; so does one that can only be aborted
 // (docs/transactions.md).
 //
-// `LeaseTable` and `ShareLocks` know keys and holders; this knows the requests behind them. All of it is a courtesy:
-// every commit is validated all the same, so what is let through early costs an abort and never a wrong result.
+// `LeaseTable` and `ShareLocks` know keys and holders; this knows their requests. Correctness does not depend on them:
+// every commit is validated, so a request that continues too early costs an abort and never a wrong result.
 
 internal import DocumentModel
 
@@ -37,7 +37,7 @@ struct LockManager: ~Copyable {
         let ticket: Ticket?
         /// The documents that it writes; empty for reads.
         let writes: [Key]
-        /// When it came, in elapsed milliseconds; it may have been let go on and parked again since.
+        /// When it came, in elapsed milliseconds; it may have continued and been parked again since.
         let sinceMilliseconds: UInt64
         var blockers: Set<Blocker>
     }
@@ -92,7 +92,7 @@ struct LockManager: ~Copyable {
         enum Outcome {
             /// Looked at again: something new may hold it up.
             case again
-            /// It has waited long enough and goes on.
+            /// It has waited long enough and continues.
             case unconditional
             /// It is a transaction's commit that is aborted. A retry leases the keys, after the winners have ended.
             case aborted(keys: [UInt64], winners: [UInt64])
@@ -110,7 +110,7 @@ struct LockManager: ~Copyable {
 
     // MARK: Coming in
 
-    /// Parks a commit that writes what somebody else holds, or a first read of what is about to be written.
+    /// Parks a commit that writes what another holds, or a first read of what is about to be written.
     ///
     /// - Parameters:
     ///   - sinceMilliseconds: when the request came.
@@ -149,13 +149,13 @@ struct LockManager: ~Copyable {
         }
     }
 
-    /// Who must end before these writes go on, and the keys of the writes.
+    /// Who must end before these writes continue, and the keys of the writes.
     private mutating func blockers(
         of list: borrowing WriteList, ticket: Ticket?, database: UInt32
     ) -> (Set<Blocker>, [Key]) {
         var blockers: Set<Blocker> = []
         var writes: [Key] = []
-        // A lease holder does not wait for other leases: all of its own were granted at once.
+        // A lease holder does not wait for other leases: all of its leases were granted at once.
         let heedsLeases = !leases.isEmpty && !(ticket.map { leases.isHolder($0) } ?? false)
         for write in list.writes {
             let parts = DocumentKey.write(list.path(of: write), database: database, into: &key)
@@ -183,7 +183,7 @@ struct LockManager: ~Copyable {
         }
     }
 
-    /// Lets a retried transaction join the queues of what it conflicted on; when too many wait, it goes on without.
+    /// Lets a retried transaction join the queues of what it conflicted on; when too many wait, it continues without.
     /// - Returns: whether its turn is now; otherwise `grantNext` or `endExpired` brings it back.
     mutating func enter(_ request: BeginRequest, nowMilliseconds: UInt64) -> Bool {
         if begins.count >= parkedMaximum { return true }
@@ -217,7 +217,7 @@ struct LockManager: ~Copyable {
         return arrival
     }
 
-    /// Takes a request out of the room, and lets those go on that waited for it alone.
+    /// Takes a request out of the room, and continues those that waited for it alone.
     private mutating func unpark(_ arrival: Arrival, _ outcome: Released.Outcome) {
         guard let gone = parked.removeValue(forKey: arrival) else { return }
         parkedBytes -= gone.request.byteCount
@@ -327,13 +327,13 @@ struct LockManager: ~Copyable {
         return true
     }
 
-    /// What time brings: holders who are silent or slow lose what they hold, those who waited too long go on or are
+    /// What time brings: holders who are silent or slow lose what they hold, those who waited too long continue or are
     /// aborted.
     ///
     /// - Parameters:
     ///   - lastUsed: when a transaction was last heard of; nil if it has ended.
     ///   - began: when a transaction began; nil if it has ended.
-    ///   - isDoomed: whether a transaction can only be aborted. Asked of those who hold somebody up.
+    ///   - isDoomed: whether a transaction can only be aborted. Asked of those that block others.
     mutating func endExpired(
         nowMilliseconds: UInt64, lastUsed: (UInt64) -> UInt64?, began: (UInt64) -> UInt64?,
         isDoomed: (UInt64) -> Bool, goOn: (BeginRequest) -> Void

@@ -58,7 +58,7 @@ struct ReadSet: ~Copyable {
     /// Takes note of a walk.
     mutating func note(_ range: ReadRange) throws(RequestError) {
         try checkRoom()
-        // A walk that goes on page by page makes adjoining ranges: keep one.
+        // A scan that continues page by page makes adjoining ranges: keep one.
         if let last = ranges.last, last.matches == nil, range.matches == nil, last.collectionID == range.collectionID,
             last.upper == range.lower, last.version == range.version
         {

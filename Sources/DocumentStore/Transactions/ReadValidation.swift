@@ -3,7 +3,7 @@
 // A transaction may commit now if, run now in one instant, it would have read the same. A document read by name must have
 // the version that was seen. A range that was walked must give the same documents: for each document in it that changed
 // since the snapshot, neither its state at the snapshot nor its state now may fulfil the query that walked it. The changes
-// come from the ring of recent ones; when that does not reach back far enough, the range is read anew, at both moments.
+// come from the ring of recent ones; when that does not reach back far enough, the range is read again, at both times.
 
 internal import Basics
 internal import DocumentModel
@@ -74,7 +74,7 @@ struct ReadValidation {
         }
     }
 
-    /// Whether a transaction can only be aborted, as far as that can be told in a few steps.
+    /// Whether a transaction can only be aborted, as far as a few steps show.
     ///
     /// - Parameter steps: documents and changes that may still be looked at; less afterwards.
     func isDoomed(
@@ -151,7 +151,7 @@ struct ReadValidation {
         return ByteTable.hash(key.extracting(0..<parts.collectionByteCount))
     }
 
-    // MARK: By reading the range anew
+    // MARK: By reading the range again
 
     private func judgeAnew(
         _ range: ReadRange, since: CommitVersion, into conflicts: inout Conflicts

@@ -39,7 +39,7 @@ package struct TransactionIdentifier: Sendable, Hashable {
 }
 
 extension RequestError {
-    /// The transaction is unknown, has ended or has expired. Clients match this text and begin anew.
+    /// The transaction is unknown, has ended or has expired. Clients match this text and begin again.
     package static let unknownTransaction = RequestError(
         .invalidArgument, "The referenced transaction has expired or is no longer valid.")
 }

@@ -1,12 +1,12 @@
 // Who begins transactions: a connection.
 //
-// A transaction may go on over another connection than the one that began it, since clients share and renew their
+// A transaction may continue over another connection than the one that began it, since clients share and renew their
 // connections. So the end of a connection does not end its transactions. But what one connection has begun is bounded,
 // and where the table is full, transactions that nobody has used since their connection closed make room.
 
 internal import Synchronization
 
-/// A connection, to the transaction table. Its transactions count as left behind when this object goes. Thread-safe.
+/// A connection, to the transaction table. Its transactions count as abandoned when this object goes. Thread-safe.
 package final class TransactionOwner: Sendable {
     let account: TransactionAccount
     private let table: TransactionTable

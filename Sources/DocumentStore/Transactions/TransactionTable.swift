@@ -15,7 +15,7 @@ struct AbortedAttempt: Sendable {
     /// Numbers of the transactions that won the deadlock for which this attempt was aborted. A retry begins after they
     /// have ended.
     var winners: [UInt64] = []
-    /// The commit that was told `ABORTED`, so that its repetition is told the same.
+    /// The commit that got `ABORTED`, so that its repetition gets the same.
     var request: RequestIdentifier?
 }
 
@@ -47,7 +47,7 @@ final class TransactionTable: Sendable {
             while let account = left.first {
                 while let number = account.open.popFirst() {
                     guard let transaction = open[number], let left = account.leftMilliseconds else { continue }
-                    // One that goes on over another connection is that connection's affair, and counts no longer here.
+                    // One that continues over another connection counts there, and no longer here.
                     if transaction.lastUsedMilliseconds > left { continue }
                     open[number] = nil
                     return true

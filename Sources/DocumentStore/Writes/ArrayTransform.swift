@@ -1,12 +1,12 @@
 // Array union and removal on wire bytes.
 //
 // Elements are compared by Firestore's equality, in which 3 = 3.0. The order-preserving key of a value is the same for
-// equal values, so elements are told apart by their keys in a set: the cost grows with the elements, not their product.
+// equal values, so elements are compared by their keys in a set: the cost grows with the elements, not their product.
 
 import DocumentModel
 
 enum ArrayTransform {
-    /// Appends the array with the elements that it lacks added at its end, each once. What is no array counts as empty.
+    /// Appends the array with the missing elements added at its end, each once. What is not an array counts as empty.
     static func appendMissing(
         _ elements: [EncodedValue], to stored: RawSpan?, into writer: inout WireWriter
     ) throws(InvalidDocument) {
@@ -22,7 +22,7 @@ enum ArrayTransform {
         }
     }
 
-    /// Appends the array without the elements equal to one of those given. What is no array counts as empty.
+    /// Appends the array without the elements equal to one of those given. What is not an array counts as empty.
     static func removeAll(
         _ elements: [EncodedValue], from stored: RawSpan?, into writer: inout WireWriter
     ) throws(InvalidDocument) {

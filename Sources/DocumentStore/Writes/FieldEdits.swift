@@ -50,7 +50,7 @@ struct FieldEdits {
 
     /// Writes the document with the edits made.
     ///
-    /// Removing a field that is absent, or that lies below something that is no map, changes nothing. Setting one
+    /// Removing a field that is absent, or that lies below something that is not a map, changes nothing. Setting one
     /// creates the maps on its way, in the place of whatever else stands there. A map that loses its last field stays.
     ///
     /// - Parameters:
@@ -155,7 +155,7 @@ struct FieldEdits {
         writer.entry(entryTag, name: name) { $0.append(values.extracting(range)) }
     }
 
-    /// The entries of a value that is a plain map; nil for everything else. A vector or a BSON value is no map to write
+    /// The entries of a value that is a plain map; nil for all others. A vector or a BSON value is not a map to write
     /// into.
     @_lifetime(copy value)
     private static func plainMapEntries(of value: RawSpan) -> RawSpan? {

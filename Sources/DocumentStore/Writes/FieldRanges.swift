@@ -58,7 +58,7 @@ enum FieldRanges {
             }
         }
 
-        /// Notes the value for the paths that end here and searches in it for those that go on.
+        /// Notes the value for the paths that end here and searches in it for those that continue.
         private mutating func take(
             _ range: Range<Int>, depth: Int, value: RawSpan, document: RawSpan
         ) throws(InvalidDocument) {

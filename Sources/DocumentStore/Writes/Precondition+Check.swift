@@ -13,7 +13,7 @@ enum PreconditionFailure: Equatable {
     /// Microseconds; 0 as the stored version stands for a document that does not exist.
     case updateTimeDiffers(stored: UInt64, required: Int64)
 
-    /// The failure as the client is told of it. Clients match the codes and parts of the texts.
+    /// The failure as the client gets it. Clients match the codes and parts of the texts.
     func error(documentName name: String) -> RequestError {
         switch self {
         case .absent: RequestError(.notFound, "No document to update: \(name)", documentName: name)

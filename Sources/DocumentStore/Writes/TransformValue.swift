@@ -9,7 +9,7 @@ enum TransformValue {
     /// - Parameters:
     ///   - stored: the field's `Value` message as it is; nil if the field is absent.
     ///   - commitMicroseconds: the time of the commit, which `REQUEST_TIME` stands for.
-    /// - Returns: whether the client is told the new value; it is told null of the array transforms.
+    /// - Returns: whether the client gets the new value; it gets null for the array transforms.
     static func append(
         _ operation: FieldTransform.Operation, stored: RawSpan?, commitMicroseconds: UInt64,
         into writer: inout WireWriter
@@ -44,7 +44,7 @@ enum TransformValue {
         return value.double.map { .double($0) }
     }
 
-    /// The sum; a stored value that is no number counts as absent, and then the operand is the sum.
+    /// The sum; a stored value that is not a number counts as absent, and then the operand is the sum.
     static func increment(
         _ stored: FieldTransform.Number?, by operand: FieldTransform.Number
     ) -> FieldTransform.Number {

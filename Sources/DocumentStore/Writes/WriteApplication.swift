@@ -6,7 +6,7 @@
 //   1. the precondition is judged against the stored document (`Precondition.check`);
 //   2. the update is applied: all fields, or the paths of the mask (`FieldEdits`);
 //   3. the transforms are applied, each seeing those before it (`TransformValue`);
-//   4. a document that came out byte for byte as it was is no change: its update time stays.
+//   4. a document that came out byte for byte as it was has not changed: its update time stays.
 //
 // A plain set of a document costs one comparison with the stored bytes: the list validated it when the request was read
 // and its bytes are stored as they are. Masks and transforms rewrite the document into a buffer that is kept from write
@@ -33,7 +33,7 @@ package struct StoredDocumentView: ~Escapable {
     }
 }
 
-/// What a write does to the stored document, and what the client is told.
+/// What a write does to the stored document, and what the client gets.
 package struct WriteOutcome: Sendable, Equatable {
     package enum Effect: Sendable {
         /// The stored document stays as it is, or stays absent.
@@ -65,7 +65,7 @@ package struct WriteApplication: ~Copyable {
     private var values = WireWriter()
     /// A value between two transforms of one field.
     private var operand = WireWriter()
-    /// Whether the last `.put` stands in `merged` and not in its list.
+    /// Whether the last `.put` is in `merged` and not in its list.
     private var isMerged = false
 
     /// What the writes may still cost, all together. Spent work is not given back when a write fails.

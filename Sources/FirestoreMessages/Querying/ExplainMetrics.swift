@@ -206,8 +206,8 @@ extension ExplainMetrics {
             var name = ""
             while let tag = try entry.nextTag() {
                 switch tag.fieldNumber {
-                case FieldNumber.Protobuf.Struct.fields: name = try entry.string(tag)
-                case FieldNumber.MapEntry.value:
+                case FieldNumber.Protobuf.Struct.FieldsEntry.key: name = try entry.string(tag)
+                case FieldNumber.Protobuf.Struct.FieldsEntry.value:
                     var value = try entry.message(tag)
                     while let tag = try value.nextTag() {
                         if tag.fieldNumber == FieldNumber.Protobuf.Value.stringValue {

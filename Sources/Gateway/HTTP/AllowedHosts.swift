@@ -47,14 +47,14 @@ package enum AllowedHosts: Equatable, Sendable {
     }
 }
 
-/// `host[:port]`, as it stands in a Host header and in an origin.
+/// `host[:port]`, the form of a Host header and of an origin.
 struct Authority {
     /// In small letters; an IPv6 address in its brackets.
     let host: String
     /// Nil where there is none.
     let port: UInt16?
 
-    /// Nil for anything that is no authority.
+    /// Nil for anything that is not an authority.
     init?(_ text: some StringProtocol) {
         let text = text.lowercased()
         let host: Substring

@@ -44,7 +44,7 @@ final class EmulatorReset {
         }
     }
 
-    /// Collects the names of one page and commits their deletion, then goes on with the next.
+    /// Collects the names of one page and commits their deletion, then continues with the next.
     private func deletePage(
         _ run: consuming QueryExecution, at point: ReadPoint, _ loop: EventLoop
     ) throws(RequestError) {

@@ -96,7 +96,7 @@ package struct HTTPOptions: Sendable {
     package var allowedHosts = AllowedHosts.any
     /// Whose pages may call from a browser.
     package var allowedOrigins = AllowedOrigins.local
-    /// Whether the emulator's DELETE of a whole database is answered.
+    /// Whether the emulator's DELETE of a whole database is served.
     package var emulatorEndpoints = false
 
     package init() {}

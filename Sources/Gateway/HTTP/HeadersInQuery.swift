@@ -12,7 +12,7 @@ enum HeadersInQuery {
 
     /// Adds what the query brings to the head of the request. A header that the request itself has counts before it.
     ///
-    /// - Throws: INVALID_ARGUMENT for what is no header, or one that a page could not send (the Fetch standard's
+    /// - Throws: INVALID_ARGUMENT for what is not a header, or one that a page could not send (the Fetch standard's
     ///   forbidden request-headers): these say what the browser and the network know, and protect the server.
     static func add(to head: inout HTTPHead) throws(RequestError) {
         guard String(repairingUTF8: head.queryBytes).contains("httpHeaders") else { return }

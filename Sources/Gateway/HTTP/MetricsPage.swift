@@ -1,7 +1,7 @@
 // What /metrics says. Every family is described in docs/metrics.md.
 //
-// The loops count by plain loads and stores on memory of their own; the page adds up what it finds there. Only what the transport
-// counts is asked of each loop, so the answer comes a turn later.
+// The loops count by plain loads and stores on separate memory; the page adds up what it finds there. Only what the
+// transport counts is asked of each loop, so the answer comes a turn later.
 
 internal import Basics
 internal import DocumentModel

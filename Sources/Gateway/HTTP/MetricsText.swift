@@ -38,7 +38,7 @@ struct MetricsText {
 
     /// A histogram's numbers: of its buckets those whose upper bound lies in `bounds`, as cumulative counts.
     ///
-    /// - Parameter scale: what to divide values by, as 1e9 for nanoseconds that are told in seconds.
+    /// - Parameter scale: what to divide values by, as 1e9 for nanoseconds that are shown in seconds.
     mutating func histogram(
         _ labels: KeyValuePairs<String, String>, _ reading: HistogramReading, buckets: ClosedRange<Int>, scale: Double
     ) {

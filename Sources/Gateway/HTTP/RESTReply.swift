@@ -67,7 +67,7 @@ final class RESTReply: ReplyForm {
             HTTPError.append(HTTPStatus(error.code), "\(error.code)", error.message, isPretty: false, to: &body)
             return appendMessageEnd(to: &body)
         }
-        // An error from the start is no event: its status says that none will come.
+        // An error from the start is not an event: its status says that there are none.
         let isElement = isStreaming && !isEvents
         if isElement { appendStart(isFirst: isFirst, to: &body) }
         HTTPError.append(HTTPStatus(error.code), "\(error.code)", error.message, to: &body)

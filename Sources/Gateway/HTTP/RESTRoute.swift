@@ -35,7 +35,7 @@ struct RESTRoute: Equatable {
     /// The name of the document in the body, where the path says it.
     var documentName: String?
 
-    /// The route of a request; nil if there is none of the kind, and an error for a path that is no resource's.
+    /// The route of a request; nil if there is none of the kind, and an error for a path that does not name a resource.
     ///
     /// - Parameter segments: of the path after `/v1`, still encoded.
     init?(_ httpMethod: HTTPMethod, _ segments: [String]) throws(RequestError) {

@@ -33,7 +33,7 @@ package final class ServiceCounters: TurnObserver, Sendable {
     private let ended = InlineArray<544, Counter> { _ in Counter() }
     /// Nanoseconds from a call's arrival to its answer, by method.
     private let latencies = InlineArray<32, Histogram> { _ in Histogram() }
-    /// Calls that came and were answered in this turn of the loop, by method; a bit for each method that has any.
+    /// Calls that began and ended in this loop iteration, by method; a bit for each method that has any.
     private let answeredAtOnce = InlineArray<32, Counter> { _ in Counter() }
     private let methodsAnswered = Counter()
 
@@ -52,8 +52,8 @@ package final class ServiceCounters: TurnObserver, Sendable {
         latencies[rpc.row].record(nanoseconds)
     }
 
-    /// Notes a call that was answered in the turn in which it came. Its answer leaves when the turn ends, so that is
-    /// how long it took, and all such calls of a turn together read the clock twice.
+    /// Notes a call that ended in the loop iteration in which it began. Its reply is written at the end of the
+    /// iteration, which is its time; all such calls of an iteration together read the clock twice.
     @inline(__always)
     func callAnsweredAtOnce(_ rpc: RPC, on loop: EventLoop) {
         let index = rpc.row
@@ -131,7 +131,7 @@ package struct CounterTotals: Equatable, Sendable {
         total("listen_messages") { $0.listenMessages.value }
     }
 
-    /// The total of a name as it stands in logs.
+    /// The total of a name that logs use.
     package subscript(name: String) -> UInt64? { values.first { $0.name == name }?.value }
 
     package static func == (left: CounterTotals, right: CounterTotals) -> Bool {

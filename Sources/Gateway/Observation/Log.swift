@@ -56,7 +56,7 @@ package struct Log: Sendable {
     package static func standardError(level: LogLevel) -> Log {
         Log(level: level) { line in
             var line = line
-            // A log that cannot be written has nobody to tell; the server goes on.
+            // A failed write to the log cannot be reported; the server continues.
             line.withUTF8 { _ = Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
         }
     }

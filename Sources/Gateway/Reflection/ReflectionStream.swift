@@ -33,8 +33,8 @@ final class ReflectionService {
 
 /// One call of ServerReflectionInfo: its questions in the order they came, answered as fast as the client reads.
 ///
-/// A question of a few bytes may be answered with a whole file, so answers are made one at a time, and a client that
-/// asks faster than it reads is asked to stop.
+/// The reply to a request of a few bytes can be a whole file, so replies are made one at a time, and a client that
+/// asks faster than it reads is paused.
 private final class ReflectionStream: CallStream, LastingStream {
     /// Questions that may wait before the client is asked to stop sending.
     private static let waitingMax = 64

@@ -40,10 +40,10 @@ package struct TooFewDescriptors: Error, CustomStringConvertible {
     }
 }
 
-/// A gateway that serves until it is told to stop.
+/// A gateway that serves until it is stopped.
 ///
-/// Thread-safe. The order of its end is the promise of SIGTERM: nothing new is accepted, what was accepted is answered,
-/// the loops end, and then the store writes everything to its tree and frees the directory.
+/// Thread-safe. The order of its end is the promise of SIGTERM: nothing new is accepted, accepted calls get their
+/// replies, the loops end, and then the store writes everything to its tree and frees the directory.
 package final class GatewayServer: Sendable {
     /// Where it listens; the port that the system picked where the configuration said 0.
     package var host: String { server.host }
@@ -137,7 +137,7 @@ package final class GatewayServer: Sendable {
     }
 
     /// Lowers the number of connections to what the limit of file descriptors permits: without a descriptor the store
-    /// could not go on.
+    /// could not continue.
     private static func fitConnections(of transport: inout ServerConfiguration, _ log: Log) throws(TooFewDescriptors) {
         let limit = DescriptorLimit.current
         let inUse = DescriptorBudget.descriptorsInUse()

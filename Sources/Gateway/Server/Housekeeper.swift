@@ -8,8 +8,8 @@ internal import KeyValueStore
 internal import Synchronization
 internal import Transport
 
-/// Ends reads that wait for too long, gives memory back to the system, and logs when commits are refused because there
-/// is no space. Thread-safe.
+/// Ends reads that wait for too long, gives memory back to the system, and logs when commits are refused for lack of
+/// space. Thread-safe.
 final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used by all threads.
     private let server: Server
     private let store: DocumentStore
@@ -87,7 +87,7 @@ struct TrimSchedule {
     private var openBefore: UInt64 = 0
     private var secondsSinceTrim = pauseSeconds
 
-    /// Fewer leave too little behind.
+    /// Fewer leave too little memory to give back.
     static let closedMin: UInt64 = 64
     static let pauseSeconds = 10
 

@@ -49,7 +49,7 @@ final class BatchGetSource: ResponseSource {
     var point: ReadPoint?
     /// The id that the first message carries; empty unless the request began a transaction.
     var newTransaction: [UInt8] = []
-    /// The call that is answered; set before the source is streamed.
+    /// The call; set before the source is streamed.
     var call: Call?
     private var selection: FieldSelection?
     /// The names, back to back, each once.
@@ -117,7 +117,7 @@ final class BatchGetSource: ResponseSource {
             return sent()
         }
         if !hasSent {
-            // No names: the read time, and the transaction if one was begun, still have to be told.
+            // No names: one message has the read time, and the transaction if one was begun.
             appendTail(at: point, to: &writer)
             return sent()
         }

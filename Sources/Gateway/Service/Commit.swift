@@ -25,7 +25,7 @@ extension FirestoreService {
         }
     }
 
-    /// Hands writes to the store and goes on on the loop's thread once they are durable.
+    /// Hands writes to the store and continues on the loop's thread when they are durable.
     func commit(
         _ call: Call, _ writes: WriteList, _ transaction: TransactionIdentifier? = nil,
         _ body: @escaping (FirestoreService, CommitResult) throws -> Void

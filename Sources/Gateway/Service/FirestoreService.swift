@@ -102,7 +102,7 @@ package final class FirestoreService {
 
     // MARK: Answering
 
-    /// Answers with OK and one message; when `write` throws, the call is still to be answered.
+    /// Ends the call with OK and one message. If `write` throws, the call is still open.
     @inline(__always)
     func succeed<Failure: Error>(
         _ call: Call, _ write: (inout ByteBuffer) throws(Failure) -> Void
@@ -129,7 +129,7 @@ package final class FirestoreService {
         call.recordTime(in: counters)
     }
 
-    /// Counts an error, logs it if it is our fault, and says what the client is told.
+    /// Counts an error, logs it if it is the server's fault, and returns the error for the client.
     func requestError(_ error: any Error, _ call: Call) -> RequestError {
         let method = call.method
         let status =
@@ -152,7 +152,7 @@ package final class FirestoreService {
         return status
     }
 
-    /// Goes on after the store's threads have an outcome: back on the loop, with errors answered.
+    /// Continues on the loop's thread when the store's threads have an outcome. An error ends the call.
     ///
     /// - Returns: what to hand the store as completion; it may be called on any thread.
     func continuation<Outcome: Sendable>(

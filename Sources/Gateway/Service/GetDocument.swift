@@ -28,7 +28,7 @@ extension FirestoreService {
         try sendDocument(call, name, at: point, selection: selection)
     }
 
-    /// Answers with the document of this name as it stands at a point.
+    /// Ends the call with the document of this name as of a read point.
     func sendDocument(
         _ call: Call, _ name: borrowing ResourceNameView, at point: ReadPoint, selection: FieldSelection?
     ) throws(RequestError) {

@@ -62,7 +62,7 @@ extension FirestoreService {
                 message, message.collectionID, after: position?.documentID, at: point, &page, &writer)
         }
         let parent = try parentDocument(message.parent)
-        // Finish the collection of the last page, then go on with those after it.
+        // Finish the collection of the last page, then continue with those after it.
         var current = position.map { String(decoding: $0.collectionID, as: UTF8.self) }
         if let current, let position {
             try listCollection(message, current, after: position.documentID, at: point, &page, &writer)

@@ -94,7 +94,7 @@ package enum OrderText {
         return parts
     }
 
-    /// The values by which a document is ordered: the cursor that stands at it.
+    /// The values by which a document is ordered: the values of its cursor.
     static func values(of orders: [Order], name: [UInt8], fields: RawSpan) -> [EncodedValue] {
         orders.map { order in
             if order.field.isDocumentName {

@@ -1,4 +1,4 @@
-// Where a listing goes on: what `next_page_token` holds.
+// Where a listing continues: the contents of `next_page_token`.
 //
 // A token is the position after which the next page begins, in hexadecimal: a version byte, a kind byte, and
 //
@@ -7,7 +7,7 @@
 //   kind 3, collections collection id
 //
 // It says nothing of the state that was read: each page reads what its request asks for. A token that this server did not
-// make is answered INVALID_ARGUMENT; one made for another listing is only a position there.
+// make fails with INVALID_ARGUMENT; one made for another listing is only a position there.
 
 internal import Basics
 internal import DocumentModel

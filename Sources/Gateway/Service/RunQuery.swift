@@ -109,7 +109,7 @@ final class QuerySource: ResponseSource {
     private var position = 0
     private var isExhausted = false
     private var hasSent = false
-    /// Skipped results that a message has told of.
+    /// Skipped results that a message has reported.
     private var skipsTold = 0
     private let explain: ExplainOptions?
     private let stopwatch = Stopwatch()
@@ -128,7 +128,7 @@ final class QuerySource: ResponseSource {
     func next(into writer: inout ByteBuffer) -> SourceStep {
         guard let point else { preconditionFailure("a query is streamed after its read point is set") }
         if !newTransaction.isEmpty {
-            // By the schema the id comes in a message of its own, before any result.
+            // By the schema a separate message has the id, before any result.
             RunQueryResponseWriter.append(transaction: newTransaction, to: &writer)
             newTransaction = []
             return .message
@@ -156,7 +156,7 @@ final class QuerySource: ResponseSource {
         service.counters.streamsOpen.subtract()
     }
 
-    /// Every result is sent: what the offset skipped may still have to be told, and the read time if nothing else was.
+    /// Every result is sent. Reports what the offset skipped if no message has, and the read time if there was none.
     private func end(at point: ReadPoint, into writer: inout ByteBuffer) -> SourceStep {
         service.ended(call)
         service.counters.streamsOpen.subtract()
@@ -221,7 +221,7 @@ final class QuerySource: ResponseSource {
         service.counters.documentsRead.add()
     }
 
-    /// Appends the number of results skipped since it was told last.
+    /// Appends the number of results skipped since the last report.
     private func tellSkips(_ writer: inout ByteBuffer) {
         RunQueryResponseWriter.append(skippedResults: run.skippedResults - skipsTold, to: &writer)
         skipsTold = run.skippedResults

@@ -18,7 +18,7 @@ extension FirestoreService {
         }
     }
 
-    /// Begins a transaction and goes on on the loop's thread; a begin that retries may have to wait for its turn.
+    /// Begins a transaction and continues on the loop's thread; a begin that retries may have to wait for its turn.
     func beginTransaction(
         _ call: Call, _ options: TransactionOptions, in database: DatabaseName,
         _ body: @escaping (FirestoreService, TransactionIdentifier) throws -> Void

@@ -9,13 +9,13 @@
 //                                  ◀──      stream_token 2, results of B, commit_time
 //     token 2, no writes           ──▶      the client leaves; the stream ends with OK
 //
-// Every message with writes is a commit of its own, and one is begun only when the one before it is durable: whatever a lease
-// holds up, their order stands, and after a failure, which ends the stream, nothing that followed has been applied.
+// Every message with writes is a separate commit, which begins when the one before it is durable. So commits keep their
+// order whatever a lock blocks, and after a failure, which ends the stream, nothing that followed has been applied.
 //
-// A stream is one of the store's writers' sessions (docs/commits.md, "Repeated requests"): its id names the session, and its
-// commits are numbered. A token is the number of the last commit that was answered. A client whose connection broke may name
-// both in the first message of a new stream, and send again what it has no answer to: what had been applied is answered
-// with its first result, also after a restart of the server, and not applied a second time.
+// A stream is one of the store's writers' sessions (docs/commits.md, "Repeated requests"): its id names the session, and
+// its commits are numbered. A token is the number of the last commit that got its reply. A client whose connection broke
+// may name both in the first message of a new stream, and send the commits without replies again. An applied one gets its
+// first result, also after a restart of the server, and is not applied a second time.
 
 internal import Basics
 internal import DocumentModel
@@ -44,9 +44,9 @@ private struct WriteSession {
     /// Sixteen bytes that nobody guesses.
     let high: UInt64
     let low: UInt64
-    /// The stream is a new one, so its id has to be told.
+    /// The stream is a new one, so the client needs its id.
     let isNew: Bool
-    /// The last commit that was answered.
+    /// The last commit that got its reply.
     var answered: UInt64 = 0
     /// The last commit whose answer the client has.
     var acknowledged: UInt64 = 0
@@ -160,7 +160,7 @@ private final class WriteStream: CallStream, LastingStream {
         settle()
     }
 
-    /// What came is no message: the stream ends with the error once everything before it is answered.
+    /// What came is not a message: the stream ends with the error after the replies to everything before it.
     private func fail(after error: any Error) {
         isLeaving = true
         failure = service.requestError(error, call)
@@ -171,7 +171,7 @@ private final class WriteStream: CallStream, LastingStream {
         if !isLeaving { fail(after: RequestError(.unavailable, "the server is draining")) }
     }
 
-    /// How the stream ends when everything before is answered; nil for OK.
+    /// How the stream ends after the replies to everything before; nil for OK.
     private var failure: RequestError?
 
     private func holdIfFull() {
@@ -251,7 +251,7 @@ private final class WriteStream: CallStream, LastingStream {
 
     func cancelled() {
         over()
-        // The commit under way is finished; what waits behind it was never answered and is dropped.
+        // The commit under way is finished; what waits after it got no reply and is dropped.
         waiting = []
         end = .left
     }

@@ -21,7 +21,7 @@ extension EncodedValue {
         return list
     }
 
-    /// The name that the operand refers to; nil if it is no reference.
+    /// The name that the operand refers to; nil if it is not a reference.
     package var referenceBytes: [UInt8]? {
         guard let value = WireValue(span), value.typeClass == .reference else { return nil }
         return [UInt8](copying: value.payload)

@@ -78,9 +78,9 @@ extension NameRange.Bound {
         case before
         /// At the document with this id.
         case at([UInt8])
-        /// Behind the document with this id and before the next, among what lies below it.
+        /// After the document with this id and before the next, among what lies below it.
         case below([UInt8])
-        /// Behind all of them.
+        /// After all of them.
         case after
     }
 

@@ -10,7 +10,7 @@ import DocumentModel
 enum SortKey {
     /// Appends a document's key.
     ///
-    /// - Returns: false if the document lacks an ordered field and so is no result; the writer then holds a part.
+    /// - Returns: false if the document lacks an ordered field and so is not a result; the writer then holds a part.
     static func append(
         path: RawSpan, fields: RawSpan, order: [Order], into writer: inout WireWriter
     ) -> Bool {
@@ -50,7 +50,7 @@ enum SortKey {
 
     /// The key of a cursor: of the first components only, as many as it has values.
     ///
-    /// - Throws: `INVALID_ARGUMENT` for more values than orders were written, or a name that is no reference.
+    /// - Throws: `INVALID_ARGUMENT` for more values than orders were written, or a name that is not a reference.
     static func key(
         of cursor: Cursor, order: EffectiveOrder, database: DatabaseName
     ) throws(RequestError) -> [UInt8] {

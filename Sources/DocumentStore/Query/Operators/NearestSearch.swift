@@ -20,7 +20,7 @@ struct NearestSearch: Sendable, Equatable {
 
     /// Reads the stage.
     ///
-    /// - Throws: `INVALID_ARGUMENT` for an operand that is no vector, or a query with other ideas about its order.
+    /// - Throws: `INVALID_ARGUMENT` for an operand that is not a vector, or a query with another order.
     init(_ stage: FindNearest, of query: StructuredQuery) throws(RequestError) {
         guard let elements = (try? Value(wire: stage.queryVector.span))?.vectorElements, !elements.isEmpty else {
             throw .invalidArgument("The query_vector of find_nearest must be a vector with at least one dimension.")
@@ -48,7 +48,7 @@ struct NearestSearch: Sendable, Equatable {
 
     /// How far a document lies from the query's vector.
     ///
-    /// - Returns: nil if the document has no vector of the same dimension there, if its distance is no number (the
+    /// - Returns: nil if the document has no vector of the same dimension there, if its distance is not a number (the
     ///   cosine of a zero vector), or if it lies beyond the threshold.
     func distance(of fields: RawSpan) -> Double? {
         guard let elements = part.elementBytes(in: fields) else { return nil }

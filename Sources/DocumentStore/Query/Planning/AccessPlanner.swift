@@ -329,7 +329,7 @@ struct AccessPlanner {
         return bounds
     }
 
-    /// One cursor's bound, equal values included where the cursor goes on to tell names apart: the cursors are
+    /// One cursor's bound, equal values included where the cursor continues with names: the cursors are
     /// compared as wholes with every candidate anyway.
     private func bound(at cursor: Cursor, isStart: Bool, isForward: Bool) -> ByteInterval {
         let key = IndexedKey(cursor.values[0])
@@ -347,7 +347,7 @@ struct AccessPlanner {
             : ByteInterval(lower: [], upper: position)
     }
 
-    /// The segment of the id that a name cursor stands at, if that is a document of the collection and is not cut.
+    /// The segment of the id of a name cursor, if that is a document of the collection and is not cut.
     private func idSegment(at value: EncodedValue) -> [UInt8]? {
         guard case .collection(let collection) = plan.matcher.scope,
             let position = try? NamePosition(value, database: plan.database),

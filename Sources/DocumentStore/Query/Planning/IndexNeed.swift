@@ -58,7 +58,7 @@ struct IndexNeed {
 
     /// The index that would do alone; nil if none has to be declared, were all single fields of collections indexed.
     var shape: IndexShape? {
-        // Equalities alone are merged; a group's need each an index of their own, of which this is the first.
+        // Equalities alone are merged; a group's need a separate index each, of which this is the first.
         let parts = ordered.isEmpty && vector == nil ? Array(held.prefix(1)) : held + ordered
         if vector == nil, parts.isEmpty || (parts.count == 1 && !isGroup && !reversesName) { return nil }
         return IndexShape(
@@ -122,13 +122,13 @@ struct IndexNeed {
         return shapes
     }
 
-    /// The fields held to one value that an index begins with, if it goes on in the order of the query, or backwards;
+    /// The fields held to one value that an index begins with, if it continues in the order of the query, or backwards;
     /// else nil.
     private func covered(by index: IndexShape) -> [IndexShape.Part]? {
         let heldCount = index.parts.count - ordered.count
         guard heldCount >= 0, !ordered.isEmpty || !held.isEmpty else { return nil }
         let end = Array(index.parts.suffix(ordered.count))
-        // Single fields have an index of their own for each direction.
+        // Single fields have a separate index for each direction.
         let isReversible = index.parts.count > 1
         guard end == ordered || isReversible && end == ordered.map(\.reversed) else { return nil }
         if !ordered.isEmpty, index.reversesName != reversesName { return nil }

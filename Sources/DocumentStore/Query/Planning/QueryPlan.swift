@@ -17,7 +17,7 @@ package import DocumentModel
 
 /// Bounds on the work and memory of one query.
 package struct QueryOptions: Sendable {
-    /// Bytes that a query may hold to sort results. A sorted query whose results need more is answered in several
+    /// Bytes that a query may hold to sort results. A sorted query whose results need more is executed in several
     /// passes over its scope, each of which gives out the next run of results that fits.
     package var sortBufferBytes = 32 << 20
 
@@ -25,7 +25,7 @@ package struct QueryOptions: Sendable {
     /// serve other calls. One of more than two kilobytes counts as several.
     package var candidatesPerStep = 4096
 
-    /// Queries that the cloud would refuse for want of an index are refused; otherwise every query runs.
+    /// Queries that the cloud would refuse because there is no index are refused; otherwise every query runs.
     package var requiresIndexes = false
 
     package init() {}

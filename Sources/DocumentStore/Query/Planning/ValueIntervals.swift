@@ -5,7 +5,7 @@
 //     t array-contains "x"    ["x", "x"] among the elements of t
 //
 // Keys are order-preserving (`ValueKey`) and cut where they are long (`IndexKey`), so an interval may hold entries
-// that do not meet the condition, and then says so; it never lacks one that does.
+// that do not meet the condition, and then reports it; it never lacks one that does.
 
 import DocumentModel
 
@@ -38,7 +38,7 @@ struct ByteInterval: Sendable, Equatable {
     }
 }
 
-/// A value as it stands in index keys.
+/// A value in the form of index keys.
 struct IndexedKey: Sendable, Equatable {
     let bytes: [UInt8]
     /// Other values may have the same bytes.
