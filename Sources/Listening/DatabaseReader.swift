@@ -20,6 +20,14 @@ struct DocumentFields: ~Escapable {
         updateMicroseconds = document.updateMicroseconds
     }
 
+    @_lifetime(copy path, copy fields)
+    init(_ document: EncodedDocument, _ fields: RawSpan, path: RawSpan) {
+        self.path = path
+        self.fields = fields
+        createMicroseconds = document.createMicroseconds
+        updateMicroseconds = document.updateMicroseconds
+    }
+
     @_lifetime(borrow row)
     init(_ row: borrowing QueryRow) {
         path = row.path

@@ -37,6 +37,7 @@ package final class ListenHub {
     private var sessions: [ObjectIdentifier: ListenSession] = [:]
     /// Sessions that have something to send since they were woken last.
     private var touched: [ListenSession] = []
+    var shared = SharedReads()
     /// Changes that sessions hold, for ``ListenLimits/allChanges``.
     var heldChanges = 0
 
@@ -81,6 +82,7 @@ package final class ListenHub {
 
     /// To be called every ``tickMilliseconds``: has sessions send a heartbeat that have been silent for long.
     package func tick() {
+        shared.removeAll()
         for session in sessions.values { session.tick() }
         wakeTouched()
     }
@@ -124,6 +126,7 @@ package final class ListenHub {
         guard subscription != nil else { return }
         let readTime = store.currentReadTime
         guard readTime > position else { return }
+        shared.removeAll()
         if let batches = store.changes(after: position, through: readTime) {
             for batch in batches { route(batch) }
         } else {
@@ -137,8 +140,11 @@ package final class ListenHub {
         guard let targets = targets(ofDatabase: batch.database) else { return }
         for index in 0..<batch.count {
             batch.withChange(index) { change in
+                var document: ChangedDocument?
                 targets.router.route(change) { path, target, before, now in
-                    target.session.note(change, path, target, version: batch.version, before, now)
+                    let changed = document ?? ChangedDocument(path: path)
+                    document = changed
+                    target.session.note(changed, target, version: batch.version, before, now)
                 }
             }
         }

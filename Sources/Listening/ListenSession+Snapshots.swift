@@ -14,11 +14,12 @@ extension ListenSession {
         guard owesSnapshot || !pending.isEmpty || staleBase != nil || !dirtyWindows.isEmpty else { return false }
         let comparisons = takeComparisons()
         let base = comparisons.reduce(pending.base ?? hub.position) { min($0, $1.base) }
-        snapshot = Snapshot(
+        let begun = Snapshot(
             version: hub.position, base: base, isOwed: owesSnapshot, comparisons: comparisons, entries: pending.entries,
             messagesBefore: queue.appended)
         pending = PendingChanges()
         owesSnapshot = false
+        step(begun)
         return true
     }
 
@@ -33,28 +34,41 @@ extension ListenSession {
             let base = min(target.windowBase ?? hub.position, staleBase ?? hub.position)
             target.windowBase = nil
             target.isBeingRead = true
-            return Snapshot.Comparison(target: target, base: max(base, target.since))
+            let start = max(base, target.since)
+            let shared = hub.shared.comparison(of: target, from: start, to: hub.position)
+            return Snapshot.Comparison(target: target, base: start, shared: shared)
         }
     }
 
     /// Continues the snapshot until the queue is full or a step's budget is spent.
     func stepSnapshot() {
-        guard var current = snapshot.take() else { return }
+        guard let current = snapshot.take() else { return }
+        step(current)
+    }
+
+    private func step(_ snapshot: consuming Snapshot) {
         do throws(RequestError) {
-            if var reading = current.reading.take() {
-                try step(&reading)
-                if !reading.isFinished { current.reading = consume reading }
-            } else if let comparison = current.comparisons.popLast() {
-                current.reading = begin(comparison, to: current.version)
-            } else if current.nextEntry < current.entries.count {
-                try appendEntries(&current)
-            } else {
-                return end(current)
+            while !queue.isFull {
+                if var reading = snapshot.reading.take() {
+                    try step(&reading)
+                    if !reading.isFinished {
+                        snapshot.reading = consume reading
+                        break
+                    }
+                } else if let comparison = snapshot.comparisons.last {
+                    if !begin(comparison, &snapshot) { break }
+                    snapshot.comparisons.removeLast()
+                } else if snapshot.nextEntry < snapshot.entries.count {
+                    try append(snapshot.entries[snapshot.nextEntry], of: snapshot)
+                    snapshot.nextEntry += 1
+                } else {
+                    return end(snapshot)
+                }
             }
         } catch {
-            return abandon(current, error)
+            return abandon(snapshot, error)
         }
-        snapshot = consume current
+        self.snapshot = consume snapshot
     }
 
     /// The snapshot is complete.
@@ -83,14 +97,38 @@ extension ListenSession {
 
     // MARK: Comparisons
 
-    private func begin(_ comparison: Snapshot.Comparison, to version: UInt64) -> TargetReading? {
+    /// - Returns: false if it must be called again.
+    private func begin(_ comparison: Snapshot.Comparison, _ snapshot: inout Snapshot) -> Bool {
         let target = comparison.target
-        guard target.isActive else { return nil }
-        if comparison.base >= hub.store.oldestReadTime {
-            return TargetReading(target, from: comparison.base, target.window, to: version)
+        guard target.isActive else { return true }
+        if comparison.base < hub.store.oldestReadTime {
+            queue.append(.reset, [target.id])
+            snapshot.reading = TargetReading(target, from: nil, to: snapshot.version)
+            return true
         }
-        queue.append(.reset, [target.id])
-        return TargetReading(target, from: nil, to: version)
+        do throws(RequestError) {
+            if let shared = comparison.shared {
+                try shared.step(reader)
+                if !shared.isFinished { return false }
+                append(shared, of: target, to: &snapshot)
+                return true
+            }
+        } catch {
+            // The target is compared alone, which ends with the same error or without it.
+        }
+        snapshot.reading = TargetReading(target, from: comparison.base, target.window, to: snapshot.version)
+        return true
+    }
+
+    /// Adds the differences of a finished comparison to the documents that are sent.
+    private func append(_ comparison: WindowComparison, of target: Target, to snapshot: inout Snapshot) {
+        target.window = comparison.window
+        target.isBeingRead = false
+        hold(comparison.differences.count)
+        for difference in comparison.differences {
+            let hit = PendingChanges.Hit(target: target, matchedBefore: true, matches: difference.isResult)
+            snapshot.entries.append(PendingChanges.Entry(document: difference.document, first: hit))
+        }
     }
 
     private func step(_ reading: inout TargetReading) throws(RequestError) {
@@ -115,41 +153,38 @@ extension ListenSession {
 
     // MARK: Changed documents
 
-    private func appendEntries(_ current: inout Snapshot) throws(RequestError) {
-        while current.nextEntry < current.entries.count, !queue.isFull {
-            try append(current.entries[current.nextEntry], at: current.version)
-            current.nextEntry += 1
-        }
-    }
-
     /// Appends what has become of a document.
-    private func append(_ entry: PendingChanges.Entry, at version: UInt64) throws(RequestError) {
+    private func append(_ entry: PendingChanges.Entry, of snapshot: borrowing Snapshot) throws(RequestError) {
         var changed: [Target] = []
         var left: [Target] = []
         entry.forEachHit { hit in
             if hit.matches { changed.append(hit.target) } else if hit.matchedBefore { left.append(hit.target) }
         }
         if changed.isEmpty, left.isEmpty { return }
-        try reader.withDocument(entry.path.byteSpan, at: version) { document in
-            guard let document else {
-                return queue.appendDelete(entry.path.byteSpan, removed: left.map(\.id), at: version)
-            }
-            append(document, to: changed, left: left, at: version)
+        let path = entry.document.path
+        guard let document = try hub.shared.document(entry.document, at: snapshot.version, reader) else {
+            return queue.appendDelete(path.byteSpan, removed: left.map(\.id), at: snapshot.version)
         }
+        if changed.isEmpty, document.updateMicroseconds <= snapshot.base {
+            return queue.appendRemove(path.byteSpan, removed: left.map(\.id), at: snapshot.version)
+        }
+        append(document, path, to: changed, left: left, at: snapshot.version)
     }
 
     /// One message for all targets that get all fields, and one for each of the others.
-    private func append(_ document: DocumentFields, to changed: [Target], left: [Target], at version: UInt64) {
+    private func append(
+        _ document: EncodedDocument, _ path: [UInt8], to changed: [Target], left: [Target], at version: UInt64
+    ) {
         let whole = changed.filter { $0.selection == nil }.map(\.id)
         let wholeLeft = left.filter { $0.selection == nil }.map(\.id)
         if !whole.isEmpty || !wholeLeft.isEmpty {
-            queue.appendChange(document, nil, targets: whole, removed: wholeLeft)
+            queue.appendChange(document, path.byteSpan, nil, targets: whole, removed: wholeLeft)
         }
         for target in changed {
             guard let selection = target.selection else { continue }
-            queue.appendChange(document, selection, targets: [target.id], removed: [])
+            queue.appendChange(document, path.byteSpan, selection, targets: [target.id])
         }
         let others = left.filter { $0.selection != nil }.map(\.id)
-        if !others.isEmpty { queue.appendRemove(document.path, removed: others, at: version) }
+        if !others.isEmpty { queue.appendRemove(path.byteSpan, removed: others, at: version) }
     }
 }

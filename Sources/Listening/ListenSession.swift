@@ -158,37 +158,28 @@ package final class ListenSession {
 
     /// Notes a change that concerns a target of this session.
     func note(
-        _ change: DocumentChange, _ path: [UInt8], _ target: Target, version: UInt64, _ matchedBefore: Bool,
-        _ matches: Bool
+        _ document: ChangedDocument, _ target: Target, version: UInt64, _ matchedBefore: Bool, _ matches: Bool
     ) {
         if let query = target.windowQuery {
-            guard target.windowBase == nil, isAffected(target, query, change, matchedBefore, matches) else { return }
+            guard target.windowBase == nil, isAffected(target, query) else { return }
             target.windowBase = version - 1
             dirtyWindows.append(target)
         } else {
             if staleBase != nil { return }
             let count = pending.entries.count
-            pending.note(path, target, version: version, matchedBefore: matchedBefore, matches: matches)
+            pending.note(document, target, version: version, matchedBefore: matchedBefore, matches: matches)
             hold(pending.entries.count - count)
             if count >= hub.limits.changes || hub.heldChanges > hub.limits.allChanges { forgetPending() }
         }
         touch()
     }
 
-    /// Whether a change can change the results that a target's offset and limit leave.
-    private func isAffected(
-        _ target: Target, _ query: TargetQuery, _ change: DocumentChange, _ matchedBefore: Bool, _ matches: Bool
-    ) -> Bool {
+    /// Whether the change that is routed can change the results that a target's offset and limit leave.
+    private func isAffected(_ target: Target, _ query: TargetQuery) -> Bool {
         // While the window is read, its bounds are not known.
         if !target.isCurrent || target.isBeingRead { return true }
-        let limit = query.plan.limit
-        if matchedBefore,
-            target.window.isAffected(by: query.sortKey(path: change.path, fields: change.before), limit: limit)
-        {
-            return true
-        }
-        return matches
-            && target.window.isAffected(by: query.sortKey(path: change.path, fields: change.after), limit: limit)
+        let isAffected = { (key: [UInt8]) in target.window.isAffected(by: key, limit: query.plan.limit) }
+        return query.changedKeys.before.map(isAffected) ?? false || query.changedKeys.after.map(isAffected) ?? false
     }
 
     /// The feed has lost changes above a version.

@@ -58,6 +58,30 @@ struct MessageQueue: ~Copyable {
     ///
     /// - Parameter selection: the fields to send; nil sends all.
     mutating func appendChange(
+        _ document: EncodedDocument, _ path: RawSpan, _ selection: FieldSelection?, targets: [Int32],
+        removed: [Int32] = []
+    ) {
+        let message = document.bytes
+        if let selection {
+            let document = DocumentFields(document, message.byteSpan.extracting(document.fields), path: path)
+            return appendChange(document, selection, targets: targets, removed: removed)
+        }
+        ListenResponseWriter.appendChange(document: message.byteSpan, targets: targets, removed: removed, to: &bytes)
+        messageEnds()
+    }
+
+    /// A document that matches some targets and has stopped to match others.
+    mutating func appendChange(_ document: EncodedDocument, targets: [Int32], removed: [Int32]) {
+        let message = document.bytes
+        ListenResponseWriter.appendChange(
+            document: message.byteSpan, targets: targets, removed: removed, to: &bytes)
+        messageEnds()
+    }
+
+    /// A document that matches some targets and has stopped to match others.
+    ///
+    /// - Parameter selection: the fields to send; nil sends all.
+    mutating func appendChange(
         _ document: DocumentFields, _ selection: FieldSelection?, targets: [Int32], removed: [Int32]
     ) {
         if let selection {

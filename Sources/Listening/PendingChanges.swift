@@ -14,8 +14,7 @@ struct PendingChanges {
 
     /// A changed document.
     struct Entry {
-        /// The path below `documents`.
-        let path: [UInt8]
+        var document: ChangedDocument
         var first: Hit
         /// Further targets.
         var others: [Hit] = []
@@ -38,10 +37,15 @@ struct PendingChanges {
     ///   - version: the version of the commit.
     ///   - matchedBefore: whether the document matched before this change.
     ///   - matches: whether it matches after it.
-    mutating func note(_ path: [UInt8], _ target: Target, version: UInt64, matchedBefore: Bool, matches: Bool) {
+    mutating func note(
+        _ document: ChangedDocument, _ target: Target, version: UInt64, matchedBefore: Bool, matches: Bool
+    ) {
         if base == nil { base = version - 1 }
         let hit = Hit(target: target, matchedBefore: matchedBefore, matches: matches)
-        guard let position = position(of: path) else { return append(Entry(path: path, first: hit)) }
+        guard let position = position(of: document.path) else {
+            return append(Entry(document: document, first: hit))
+        }
+        entries[position].document = document
         if entries[position].first.target === target {
             entries[position].first.matches = matches
         } else if let other = entries[position].others.firstIndex(where: { $0.target === target }) {
@@ -53,15 +57,15 @@ struct PendingChanges {
 
     private func position(of path: [UInt8]) -> Int? {
         if entries.count > Self.searchedMaximum { return positions[path] }
-        return entries.firstIndex { $0.path == path }
+        return entries.firstIndex { $0.document.path == path }
     }
 
     private mutating func append(_ entry: Entry) {
         entries.append(entry)
         if entries.count == Self.searchedMaximum + 1 {
-            for (position, entry) in entries.enumerated() { positions[entry.path] = position }
+            for (position, entry) in entries.enumerated() { positions[entry.document.path] = position }
         } else if entries.count > Self.searchedMaximum {
-            positions[entry.path] = entries.count - 1
+            positions[entry.document.path] = entries.count - 1
         }
     }
 }

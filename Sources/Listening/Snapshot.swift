@@ -5,6 +5,8 @@ struct Snapshot: ~Copyable {
         let target: Target
         /// The version of what the client has.
         let base: UInt64
+        /// The comparison for all targets of the query; nil if the target is compared alone.
+        let shared: WindowComparison?
     }
 
     /// The version, in microseconds.
@@ -17,7 +19,7 @@ struct Snapshot: ~Copyable {
     var comparisons: [Comparison]
     /// The comparison that is under way.
     var reading: TargetReading?
-    let entries: [PendingChanges.Entry]
+    var entries: [PendingChanges.Entry]
     var nextEntry = 0
     /// The queue's count of messages when the snapshot began.
     let messagesBefore: Int

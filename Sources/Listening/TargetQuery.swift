@@ -21,6 +21,10 @@ final class TargetQuery {
     var targets: [Target] = []
     /// The last change that was compared with the query, by the router's count.
     var lastChange: UInt64 = 0
+    /// Of a window: the sort keys of the change that is routed, before and after it; nil if it did not match.
+    private(set) var changedKeys: (before: [UInt8]?, after: [UInt8]?) = (nil, nil)
+    /// Of a window: the last comparison of its results. See ``SharedReads``.
+    var comparison: WindowComparison?
 
     var matcher: QueryMatcher { plan.matcher }
 
@@ -56,6 +60,13 @@ final class TargetQuery {
         writer.append(byte: 0)
         query.encode(into: &writer)
         return writer.copyBytes()
+    }
+
+    /// Notes the sort keys of a change, which its targets compare with their windows.
+    func noteSortKeys(of change: DocumentChange, _ matchedBefore: Bool, _ matches: Bool) {
+        guard isWindow else { return }
+        changedKeys.before = matchedBefore ? sortKey(path: change.path, fields: change.before) : nil
+        changedKeys.after = matches ? sortKey(path: change.path, fields: change.after) : nil
     }
 
     /// The sort key of a result.

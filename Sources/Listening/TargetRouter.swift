@@ -109,6 +109,7 @@ struct TargetRouter {
             let before = change.existedBefore && query.matcher.matches(path: change.path, fields: change.before)
             let now = change.existsAfter && query.matcher.matches(path: change.path, fields: change.after)
             guard before || now else { return }
+            query.noteSortKeys(of: change, before, now)
             for target in query.targets { body(path, target, before, now) }
         }
     }

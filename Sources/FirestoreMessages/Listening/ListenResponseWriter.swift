@@ -60,6 +60,34 @@ package enum ListenResponseWriter {
         writer.endLength(at: start)
     }
 
+    /// The same with a document that ``appendDocument(_:fields:createMicroseconds:updateMicroseconds:to:)`` wrote.
+    package static func appendChange(
+        document: RawSpan, targets: [Int32], removed: [Int32], to writer: inout WireWriter
+    ) {
+        typealias Inner = FieldNumber.DocumentChange
+        writer.reserve(document.byteCount + 32 + (targets.count + removed.count) * 10)
+        let start = beginMessage(Field.documentChange, &writer)
+        writer.append(document)
+        writer.appendTargets(Inner.targetIds, targets)
+        writer.appendTargets(Inner.removedTargetIds, removed)
+        writer.endLength(at: start)
+    }
+
+    /// The part of a change that is the same for all targets.
+    ///
+    /// - Returns: where the `fields` entries are in the writer.
+    package static func appendDocument(
+        _ name: borrowing Name, fields: RawSpan, createMicroseconds: UInt64, updateMicroseconds: UInt64,
+        to writer: inout WireWriter
+    ) -> Range<Int> {
+        writer.appendDocument(
+            field: FieldNumber.DocumentChange.document, namePrefix: name.prefix, path: name.path, fields: fields,
+            createMicroseconds: createMicroseconds, updateMicroseconds: updateMicroseconds)
+        let times = WireTimestamp(createMicroseconds).fieldByteCount + WireTimestamp(updateMicroseconds).fieldByteCount
+        let end = writer.count - times
+        return end - fields.byteCount..<end
+    }
+
     /// A document that was deleted at or before a time.
     package static func appendDelete(
         _ name: borrowing Name, removed: [Int32], at time: UInt64, to writer: inout WireWriter

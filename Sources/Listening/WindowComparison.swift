@@ -1,0 +1,89 @@
+import Basics
+import DocumentModel
+import DocumentStore
+
+/// What has changed between two versions in the results of a query with a limit. Confined to the thread of its hub.
+///
+/// All targets of the query whose clients have the older results share it. Each session that needs it continues it
+/// until it is finished.
+final class WindowComparison {
+    /// A document to be sent.
+    struct Difference {
+        let document: ChangedDocument
+        /// Whether it is one of the newer results. If not, it was one of the older.
+        let isResult: Bool
+    }
+
+    private enum Phase {
+        case newer
+        case older
+        case finished
+    }
+
+    let base: UInt64
+    let version: UInt64
+    /// The newer results.
+    private(set) var window = ResultWindow()
+    /// Valid when the comparison is finished.
+    private(set) var differences: [Difference] = []
+
+    private unowned let query: TargetQuery
+    private var phase = Phase.newer
+    private var run: QueryExecution?
+    /// The newer results, in order, and whether each has changed since the base.
+    private var newer: [(path: [UInt8], hasChanged: Bool)] = []
+    private var older: [[UInt8]] = []
+
+    init(_ query: TargetQuery, from base: UInt64, to version: UInt64) {
+        self.query = query
+        self.base = base
+        self.version = version
+    }
+
+    var isFinished: Bool { phase == .finished }
+
+    /// Reads on until a step's budget is spent or everything is read.
+    ///
+    /// - Throws: `FAILED_PRECONDITION` if a version is not readable any more, and what storage throws.
+    func step(_ reader: DatabaseReader) throws(RequestError) {
+        switch phase {
+        case .newer:
+            let isRead = try read(reader, at: version) { row in
+                self.window.append(self.query.sortKey(path: row.path, fields: row.fields))
+                self.newer.append(([UInt8](copying: row.path), row.updateMicroseconds > self.base))
+            }
+            if isRead { phase = .older }
+        case .older:
+            let isRead = try read(reader, at: base) { self.older.append([UInt8](copying: $0.path)) }
+            if isRead { finish() }
+        case .finished: break
+        }
+    }
+
+    private func read(
+        _ reader: DatabaseReader, at version: UInt64, _ body: (borrowing QueryRow) -> Void
+    ) throws(RequestError) -> Bool {
+        var execution = run.take() ?? QueryExecution(query.plan)
+        let progress = try reader.next(&execution, at: version) { row in
+            body(row)
+            return .more
+        }
+        if case .finished = progress { return true }
+        run = consume execution
+        return false
+    }
+
+    private func finish() {
+        let before = Set(older)
+        let now = Set(newer.map(\.path))
+        for (path, hasChanged) in newer where hasChanged || !before.contains(path) {
+            differences.append(Difference(document: ChangedDocument(path: path), isResult: true))
+        }
+        for path in older where !now.contains(path) {
+            differences.append(Difference(document: ChangedDocument(path: path), isResult: false))
+        }
+        newer = []
+        older = []
+        phase = .finished
+    }
+}
