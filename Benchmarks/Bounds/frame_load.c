@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "frames.h"
 #include "load.h"
+#include "wire.h"
 
 enum {
     MAX_DEPTH = 256,
@@ -41,43 +42,6 @@ static uint64_t next_random(void) {
     random_state ^= random_state >> 7;
     random_state ^= random_state << 17;
     return random_state;
-}
-
-// Protobuf, written from the back so that every length is known when its turn comes.
-typedef struct {
-    uint8_t bytes[4096];
-    size_t at;
-} Back;
-
-static void put(Back *b, const void *bytes, size_t count) { memcpy(b->bytes + (b->at -= count), bytes, count); }
-static void put_byte(Back *b, unsigned byte) { b->bytes[--b->at] = (uint8_t)byte; }
-static void put_varint(Back *b, uint64_t value) {
-    uint8_t bytes[10];
-    size_t count = 0;
-    do bytes[count++] = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-    while (value >>= 7);
-    put(b, bytes, count);
-}
-// Everything from `at` to `end` becomes the payload of a length-delimited field.
-static void wrap(Back *b, unsigned tag, size_t end) {
-    put_varint(b, end - b->at);
-    put_varint(b, tag);
-}
-static void put_string(Back *b, unsigned tag, const char *text) {
-    size_t end = b->at;
-    put(b, text, strlen(text));
-    wrap(b, tag, end);
-}
-// A map entry whose value's bytes stand from `at` to `end`.
-static void put_entry(Back *b, unsigned tag, const char *key, size_t end) {
-    wrap(b, 0x12, end);
-    put_string(b, 0x0a, key);
-    wrap(b, tag, end);
-}
-static void put_text(Back *b, unsigned tag, const char *key, const char *text) {
-    size_t end = b->at;
-    put_string(b, 17 << 3 | 2, text);
-    put_entry(b, tag, key, end);
 }
 
 // A book's fields in canonical order (author, pages, published, tags, title, urls), last first.
