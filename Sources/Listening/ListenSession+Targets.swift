@@ -13,7 +13,7 @@ extension ListenSession {
         var resumption = try wanted.resume.map { (resume) throws(RequestError) in
             Target.Resumption(version: try Self.version(of: resume))
         }
-        if let count = wanted.expectedCount, count > 0 { resumption?.expectedCount = Int(count) }
+        if let count = wanted.expectedCount, count >= 0 { resumption?.expectedCount = Int(count) }
         return Target(
             id: id, try subject(of: wanted), isOnce: wanted.once, resumption: resumption, of: self)
     }
@@ -31,6 +31,7 @@ extension ListenSession {
     private func subject(of wanted: ListenTarget) throws(RequestError) -> Target.Subject {
         switch wanted.kind {
         case nil, .query(_, nil): throw .invalidArgument("A target must have documents or a query.")
+        case .invalidQuery(_, let error): throw error
         case .pipeline: throw RequestError(.unimplemented, "Pipelines are not implemented by this server yet.")
         case .documents(let names): return .documents(try paths(of: names))
         case .query(let parent, let query?): return .query(try self.query(parent, query))
@@ -84,7 +85,7 @@ struct TargetIDs {
         }
         isServersChoice = wanted == 0
         if wanted > 0 { return wanted }
-        last += 1
+        last = last == .max ? 1 : last + 1
         return last
     }
 }

@@ -124,21 +124,29 @@ package final class ListenSession {
     }
 
     private func add(_ wanted: ListenTarget) throws(RequestError) {
+        try checkUnused(wanted.id)
         var id = wanted.id
         do throws(RequestError) {
             id = try ids.take(wanted.id)
-            if targets.count >= hub.limits.targets {
-                throw RequestError(.resourceExhausted, "A stream may have at most \(hub.limits.targets) targets.")
-            }
-            if targets[id] == nil {
-                let target = try makeTarget(wanted, id: id)
-                targets[id] = target
-                return commands.append(.add(target))
-            }
         } catch {
             return commands.append(.refuse(id, error))
         }
-        throw .invalidArgument("The target id \(id) is in use.")
+        try checkUnused(id)
+        do throws(RequestError) {
+            if targets.count >= hub.limits.targets {
+                throw RequestError(.resourceExhausted, "A stream may have at most \(hub.limits.targets) targets.")
+            }
+            let target = try makeTarget(wanted, id: id)
+            targets[id] = target
+            commands.append(.add(target))
+        } catch {
+            commands.append(.refuse(id, error))
+        }
+    }
+
+    /// A refusal would remove the active target with the id from the client, so the stream ends instead.
+    private func checkUnused(_ id: Int32) throws(RequestError) {
+        if targets[id] != nil { throw .invalidArgument("The target id \(id) is in use.") }
     }
 
     private func remove(_ id: Int32) {

@@ -99,8 +99,9 @@ struct TargetReading: ~Copyable {
         run = nil
         nextDocument = 0
         phase = .results
-        // The client has other documents than it should: it needs the names of those that have not changed.
-        if let expectedCount, expectedCount != baseCount, baseCount <= NameFilter.namesMaximum {
+        // The client has other documents than it should: it needs the names of those that have not changed, unless it
+        // has none.
+        if let expectedCount, expectedCount > 0, expectedCount != baseCount, baseCount <= NameFilter.namesMaximum {
             unchanged = NameFilter(names: baseCount)
         }
     }

@@ -1,3 +1,4 @@
+package import Basics
 internal import CFirestoreProto
 package import DocumentModel
 
@@ -68,6 +69,8 @@ package struct ListenTarget: Equatable, Sendable {
         case documents([String])
         /// The documents root of a database or a document, and a query below it; nil where the sender set none.
         case query(parent: String, StructuredQuery?)
+        /// A query that breaks a rule: servers refuse the target with this error, and the stream continues.
+        case invalidQuery(parent: String, RequestError)
         /// A pipeline, which is not supported.
         case pipeline
     }
@@ -114,9 +117,14 @@ package struct ListenTarget: Equatable, Sendable {
         case HELD__TARGET__TARGET_TYPE_QUERY:
             guard let query = unsafe target.query?.pointee else { return nil }
             let hasQuery = unsafe query.query_type_case == HELD__TARGET__QUERY_TARGET__QUERY_TYPE_STRUCTURED_QUERY
-            return .query(
-                parent: unsafe query.parent.text,
-                hasQuery ? try unsafe query.structured_query.lend { try StructuredQuery(wire: $0) } : nil)
+            let parent = unsafe query.parent.text
+            guard hasQuery else { return .query(parent: parent, nil) }
+            do {
+                return .query(
+                    parent: parent, try unsafe query.structured_query.lend { try StructuredQuery(wire: $0) })
+            } catch let error as RequestError {
+                return .invalidQuery(parent: parent, error)
+            }
         case HELD__TARGET__TARGET_TYPE_DOCUMENTS:
             guard let documents = unsafe target.documents?.pointee else { return nil }
             return unsafe .documents(elements(documents.documents, documents.n_documents) { unsafe $0.text })
@@ -170,7 +178,7 @@ package struct ListenTarget: Equatable, Sendable {
                 unsafe query.query_type_case = HELD__TARGET__QUERY_TARGET__QUERY_TYPE_STRUCTURED_QUERY
                 unsafe query.structured_query = arena.bytes { structured.encode(into: &$0) }
             }
-        case .pipeline, nil: break
+        case .invalidQuery, .pipeline, nil: break
         }
     }
 }

@@ -31,7 +31,7 @@ extension FirestoreService {
             switch request.change {
             case .add(let target):
                 switch target.kind {
-                case .query(let parent, _): parent
+                case .query(let parent, _), .invalidQuery(let parent, _): parent
                 case .documents(let names): names.first
                 case .pipeline, nil: nil
                 }

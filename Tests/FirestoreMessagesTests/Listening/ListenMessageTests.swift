@@ -65,6 +65,20 @@ struct ListenMessageTests {
         #expect(try ListenRequest(wire: pipeline.span.bytes) == ListenRequest(database: "", .add(target)))
     }
 
+    @Test("A query that breaks a rule is read as its error, and the message with it")
+    func invalidQuery() throws {
+        // An order by the field path "a..b".
+        let query = Hex.field(4, Hex.field(1, Hex.field(2, Hex.text("a..b"))))
+        let bytes = Hex.decode(Hex.field(2, Hex.field(2, "0a0170" + Hex.field(2, query)) + "2803"))
+        let request = try ListenRequest(wire: bytes.span.bytes)
+        guard case .add(let target) = request.change, case .invalidQuery("p", let error) = target.kind else {
+            Issue.record("\(request)")
+            return
+        }
+        #expect(target.id == 3)
+        #expect(error.code == .invalidArgument)
+    }
+
     private static let fields = Hex.decode("1207 0a0161 12021001")
     private static let documentHex = Hex.field(1, Hex.text("p/c/d")) + "12070a016112021001" + "1a020801" + "22020802"
 

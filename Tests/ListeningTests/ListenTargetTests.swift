@@ -1,0 +1,98 @@
+// Targets that are refused, ids, and states that a client may not continue from.
+
+import Basics
+import DocumentModel
+import FirestoreMessages
+import Listening
+import TestSupport
+import Testing
+
+@Suite("Targets", .timeLimit(.minutes(1)))
+struct ListenTargetTests {
+    private static let all = Subject.query(StructuredQuery(from: [CollectionSelector(collectionID: "c")]))
+
+    private let harness: ListenHarness
+    private let client: ListenClient
+
+    init() throws {
+        harness = try ListenHarness()
+        client = ListenClient(harness)
+        try client.connect()
+    }
+
+    private func finish() {
+        client.disconnect()
+        #expect(harness.hub.sessionCount == 0)
+    }
+
+    /// The causes of the targets that were removed, by their ids.
+    private static func causes(_ messages: [ListenResponse]) -> [Int32: StatusMessage?] {
+        var causes: [Int32: StatusMessage?] = [:]
+        for case .targetChange(let change) in messages where change.kind == .remove {
+            for id in change.targets { causes[id] = .some(change.cause) }
+        }
+        return causes
+    }
+
+    @Test("A query that breaks a rule is removed with the error, and other targets continue")
+    func invalidQuery() throws {
+        defer { finish() }
+        try harness.set("c/a", [:])
+        try client.listen(1, to: Self.all)
+        let error = RequestError.invalidArgument("a rule")
+        let parent = harness.database.documentsRoot
+        try client.receive(.add(ListenTarget(.invalidQuery(parent: parent, error), id: 2)))
+        try client.drain()
+        #expect(Self.causes(client.takeMessages()) == [2: StatusMessage(code: .invalidArgument, message: "a rule")])
+        try harness.set("c/b", [:])
+        harness.hub.advance()
+        try client.drain()
+        #expect(client.targets[1]?.documents.keys.sorted() == ["c/a", "c/b"])
+    }
+
+    @Test("An id that is in use ends the stream, whoever chose it and however many targets there are")
+    func idInUse() throws {
+        var limits = ListenLimits()
+        limits.targets = 1
+        let harness = try ListenHarness(limits: limits)
+        for first in [1, 0] as [Int32] {
+            let client = ListenClient(harness)
+            try client.connect()
+            try client.send(first, Self.all, resume: nil, expectedCount: nil)
+            try client.drain()
+            #expect(throws: RequestError.invalidArgument("The target id 1 is in use.")) {
+                try client.send(1, Self.all, resume: nil, expectedCount: nil)
+            }
+            // Another id is refused, and the target stays.
+            _ = client.takeMessages()
+            try client.send(first == 0 ? 0 : 7, Self.all, resume: nil, expectedCount: nil)
+            try client.drain()
+            let causes = Self.causes(client.takeMessages())
+            #expect(causes.keys.sorted() == [first == 0 ? 2 : 7])
+            #expect(causes.values.first??.code == .resourceExhausted)
+            client.disconnect()
+        }
+    }
+
+    @Test(
+        "A client that has another number of documents than it should gets a filter", arguments: [0, 2, 3] as [Int32])
+    func expectedCount(count: Int32) throws {
+        defer { finish() }
+        for path in ["c/a", "c/b"] { try harness.set(path, [:]) }
+        try client.listen(1, to: Self.all)
+        try client.drain()
+        client.disconnect()
+        var token = WireWriter()
+        ResumeToken(microseconds: client.readTime).encode(into: &token)
+        try client.connect()
+        _ = client.takeMessages()
+        try client.send(1, Self.all, resume: .token(token.copyBytes()), expectedCount: count)
+        try client.drain()
+        let filters = client.takeMessages().compactMap { message in
+            if case .filter(let filter) = message { filter } else { nil }
+        }
+        #expect(filters.map(\.count) == (count == 2 ? [] : [2]))
+        // Names are of use only to a client that has some.
+        #expect(filters.map { $0.unchangedNames != nil } == (count == 2 ? [] : [count > 0]))
+    }
+}
