@@ -113,4 +113,11 @@ package struct StoreConfiguration: Sendable {
     package init(directory: String) {
         self.directory = directory
     }
+
+    /// The configuration of a tool that opens a directory without serving it: a backup does not begin its own history.
+    package static func forTool(_ directory: String) -> StoreConfiguration {
+        var configuration = StoreConfiguration(directory: directory)
+        configuration.engine.beginsTimeline = false
+        return configuration
+    }
 }

@@ -64,6 +64,10 @@ package struct EngineOptions: Sendable {
     /// The current time in microseconds since 1970. It only decides when history is removed.
     package var clock: @Sendable () -> UInt64 = { SystemClock.microseconds() }
 
+    /// Whether opening a new directory or a backup begins its own history (``KeyValueEngine/timelineStart``). False for
+    /// tools that only read it.
+    package var beginsTimeline = true
+
     /// Fault injection for tests: called before each file operation, which fails with the returned `errno` unless it
     /// is 0.
     package var fault: (@Sendable (FileOperation) -> Int32)?

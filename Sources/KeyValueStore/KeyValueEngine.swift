@@ -42,6 +42,10 @@ package protocol KeyValueEngine: AnyObject, Sendable {
     /// Snapshots below this version are refused. Only ever grows.
     var oldestReadableVersion: CommitVersion { get }
 
+    /// The time from which the history is that of this directory or volume alone: when it was created, or made from a
+    /// backup, and opened. The original of a backup may have made other commits before it.
+    var timelineStart: CommitVersion { get }
+
     /// Counters and sizes. Any thread.
     var statistics: EngineStatistics { get }
 

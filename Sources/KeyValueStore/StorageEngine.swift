@@ -54,6 +54,14 @@ package enum StorageEngine: Sendable {
         }
     }
 
+    /// See ``KeyValueEngine/timelineStart``.
+    package var timelineStart: CommitVersion {
+        switch self {
+        case .embedded(let engine): engine.timelineStart
+        case .memory(let engine): engine.timelineStart
+        }
+    }
+
     /// See ``KeyValueEngine/statistics``.
     package var statistics: EngineStatistics {
         switch self {

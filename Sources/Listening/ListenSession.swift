@@ -275,7 +275,7 @@ package final class ListenSession {
         target.since = hub.position
         hub.insert(target, of: database)
         guard let resumption = target.resumption else { return load(target, from: nil) }
-        if let version = resumption.version, version >= hub.store.oldestReadTime, version <= target.since {
+        if let version = resumption.version, version >= hub.store.oldestResumeTime, version <= target.since {
             return load(target, from: version)
         }
         queue.append(.reset, [target.id])

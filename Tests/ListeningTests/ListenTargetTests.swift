@@ -95,4 +95,34 @@ struct ListenTargetTests {
         // Names are of use only to a client that has some.
         #expect(filters.map { $0.unchangedNames != nil } == (count == 2 ? [] : [count > 0]))
     }
+
+    @Test("A state of a history that was lost in a restore is not continued")
+    func restoredBackup() throws {
+        defer { finish() }
+        for path in ["c/a", "c/b"] { try harness.set(path, ["n": .integer(1)]) }
+        try harness.backUp()
+        try client.listen(1, to: Self.all)
+        try harness.set("c/a", ["n": .integer(2)])
+        try harness.delete("c/b")
+        try harness.set("c/lost", [:])
+        try client.drain()
+        #expect(client.targets[1]?.documents.keys.sorted() == ["c/a", "c/lost"])
+        let lost = client.readTime
+        client.disconnect()
+        try harness.restoreBackup()
+        #expect(harness.store.oldestResumeTime > lost)
+        try client.resume()
+        try client.drain()
+        // The client compares every snapshot with the query.
+        #expect(client.targets[1]?.wasReset == true)
+        #expect(client.targets[1]?.documents.keys.sorted() == ["c/a", "c/b"])
+        // The new history is continued, also over a restart.
+        client.disconnect()
+        try harness.set("c/new", [:])
+        try harness.reopen()
+        try client.resume()
+        try client.drain()
+        #expect(client.targets[1]?.wasReset == false)
+        #expect(client.targets[1]?.documents.keys.sorted() == ["c/a", "c/b", "c/new"])
+    }
 }

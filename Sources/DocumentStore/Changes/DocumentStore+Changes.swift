@@ -29,6 +29,10 @@ extension DocumentStore {
     /// The earliest time that can be read, in microseconds.
     package var oldestReadTime: UInt64 { engine.oldestReadableVersion.microseconds }
 
+    /// The earliest time that a client may continue from, in microseconds. A state of an earlier time cannot be
+    /// compared with the present one: it is too old, or it may come from a directory of which this one is a backup.
+    package var oldestResumeTime: UInt64 { max(oldestReadTime, engine.timelineStart.microseconds) }
+
     /// The number that stands for a database in changes; nil while the database does not exist.
     package func number(of database: DatabaseName) -> UInt32? { databases.number(of: database) }
 }

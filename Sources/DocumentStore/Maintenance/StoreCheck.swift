@@ -42,6 +42,8 @@ package enum StoreCheck {
         }
         // What the engine finds damaged is not opened: recovery would write.
         if !report.isClean { return report }
+        var configuration = configuration
+        configuration.engine.beginsTimeline = false
         let store = try DocumentStore.open(configuration)
         defer { store.close() }
         try run(store, into: &report)

@@ -24,7 +24,9 @@ extension EmbeddedEngine {
         let log = try opening.recoverLog(replay)
         try tree.settleSpace()
         core.recheckSpace()
-        return try EmbeddedEngine(core: core, log: log, checkpointThread: CheckpointThread(core, state: opening.state))
+        let start = try TimelineFile.start(in: directory, now: options.clock(), creates: options.beginsTimeline)
+        return try EmbeddedEngine(
+            core: core, log: log, checkpointThread: CheckpointThread(core, state: opening.state), timelineStart: start)
     }
 }
 

@@ -5,6 +5,7 @@ internal import Synchronization
 ///
 ///     DIR/FORMAT            the format of the directory; an unknown one is refused
 ///     DIR/LOCK              locked (flock) by the process that has the directory open
+///     DIR/TIMELINE          the time from which the directory's history is its own (``TimelineFile``)
 ///     DIR/log/….log         segments of the log (`LogFormat`)
 ///     DIR/tree/data.mdb     the tree (`TreeFormat`), an LMDB environment
 ///
@@ -18,6 +19,7 @@ internal import Synchronization
 package final class EmbeddedEngine: KeyValueEngine {
     let core: EngineCore
     let synchronizer: LogSynchronizer
+    package let timelineStart: CommitVersion
     private let parts: Monitor<Parts>
 
     /// What is handed out or ended once.
@@ -31,8 +33,11 @@ package final class EmbeddedEngine: KeyValueEngine {
         var isClosed = false
     }
 
-    init(core: EngineCore, log: LogWriter, checkpointThread: CheckpointThread) throws(StorageError) {
+    init(
+        core: EngineCore, log: LogWriter, checkpointThread: CheckpointThread, timelineStart: CommitVersion
+    ) throws(StorageError) {
         self.core = core
+        self.timelineStart = timelineStart
         synchronizer = LogSynchronizer(fault: core.fault) { core.groupFinished($0, $1) }
         parts = Monitor(Parts(log: log))
         let runner = CheckpointRunner(checkpointThread)

@@ -28,6 +28,7 @@ package final class MemoryEngine: KeyValueEngine {
             if contents.isOpen { throw StorageError(.locked, "another engine has the volume open") }
             contents = contents.rolledBack(to: contents.checkpoint)
             contents.isOpen = true
+            if contents.timelineStart == nil { contents.timelineStart = options.clock() }
             contents.published = contents.checkpoint
             return contents.records
         }
@@ -69,6 +70,10 @@ package final class MemoryEngine: KeyValueEngine {
                 contents.raiseHorizon(to: oldestKept)
                 return contents.horizon
             })
+    }
+
+    package var timelineStart: CommitVersion {
+        CommitVersion(microseconds: volume.contents.withLock { $0.timelineStart ?? 0 })
     }
 
     /// Superseded values stay readable from this version on.

@@ -24,6 +24,8 @@ package final class MemoryVolume: Sendable {
         /// Open snapshots by version.
         var snapshots: [UInt64: Int] = [:]
         var isOpen = false
+        /// Nil until the volume is opened.
+        var timelineStart: UInt64?
         var groups: UInt64 = 0
     }
 

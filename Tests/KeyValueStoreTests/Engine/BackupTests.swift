@@ -1,6 +1,7 @@
 // Copies made while serving.
 
 import Dispatch
+import Foundation
 import KeyValueStore
 import Synchronization
 import TestSupport
@@ -34,6 +35,29 @@ struct BackupTests {
         try expectClean(copy)
         #expect(throws: StorageError.self) { try store.engine.backup(to: copy) }
         try store.engine.close()
+    }
+
+    @Test("A backup begins a history of its own when it is opened to be used, and keeps it")
+    func timeline() throws {
+        let (data, copy) = (directory.path(of: "data"), directory.path(of: "copy"))
+        /// Opens a directory at a time, and returns where its history begins.
+        func start(_ path: String, at now: UInt64, begins: Bool = true, backup: String? = nil) throws -> UInt64 {
+            var options = EngineOptions.small
+            options.clock = { now }
+            options.beginsTimeline = begins
+            let store = try Store(path, options)
+            if let backup { try store.engine.backup(to: backup) }
+            let start = store.engine.timelineStart.microseconds
+            try store.engine.close()
+            return start
+        }
+        #expect(try start(data, at: 100, backup: copy) == 100)
+        #expect(try start(data, at: 200) == 100)
+        #expect(try start(copy, at: 300, begins: false) == 300)
+        #expect(try start(copy, at: 400) == 400)
+        #expect(try start(copy, at: 500, begins: false) == 400)
+        try Data("4x".utf8).write(to: URL(fileURLWithPath: copy + "/TIMELINE"))
+        #expect(throws: StorageError.self) { try start(copy, at: 600) }
     }
 
     @Test("A backup made under writing is one consistent state")

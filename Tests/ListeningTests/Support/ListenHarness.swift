@@ -24,7 +24,7 @@ final class TestClock: StoreClock {
 final class ListenHarness {
     let database: DatabaseName
     let clock: TestClock
-    let configuration: StoreConfiguration
+    private(set) var configuration: StoreConfiguration
     private let directory: TemporaryDirectory
     private(set) var store: DocumentStore
     private(set) var hub: ListenHub
@@ -65,6 +65,18 @@ final class ListenHarness {
     }
 
     deinit { store.close() }
+
+    /// Writes a backup beside the data.
+    func backUp() throws { try store.backup(to: directory.path(of: "backup")) }
+
+    /// Continues with the backup instead of the data. Sessions must be closed before.
+    func restoreBackup() throws {
+        store.close()
+        configuration.directory = directory.path(of: "backup")
+        // Read times may be ahead of a clock that is only stepped.
+        clock.advance(milliseconds: 1)
+        try reopen()
+    }
 
     /// Closes the store and opens it again, with a new hub. Sessions must be closed before.
     func reopen() throws {

@@ -37,7 +37,7 @@ enum BackupCommand: Subcommand {
         do {
             try AdminClient.backup(directory: directory, to: target)
         } catch .noServer {
-            let store = try DocumentStore.open(StoreConfiguration(directory: directory))
+            let store = try DocumentStore.open(.forTool(directory))
             defer { store.close() }
             try store.backup(to: target)
         }

@@ -97,7 +97,7 @@ enum ReadingFlags {
             throw CommandFailure("\(directory) is not a Hearth data directory")
         }
         let log = Log.standardError(level: .error)
-        var configuration = GatewayConfiguration(store: StoreConfiguration(directory: directory), log: log)
+        var configuration = GatewayConfiguration(store: .forTool(directory), log: log)
         configuration.transport.port = 0
         configuration.drainMilliseconds = 0
         configuration.figuresMilliseconds = 0

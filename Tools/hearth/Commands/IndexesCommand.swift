@@ -62,7 +62,7 @@ enum IndexesCommand: Subcommand {
         if try applyByServer(wanted, database, directory) {
             return print("\(what) applied; new indexes are being built")
         }
-        let store = try DocumentStore.open(StoreConfiguration(directory: directory))
+        let store = try DocumentStore.open(.forTool(directory))
         defer { store.close() }
         let result: Result<Void, RequestError> = await withCheckedContinuation { continuation in
             store.declareIndexes(wanted, in: database) { continuation.resume(returning: $0) }
@@ -93,7 +93,7 @@ enum IndexesCommand: Subcommand {
         } catch {
             guard case .noServer = error else { throw error }
         }
-        let store = try DocumentStore.open(StoreConfiguration(directory: directory))
+        let store = try DocumentStore.open(.forTool(directory))
         defer { store.close() }
         return store.indexListing(in: database).map { ($0.state.rawValue, $0.json) }
     }

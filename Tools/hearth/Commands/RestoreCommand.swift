@@ -50,6 +50,9 @@ enum RestoreCommand: Subcommand {
         let partial = "\(directory).restoring"
         if files.fileExists(atPath: partial) { try files.removeItem(atPath: partial) }
         try files.copyItem(atPath: backup, toPath: partial)
+        // A backup that has been served has begun a history, which the copy does not continue.
+        let timeline = "\(partial)/TIMELINE"
+        if files.fileExists(atPath: timeline) { try files.removeItem(atPath: timeline) }
         return partial
     }
 }
