@@ -88,7 +88,7 @@ struct PythonClientTests {
     }
 }
 
-/// Runs Tests/Interop/official_client.py.
+/// Runs a program of Tests/Interop with the official client.
 enum OfficialClient {
     struct Outcome {
         let status: Int32
@@ -106,7 +106,7 @@ enum OfficialClient {
         }
     }
 
-    static func run(_ arguments: [String]) throws -> Outcome {
+    static func run(_ arguments: [String], program: String = "official_client.py") throws -> Outcome {
         var root = URL(fileURLWithPath: #filePath)
         while root.path != "/",
             !FileManager.default.fileExists(atPath: root.appendingPathComponent("Package.swift").path)
@@ -119,7 +119,7 @@ enum OfficialClient {
         let process = Process()
         let pipe = Pipe()
         process.executableURL = URL(fileURLWithPath: interpreter)
-        process.arguments = [root.appendingPathComponent("Tests/Interop/official_client.py").path] + arguments
+        process.arguments = [root.appendingPathComponent("Tests/Interop/\(program)").path] + arguments
         process.standardOutput = pipe
         process.standardError = pipe
         try process.run()

@@ -1,0 +1,24 @@
+// Listeners of the official Python client. What they do and expect is in Tests/Interop/official_listening.py, which has
+// a function for each test here. It starts the servers, because it kills and replaces them while listeners go on.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Listeners of the official Python client", .serialized, .timeLimit(.minutes(6)))
+struct PythonListenTests {
+    @Test(
+        "A listener",
+        arguments: [
+            (scenario: "watches", "is told what changes of a document, a collection and a query with a limit"),
+            ("kills", "goes on after its server was killed and replaced, and misses and repeats nothing"),
+            ("sources", "is told of batch writes, transactions, loads, expired documents, and a cleared database"),
+            ("restores", "comes to the state of a restored backup"),
+        ])
+    func listener(scenario: String, promise: String) throws {
+        let directory = TemporaryDirectory("hearth-official-listener")
+        let outcome = try OfficialClient.run(
+            [HearthBinary.path, directory.path(of: ""), scenario], program: "official_listening.py")
+        #expect(outcome.status == 0, "A listener \(promise): \(outcome.text)")
+    }
+}
