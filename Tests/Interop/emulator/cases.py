@@ -564,8 +564,8 @@ def random_cursor(rng, orders):
     return [Ref(f"c/{rng.randrange(10)}") if field == "__name__" else random_value(rng) for field in kept]
 
 
-def random_write(rng):
-    path = f"{rng.choice('ccd')}/{rng.randrange(10)}"
+def random_write(rng, path=None):
+    path = path or f"{rng.choice('ccd')}/{rng.randrange(10)}"
     kind = rng.randrange(6)
     if kind == 0:
         return f'delete: "ROOT/{path}"'

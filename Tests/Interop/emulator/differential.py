@@ -1,10 +1,11 @@
 """Asks two servers the same and compares the answers: results, error codes and error texts.
 
-usage: differential.py EMULATOR HEARTH [--seed N] [--cases N] [--only PATTERN] [--known]
+usage: differential.py EMULATOR HEARTH [--seed N] [--cases N] [--scenarios N] [--only PATTERN] [--known]
   EMULATOR, HEARTH   HOST:PORT of the official emulator and of Hearth
   --seed N           the seed of the random cases; drawn and printed without
   --cases N          so many random cases after the chosen ones (default 200)
-  --only PATTERN     only cases whose name has a match
+  --scenarios N      so many random scenarios of listening after the cases (default 100)
+  --only PATTERN     only cases and scenarios whose name has a match
   --known            print the known differences too, with their reasons
 
 Each case runs in a project of its own. Differences that known_differences.py explains are counted; any other is printed
@@ -18,10 +19,10 @@ import re
 import sys
 import uuid
 
-from google.protobuf import text_format
-
 import cases
 import known_differences
+import listening
+import scenarios
 import wire
 
 
@@ -33,24 +34,28 @@ def ask(server, method, request):
 
 
 def parse(method, text, server):
-    message = wire.REQUESTS[method]()
-    # Quotes keep the placeholders from meeting anything else.
-    text_format.Parse(text.replace('"ROOT', f'"{server.root}').replace('"DB"', f'"{server.database}"'), message)
-    return message
+    return wire.parsed(wire.REQUESTS[method], text, server)
 
 
 def selected(arguments):
-    """The chosen cases, then the random ones."""
+    """The chosen cases, the random ones, and the scenarios of listening."""
     yield from cases.chosen()
     rng = random.Random(arguments.seed)
     for number in range(arguments.cases):
         yield cases.random_case(rng, number)
+    for number in range(arguments.scenarios):
+        yield scenarios.random_scenario(random.Random(f"{arguments.seed} {number}"), number)
 
 
-def compare(case, emulator, hearth):
+def compare(case, servers, snapshots):
     """The steps of a case that are answered differently: method, request and both answers."""
+    if isinstance(case, scenarios.Scenario):
+        run = listening.Listening(servers)
+        yield from run.run(case)
+        snapshots.update(compared=run.compared, filled=run.filled)
+        return
     for method, request in case.steps:
-        answers = [ask(server, method, request) for server in (emulator, hearth)]
+        answers = [ask(server, method, request) for server in servers]
         if answers[0] != answers[1]:
             yield method, request, *answers
 
@@ -65,20 +70,20 @@ def main():
     parser.add_argument("hearth")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--cases", type=int, default=200)
+    parser.add_argument("--scenarios", type=int, default=100)
     parser.add_argument("--only", default="")
     parser.add_argument("--known", action="store_true")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}")
     steps = unexplained = 0
-    explained = collections.Counter()
+    explained, snapshots = collections.Counter(), collections.Counter()
     for case in selected(arguments):
         if not re.search(arguments.only, case.name):
             continue
         project = "p" + uuid.uuid4().hex[:12]
         steps += len(case.steps)
-        for difference in compare(
-            case, wire.Server(arguments.emulator, project), wire.Server(arguments.hearth, project)
-        ):
+        servers = [wire.Server(address, project) for address in (arguments.emulator, arguments.hearth)]
+        for difference in compare(case, servers, snapshots):
             reason = known_differences.explain(*difference)
             if reason is None:
                 unexplained += 1
@@ -87,7 +92,10 @@ def main():
                 explained[reason] += 1
                 if arguments.known:
                     show(f"\n{case.name}: known: {reason}", *difference)
-    print(f"\n{steps} requests, {unexplained} differences, and known ones:")
+        for server in servers:
+            server.close()
+    print(f"\n{snapshots['compared']} snapshots of targets compared, {snapshots['filled']} of them with documents")
+    print(f"{steps} requests and steps, {unexplained} differences, and known ones:")
     for reason, number in explained.most_common():
         print(f"{number:6}  {reason}")
     sys.exit(1 if unexplained else 0)

@@ -51,6 +51,17 @@ ANSWERS = [
         "empty vectors are written by the official Node client's tests", emulator="zero length vector", hearth="^OK"
     ),
     Difference(
+        "listeners of all collections, and of a group below a document, are refused as in the cloud",
+        request="^Listen",
+        hearth="not supported by real-time queries",
+    ),
+    Difference(
+        "a listener gets the same code as RunQuery for a second ARRAY_CONTAINS",
+        request="^Listen",
+        emulator="^FAILED_PRECONDITION Only a single array-contains clause",
+        hearth="^INVALID_ARGUMENT",
+    ),
+    Difference(
         "an update time ahead of the clock is invalid in the cloud too",
         request="update_time",
         emulator="^FAILED_PRECONDITION",

@@ -7,14 +7,17 @@ code and text.
 
 import dataclasses
 import re
+import urllib.request
 
 import grpc
 from google.cloud.firestore_v1.types import common, document, firestore, query, write
+from google.protobuf import text_format
 
 Document, Value, MapValue = document.Document.pb(), document.Value.pb(), document.MapValue.pb()
 StructuredQuery = query.StructuredQuery.pb()
 StructuredAggregationQuery = query.StructuredAggregationQuery.pb()
 Cursor = query.Cursor.pb()
+Target = firestore.Target.pb()
 Write, DocumentTransform = write.Write.pb(), write.DocumentTransform.pb()
 Precondition, DocumentMask = common.Precondition.pb(), common.DocumentMask.pb()
 
@@ -53,6 +56,14 @@ RESPONSES = {
     )
 }
 RESPONSES.update(CreateDocument=Document, GetDocument=Document, UpdateDocument=Document)
+
+
+def parsed(kind, text, server):
+    """A message of a class from its text, for a server."""
+    message = kind()
+    # Quotes keep the placeholders from meeting anything else.
+    text_format.Parse(text.replace('"ROOT', f'"{server.root}').replace('"DB"', f'"{server.database}"'), message)
+    return message
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +119,30 @@ class Server:
         except grpc.RpcError as error:
             return Answer(error.code().name, self.relative(error.details() or ""), results)
         return Answer("OK", results=results)
+
+    def transact(self, path, commit):
+        """Reads a document in a transaction and commits the writes of a Commit request with it."""
+        begin = self.channel.unary_unary(
+            "/google.firestore.v1.Firestore/BeginTransaction",
+            REQUESTS["BeginTransaction"].SerializeToString,
+            firestore.BeginTransactionResponse.pb().FromString,
+        )
+        request = REQUESTS["BeginTransaction"](database=self.database)
+        commit.transaction = begin(request, timeout=60, metadata=self.metadata).transaction
+        reading = REQUESTS["BatchGetDocuments"](
+            database=self.database, documents=[self.name(path)], transaction=commit.transaction
+        )
+        read = self.call("BatchGetDocuments", reading)
+        return read if read.code != "OK" else self.call("Commit", commit)
+
+    def clear(self):
+        """Deletes all documents, by the call that the emulator has for it."""
+        url = f"http://{self.address}/emulator/v1/{self.database}/documents"
+        with urllib.request.urlopen(urllib.request.Request(url, method="DELETE"), timeout=60) as answer:
+            return Answer("OK" if answer.status == 200 else str(answer.status))
+
+    def close(self):
+        self.channel.close()
 
     def relative(self, text):
         """A text without what differs from run to run: the name of the database, and versions."""
