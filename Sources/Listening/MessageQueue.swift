@@ -71,14 +71,6 @@ struct MessageQueue: ~Copyable {
     }
 
     /// A document that matches some targets and has stopped to match others.
-    mutating func appendChange(_ document: EncodedDocument, targets: [Int32], removed: [Int32]) {
-        let message = document.bytes
-        ListenResponseWriter.appendChange(
-            document: message.byteSpan, targets: targets, removed: removed, to: &bytes)
-        messageEnds()
-    }
-
-    /// A document that matches some targets and has stopped to match others.
     ///
     /// - Parameter selection: the fields to send; nil sends all.
     mutating func appendChange(
