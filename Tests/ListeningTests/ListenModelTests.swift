@@ -1,5 +1,5 @@
-// Random writers, and listeners that join, leave, stall, break off and resume, also over restarts of the server. The
-// client checks the six guarantees of docs/listen.md on every message.
+// Random writers, and listeners that join, leave, stall, break off and resume, also over restarts and crashes of the
+// server. The client checks the six guarantees of docs/listen.md on every message.
 
 import Basics
 import DocumentModel
@@ -61,7 +61,7 @@ struct ListenModelTests {
             default:
                 guard random.generator.oneIn(10) else { continue }
                 for client in clients { client.disconnect() }
-                try harness.reopen()
+                if random.generator.oneIn(2) { try harness.reopen() } else { try harness.crash() }
                 for client in clients { try client.resume() }
             }
         }

@@ -8,7 +8,7 @@ import Listening
 import TestSupport
 import Testing
 
-@Suite("A Listen stream", .timeLimit(.minutes(1)))
+@Suite("A Listen stream", .timeLimit(.minutes(20)))
 struct ListenSessionTests {
     private let harness: ListenHarness
     private let client: ListenClient

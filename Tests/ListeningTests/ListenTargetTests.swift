@@ -7,7 +7,7 @@ import Listening
 import TestSupport
 import Testing
 
-@Suite("Targets", .timeLimit(.minutes(1)))
+@Suite("Targets", .timeLimit(.minutes(20)))
 struct ListenTargetTests {
     private static let all = Subject.query(StructuredQuery(from: [CollectionSelector(collectionID: "c")]))
 

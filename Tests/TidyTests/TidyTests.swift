@@ -32,7 +32,7 @@ import Testing
         let cases: [(TidyRule, [String], [Int])] = [
             (.lineLength, [long, String(long.dropLast()), String(repeating: "é", count: 120)], [0]),
             (
-                .suitesHaveTimeLimits, ["@Suite struct A {", "@Suite(\"B\", .timeLimit(.minutes(1)))", "struct B {"],
+                .suitesHaveTimeLimits, ["@Suite struct A {", "@Suite(\"B\", .timeLimit(.minutes(20)))", "struct B {"],
                 [0]
             ),
             (.suitesHaveTimeLimits, ["@Suite(", "    \"A\",", "    .serialized)", "struct A {}", "// @Suite"], [0]),

@@ -81,6 +81,34 @@ final class ListenHarness {
     /// Closes the store and opens it again, with a new hub. Sessions must be closed before.
     func reopen() throws {
         store.close()
+        try open()
+    }
+
+    /// Opens what `kill -9` would leave now, with a new hub. Sessions must be closed before.
+    func crash() throws {
+        let copy = TemporaryDirectory("hearth-listen")
+        configuration.engine.volume = configuration.engine.volume?.copy()
+        if configuration.engine.volume == nil { try copyDirectory(to: copy) }
+        store.close()
+        directory = copy
+        configuration.directory = copy.path(of: "data")
+        try open()
+    }
+
+    /// The engine may rename a spare segment of the log while it is copied; the copy is then made again.
+    private func copyDirectory(to copy: TemporaryDirectory) throws {
+        try waitUntil("the directory is copied") {
+            try? FileManager.default.removeItem(atPath: copy.path(of: "data"))
+            do {
+                try FileManager.default.copyItem(atPath: configuration.directory, toPath: copy.path(of: "data"))
+                return true
+            } catch CocoaError.fileReadNoSuchFile, CocoaError.fileNoSuchFile {
+                return false
+            }
+        }
+    }
+
+    private func open() throws {
         store = try DocumentStore.open(configuration)
         reader = store.makeReader()
         hub = ListenHub(store, limits: limits, reader: store.makeReader()) { [wakeUps] in wakeUps.add() }
