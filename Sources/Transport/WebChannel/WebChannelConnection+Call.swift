@@ -49,7 +49,7 @@ extension WebChannelConnection {
         }
     }
 
-    private func produce() {
+    func produce() {
         var budget = Self.bytesPerTurn
         while session.hasRoom, let source = call?.source, call?.isWaiting == false {
             guard budget > 0 else { return produceLater() }

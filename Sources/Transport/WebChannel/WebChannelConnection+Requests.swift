@@ -55,6 +55,8 @@ extension WebChannelConnection {
         backChannel?.send([], isLast: true)
         backChannel = next
         session.openBackChannel(after: acknowledged, holdMilliseconds: holdMilliseconds, now: loop.nowMilliseconds)
+        // A long poll takes what its first frame has, and there is more room now.
+        produce()
         settle()
         return true
     }

@@ -78,13 +78,15 @@ package final class WebChannelConnection: TimerTarget, @unchecked Sendable {
     // MARK: The end
 
     /// Ends the session with an error that is not of the service.
-    package func fail(_ error: RequestError) {
+    ///
+    /// - Parameter dropsRest: whether the page does not get what the service has sent before.
+    package func fail(_ error: RequestError, dropsRest: Bool = false) {
         guard !isOver, !session.isEnded else { return }
         cancelCall(.client)
-        endSession(error.code, error.message)
+        endSession(error.code, error.message, dropsRest: dropsRest)
     }
 
-    func endSession(_ code: StatusCode, _ text: String) {
+    func endSession(_ code: StatusCode, _ text: String, dropsRest: Bool = false) {
         var payload = loop.takeWriter()
         if code == .ok {
             payload.append(utf8: "[\"close\"]")
@@ -93,7 +95,7 @@ package final class WebChannelConnection: TimerTarget, @unchecked Sendable {
             HTTPError.append(HTTPStatus(code), "\(code)", text, isPretty: false, to: &payload)
             payload.append(utf8: "]")
         }
-        session.end(with: payload.copyBytes())
+        session.end(with: payload.copyBytes(), dropsRest: dropsRest)
         loop.giveBack(payload)
         settle()
     }
@@ -134,8 +136,9 @@ package final class WebChannelConnection: TimerTarget, @unchecked Sendable {
         let held = session.heldBytes
         let change = held - countedBytes
         countedBytes = held
-        if change != 0, !table.count(change), change > 0 {
-            return fail(RequestError(.resourceExhausted, "The sessions of the server hold too many bytes."))
+        if change != 0, !table.count(change), change > 0, !session.isEnded {
+            let error = RequestError(.resourceExhausted, "The sessions of the server hold too many bytes.")
+            return fail(error, dropsRest: true)
         }
         setTimer()
     }

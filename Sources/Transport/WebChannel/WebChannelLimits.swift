@@ -5,6 +5,8 @@ package struct WebChannelLimits: Sendable {
     /// Bytes that a session keeps until its page has acknowledged them. At this mark the server ends the response of
     /// the back channel, and the page acknowledges with its next request.
     package var unacknowledgedBytesMax = 1 << 20
+    /// The same while a session has no back channel: a page that is gone costs no more.
+    package var unreadBytesMax = 64 << 10
     /// Bytes that all sessions hold; the session that exceeds it ends with RESOURCE_EXHAUSTED.
     package var bytesTotalMax = 1 << 30
     /// Messages of a page that wait for the service, or for a message before them; a session with more ends. A page

@@ -45,7 +45,7 @@ struct WebChannelSession {
     private var readyStart = 0
     /// Messages that came before one with a lower number.
     private var early: [UInt64: [UInt8]] = [:]
-    private var waitingBytes = 0
+    private(set) var waitingBytes = 0
 
     /// Arrays that are not acknowledged, in order of their numbers.
     private var arrays: [WebChannelFrame.Numbered] = []
@@ -67,7 +67,10 @@ struct WebChannelSession {
     /// Bytes that the session holds.
     var heldBytes: Int { waitingBytes + arrayBytes }
     /// Whether the service may add a message.
-    var hasRoom: Bool { !isEnded && arrayBytes < limits.unacknowledgedBytesMax }
+    var hasRoom: Bool {
+        let max = limits.unacknowledgedBytesMax
+        return !isEnded && arrayBytes < (hasBackChannel ? max : min(limits.unreadBytesMax, max))
+    }
     /// Whether nothing is left to send or to repeat.
     var isFinished: Bool { isEnded && arrays.isEmpty }
     var hasBackChannel: Bool { backChannel != nil }
@@ -124,7 +127,13 @@ struct WebChannelSession {
     }
 
     /// Adds the last array: the session ends when the page has it.
-    mutating func end(with payload: [UInt8]) {
+    ///
+    /// - Parameter dropsRest: whether the page does not get the arrays before it.
+    mutating func end(with payload: [UInt8], dropsRest: Bool = false) {
+        if dropsRest, !isEnded {
+            arrays = []
+            arrayBytes = 0
+        }
         append(payload)
         isEnded = true
         early = [:]

@@ -10,6 +10,7 @@ enum WebChannelCheck {
     static let limits: WebChannelLimits = {
         var limits = WebChannelLimits()
         limits.unacknowledgedBytesMax = 600
+        limits.unreadBytesMax = 400
         limits.waitingMessagesMax = 12
         limits.waitingBytesMax = 200
         return limits
@@ -46,6 +47,8 @@ enum WebChannelCheck {
         /// Messages that the page has sent at least once; the text of each is its number.
         private var messagesSent: UInt64 = 0
         private var messagesDelivered: UInt64 = 0
+        /// Messages that the session took before one with a lower number.
+        private var early: Set<UInt64> = []
         /// Payloads of the service, by the order of their numbers; nil stands for a no-op.
         private var arraysMade: [String] = []
         private var arraysReceived: [String] = []
@@ -83,14 +86,18 @@ enum WebChannelCheck {
             do throws(RequestError) {
                 try session.receive(messages, from: first, now: now)
                 if first <= messagesSent { messagesSent = max(messagesSent, first + count) }
+                early.formUnion((first..<first + count).filter { $0 >= messagesDelivered })
             } catch {
                 if error.code != .resourceExhausted { return "\(error)" }
             }
             while let message = session.takeMessage() {
                 let text = String(decoding: message, as: UTF8.self)
                 if text != "\(messagesDelivered)" { return "\(text) is delivered after \(messagesDelivered) messages" }
+                early.remove(messagesDelivered)
                 messagesDelivered += 1
             }
+            let waiting = early.reduce(0) { $0 + "\($1)".utf8.count }
+            if session.waitingBytes != waiting { return "\(session.waitingBytes) bytes wait, not \(waiting)" }
             // What came early counts as sent once the gap before it is closed.
             messagesSent = max(messagesSent, messagesDelivered)
             return bounds()

@@ -26,7 +26,7 @@ import Testing
         }
         func takeMessage() -> [UInt8]? { value.takeMessage() }
         func append(_ payload: [UInt8]) { value.append(payload) }
-        func end(with payload: [UInt8]) { value.end(with: payload) }
+        func end(with payload: [UInt8], dropsRest: Bool = false) { value.end(with: payload, dropsRest: dropsRest) }
         func acknowledge(_ id: UInt64, now: UInt64 = 0) -> Bool { value.acknowledge(id, now: now) }
         func openBackChannel(after id: UInt64, holdMilliseconds: UInt64?, now: UInt64 = 0) {
             value.openBackChannel(after: id, holdMilliseconds: holdMilliseconds, now: now)
@@ -173,6 +173,24 @@ import Testing
         #expect(!session.hasBackChannel)
         #expect(session.acknowledge(3))
         #expect(session.hasRoom)
+    }
+
+    @Test func `A session without back channel has less room`() {
+        session.append([UInt8](repeating: 0x31, count: 64 << 10))
+        #expect(!session.hasRoom)
+        session.openBackChannel(after: 0, holdMilliseconds: nil)
+        #expect(session.hasRoom)
+        session.closeBackChannel()
+        #expect(!session.hasRoom)
+    }
+
+    @Test func `An end may drop what was not read`() {
+        session.append(bytes("[1]"))
+        session.append(bytes("[2]"))
+        session.end(with: bytes("[\"close\"]"), dropsRest: true)
+        #expect(session.heldBytes == 57)
+        session.openBackChannel(after: 0, holdMilliseconds: nil)
+        #expect(output() == "15\n[[3,[\"close\"]]] last")
     }
 
     @Test func `The reply to messages says what is open, sent and outstanding`() {
