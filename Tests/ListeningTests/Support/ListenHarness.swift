@@ -25,13 +25,16 @@ final class ListenHarness {
     let database: DatabaseName
     let clock: TestClock
     private(set) var configuration: StoreConfiguration
-    private let directory: TemporaryDirectory
+    private(set) var directory: TemporaryDirectory
     private(set) var store: DocumentStore
     private(set) var hub: ListenHub
     private(set) var reader: StoreReader
     let limits: ListenLimits
     /// Wake-ups of the hub so far.
     let wakeUps: WakeUps
+
+    /// Whether the storage engine under test has files.
+    static let hasFiles = ProcessInfo.processInfo.environment["HEARTH_TEST_ENGINE"] != "memory"
 
     final class WakeUps: Sendable {
         private let number = Atomic<Int>(0)
@@ -52,9 +55,7 @@ final class ListenHarness {
         configuration.engine.overlayBytesMax = 1 << 20
         configuration.engine.logSegmentBytes = 256 << 10
         // `Tools/test` runs the tests over both storage engines.
-        if ProcessInfo.processInfo.environment["HEARTH_TEST_ENGINE"] == "memory" {
-            configuration.engine.volume = MemoryVolume(replaysRecords: true)
-        }
+        if !Self.hasFiles { configuration.engine.volume = MemoryVolume(replaysRecords: true) }
         configure(&configuration)
         self.configuration = configuration
         store = try DocumentStore.open(configuration)
