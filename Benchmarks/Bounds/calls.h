@@ -12,6 +12,14 @@ typedef enum { COMMIT = 8, LISTEN = 14 } Method; // the methods' numbers in nati
 enum { NATIVE_HEADER = 12, H2_HEADER = 9, GRPC_PREFIX = 5, H2_DATA = 0, H2_HEADERS = 1, H2_RESET = 3, H2_SETTINGS = 4, H2_PING = 6, H2_GOAWAY = 7,
        H2_WINDOW = 8, ROOM = 1 << 20 };
 
+// The first bytes of a gRPC message whose rest comes in a later DATA frame.
+typedef struct Part {
+    struct Part *next;
+    uint32_t stream;
+    size_t length;
+    uint8_t bytes[];
+} Part;
+
 typedef struct {
     int fd;
     uint32_t next_stream;
@@ -19,6 +27,7 @@ typedef struct {
     // Bytes of a frame that is not complete yet.
     uint8_t *left;
     uint32_t left_count;
+    Part *parts;
     uint32_t received; // HTTP/2 data bytes since the last WINDOW_UPDATE
 } Connection;
 
@@ -113,6 +122,15 @@ static inline uint32_t begin_call(Connection *c, Method method, const uint8_t *m
 }
 
 static inline void take_data(Connection *c, uint32_t stream, const uint8_t *data, size_t length, Handler handle) {
+    Part **place = &c->parts, *joined = NULL;
+    while (*place && (*place)->stream != stream) place = &(*place)->next;
+    if (*place) {
+        joined = realloc(*place, sizeof *joined + (*place)->length + length);
+        *place = joined->next;
+        memcpy(joined->bytes + joined->length, data, length);
+        data = joined->bytes;
+        length += joined->length;
+    }
     while (length >= GRPC_PREFIX) {
         uint32_t size;
         memcpy(&size, data + 1, 4);
@@ -122,7 +140,13 @@ static inline void take_data(Connection *c, uint32_t stream, const uint8_t *data
         data += GRPC_PREFIX + size;
         length -= GRPC_PREFIX + size;
     }
-    if (length) DIE("a message in parts");
+    if (length) {
+        Part *part = malloc(sizeof *part + length);
+        *part = (Part){.next = c->parts, .stream = stream, .length = length};
+        memcpy(part->bytes, data, length);
+        c->parts = part;
+    }
+    free(joined);
 }
 
 static inline void take_h2_frame(Connection *c, const uint8_t *frame, size_t length, Handler handle) {

@@ -4,10 +4,10 @@
 //        listen_load PORT replay-native|replay-grpc CONNECTIONS STREAMS TARGET SECONDS SERVER_PID FILE
 //   STREAMS   Listen calls of each connection, each with one target
 //   TARGET    collection  all listen to one collection; a commit rewrites its one document
-//             document    each listens to a document of its own; a commit rewrites one of them
+//             document    each listens to another document; a commit rewrites one of them
 //             window      all listen to the 50 newest documents of a collection; a commit adds one
 //             equality    each listens to the documents of the collection `written` by an author who writes none
-//             elsewhere   each listens to a collection of its own, in which nobody writes
+//             elsewhere   each listens to another collection, in which nobody writes
 //   SECONDS   how long to commit; 0 only holds the listeners until the standard input ends
 //   FILE      the bytes of one commit's snapshot on one connection: written, or in a replay what the server
 //             (broadcast_epoll) sends
