@@ -15,6 +15,8 @@ package struct ListenLimits: Sendable {
     package var targets = 1_000
     /// Documents that one target may name.
     package var documents = 10_000
+    /// Memory of all targets together, in bytes; a further target is refused with `RESOURCE_EXHAUSTED`.
+    package var targetBytes = 512 << 20
     /// Changed documents that one session may hold before they are sent. One that would hold more compares two states
     /// of the store instead.
     package var changes = 1_000
@@ -38,6 +40,8 @@ package final class ListenHub {
     /// Sessions that have something to send since they were woken last.
     private var touched: [ListenSession] = []
     var shared = SharedReads()
+    /// Memory of the targets of all sessions, for ``ListenLimits/targetBytes``.
+    var targetBytes = 0
     /// Changes that sessions hold, for ``ListenLimits/allChanges``.
     var heldChanges = 0
 

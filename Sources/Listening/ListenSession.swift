@@ -137,6 +137,11 @@ package final class ListenSession {
                 throw RequestError(.resourceExhausted, "A stream may have at most \(hub.limits.targets) targets.")
             }
             let target = try makeTarget(wanted, id: id)
+            let byteCount = target.byteCount
+            if hub.targetBytes + byteCount > hub.limits.targetBytes {
+                throw RequestError(.resourceExhausted, "The server has no memory for more listeners. Try again later.")
+            }
+            hub.targetBytes += byteCount
             targets[id] = target
             commands.append(.add(target))
         } catch {
@@ -158,6 +163,7 @@ package final class ListenSession {
     /// Nothing of a target is sent any more.
     func retire(_ target: Target) {
         target.isActive = false
+        hub.targetBytes -= target.byteCount
         hub.remove(target, of: database)
         if load?.target === target { load = nil }
     }

@@ -57,6 +57,14 @@ final class Target {
         self.session = session
     }
 
+    /// Memory that it holds, in bytes; an estimate.
+    var byteCount: Int {
+        switch subject {
+        case .documents(let paths): paths.reduce(1_024) { $0 + $1.count + 128 }
+        case .query(let query): 2_048 + 4 * query.identity.count
+        }
+    }
+
     /// Its query if that has an offset or a limit.
     var windowQuery: TargetQuery? {
         if case .query(let query) = subject, query.isWindow { query } else { nil }

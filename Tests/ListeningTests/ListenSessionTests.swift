@@ -226,6 +226,28 @@ struct ListenSessionTests {
         client.disconnect()
     }
 
+    @Test("The memory of all targets is bounded; targets that are removed make room")
+    func memory() throws {
+        var limits = ListenLimits()
+        limits.targetBytes = 10_000
+        let harness = try ListenHarness(limits: limits)
+        let clients = (0..<2).map { _ in ListenClient(harness) }
+        for client in clients { try client.connect() }
+        func add(_ client: ListenClient, _ id: Int32) throws -> String? {
+            try client.send(id, .documents((0..<20).map { "c/\($0)" }), resume: nil, expectedCount: nil)
+            try client.drain()
+            return try client.takeMessages().map(text).first { $0.hasPrefix("remove [\(id)]") }
+        }
+        #expect(try add(clients[0], 1) == nil)
+        #expect(try add(clients[1], 1) == nil)
+        #expect(try add(clients[0], 2)?.contains("RESOURCE_EXHAUSTED") == true)
+        clients[1].disconnect()
+        #expect(try add(clients[0], 3) == nil)
+        try clients[0].receive(.remove(1))
+        #expect(try add(clients[0], 4) == nil)
+        clients[0].disconnect()
+    }
+
     // MARK: Resuming
 
     @Test("A token: only what has changed since, then CURRENT")
