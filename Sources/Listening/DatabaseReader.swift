@@ -40,7 +40,7 @@ struct DocumentFields: ~Escapable {
 /// Reads one database at any version that the store has given out. Confined to the thread of its hub.
 struct DatabaseReader {
     private let reader: StoreReader
-    private let database: DatabaseName
+    let database: DatabaseName
     /// `projects/{project}/databases/{database}/documents/`.
     let namePrefix: [UInt8]
 

@@ -29,7 +29,8 @@ package struct ListenLimits: Sendable {
 /// The listeners of one thread. Confined to that thread.
 package final class ListenHub {
     let store: DocumentStore
-    let reader: StoreReader
+    private let reader: StoreReader
+    private var lastReader: DatabaseReader?
     private let wakeUp: @Sendable () -> Void
     private var subscription: ChangeSubscription?
     /// Everything committed up to this version has been handed to the sessions, and nothing after it.
@@ -96,6 +97,14 @@ package final class ListenHub {
 
     // MARK: Targets
 
+    /// A reader of a database; sessions of one database share the start of its names.
+    func reader(of database: DatabaseName) -> DatabaseReader {
+        if let lastReader, lastReader.database == database { return lastReader }
+        let reader = DatabaseReader(self.reader, database)
+        lastReader = reader
+        return reader
+    }
+
     /// From now on a target receives the changes above `position`.
     func insert(_ target: Target, of database: DatabaseName) {
         if let targets = databases[database] { return targets.router.insert(target) }
@@ -145,8 +154,8 @@ package final class ListenHub {
         for index in 0..<batch.count {
             batch.withChange(index) { change in
                 var document: ChangedDocument?
-                targets.router.route(change) { path, target, before, now in
-                    let changed = document ?? ChangedDocument(path: path)
+                targets.router.route(change) { target, before, now in
+                    let changed = document ?? ChangedDocument(path: [UInt8](copying: change.path))
                     document = changed
                     target.session.note(changed, target, version: batch.version, before, now)
                 }

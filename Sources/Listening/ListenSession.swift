@@ -85,7 +85,7 @@ package final class ListenSession {
         self.database = database
         self.authorize = authorize
         self.wake = wake
-        reader = DatabaseReader(hub.reader, database)
+        reader = hub.reader(of: database)
         queue = MessageQueue(namePrefix: reader.namePrefix)
         hub.open(self)
     }

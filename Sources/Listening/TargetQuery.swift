@@ -12,8 +12,8 @@ final class TargetQuery {
     let selection: FieldSelection?
     /// Whether an offset or a limit cuts the results.
     let isWindow: Bool
-    /// The condition by which the router finds the query.
-    let equality: QueryMatcher.EqualityCondition?
+    /// The values by which the router finds the query; nil if it requires none.
+    let required: RequiredValues?
     /// The bytes of parent and query, by which equal queries are found.
     let identity: [UInt8]
 
@@ -49,7 +49,7 @@ final class TargetQuery {
         whole.select = nil
         plan = try QueryPlan(whole, parent: parent.bytes)
         isWindow = plan.limit != nil || plan.offset > 0
-        equality = plan.matcher.equalityCondition
+        required = plan.matcher.equalityCondition.map(RequiredValues.init)
         self.identity = identity
     }
 

@@ -81,25 +81,22 @@ struct TargetRouter {
 
     /// Calls `body` for each target that a change concerns.
     ///
-    /// - Parameter body: gets the document's path, the target, and whether the document matched before and matches now.
-    mutating func route(_ change: DocumentChange, _ body: ([UInt8], Target, _ before: Bool, _ now: Bool) -> Void) {
+    /// - Parameter body: gets the target, and whether the document matched before and matches now.
+    mutating func route(_ change: DocumentChange, _ body: (Target, _ before: Bool, _ now: Bool) -> Void) {
         changes += 1
-        let path = [UInt8](copying: change.path)
-        if let targets = documents[path] {
-            for target in targets { body(path, target, change.existedBefore, change.existsAfter) }
+        if !documents.isEmpty, let targets = documents[[UInt8](copying: change.path)] {
+            for target in targets { body(target, change.existedBefore, change.existsAfter) }
         }
-        if collections.isEmpty, groups.isEmpty { return }
         if !collections.isEmpty, let index = collections[[UInt8](copying: change.collection)] {
-            route(change, path, index, body)
+            route(change, index, body)
         }
         if !groups.isEmpty, let index = groups[[UInt8](copying: change.collectionID)] {
-            route(change, path, index, body)
+            route(change, index, body)
         }
     }
 
     private func route(
-        _ change: DocumentChange, _ path: [UInt8], _ index: QueryIndex,
-        _ body: ([UInt8], Target, _ before: Bool, _ now: Bool) -> Void
+        _ change: DocumentChange, _ index: QueryIndex, _ body: (Target, _ before: Bool, _ now: Bool) -> Void
     ) {
         let visit = changes
         index.forEachCandidate(change) { query in
@@ -110,40 +107,33 @@ struct TargetRouter {
             let now = change.existsAfter && query.matcher.matches(path: change.path, fields: change.after)
             guard before || now else { return }
             query.noteSortKeys(of: change, before, now)
-            for target in query.targets { body(path, target, before, now) }
+            for target in query.targets { body(target, before, now) }
         }
     }
 }
 
 /// The queries over one collection or collection group.
 struct QueryIndex {
-    /// A field of which queries require certain values.
-    private struct Key: Hashable {
-        let field: FieldPath
-        let kind: QueryMatcher.EqualityCondition.Kind
-    }
-
     /// All queries, by identity.
     private(set) var queries: [[UInt8]: TargetQuery] = [:]
-    private var byValue: [Key: [[UInt8]: [TargetQuery]]] = [:]
+    /// Queries that require a value, by the hash of the value. Values with the same hash cost a comparison.
+    private var byValue: [RequiredField: [Int: [TargetQuery]]] = [:]
     private var others: [TargetQuery] = []
 
     mutating func insert(_ query: TargetQuery) {
         queries[query.identity] = query
-        guard let condition = query.equality else { return others.append(query) }
-        let key = Key(field: condition.field, kind: condition.kind)
-        for value in Set(condition.keys) { byValue[key, default: [:]][value, default: []].append(query) }
+        guard let required = query.required else { return others.append(query) }
+        for hash in required.hashes { byValue[required.field, default: [:]][hash, default: []].append(query) }
     }
 
     mutating func remove(_ query: TargetQuery) {
         queries[query.identity] = nil
-        guard let condition = query.equality else { return others.removeAll { $0 === query } }
-        let key = Key(field: condition.field, kind: condition.kind)
-        for value in Set(condition.keys) {
-            byValue[key]?[value]?.removeAll { $0 === query }
-            if byValue[key]?[value]?.isEmpty ?? false { byValue[key]?[value] = nil }
+        guard let required = query.required else { return others.removeAll { $0 === query } }
+        for hash in required.hashes {
+            byValue[required.field]?[hash]?.removeAll { $0 === query }
+            if byValue[required.field]?[hash]?.isEmpty ?? false { byValue[required.field]?[hash] = nil }
         }
-        if byValue[key]?.isEmpty ?? false { byValue[key] = nil }
+        if byValue[required.field]?.isEmpty ?? false { byValue[required.field] = nil }
     }
 
     /// Calls `body` with every query that a changed document may match before or after, some of them repeatedly.
@@ -152,29 +142,12 @@ struct QueryIndex {
         if byValue.isEmpty { return }
         var key = WireWriter(capacity: 64)
         for (field, queries) in byValue {
-            if change.existedBefore { forEach(field, queries, change.before, &key, body) }
-            if change.existsAfter { forEach(field, queries, change.after, &key, body) }
+            if change.existedBefore {
+                field.forEachHash(in: change.before, &key) { for query in queries[$0] ?? [] { body(query) } }
+            }
+            if change.existsAfter {
+                field.forEachHash(in: change.after, &key) { for query in queries[$0] ?? [] { body(query) } }
+            }
         }
-    }
-
-    private func forEach(
-        _ key: Key, _ queries: [[UInt8]: [TargetQuery]], _ fields: RawSpan, _ writer: inout WireWriter,
-        _ body: (TargetQuery) -> Void
-    ) {
-        guard let value = DocumentBytes.value(at: key.field, in: fields) else { return }
-        switch key.kind {
-        case .field: forEach(queries, value, &writer, body)
-        case .element:
-            guard var elements = WireValue(value)?.elements else { return }
-            while let element = elements.next() { forEach(queries, element, &writer, body) }
-        }
-    }
-
-    private func forEach(
-        _ queries: [[UInt8]: [TargetQuery]], _ value: RawSpan, _ writer: inout WireWriter, _ body: (TargetQuery) -> Void
-    ) {
-        writer.reset()
-        ValueKey.append(wireValue: value, into: &writer)
-        for query in queries[writer.copyBytes()] ?? [] { body(query) }
     }
 }
