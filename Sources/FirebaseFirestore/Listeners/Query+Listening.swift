@@ -67,6 +67,11 @@ extension Firestore {
     public func addSnapshotsInSyncListener(_ listener: @escaping () -> Void) -> any ListenerRegistration {
         checkUsable()
         let box = UncheckedBox(listener)
-        return SyncListener(on: self) { box.value() }
+        // Without a client there is nothing to agree on.
+        let registration = SnapshotListener<Void>(on: self) { agreement, _ in
+            if agreement != nil { box.value() }
+        }
+        registration.startAgreements()
+        return registration
     }
 }

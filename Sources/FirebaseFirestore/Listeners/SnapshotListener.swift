@@ -10,8 +10,8 @@ import Synchronization
 final class SnapshotListener<Snapshot: Sendable>: ListenerRegistration, Sendable {
     private struct State {
         var isRemoved = false
-        /// The target's number on the stream.
-        var target: Int32?
+        /// What the stream knows the listener by.
+        var number: Int32?
         var stream: WatchStream?
     }
 
@@ -35,20 +35,28 @@ final class SnapshotListener<Snapshot: Sendable>: ListenerRegistration, Sendable
         apply: @escaping @Sendable ([String: StoredDocument?]) -> Snapshot
     ) {
         if source == .cache { return deliver(empty(), nil) }
-        do throws(RequestError) {
-            let stream = try firestore.client().watchStream(in: firestore.databaseName)
-            let target = stream.add(kind, offline: { self.deliver(empty(), nil) }) { event in
+        connect { stream in
+            stream.add(kind, offline: { self.deliver(empty(), nil) }) { event in
                 switch event {
                 case .snapshot(let changes): self.deliver(apply(changes), nil)
                 case .failure(let error): self.fail(error)
                 }
             }
+        }
+    }
+
+    /// Registers with the stream of the client.
+    /// - Parameter add: returns the number to remove the registration by.
+    private func connect(_ add: (WatchStream) -> Int32) {
+        do throws(RequestError) {
+            let stream = try firestore.client().watchStream(in: firestore.databaseName)
+            let number = add(stream)
             let isRemoved = state.withLock { state in
-                state.target = target
+                state.number = number
                 state.stream = stream
                 return state.isRemoved
             }
-            if isRemoved { stream.remove(target) }
+            if isRemoved { stream.remove(number) }
         } catch {
             fail(error)
         }
@@ -72,35 +80,18 @@ final class SnapshotListener<Snapshot: Sendable>: ListenerRegistration, Sendable
     }
 
     func remove() {
-        let (stream, target) = state.withLock { state in
+        let (stream, number) = state.withLock { state in
             state.isRemoved = true
             defer { state.stream = nil }
-            return (state.stream, state.target)
+            return (state.stream, state.number)
         }
-        if let stream, let target { stream.remove(target) }
+        if let stream, let number { stream.remove(number) }
     }
 }
 
-/// The registration of a listener that is called when all others are in agreement.
-final class SyncListener: ListenerRegistration, Sendable {
-    private let isRemoved = Mutex(false)
-    private let registration: Mutex<(stream: WatchStream, number: Int32)?> = Mutex(nil)
-
-    /// - Parameter listener: runs on the queue of the settings.
-    init(on firestore: Firestore, _ listener: @escaping @Sendable () -> Void) {
-        guard let stream = try? firestore.client().watchStream(in: firestore.databaseName) else { return }
-        let number = stream.addSyncHandler { [weak self] in
-            guard let self else { return }
-            firestore.callBack {
-                if !self.isRemoved.withLock({ $0 }) { listener() }
-            }
-        }
-        registration.withLock { $0 = (stream, number) }
-    }
-
-    func remove() {
-        isRemoved.withLock { $0 = true }
-        let registration = registration.withLock { $0.take() }
-        if let registration { registration.stream.remove(registration.number) }
+extension SnapshotListener<Void> {
+    /// Begins to report each time that all listeners of the stream have been called, at first soon.
+    func startAgreements() {
+        connect { stream in stream.addSyncHandler { self.deliver((), nil) } }
     }
 }

@@ -113,9 +113,14 @@ struct ListenerTests {
         let agreements = Calls<Int>()
         let sync = firestore.addSnapshotsInSyncListener { agreements.append(last.all.count) }
         try await eventually("the first agreement") { !agreements.all.isEmpty }
+        // A listener stays when its registration is discarded.
+        let discarded = Calls<Int>()
+        firestore.addSnapshotsInSyncListener { discarded.append(last.all.count) }
+        try await eventually("the first agreement of the other") { !discarded.all.isEmpty }
         try await collection.document("d5").setData(["n": 5])
         try await eventually("the listener, then the agreement") { agreements.last == 2 }
         #expect(last.last == ["d4", "d5"])
+        try await eventually("the agreement of the other") { discarded.last == 2 }
         sync.remove()
 
         var seen: [Int] = []
