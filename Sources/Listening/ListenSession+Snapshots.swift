@@ -9,16 +9,17 @@ extension ListenSession {
     /// Begins a snapshot at the hub's position.
     /// - Returns: false if there is nothing to send.
     func beginSnapshot() -> Bool {
-        if owesSnapshot { hub.advance() }
+        if mustSendSnapshot { hub.advance() }
         dirtyWindows.removeAll { !$0.isActive }
-        guard owesSnapshot || !pending.isEmpty || staleBase != nil || !dirtyWindows.isEmpty else { return false }
+        guard mustSendSnapshot || !pending.isEmpty || staleBase != nil || !dirtyWindows.isEmpty else { return false }
         let comparisons = takeComparisons()
         let base = comparisons.reduce(pending.base ?? hub.position) { min($0, $1.base) }
         let begun = Snapshot(
-            version: hub.position, base: base, isOwed: owesSnapshot, comparisons: comparisons, entries: pending.entries,
+            version: hub.position, base: base, isRequired: mustSendSnapshot, comparisons: comparisons,
+            entries: pending.entries,
             messagesBefore: queue.appended)
         pending = PendingChanges()
-        owesSnapshot = false
+        mustSendSnapshot = false
         step(begun)
         return true
     }
@@ -74,7 +75,7 @@ extension ListenSession {
     /// The snapshot is complete.
     private func end(_ current: borrowing Snapshot) {
         release(current.entries.count)
-        guard current.isOwed || queue.appended > current.messagesBefore else { return }
+        guard current.isRequired || queue.appended > current.messagesBefore else { return }
         queue.append(.noChange, [], at: current.version)
         for target in targets.values where target.isOnce && target.isCurrent {
             targets[target.id] = nil

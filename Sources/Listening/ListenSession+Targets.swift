@@ -40,7 +40,7 @@ extension ListenSession {
 
     private func paths(of names: [String]) throws(RequestError) -> [[UInt8]] {
         if names.count > hub.limits.documents {
-            throw .invalidArgument("A target may have at most \(hub.limits.documents) documents.")
+            throw .invalidArgument("A target may have at most \(hub.limits.documents) documents. Use several targets.")
         }
         var paths: Set<[UInt8]> = []
         for name in names {

@@ -61,7 +61,7 @@ package final class ListenSession {
     /// Windows that may have changed.
     var dirtyWindows: [Target] = []
     /// The next snapshot is sent even if nothing has changed.
-    var owesSnapshot = false
+    var mustSendSnapshot = false
     private var isTouched = false
     /// Changes counted in the hub's `heldChanges`.
     private var heldChanges = 0
@@ -90,7 +90,7 @@ package final class ListenSession {
         hub.open(self)
     }
 
-    /// Ends the session: it receives no more changes. Must be called once.
+    /// Ends the session: it receives no more changes. Closing it twice is harmless.
     package func close() {
         guard isOpen else { return }
         isOpen = false
@@ -134,7 +134,8 @@ package final class ListenSession {
         try checkUnused(id)
         do throws(RequestError) {
             if targets.count >= hub.limits.targets {
-                throw RequestError(.resourceExhausted, "A stream may have at most \(hub.limits.targets) targets.")
+                throw RequestError(
+                    .resourceExhausted, "A stream may have at most \(hub.limits.targets) targets. Open another stream.")
             }
             let target = try makeTarget(wanted, id: id)
             let byteCount = target.byteCount
@@ -198,8 +199,8 @@ package final class ListenSession {
 
     /// The feed has lost changes above a version.
     func loseChanges(after position: UInt64) {
-        if staleBase == nil { staleBase = pending.base ?? position }
         forgetPending()
+        if staleBase == nil { staleBase = position }
         touch()
     }
 
@@ -232,7 +233,7 @@ package final class ListenSession {
     func tick() {
         silentTicks += 1
         if silentTicks >= Self.silentTicksMaximum, targets.values.contains(where: \.isCurrent) {
-            owesSnapshot = true
+            mustSendSnapshot = true
             touch()
         }
     }
@@ -305,7 +306,7 @@ package final class ListenSession {
         target.window = reading.window
         target.isCurrent = true
         queue.append(.current, [target.id], at: target.since)
-        owesSnapshot = true
+        mustSendSnapshot = true
     }
 
     private func loadFailed(_ target: Target, _ error: RequestError) {

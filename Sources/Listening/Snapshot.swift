@@ -14,7 +14,7 @@ struct Snapshot: ~Copyable {
     /// A version of the client's state before the snapshot.
     let base: UInt64
     /// Whether it is sent even if nothing has changed.
-    let isOwed: Bool
+    let isRequired: Bool
     /// Targets that are still to be compared, the next one last.
     var comparisons: [Comparison]
     /// The comparison that is under way.
@@ -25,12 +25,12 @@ struct Snapshot: ~Copyable {
     let messagesBefore: Int
 
     init(
-        version: UInt64, base: UInt64, isOwed: Bool, comparisons: [Comparison], entries: [PendingChanges.Entry],
+        version: UInt64, base: UInt64, isRequired: Bool, comparisons: [Comparison], entries: [PendingChanges.Entry],
         messagesBefore: Int
     ) {
         self.version = version
         self.base = base
-        self.isOwed = isOwed
+        self.isRequired = isRequired
         self.comparisons = comparisons
         self.entries = entries
         self.messagesBefore = messagesBefore

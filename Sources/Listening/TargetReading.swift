@@ -85,19 +85,14 @@ struct TargetReading: ~Copyable {
         phase = .finished
     }
 
-    /// The phase is over.
-    private mutating func goOn(to next: Phase, _ queue: inout MessageQueue) {
-        run = nil
-        nextDocument = 0
-        phase = next
-        if next == .finished { appendFilter(&queue) }
+    private mutating func finish(_ queue: inout MessageQueue) {
+        phase = .finished
+        appendFilter(&queue)
     }
 
     // MARK: Existence filters
 
     private mutating func baseIsRead() {
-        run = nil
-        nextDocument = 0
         phase = .results
         // The client has other documents than it should: it needs the names of those that have not changed, unless it
         // has none.
@@ -148,7 +143,7 @@ struct TargetReading: ~Copyable {
             }
             nextDocument += 1
         }
-        goOn(to: .finished, &queue)
+        finish(&queue)
     }
 
     // MARK: Queries
@@ -193,11 +188,8 @@ struct TargetReading: ~Copyable {
         }
         self.window = window
         for path in unchangedNames { noteUnchanged(path.byteSpan, reader.namePrefix) }
-        if case .finished = progress {
-            goOn(to: self.base == nil ? .finished : .removals, &queue)
-        } else {
-            run = consume execution
-        }
+        guard case .finished = progress else { return run = consume execution }
+        if self.base == nil { finish(&queue) } else { phase = .removals }
     }
 
     private mutating func readRemovals(
@@ -223,7 +215,7 @@ struct TargetReading: ~Copyable {
                 }
             }
         }
-        if case .finished = progress { goOn(to: .finished, &queue) } else { run = consume execution }
+        if case .finished = progress { finish(&queue) } else { run = consume execution }
     }
 
     /// Whether a result of the base is still a result.

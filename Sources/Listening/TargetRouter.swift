@@ -4,11 +4,11 @@ import DocumentStore
 /// Finds the targets that a change concerns, for one database. Confined to the thread of its hub.
 ///
 ///     path of the document      documents targets
-//     path of its collection    queries over the collection
-//     id of its collection      queries over the collection group
-//
-// A query that requires a value of a field is found by that value; all others are compared one after the other.
-// So the cost of a change depends on the targets that it can concern, not on how many there are.
+///     path of its collection    queries over the collection
+///     id of its collection      queries over the collection group
+///
+/// A query that requires a value of a field is found by that value; all others are compared one after the other.
+/// So the cost of a change depends on the targets that it can concern, not on how many there are.
 struct TargetRouter {
     private var documents: [[UInt8]: [Target]] = [:]
     private var collections: [[UInt8]: QueryIndex] = [:]

@@ -15,6 +15,7 @@
 // times: the commit takes its version and then reads the flag; the subscriber sets the flag and then reads the version.
 // So either the commit is collected, or its version is at most `coverage`.
 
+internal import Basics
 internal import Synchronization
 
 /// The recent changes of a store, for subscribers. Thread-safe.
@@ -133,24 +134,6 @@ extension ChangeFeed.State {
         batches = []
         first = 0
         byteCount = 0
-    }
-}
-
-extension RandomAccessCollection {
-    /// The first index whose element passes a test that all elements after it pass too; `endIndex` if none does.
-    fileprivate func partitioningIndex(where isAfter: (Element) -> Bool) -> Index {
-        var (low, count) = (startIndex, self.count)
-        while count > 0 {
-            let half = count / 2
-            let middle = index(low, offsetBy: half)
-            if isAfter(self[middle]) {
-                count = half
-            } else {
-                low = index(after: middle)
-                count -= half + 1
-            }
-        }
-        return low
     }
 }
 

@@ -54,12 +54,7 @@ struct RecentChanges: ~Copyable {
 
     private static func count(_ entries: [Entry], since version: UInt64) -> Int {
         // Versions ascend.
-        var (low, high) = (0, entries.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if entries[middle].version <= version { low = middle + 1 } else { high = middle }
-        }
-        return entries.count - low
+        entries.count - entries.partitioningIndex { $0.version > version }
     }
 
     mutating func append(key: RawSpan, version: UInt64) {

@@ -143,8 +143,7 @@ package final class HearthClient: Sendable {
             let place = turn.wrappingAdd(1, ordering: .relaxed).oldValue
             pool = pools[Int(UInt(bitPattern: place) % UInt(pools.count))]
         }
-        call.home = pool
-        guard pool.enqueue(call) else { return call.finished(RequestError(.cancelled, "The client is closed.")) }
+        guard start(call, on: pool) else { return }
         call.cancellation?.onCancel { [weak call] in
             if let call { pool.cancelFromAnywhere(call) }
         }
@@ -154,9 +153,14 @@ package final class HearthClient: Sendable {
     var watchLoop: EventLoop { pools[0].loop }
 
     /// Starts the call of a Listen stream on its loop.
-    func startListening(_ call: PooledCall) {
-        call.home = pools[0]
-        if !pools[0].enqueue(call) { call.finished(RequestError(.cancelled, "The client is closed.")) }
+    func startListening(_ call: PooledCall) { _ = start(call, on: pools[0]) }
+
+    /// - Returns: false if the client is closed; the call has ended then.
+    private func start(_ call: PooledCall, on pool: ConnectionPool) -> Bool {
+        call.home = pool
+        if pool.enqueue(call) { return true }
+        call.finished(RequestError(.cancelled, "The client is closed."))
+        return false
     }
 
     func milliseconds(_ timeout: Duration) -> UInt64 { max(1, timeout.nanoseconds / 1_000_000) }

@@ -1,3 +1,4 @@
+import Basics
 import DocumentModel
 import Foundation
 
@@ -76,12 +77,7 @@ struct QueryView {
     private func index(of key: [UInt8]) -> Int {
         // Most new documents are the last ones.
         if let last = rows.last, Self.precedes(last.key, key) { return rows.count }
-        var (low, high) = (0, rows.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if Self.precedes(rows[middle].key, key) { low = middle + 1 } else { high = middle }
-        }
-        return low
+        return rows.partitioningIndex { !Self.precedes($0.key, key) }
     }
 
     private static func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {

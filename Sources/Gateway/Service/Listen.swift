@@ -10,7 +10,6 @@ internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import Listening
-internal import Synchronization
 internal import Transport
 
 extension FirestoreService {
@@ -135,8 +134,7 @@ private final class ListenStream: CallStream, LastingStream {
             return .message
         case .waiting: return .waiting
         case .yielding:
-            let call = self.call
-            call.loop.execute { call.resume() }
+            call.resumeLater()
             return .waiting
         }
     }

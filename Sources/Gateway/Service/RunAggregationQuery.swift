@@ -61,8 +61,7 @@ final class AggregationSource: ResponseSource {
                 return .lastMessage
             }
             if case .paused = try run.next(from: source) {
-                let call = self.call
-                call.loop.execute { call.resume() }
+                call.resumeLater()
                 return .waiting
             }
         } catch {

@@ -189,8 +189,7 @@ final class QuerySource: ResponseSource {
 
     /// Much was looked at and nothing found yet: others on this loop have their turn first.
     private func yieldLoop() -> SourceStep {
-        let call = self.call
-        call.loop.execute { call.resume() }
+        call.resumeLater()
         return .waiting
     }
 

@@ -70,11 +70,14 @@ package struct Call: Sendable {
     /// have been.
     package func resume() { carrier.resume(stream) }
 
+    /// Asks the source again after the other work of the loop has had its turn.
+    package func resumeLater() { loop.execute { [self] in resume() } }
+
     /// Whether a message would leave now: the client's window is open and the connection's output has room.
     package var hasRoom: Bool { carrier.hasRoom(stream) }
 
     /// Something by which other threads ask the source of this call again.
-    package func makeSignal() -> CallSignal { CallSignal(self) }
+    package func makeSignal() -> LoopSignal { LoopSignal(on: loop) { [self] in resume() } }
 
     /// Asks the client of a bidirectional call to stop sending: at most one window of messages still comes.
     package func holdMessages() { carrier.setHeld(stream, true) }

@@ -10,7 +10,7 @@ package enum SourceStep: Sendable {
     case finished
     /// It cannot continue: the call ends with this status, and anything it wrote is dropped.
     case failed(StatusCode, String)
-    /// It has nothing now. It is asked again after ``Call/resume()`` or ``CallSignal/raise()``.
+    /// It has nothing now. It is asked again after ``Call/resume()`` or ``LoopSignal/raise()``.
     case waiting
 }
 
@@ -29,7 +29,7 @@ package protocol ResponseSource: AnyObject {
 
 /// The service's side of a bidirectional call. Used on the call's loop only.
 ///
-///     client's messages ──▶ received, halfClosed ──▶ (work, also on other threads) ──▶ CallSignal.raise
+///     client's messages ──▶ received, halfClosed ──▶ (work, also on other threads) ──▶ LoopSignal.raise
 ///     next(into:) ◀── asked while client and connection have room ◀── Call.resume ◀──┘
 ///
 /// It ends by returning ``SourceStep/finished`` or ``SourceStep/failed(_:_:)`` from `next`, or `cancelled` is called

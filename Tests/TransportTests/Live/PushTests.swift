@@ -12,7 +12,7 @@ private final class Feed: Sendable {
     struct State {
         var messages: [[UInt8]] = []
         var isEnded = false
-        var signal: CallSignal?
+        var signal: LoopSignal?
         var call: Call?
         var timesAsked = 0
         var received: [[UInt8]] = []

@@ -99,19 +99,17 @@ private struct ChangePrinter {
             let path = String(change.name.dropFirst(root.count))
             guard let content = change.content else {
                 known.remove(path)
-                Swift.print(isJSON ? #"{"change":"removed","path":\#(text(path))}"# : "removed\t\(path)")
+                Swift.print(isJSON ? #"{"change":"removed","path":\#(JSONText.quoted(path))}"# : "removed\t\(path)")
                 continue
             }
             let kind = known.insert(path).inserted ? "added" : "modified"
             let line = String(decoding: try writer.line(name: path, fields: content.fields.span.bytes), as: UTF8.self)
             Swift.print(
                 isJSON
-                    ? #"{"change":"\#(kind)","path":\#(text(path)),"document":\#(line)}"# : "\(kind)\t\(line)")
+                    ? #"{"change":"\#(kind)","path":\#(JSONText.quoted(path)),"document":\#(line)}"#
+                    : "\(kind)\t\(line)")
         }
         // Lines of a pipe would wait in the buffer.
         fflush(nil)
     }
-
-    /// A JSON string.
-    private func text(_ path: String) -> String { JSONText.quoted(path) }
 }
