@@ -136,12 +136,12 @@ package final class ListenHub {
 
     /// Hands the changes that are visible now to the sessions, and wakes those that have something to send.
     package func advance() {
-        guard subscription != nil else { return }
+        guard let subscription else { return }
         let readTime = store.currentReadTime
         guard readTime > position else { return }
         shared.removeAll()
-        if let batches = store.changes(after: position, through: readTime) {
-            for batch in batches { route(batch) }
+        if let batches = subscription.changes(after: position, through: readTime) {
+            for batch in batches { batch.forEachChange(after: position, through: readTime) { route($0) } }
         } else {
             for session in sessions.values { session.loseChanges(after: position) }
         }
@@ -149,17 +149,13 @@ package final class ListenHub {
         wakeTouched()
     }
 
-    private func route(_ batch: ChangeBatch) {
-        guard let targets = targets(ofDatabase: batch.database) else { return }
-        for index in 0..<batch.count {
-            batch.withChange(index) { change in
-                var document: ChangedDocument?
-                targets.router.route(change) { target, before, now in
-                    let changed = document ?? ChangedDocument(path: [UInt8](copying: change.path))
-                    document = changed
-                    target.session.note(changed, target, version: batch.version, before, now)
-                }
-            }
+    private func route(_ change: DocumentChange) {
+        guard let targets = targets(ofDatabase: change.database) else { return }
+        var document: ChangedDocument?
+        targets.router.route(change) { target, before, now in
+            let changed = document ?? ChangedDocument(path: [UInt8](copying: change.path))
+            document = changed
+            target.session.note(changed, target, version: change.version, before, now)
         }
     }
 

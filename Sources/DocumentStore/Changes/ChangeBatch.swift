@@ -1,11 +1,14 @@
-// The documents that one commit changed, as listeners need them.
+// The documents that the commits of a group changed, as listeners need them.
 
 internal import DocumentModel
 
-/// The documents that one commit changed, with their fields before and after the commit. Immutable and
+/// The documents that the commits of one group changed, with their fields before and after each commit. Immutable and
 /// thread-safe.
 package final class ChangeBatch: Sendable {
     struct Entry: Sendable {
+        /// The commit's version, in microseconds since 1970.
+        var version: UInt64
+        var database: UInt32
         /// Ranges of `bytes`.
         var path: Range<Int>
         /// Nil if the document did not exist before the commit.
@@ -14,43 +17,37 @@ package final class ChangeBatch: Sendable {
         var after: Range<Int>?
     }
 
-    /// The commit's version, in microseconds since 1970.
-    package let version: UInt64
-    /// The number that stands for the database in keys.
-    package let database: UInt32
+    /// In the order of the versions; at least one.
     private let entries: [Entry]
     private let bytes: [UInt8]
 
-    init(version: UInt64, database: UInt32, entries: [Entry], bytes: [UInt8]) {
-        self.version = version
-        self.database = database
+    init(entries: [Entry], bytes: [UInt8]) {
         self.entries = entries
         self.bytes = bytes
     }
 
-    /// The number of documents.
-    package var count: Int { entries.count }
+    var firstVersion: UInt64 { entries[0].version }
+    var lastVersion: UInt64 { entries[entries.count - 1].version }
 
     /// Memory that the batch holds, in bytes.
-    package var byteCount: Int { bytes.count + entries.count * MemoryLayout<Entry>.stride }
+    var byteCount: Int { bytes.count + entries.count * MemoryLayout<Entry>.stride }
 
-    /// Lends the change of one document.
-    package func withChange<Output>(_ position: Int, _ body: (DocumentChange) -> Output) -> Output {
-        let entry = entries[position]
+    /// Lends the changes of the commits above `position`, up to and including `readTime`, in their order.
+    package func forEachChange(after position: UInt64, through readTime: UInt64, _ body: (DocumentChange) -> Void) {
         let bytes = bytes
         let span = bytes.byteSpan
-        let path = span.extracting(entry.path)
-        let before = span.extracting(entry.before ?? 0..<0)
-        let after = span.extracting(entry.after ?? 0..<0)
-        let change = DocumentChange(
-            path: path, existedBefore: entry.before != nil, before: before, existsAfter: entry.after != nil,
-            after: after)
-        return body(change)
+        for entry in entries where entry.version > position && entry.version <= readTime {
+            body(DocumentChange(entry, in: span))
+        }
     }
 }
 
 /// One document before and after a commit.
 package struct DocumentChange: ~Escapable {
+    /// The commit's version, in microseconds since 1970.
+    package let version: UInt64
+    /// The number that stands for the database in keys.
+    package let database: UInt32
     /// The document's path below `documents`, UTF-8.
     package let path: RawSpan
     package let existedBefore: Bool
@@ -60,13 +57,15 @@ package struct DocumentChange: ~Escapable {
     /// The canonical field entries after the commit; empty if the document was deleted.
     package let after: RawSpan
 
-    @_lifetime(copy path, copy before, copy after)
-    package init(path: RawSpan, existedBefore: Bool, before: RawSpan, existsAfter: Bool, after: RawSpan) {
-        self.path = path
-        self.existedBefore = existedBefore
-        self.before = before
-        self.existsAfter = existsAfter
-        self.after = after
+    @_lifetime(copy bytes)
+    fileprivate init(_ entry: ChangeBatch.Entry, in bytes: RawSpan) {
+        version = entry.version
+        database = entry.database
+        path = bytes.extracting(entry.path)
+        existedBefore = entry.before != nil
+        before = bytes.extracting(entry.before ?? 0..<0)
+        existsAfter = entry.after != nil
+        after = bytes.extracting(entry.after ?? 0..<0)
     }
 
     /// The path of the document's collection below `documents`.
@@ -85,19 +84,30 @@ package struct DocumentChange: ~Escapable {
     }
 }
 
-/// Collects the changes of the commit that is being made. Belongs to the commit thread.
+/// Collects the changes of the commits of a group. Belongs to the commit thread.
 struct ChangeCollector: ~Copyable {
     private var isCollecting = false
+    private var version: UInt64 = 0
+    private var database: UInt32 = 0
     private var entries: [ChangeBatch.Entry] = []
     private var bytes: [UInt8] = []
+    /// Where the changes of the current commit begin.
+    private var start = (entries: 0, bytes: 0)
 
     /// Starts a commit.
     /// - Parameter isCollecting: whether the changes of this commit are wanted.
-    mutating func begin(isCollecting: Bool) {
+    mutating func begin(version: UInt64, database: UInt32, isCollecting: Bool) {
         self.isCollecting = isCollecting
-        if entries.isEmpty { return }
-        entries.removeAll()
-        bytes.removeAll()
+        self.version = version
+        self.database = database
+        start = (entries.count, bytes.count)
+    }
+
+    /// Forgets the changes of the current commit.
+    mutating func rollBack() {
+        if entries.count == start.entries { return }
+        entries.removeSubrange(start.entries...)
+        bytes.removeSubrange(start.bytes...)
     }
 
     /// Adds the change of a document.
@@ -105,7 +115,8 @@ struct ChangeCollector: ~Copyable {
         guard isCollecting else { return }
         entries.append(
             ChangeBatch.Entry(
-                path: append(item.path), before: prior.exists ? append(prior.fields) : nil,
+                version: version, database: database, path: append(item.path),
+                before: prior.exists ? append(prior.fields) : nil,
                 after: item.kind == .deleted ? nil : append(item.payload)))
     }
 
@@ -115,13 +126,17 @@ struct ChangeCollector: ~Copyable {
         return start..<bytes.count
     }
 
-    /// The changes of a commit that is staged; nil if there are none.
-    mutating func take(version: UInt64, database: UInt32) -> ChangeBatch? {
+    /// The changes of the commits that were started since the last call and not rolled back; nil if there are none.
+    mutating func take() -> ChangeBatch? {
         if entries.isEmpty { return nil }
+        // The next group is probably of the same size.
+        let capacity = (entries: min(entries.count, 256), bytes: min(bytes.count, 256 << 10))
         defer {
             entries = []
+            entries.reserveCapacity(capacity.entries)
             bytes = []
+            bytes.reserveCapacity(capacity.bytes)
         }
-        return ChangeBatch(version: version, database: database, entries: entries, bytes: bytes)
+        return ChangeBatch(entries: entries, bytes: bytes)
     }
 }

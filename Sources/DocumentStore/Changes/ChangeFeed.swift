@@ -1,14 +1,14 @@
 // The change feed: commit version -> the documents that the commit changed.
 //
-//     commit thread   stage a commit ──► append          (not visible yet)
+//     commit thread   seal a group   ──► append          (not visible yet)
 //     log thread      sync, publish  ──► announce ──► every subscriber's wake-up
-//     subscriber      read time R    ──► batches(after: position, through: R); then its position is R
+//     subscriber      read time R    ──► changes(after: position, through: R); then its position is R
 //
-// A batch is appended before its version is published, so a subscriber that has a read time R finds every commit up to
-// R. Batches above R may not be durable yet; nobody takes them.
+// A batch is appended before its versions are published, so a subscriber that has a read time R finds every commit up
+// to R. Changes above R may not be durable yet; nobody takes them.
 //
-// The feed holds the recent past, in memory and bounded. A subscriber with an older position gets nil. It then
-// compares two versions of the store, whose history covers the retention.
+// The feed holds what a subscriber has not taken, in memory and bounded. A subscriber that is too far back gets nil. It
+// then compares two versions of the store, whose history covers the retention.
 //
 // Without subscribers nothing is collected: a commit pays for one load of a flag. When the first one comes, a commit
 // may already be on its way. The flag and the clock's `assigned` order the two, as docs/commits.md describes for read
@@ -20,6 +20,12 @@ internal import Synchronization
 
 /// The recent changes of a store, for subscribers. Thread-safe.
 final class ChangeFeed: Sendable {
+    fileprivate struct Subscriber {
+        let wake: @Sendable () -> Void
+        /// It needs no changes up to this version.
+        var position: UInt64
+    }
+
     fileprivate struct State {
         /// Ascending versions; those before `first` have been taken out.
         var batches: [ChangeBatch] = []
@@ -29,7 +35,7 @@ final class ChangeFeed: Sendable {
         var coverage: UInt64 = 0
         /// The version that was announced last.
         var announced: UInt64 = 0
-        var subscribers: [UInt64: @Sendable () -> Void] = [:]
+        var subscribers: [UInt64: Subscriber] = [:]
         var nextSubscriber: UInt64 = 0
     }
 
@@ -49,13 +55,13 @@ final class ChangeFeed: Sendable {
     /// Whether the changes of a commit are to be collected. Asked after the commit has taken its version.
     var isWanted: Bool { hasSubscribers.load(ordering: .sequentiallyConsistent) }
 
-    /// Adds the changes of a commit that is staged and not published yet.
+    /// Adds the changes of a group that is staged and not published yet.
     func append(_ batch: ChangeBatch) {
         state.withLock { state in
             if state.subscribers.isEmpty { return }
             state.batches.append(batch)
             state.byteCount += batch.byteCount
-            while state.byteCount > bytesMaximum { state.dropFirst() }
+            while state.byteCount > bytesMaximum { state.removeFirst() }
         }
     }
 
@@ -64,7 +70,7 @@ final class ChangeFeed: Sendable {
     func announce(through version: UInt64) {
         if !isWanted { return }
         let subscribers = state.withLock { state in
-            state.announce(through: version) ? Array(state.subscribers.values) : []
+            state.announce(through: version) ? state.subscribers.values.map(\.wake) : []
         }
         for wake in subscribers { wake() }
     }
@@ -75,7 +81,7 @@ final class ChangeFeed: Sendable {
     func subscribe(_ wake: @escaping @Sendable () -> Void) -> ChangeSubscription {
         let number = state.withLock { state in
             defer { state.nextSubscriber += 1 }
-            state.subscribers[state.nextSubscriber] = wake
+            state.subscribers[state.nextSubscriber] = Subscriber(wake: wake, position: 0)
             if state.subscribers.count == 1 {
                 hasSubscribers.store(true, ordering: .sequentiallyConsistent)
                 state.coverage = versions.newestAssigned
@@ -95,15 +101,18 @@ final class ChangeFeed: Sendable {
     }
 
     /// The changes of the commits above `position`, up to and including `readTime`.
-    ///
-    /// - Parameter readTime: a read time that the store has given out.
-    /// - Returns: batches in the order of their versions; nil if some of them are not in memory any more.
-    func batches(after position: UInt64, through readTime: UInt64) -> [ChangeBatch]? {
+    fileprivate func batches(
+        after position: UInt64, through readTime: UInt64, for subscriber: UInt64
+    ) -> [ChangeBatch]? {
         state.withLock { state in
+            defer {
+                state.subscribers[subscriber]?.position = readTime
+                state.removeTaken()
+            }
             if position < state.coverage { return nil }
             let present = state.batches[state.first...]
-            let start = present.partitioningIndex { $0.version > position }
-            let end = present[start...].partitioningIndex { $0.version > readTime }
+            let start = present.partitioningIndex { $0.lastVersion > position }
+            let end = present[start...].partitioningIndex { $0.firstVersion > readTime }
             return Array(present[start..<end])
         }
     }
@@ -115,12 +124,18 @@ extension ChangeFeed.State {
         let previous = announced
         announced = max(announced, version)
         if coverage > previous { return true }
-        let start = batches[first...].partitioningIndex { $0.version > previous }
-        return start < batches.endIndex && batches[start].version <= version
+        let start = batches[first...].partitioningIndex { $0.lastVersion > previous }
+        return start < batches.endIndex && batches[start].firstVersion <= version
     }
 
-    fileprivate mutating func dropFirst() {
-        coverage = batches[first].version
+    /// Removes what all subscribers have taken.
+    fileprivate mutating func removeTaken() {
+        let position = subscribers.values.lazy.map(\.position).min() ?? 0
+        while first < batches.count, batches[first].lastVersion <= position { removeFirst() }
+    }
+
+    fileprivate mutating func removeFirst() {
+        coverage = batches[first].lastVersion
         byteCount -= batches[first].byteCount
         first += 1
         // Each batch is moved at most once for each batch that is dropped.
@@ -145,6 +160,17 @@ package final class ChangeSubscription: Sendable {
     fileprivate init(_ feed: ChangeFeed, number: UInt64) {
         self.feed = feed
         self.number = number
+    }
+
+    /// The changes of the commits above `position`, up to and including `readTime`.
+    ///
+    /// - Parameters:
+    ///   - position: a read time of the time since the subscription; in later calls the last `readTime`.
+    ///   - readTime: a value of ``DocumentStore/currentReadTime``.
+    /// - Returns: batches in the order of their versions, which may also have changes outside of the range; nil if some
+    ///   changes are not in memory any more. The documents that have changed then follow from reads at both times.
+    package func changes(after position: UInt64, through readTime: UInt64) -> [ChangeBatch]? {
+        feed.batches(after: position, through: readTime, for: number)
     }
 
     deinit { feed.unsubscribe(number) }

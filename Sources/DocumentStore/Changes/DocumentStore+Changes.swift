@@ -12,17 +12,6 @@ extension DocumentStore {
         changes.subscribe(wake)
     }
 
-    /// The changes of the commits above `position`, up to and including `readTime`.
-    ///
-    /// - Parameters:
-    ///   - position: a read time of the caller's subscription, or a later one.
-    ///   - readTime: a value of ``currentReadTime``.
-    /// - Returns: batches in the order of their versions; nil if some are not in memory any more. The documents that
-    ///   have changed then follow from reads at both times.
-    package func changes(after position: UInt64, through readTime: UInt64) -> [ChangeBatch]? {
-        changes.batches(after: position, through: readTime)
-    }
-
     /// A time, in microseconds, up to which every commit is visible. Later commits have later times.
     package var currentReadTime: UInt64 { versions.readTime() }
 

@@ -46,7 +46,7 @@ struct CommitDraft: ~Copyable {
         record.begin(database: database, newDatabaseName: newDatabase)
         applier.begin(version: version, database: database, newDatabase: newDatabase, into: &mutations)
         changes.beginCommit()
-        collector.begin(isCollecting: feed.isWanted)
+        collector.begin(version: version.microseconds, database: database, isCollecting: feed.isWanted)
         documentsWritten = 0
         mayUseReserve = newDatabase == nil
         isBroken = false
@@ -56,6 +56,7 @@ struct CommitDraft: ~Copyable {
     mutating func rollBack() {
         applier.rollBack()
         changes.rollBack(version: version.microseconds)
+        collector.rollBack()
     }
 
     /// Hands the commit to the engine; the tables keep it.
@@ -63,7 +64,11 @@ struct CommitDraft: ~Copyable {
         try writer.stage(
             version: version, record: record.bytes, mutations: mutations, mayUseReserve: mayUseReserve)
         applier.keep()
-        if let batch = collector.take(version: version.microseconds, database: database) { feed.append(batch) }
+    }
+
+    /// Hands the changes of what was staged to the feed. Call it before the group is committed.
+    mutating func sealChanges() {
+        if let batch = collector.take() { feed.append(batch) }
     }
 
     /// Whether the commit changes nothing.

@@ -275,6 +275,7 @@ final class CommitPipeline: @unchecked Sendable {
         replies.reserveCapacity(group.count)
         counters.groups.add(1, ordering: .relaxed)
         counters.groupRequests.record(UInt64(group.count))
+        stage.draft.sealChanges()
         do throws(StorageError) {
             if isLone {
                 replySender.send(group, after: .success(try writer.commitGroup()))

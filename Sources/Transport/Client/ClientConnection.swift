@@ -204,10 +204,10 @@ package final class ClientConnection: @unchecked Sendable {
         if case .over = call.state { return }
         if !call.outgoing.isEmpty {
             call.outgoing[call.outgoing.count - 1].isLast = true
-        } else if case .open(let stream) = call.state, let slot = session.streams.slot(of: stream),
-            !session.streams[slot: slot].clientEnded
+        } else if case .open(let stream) = call.state, let position = session.streams.position(of: stream),
+            !session.streams[position: position].clientEnded
         {
-            session.streams[slot: slot].clientEnded = true
+            session.streams[position: position].clientEnded = true
             channel?.write { $0.appendEnd(stream: stream) }
         }
     }
@@ -215,12 +215,12 @@ package final class ClientConnection: @unchecked Sendable {
     /// Sends what the server's window allows of a call's further messages.
     func sendOutgoing(_ call: ClientCall, _ stream: UInt32) {
         let frameBytesMax = Int(session.peer.frameBytesMax)
-        while let next = call.outgoing.first, let slot = session.streams.slot(of: stream),
-            session.streams[slot: slot].sendWindow.isOpen, !session.streams[slot: slot].clientEnded
+        while let next = call.outgoing.first, let position = session.streams.position(of: stream),
+            session.streams[position: position].sendWindow.isOpen, !session.streams[position: position].clientEnded
         {
             call.outgoing.removeFirst()
-            session.streams[slot: slot].sendWindow.consume(next.payload.count)
-            session.streams[slot: slot].clientEnded = next.isLast
+            session.streams[position: position].sendWindow.consume(next.payload.count)
+            session.streams[position: position].clientEnded = next.isLast
             let header = FrameHeader(length: 0, kind: .message, flags: next.isLast ? .endStream : [], stream: stream)
             channel?.write { output in
                 let start = output.count
@@ -233,8 +233,8 @@ package final class ClientConnection: @unchecked Sendable {
 
     func setHeld(_ call: ClientCall, _ isHeld: Bool) {
         if case .waiting = call.state { call.isHeldFromStart = isHeld }
-        guard case .open(let stream) = call.state, let slot = session.streams.slot(of: stream) else { return }
-        session.streams[slot: slot].isHeld = isHeld
+        guard case .open(let stream) = call.state, let position = session.streams.position(of: stream) else { return }
+        session.streams[position: position].isHeld = isHeld
         if !isHeld { permitMore(stream) }
     }
 
@@ -369,7 +369,7 @@ package final class ClientConnection: @unchecked Sendable {
     }
 
     func call(on stream: UInt32) -> ClientCall? {
-        session.streams.slot(of: stream).map { session.streams[slot: $0].attachment }
+        session.streams.position(of: stream).map { session.streams[position: $0].attachment }
     }
 
     // MARK: Time

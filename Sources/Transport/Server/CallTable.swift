@@ -48,43 +48,46 @@ struct CallTable {
 
     // MARK: Deadlines
 
-    func deadline(of stream: UInt32) -> Deadline? { entries.slot(of: stream).flatMap { entries[slot: $0].deadline } }
+    func deadline(of stream: UInt32) -> Deadline? {
+        entries.position(of: stream).flatMap { entries[position: $0].deadline }
+    }
 
     /// The caller has found that the call has no deadline yet.
     mutating func setDeadline(of stream: UInt32, _ deadline: Deadline) {
-        let slot = slot(for: stream)
-        entries[slot: slot].deadline = deadline
+        let position = position(for: stream)
+        entries[position: position].deadline = deadline
     }
 
     // MARK: Sources
 
     /// Gives a call its source, which is ready. At most once for a call.
     mutating func setSource(of stream: UInt32, _ source: any ResponseSource, receiver: (any CallStream)?) {
-        let slot = slot(for: stream)
-        precondition(entries[slot: slot].source == nil, "a call has one source")
-        entries[slot: slot].source = source
-        entries[slot: slot].receiver = receiver
+        let position = position(for: stream)
+        precondition(entries[position: position].source == nil, "a call has one source")
+        entries[position: position].source = source
+        entries[position: position].receiver = receiver
         makeReady(stream)
     }
 
     /// Who takes the client's messages.
     func receiver(of stream: UInt32) -> (any CallStream)? {
-        entries.slot(of: stream).flatMap { entries[slot: $0].receiver }
+        entries.position(of: stream).flatMap { entries[position: $0].receiver }
     }
 
     /// The source has ended by itself: the end of the call does not cancel it.
     mutating func dropSource(of stream: UInt32) {
-        guard let slot = entries.slot(of: stream) else { return }
-        entries[slot: slot].source = nil
+        guard let position = entries.position(of: stream) else { return }
+        entries[position: position].source = nil
     }
 
     /// Puts the call among the ready ones, unless it is there, waits, or has no source; whether it did.
     @discardableResult
     mutating func makeReady(_ stream: UInt32) -> Bool {
-        guard let slot = entries.slot(of: stream), entries[slot: slot].source != nil, !entries[slot: slot].isReady,
-            !entries[slot: slot].isWaiting
+        guard let position = entries.position(of: stream), entries[position: position].source != nil,
+            !entries[position: position].isReady,
+            !entries[position: position].isWaiting
         else { return false }
-        entries[slot: slot].isReady = true
+        entries[position: position].isReady = true
         ready.append(stream)
         return true
     }
@@ -94,12 +97,12 @@ struct CallTable {
 
     /// A source that waited has something again; whether it is ready now.
     mutating func resume(_ stream: UInt32) -> Bool {
-        guard let slot = entries.slot(of: stream) else { return false }
-        guard entries[slot: slot].isWaiting else {
-            entries[slot: slot].wasResumed = true
+        guard let position = entries.position(of: stream) else { return false }
+        guard entries[position: position].isWaiting else {
+            entries[position: position].wasResumed = true
             return false
         }
-        entries[slot: slot].isWaiting = false
+        entries[position: position].isWaiting = false
         return makeReady(stream)
     }
 
@@ -117,21 +120,23 @@ struct CallTable {
 
     /// The source to ask; nil when the call is over or its source has ended.
     mutating func beginAsking(_ stream: UInt32) -> (any ResponseSource)? {
-        guard let slot = entries.slot(of: stream), let source = entries[slot: slot].source else { return nil }
-        entries[slot: slot].isReady = false
-        entries[slot: slot].wasResumed = false
+        guard let position = entries.position(of: stream), let source = entries[position: position].source else {
+            return nil
+        }
+        entries[position: position].isReady = false
+        entries[position: position].wasResumed = false
         return source
     }
 
     /// The source had nothing; whether it waits now. It does not when it was resumed while it was asked: then it is
     /// ready.
     mutating func sourceWaits(_ stream: UInt32) -> Bool {
-        guard let slot = entries.slot(of: stream) else { return false }
-        if entries[slot: slot].wasResumed {
+        guard let position = entries.position(of: stream) else { return false }
+        if entries[position: position].wasResumed {
             makeReady(stream)
             return false
         }
-        entries[slot: slot].isWaiting = true
+        entries[position: position].isWaiting = true
         return true
     }
 
@@ -139,21 +144,22 @@ struct CallTable {
 
     /// Notes whether the client's window is open to the source.
     mutating func noteWindow(of stream: UInt32, isOpen: Bool, now: UInt64) {
-        guard let slot = entries.slot(of: stream) else { return }
-        entries[slot: slot].stalledSince = isOpen ? nil : entries[slot: slot].stalledSince ?? now
+        guard let position = entries.position(of: stream) else { return }
+        entries[position: position].stalledSince = isOpen ? nil : entries[position: position].stalledSince ?? now
     }
 
     /// Streams whose clients have kept their windows shut for `limit` milliseconds.
     func stalled(now: UInt64, limit: UInt64) -> [UInt32] {
         entries.streams.filter { stream in
-            guard let slot = entries.slot(of: stream), let since = entries[slot: slot].stalledSince else {
+            guard let position = entries.position(of: stream), let since = entries[position: position].stalledSince
+            else {
                 return false
             }
             return now - since >= limit
         }
     }
 
-    private mutating func slot(for stream: UInt32) -> Int {
-        entries.slot(of: stream) ?? entries.insert(stream, Entry())
+    private mutating func position(for stream: UInt32) -> Int {
+        entries.position(of: stream) ?? entries.insert(stream, Entry())
     }
 }

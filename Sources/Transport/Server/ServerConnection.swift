@@ -127,13 +127,13 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
     // MARK: The life of a call
 
     /// Gives the call a place in the table and starts its deadline.
-    func park(_ stream: UInt32) -> Bool { slot(of: stream) != nil }
+    func park(_ stream: UInt32) -> Bool { position(of: stream) != nil }
 
-    private func slot(of stream: UInt32) -> Int? {
+    private func position(of stream: UInt32) -> Int? {
         let isNew = stream == session.current
-        guard let slot = session.park(stream) else { return nil }
-        if isNew { armDeadline(stream, session.streams[slot: slot].head.deadlineMilliseconds) }
-        return slot
+        guard let position = session.park(stream) else { return nil }
+        if isNew { armDeadline(stream, session.streams[position: position].head.deadlineMilliseconds) }
+        return position
     }
 
     func forget(_ stream: UInt32) -> Bool? { session.finish(stream) }
@@ -143,7 +143,7 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
     }
 
     func hasWindow(_ stream: UInt32) -> Bool {
-        session.streams.slot(of: stream).map { session.streams[slot: $0].sendWindow.isOpen } ?? false
+        session.streams.position(of: stream).map { session.streams[position: $0].sendWindow.isOpen } ?? false
     }
 
     // MARK: CallCarrier
@@ -177,8 +177,8 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
                 _ = forget(stream)
                 detach(stream)
             }
-        } else if let slot = slot(of: stream) {
-            session.streams[slot: slot].sendWindow.consume(length)
+        } else if let position = position(of: stream) {
+            session.streams[position: position].sendWindow.consume(length)
         }
     }
 
@@ -188,8 +188,8 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
     }
 
     func setHeld(_ stream: UInt32, _ isHeld: Bool) {
-        guard !isOver, let slot = slot(of: stream) else { return }
-        session.streams[slot: slot].isHeld = isHeld
+        guard !isOver, let position = position(of: stream) else { return }
+        session.streams[position: position].isHeld = isHeld
         if !isHeld { permitMore(stream) }
     }
 

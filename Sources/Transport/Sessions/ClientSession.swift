@@ -77,11 +77,13 @@ struct ClientSession<Attachment> {
 
     /// The bytes to permit the server on a stream now; nil when it is too soon or the caller holds the stream.
     mutating func creditDue(_ stream: UInt32) -> UInt32? {
-        guard let slot = streams.slot(of: stream) else { return nil }
-        let due = streams[slot: slot].uncredited
-        guard !streams[slot: slot].isHeld, due > 0, due * 2 >= Int(settings.initialWindowBytes) else { return nil }
-        streams[slot: slot].uncredited = 0
-        _ = streams[slot: slot].receiveWindow.permit(UInt32(due))
+        guard let position = streams.position(of: stream) else { return nil }
+        let due = streams[position: position].uncredited
+        guard !streams[position: position].isHeld, due > 0, due * 2 >= Int(settings.initialWindowBytes) else {
+            return nil
+        }
+        streams[position: position].uncredited = 0
+        _ = streams[position: position].receiveWindow.permit(UInt32(due))
         return UInt32(due)
     }
 
@@ -113,7 +115,8 @@ struct ClientSession<Attachment> {
         // What was sent on open streams before counts against the window that the server really has.
         let difference = Int(settings.initialWindowBytes) - Int(peer.initialWindowBytes)
         for stream in streams.streams {
-            if let slot = streams.slot(of: stream) { streams[slot: slot].sendWindow.consume(-difference) }
+            guard let position = streams.position(of: stream) else { continue }
+            streams[position: position].sendWindow.consume(-difference)
         }
         peer = settings
         isOpen = true
@@ -124,18 +127,18 @@ struct ClientSession<Attachment> {
         let stream = header.stream
         guard stream <= lastStream else { return .fail(.streamNeverOpened(.message, stream)) }
         // Frames may be under way for a call that is over on our side.
-        guard let slot = streams.slot(of: stream) else { return .nothing }
-        let isPart = streams[slot: slot].assembly.isActive
-        let size = streams[slot: slot].assembly.bytes.count + payload.byteCount
+        guard let position = streams.position(of: stream) else { return .nothing }
+        let isPart = streams[position: position].assembly.isActive
+        let size = streams[position: position].assembly.bytes.count + payload.byteCount
         guard size <= Int(settings.messageBytesMax) else {
             return .refuse(stream, .messageTooLarge(max: settings.messageBytesMax))
         }
-        streams[slot: slot].receiveWindow.consume(payload.byteCount)
-        streams[slot: slot].uncredited += payload.byteCount
+        streams[position: position].receiveWindow.consume(payload.byteCount)
+        streams[position: position].uncredited += payload.byteCount
         if isPart || header.flags.contains(.more) {
-            streams[slot: slot].assembly.append(payload, at: 0)
+            streams[position: position].assembly.append(payload, at: 0)
             if header.flags.contains(.more) { return .nothing }
-            assembled = streams[slot: slot].assembly.take()
+            assembled = streams[position: position].assembly.take()
         }
         return .message(
             stream, isPart ? .assembled : .inFrame(from: 0), isLast: header.flags.contains(.endStream))
@@ -149,9 +152,9 @@ struct ClientSession<Attachment> {
 
     private mutating func receiveWindow(_ header: FrameHeader, _ payload: RawSpan) -> ClientAction {
         guard header.stream <= lastStream else { return .fail(.streamNeverOpened(.window, header.stream)) }
-        guard let slot = streams.slot(of: header.stream) else { return .nothing }
+        guard let position = streams.position(of: header.stream) else { return .nothing }
         let increment = UInt32(littleEndian: payload.loadInteger(at: 0))
-        guard streams[slot: slot].sendWindow.permit(increment) else {
+        guard streams[position: position].sendWindow.permit(increment) else {
             return .refuse(header.stream, .windowTooLarge)
         }
         return .windowOpened(header.stream)

@@ -112,7 +112,7 @@ struct ServerSession {
     /// Whether a message in parts should have been complete by now.
     func hasLateMessage(now: UInt64, limit: UInt64) -> Bool {
         streams.streams.contains { stream in
-            streams.slot(of: stream).map { streams[slot: $0].assembly.isLate(now: now, limit: limit) } ?? false
+            streams.position(of: stream).map { streams[position: $0].assembly.isLate(now: now, limit: limit) } ?? false
         }
     }
 
@@ -141,7 +141,7 @@ struct ServerSession {
 
     /// Gives the call a place in the table, if it is open, and says where.
     mutating func park(_ stream: UInt32) -> Int? {
-        guard stream == current, current != 0 else { return streams.slot(of: stream) }
+        guard stream == current, current != 0 else { return streams.position(of: stream) }
         current = 0
         return streams.insert(
             stream,
@@ -158,13 +158,13 @@ struct ServerSession {
 
     /// The bytes to permit the client on a stream now; nil when it is too soon or the handler holds the stream.
     mutating func creditDue(_ stream: UInt32) -> UInt32? {
-        guard let slot = streams.slot(of: stream) else { return nil }
-        let due = streams[slot: slot].uncredited
-        guard !streams[slot: slot].isHeld, !streams[slot: slot].clientEnded,
+        guard let position = streams.position(of: stream) else { return nil }
+        let due = streams[position: position].uncredited
+        guard !streams[position: position].isHeld, !streams[position: position].clientEnded,
             due > 0, due * 2 >= Int(limits.settings.initialWindowBytes)
         else { return nil }
-        streams[slot: slot].uncredited = 0
-        _ = streams[slot: slot].receiveWindow.permit(UInt32(due))
+        streams[position: position].uncredited = 0
+        _ = streams[position: position].receiveWindow.permit(UInt32(due))
         return UInt32(due)
     }
 
@@ -252,19 +252,19 @@ struct ServerSession {
 
     /// Parks a call whose first message has more parts to come.
     private mutating func startAssembly(_ stream: UInt32, _ part: RawSpan) -> ServerAction {
-        guard let slot = park(stream) else { return .nothing }
-        streams[slot: slot].hasBegun = false
-        return extendAssembly(slot, stream, part) ?? .nothing
+        guard let position = park(stream) else { return .nothing }
+        streams[position: position].hasBegun = false
+        return extendAssembly(position, stream, part) ?? .nothing
     }
 
-    private mutating func extendAssembly(_ slot: Int, _ stream: UInt32, _ part: RawSpan) -> ServerAction? {
-        let size = streams[slot: slot].assembly.bytes.count + part.byteCount
+    private mutating func extendAssembly(_ position: Int, _ stream: UInt32, _ part: RawSpan) -> ServerAction? {
+        let size = streams[position: position].assembly.bytes.count + part.byteCount
         guard size <= Int(limits.settings.messageBytesMax) else { return .refuse(stream, tooLarge) }
         guard assemblyBytes + part.byteCount <= limits.assemblyBytesMax else {
             return .refuse(stream, .incompleteMessagesTooLarge(max: limits.assemblyBytesMax))
         }
         assemblyBytes += part.byteCount
-        streams[slot: slot].assembly.append(part, at: now)
+        streams[position: position].assembly.append(part, at: now)
         return nil
     }
 
@@ -272,35 +272,36 @@ struct ServerSession {
         let stream = header.stream
         guard stream <= lastStream else { return .fail(.streamNeverOpened(.message, stream)) }
         // Frames may be under way to a call that is over on our side.
-        guard let slot = streams.slot(of: stream) else { return .nothing }
-        guard !streams[slot: slot].clientEnded else { return .fail(.messageAfterEnd(stream)) }
-        let isFirstMessage = !streams[slot: slot].hasBegun
-        let isPart = streams[slot: slot].assembly.isActive
+        guard let position = streams.position(of: stream) else { return .nothing }
+        guard !streams[position: position].clientEnded else { return .fail(.messageAfterEnd(stream)) }
+        let isFirstMessage = !streams[position: position].hasBegun
+        let isPart = streams[position: position].assembly.isActive
         if !isFirstMessage {
-            if !isPart, !streams[slot: slot].receiveWindow.isOpen {
+            if !isPart, !streams[position: position].receiveWindow.isOpen {
                 return .refuse(stream, .noWindow)
             }
-            streams[slot: slot].receiveWindow.consume(payload.byteCount)
-            streams[slot: slot].uncredited += payload.byteCount
+            streams[position: position].receiveWindow.consume(payload.byteCount)
+            streams[position: position].uncredited += payload.byteCount
         }
         if isPart || header.flags.contains(.more) {
-            if let refusal = extendAssembly(slot, stream, payload) { return refusal }
+            if let refusal = extendAssembly(position, stream, payload) { return refusal }
             if header.flags.contains(.more) { return .nothing }
-            assemblyBytes -= streams[slot: slot].assembly.bytes.count
-            assembled = streams[slot: slot].assembly.take()
+            assemblyBytes -= streams[position: position].assembly.bytes.count
+            assembled = streams[position: position].assembly.take()
         } else if payload.byteCount > Int(limits.settings.messageBytesMax) {
             return .refuse(stream, tooLarge)
         }
-        return deliver(slot, stream, isPart ? .assembled : .inFrame(from: 0), header.flags.contains(.endStream))
+        return deliver(position, stream, isPart ? .assembled : .inFrame(from: 0), header.flags.contains(.endStream))
     }
 
-    private mutating func deliver(_ slot: Int, _ stream: UInt32, _ bytes: MessageBytes, _ isLast: Bool) -> ServerAction
+    private mutating func deliver(_ position: Int, _ stream: UInt32, _ bytes: MessageBytes, _ isLast: Bool)
+        -> ServerAction
     {
-        streams[slot: slot].clientEnded = isLast
-        guard !streams[slot: slot].hasBegun else { return .message(stream, bytes, isLast: isLast) }
-        streams[slot: slot].hasBegun = true
-        streams[slot: slot].head.isComplete = isLast
-        let head = streams[slot: slot].head
+        streams[position: position].clientEnded = isLast
+        guard !streams[position: position].hasBegun else { return .message(stream, bytes, isLast: isLast) }
+        streams[position: position].hasBegun = true
+        streams[position: position].head.isComplete = isLast
+        let head = streams[position: position].head
         guard isLast || head.rpc.shape == .bidirectional else {
             return .refuse(stream, .takesOneMessage(rpcs.name(of: head.rpc)))
         }
@@ -309,10 +310,10 @@ struct ServerSession {
 
     private mutating func receiveEnd(_ header: FrameHeader) -> ServerAction {
         guard header.stream <= lastStream else { return .fail(.streamNeverOpened(.end, header.stream)) }
-        guard let slot = streams.slot(of: header.stream) else { return .nothing }
-        guard !streams[slot: slot].clientEnded else { return .fail(.messageAfterEnd(header.stream)) }
-        streams[slot: slot].clientEnded = true
-        guard streams[slot: slot].hasBegun, !streams[slot: slot].assembly.isActive else {
+        guard let position = streams.position(of: header.stream) else { return .nothing }
+        guard !streams[position: position].clientEnded else { return .fail(.messageAfterEnd(header.stream)) }
+        streams[position: position].clientEnded = true
+        guard streams[position: position].hasBegun, !streams[position: position].assembly.isActive else {
             return .refuse(header.stream, .endedInsideMessage)
         }
         return .halfClosed(header.stream)
@@ -325,9 +326,9 @@ struct ServerSession {
 
     private mutating func receiveWindow(_ header: FrameHeader, _ payload: RawSpan) -> ServerAction {
         guard header.stream <= lastStream else { return .fail(.streamNeverOpened(.window, header.stream)) }
-        guard let slot = streams.slot(of: header.stream) else { return .nothing }
+        guard let position = streams.position(of: header.stream) else { return .nothing }
         let increment = UInt32(littleEndian: payload.loadInteger(at: 0))
-        guard streams[slot: slot].sendWindow.permit(increment) else {
+        guard streams[position: position].sendWindow.permit(increment) else {
             return .refuse(header.stream, .windowTooLarge)
         }
         return .windowOpened(header.stream)

@@ -3,100 +3,112 @@
 /// A small hash table from stream numbers to their state.
 ///
 /// Stream numbers grow one by one and few are open at a time, so the low bits of the number are a fine hash: open
-/// addressing with linear probing, at most half full, and removal closes the gap instead of leaving a mark. It starts
-/// without memory, since most streams of a server are answered before they need a place.
+/// addressing with linear probing, at most half full. Removal closes the gap and leaves no mark. The elements are in an
+/// array without gaps, in no order, so that an access copies nothing. A table starts without memory, since most streams
+/// of a server are answered before they need one.
 package struct StreamTable<Element> {
-    /// Streams in the table.
-    package private(set) var count = 0
-    /// Zero = free; stream 0 is the connection and never stands here.
-    private var keys: [UInt32] = []
-    private var elements: [Element?] = []
+    /// A place of the hash table.
+    private struct Slot {
+        /// Zero if the slot is free; stream 0 is the connection and never in the table.
+        var stream: UInt32 = 0
+        /// Where the element is.
+        var position: UInt32 = 0
+    }
+
+    private var slots: [Slot] = []
+    private var elements: [Element] = []
+    /// The streams of `elements`.
+    private var owners: [UInt32] = []
 
     package init() {}
 
-    package var isEmpty: Bool { count == 0 }
+    /// Streams in the table.
+    package var count: Int { elements.count }
+
+    package var isEmpty: Bool { elements.isEmpty }
 
     /// All streams, in no order.
-    package var streams: [UInt32] { keys.filter { $0 != 0 } }
+    package var streams: [UInt32] { owners }
 
     package func contains(_ stream: UInt32) -> Bool { slot(of: stream) != nil }
 
-    /// Where the stream stands; valid until the next insertion or removal.
-    package func slot(of stream: UInt32) -> Int? {
-        guard count > 0, stream != 0 else { return nil }
-        let mask = keys.count - 1
-        var slot = Int(stream) & mask
-        while keys[slot] != stream {
-            if keys[slot] == 0 { return nil }
-            slot = (slot + 1) & mask
-        }
-        return slot
+    /// The position of the stream's element; valid until the next insertion or removal.
+    package func position(of stream: UInt32) -> Int? { slot(of: stream).map { Int(slots[$0].position) } }
+
+    /// The element at a position.
+    package subscript(position position: Int) -> Element {
+        _read { yield elements[position] }
+        _modify { yield &elements[position] }
     }
 
-    /// The element in an occupied slot.
-    package subscript(slot slot: Int) -> Element {
-        _read { yield elements[slot]! }
-        _modify { yield &elements[slot]! }
-    }
-
-    /// Adds a stream that is not there yet and says where it stands.
+    /// Adds a stream that is not there yet and returns its position.
     @discardableResult
     package mutating func insert(_ stream: UInt32, _ element: Element) -> Int {
         precondition(stream != 0, "stream 0 is the connection")
-        if (count + 1) * 2 > keys.count { grow() }
-        return place(stream, element)
+        precondition(!contains(stream), "a stream is opened once")
+        if (count + 1) * 2 > slots.count { grow() }
+        elements.append(element)
+        owners.append(stream)
+        enter(stream, count - 1)
+        return count - 1
     }
 
     /// Takes a stream out; nil when it is not there.
     package mutating func remove(_ stream: UInt32) -> Element? {
         guard let found = slot(of: stream) else { return nil }
-        let element = elements[found]
+        let position = Int(slots[found].position)
         closeGap(at: found)
-        count -= 1
-        return element
+        let last = count - 1
+        if position != last, let slot = slot(of: owners[last]) {
+            elements.swapAt(position, last)
+            owners[position] = owners[last]
+            slots[slot].position = UInt32(position)
+        }
+        owners.removeLast()
+        return elements.removeLast()
     }
 
     package mutating func removeAll() { self = StreamTable() }
 
-    private mutating func place(_ stream: UInt32, _ element: Element) -> Int {
-        let mask = keys.count - 1
+    // MARK: Slots
+
+    private func slot(of stream: UInt32) -> Int? {
+        guard count > 0, stream != 0 else { return nil }
+        let mask = slots.count - 1
         var slot = Int(stream) & mask
-        while keys[slot] != 0 {
-            precondition(keys[slot] != stream, "a stream is opened once")
+        while slots[slot].stream != stream {
+            if slots[slot].stream == 0 { return nil }
             slot = (slot + 1) & mask
         }
-        keys[slot] = stream
-        elements[slot] = element
-        count += 1
         return slot
     }
 
+    private mutating func enter(_ stream: UInt32, _ position: Int) {
+        let mask = slots.count - 1
+        var slot = Int(stream) & mask
+        while slots[slot].stream != 0 { slot = (slot + 1) & mask }
+        slots[slot] = Slot(stream: stream, position: UInt32(position))
+    }
+
     private mutating func grow() {
-        let oldKeys = keys
-        let oldElements = elements
-        let capacity = max(8, keys.count * 2)
-        keys = Array(repeating: 0, count: capacity)
-        elements = Array(repeating: nil, count: capacity)
-        count = 0
-        for (stream, element) in zip(oldKeys, oldElements) where stream != 0 { _ = place(stream, element!) }
+        slots = Array(repeating: Slot(), count: max(4, slots.count * 2))
+        for (position, stream) in owners.enumerated() { enter(stream, position) }
     }
 
     /// Moves later members of the run back, so that no probe meets a hole before its stream.
     private mutating func closeGap(at removed: Int) {
-        let mask = keys.count - 1
+        let mask = slots.count - 1
         var hole = removed
         var next = (hole + 1) & mask
-        while keys[next] != 0 {
-            let home = Int(keys[next]) & mask
-            // The member may fill the hole when its home is not between the hole and where it stands.
+        while slots[next].stream != 0 {
+            let home = Int(slots[next].stream) & mask
+            // The member may fill the hole when its home is not between the hole and its slot.
             if (next - home) & mask >= (next - hole) & mask {
-                keys[hole] = keys[next]
-                elements[hole] = elements[next]
+                slots[hole] = slots[next]
                 hole = next
             }
             next = (next + 1) & mask
         }
-        keys[hole] = 0
-        elements[hole] = nil
+        slots[hole] = Slot()
     }
 }

@@ -43,12 +43,14 @@ import Testing
     @Test func `What was sent before HELLO counts against the server's real window`() {
         var session = ClientSession<String>(settings: Settings())
         let stream = session.open(isComplete: false, "a")
-        if let slot = session.streams.slot(of: stream) { session.streams[slot: slot].sendWindow.consume(1_000) }
+        if let position = session.streams.position(of: stream) {
+            session.streams[position: position].sendWindow.consume(1_000)
+        }
         var hello = TestFrame.hello
         hello.payload = [4, 0, 0xE8, 3, 0, 0]
         #expect(session.receive(hello) == .opened)
-        let slot = session.streams.slot(of: stream)!
-        #expect(session.streams[slot: slot].sendWindow == FlowWindow(0))
+        let position = session.streams.position(of: stream)!
+        #expect(session.streams[position: position].sendWindow == FlowWindow(0))
     }
 
     @Test func `A reply in parts is joined and bounded`() {

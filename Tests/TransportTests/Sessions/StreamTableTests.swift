@@ -26,7 +26,7 @@ import Testing
         }
         #expect(Set(table.streams) == Set(model.keys))
         for (stream, value) in model {
-            let found = table.slot(of: stream).map { table[slot: $0] }
+            let found = table.position(of: stream).map { table[position: $0] }
             #expect(found == value)
         }
         #expect(table.remove(next + 1) == nil)

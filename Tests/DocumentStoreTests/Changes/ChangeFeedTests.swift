@@ -1,0 +1,125 @@
+// The change feed as a subscriber uses it.
+
+import Basics
+import DocumentModel
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite("Change feed", .timeLimit(.minutes(20))) struct ChangeFeedTests {
+    /// A subscriber that takes changes as a hub does.
+    private final class Subscriber {
+        let store: DocumentStore
+        let subscription: ChangeSubscription
+        var position: UInt64
+
+        init(_ store: DocumentStore) {
+            self.store = store
+            subscription = store.subscribeToChanges {}
+            position = store.currentReadTime
+        }
+
+        /// What changed since the last call: `path: before -> after`, where `-` is no document; nil if the feed has
+        /// not all of it any more.
+        func take() -> [String]? {
+            let readTime = store.currentReadTime
+            guard let batches = subscription.changes(after: position, through: readTime) else { return nil }
+            var found: [String] = []
+            for batch in batches {
+                batch.forEachChange(after: position, through: readTime) { change in
+                    let path = String(decoding: [UInt8](copying: change.path), as: UTF8.self)
+                    let before = change.existedBefore ? Self.number(in: change.before) : "-"
+                    let after = change.existsAfter ? Self.number(in: change.after) : "-"
+                    found.append("\(path): \(before) -> \(after)")
+                }
+            }
+            position = readTime
+            return found
+        }
+
+        private static func number(in fields: RawSpan) -> String {
+            guard let value = try? MapValue(documentBytes: fields)["n"], case .integer(let number) = value else {
+                return "?"
+            }
+            return "\(number)"
+        }
+    }
+
+    @Test("A subscriber gets each change once, with the document before and after, in the order of commits")
+    func order() async throws {
+        let harness = try StoreHarness()
+        try await harness.commit([.set("c/a", fields(1))])
+        let subscriber = Subscriber(harness.store)
+        #expect(subscriber.take() == [])
+        try await harness.commit([.set("c/a", fields(2)), .set("c/b", fields(3))])
+        #expect(subscriber.take() == ["c/a: 1 -> 2", "c/b: - -> 3"])
+        try await harness.commit([.increment("c/a", field: "n", by: 5)])
+        try await harness.commit([.delete("c/b")])
+        #expect(subscriber.take() == ["c/a: 2 -> 7", "c/b: 3 -> -"])
+        #expect(subscriber.take() == [])
+        try harness.finish()
+    }
+
+    @Test("A commit that fails leaves no changes, also between others of its group")
+    func rolledBack() async throws {
+        let harness = try StoreHarness()
+        let subscriber = Subscriber(harness.store)
+        let outcomes = await withTaskGroup(of: Bool.self) { group in
+            for number in 0..<60 {
+                group.addTask {
+                    let writes: [StepWrite] = [
+                        .set("c/\(number)", fields(Int64(number))),
+                        .set("c/x", fields(0), number % 2 == 0 ? nil : .exists(false)),
+                    ]
+                    return (try? await harness.failure(writes)) == .some(nil)
+                }
+            }
+            return await group.reduce(into: 0) { count, succeeded in count += succeeded ? 1 : 0 }
+        }
+        let taken = try #require(subscriber.take())
+        let created = taken.filter { $0.hasPrefix("c/") && !$0.hasPrefix("c/x") }
+        #expect(created.count == outcomes)
+        #expect(Set(created).count == outcomes)
+        #expect(taken.count { $0.hasPrefix("c/x") } >= 1)
+        let stored = try harness.ids("c")
+        #expect(stored.count == outcomes + 1)
+        try harness.finish()
+    }
+
+    @Test("A subscriber that takes late gets all that fits, then nil; another one is not concerned")
+    func bound() async throws {
+        let harness = try StoreHarness { $0.changeFeedBytesMaximum = 4_096 }
+        let (quick, slow, slowest) = (Subscriber(harness.store), Subscriber(harness.store), Subscriber(harness.store))
+        for number in 1...20 {
+            try await harness.commit([.set("c/a", fields(Int64(number)))])
+            #expect(quick.take() == ["c/a: \(number == 1 ? "-" : "\(number - 1)") -> \(number)"])
+        }
+        #expect(slow.take()?.count == 20)
+        for number in 21...120 {
+            try await harness.commit([.set("c/a", fields(Int64(number)))])
+            #expect(quick.take() == ["c/a: \(number - 1) -> \(number)"])
+        }
+        #expect(slow.take() == nil)
+        #expect(slowest.take() == nil)
+        slow.position = harness.store.currentReadTime
+        try await harness.commit([.set("c/a", fields(121))])
+        #expect(slow.take() == ["c/a: 120 -> 121"])
+        try harness.finish()
+    }
+
+    @Test("Changes that all subscribers have taken are not kept")
+    func taken() async throws {
+        let harness = try StoreHarness()
+        let (first, second) = (Subscriber(harness.store), Subscriber(harness.store))
+        let start = first.position
+        try await harness.commit([.set("c/a", fields(1))])
+        #expect(first.take()?.count == 1)
+        // The second has not taken the change.
+        #expect(first.subscription.changes(after: start, through: first.position)?.count == 1)
+        #expect(second.take()?.count == 1)
+        #expect(first.take() == [])
+        #expect(first.subscription.changes(after: start, through: first.position) == nil)
+        try harness.finish()
+    }
+}
