@@ -83,17 +83,25 @@ let package = Package(
         .target(
             name: "Transport", dependencies: ["Basics", "CUV", "CNGHTTP2", "CZlib"], swiftSettings: strictAndUnsafe),
         .target(
+            name: "Service",
+            dependencies: [
+                "Basics", "DocumentModel", "FirestoreMessages", "KeyValueStore", "DocumentStore", "Listening",
+                "Transport",
+            ],
+            swiftSettings: strict),
+        .target(
             name: "Gateway",
             dependencies: [
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreSchema", "KeyValueStore",
-                "DocumentStore", "Listening", "Transport",
+                "DocumentStore", "Service", "Transport",
             ],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
         .target(
             name: "FirebaseFirestore",
             dependencies: [
-                "Basics", "DocumentModel", "DocumentCoding", "FirestoreMessages", "Transport", "FirebaseCore",
+                "Basics", "DocumentModel", "DocumentCoding", "FirestoreMessages", "KeyValueStore", "DocumentStore",
+                "Service", "Transport", "FirebaseCore",
             ],
             swiftSettings: strict),
         .target(name: "Firebase", dependencies: ["FirebaseCore", "FirebaseFirestore"], swiftSettings: strict),
@@ -103,7 +111,7 @@ let package = Package(
             dependencies: [
                 "Basics",
                 "DocumentModel", "DocumentJSON", "FirestoreMessages", "KeyValueStore", "DocumentStore", "Transport",
-                "Gateway", "FirebaseFirestore",
+                "Service", "Gateway", "FirebaseFirestore",
             ],
             path: "Tools/hearth", swiftSettings: strict),
 
@@ -123,7 +131,7 @@ let package = Package(
             name: "hearth-allocations",
             dependencies: [
                 "Basics", "CAllocationCounter", "DocumentModel", "DocumentCoding", "FirestoreMessages", "DocumentStore",
-                "Gateway",
+                "Service", "Gateway",
             ],
             path: "Tests/Allocations/Run", swiftSettings: strict),
 
@@ -151,7 +159,7 @@ let package = Package(
         tests(
             "GatewayTests",
             [
-                "Basics", "Gateway", "DocumentStore", "FirestoreMessages", "FirestoreSchema", "Transport",
+                "Basics", "Service", "Gateway", "DocumentStore", "FirestoreMessages", "FirestoreSchema", "Transport",
                 "DocumentModel",
             ]),
         // Programs of users that tests start and watch end.

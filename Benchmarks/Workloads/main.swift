@@ -3,6 +3,7 @@
 // usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS
 //        hearth-bench store DATA HEARTH BOOKS
 //        hearth-bench indexes DIRECTORY DOCUMENTS
+//        hearth-bench calls HOST CALLS
 
 import Foundation
 
@@ -19,13 +20,19 @@ case ("store", 4):
 case ("indexes", 3):
     guard let documents = Int(arguments[2]) else { usage() }
     try IndexFigures(directory: arguments[1], documents: documents).run()
+case ("calls", 3):
+    guard let calls = Int(arguments[2]), calls >= 100 else { usage() }
+    try await ClientCalls(host: arguments[1], calls: calls).run()
 default: usage()
 }
 
 func usage() -> Never {
     FileHandle.standardError.write(
         Data(
-            "usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS | store DATA HEARTH BOOKS | indexes DIRECTORY DOCUMENTS\n"
-                .utf8))
+            """
+            usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS | store DATA HEARTH BOOKS
+                 | indexes DIRECTORY DOCUMENTS | calls HOST CALLS
+
+            """.utf8))
     exit(2)
 }

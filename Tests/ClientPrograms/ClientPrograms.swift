@@ -1,7 +1,7 @@
 // Small programs that use the library and end, each in its own way. Tests start them and look at what they leave: the
 // exit status, the documents, standard error.
 //
-// usage: client-programs PROGRAM HOST:PORT [COUNT]
+// usage: client-programs PROGRAM HOST [COUNT]
 
 import FirebaseFirestore
 
@@ -9,7 +9,7 @@ import FirebaseFirestore
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count >= 3, let program = Program(rawValue: arguments[1]) else {
-            FileHandle.standardError.write(Data("usage: client-programs PROGRAM HOST:PORT [COUNT]\n".utf8))
+            FileHandle.standardError.write(Data("usage: client-programs PROGRAM HOST [COUNT]\n".utf8))
             exit(64)
         }
         let firestore = Firestore.firestore()
@@ -36,6 +36,8 @@ enum Program: String {
     case writesAndExits
     /// Awaits a write.
     case awaits
+    /// Increments a document and prints a line for each acknowledgement.
+    case counts
     /// Awaits a write with the log switched on.
     case logs
 
@@ -65,6 +67,11 @@ enum Program: String {
             // The other thread ends the program before.
             try await Task.sleep(for: .seconds(600))
         case .awaits: try await collection.document("d").setData(["n": 1])
+        case .counts:
+            for number in 0..<count {
+                try await collection.document("counter").setData(["n": FieldValue.increment(Int64(1))], merge: true)
+                FileHandle.standardOutput.write(Data("\(number)\n".utf8))
+            }
         case .logs:
             Firestore.enableLogging(true)
             try await collection.document("d").setData(["n": 1])

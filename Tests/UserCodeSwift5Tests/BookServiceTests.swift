@@ -1,4 +1,4 @@
-// Runs the tutorial service against a real server.
+// Runs the tutorial service against a server, and against stores in this process.
 
 import Firebase
 import FirebaseFirestore
@@ -7,26 +7,25 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct BookServiceTests {
-    /// A database object on a server of its own.
-    private func start() throws -> (ServerProcess, Firestore) {
-        let directory = TemporaryDirectory("user-code-5")
-        let server = try ServerProcess(data: directory.path)
+    /// A database object on a new database.
+    private func start(_ backend: TestBackend) throws -> (TestDatabase, Firestore) {
+        let database = try backend.start()
         let name = "swift5-\(UUID().uuidString)"
         let options = FirebaseOptions(googleAppID: "1:1:ios:1", gcmSenderID: "1")
         options.projectID = name
         FirebaseApp.configure(name: name, options: options)
         let firestore = Firestore.firestore(app: FirebaseApp.app(name: name)!)
         let settings = FirestoreSettings()
-        settings.host = "127.0.0.1:\(server.port)"
+        settings.host = database.host
         settings.isSSLEnabled = false
         settings.dispatchQueue = DispatchQueue(label: "user")
         firestore.settings = settings
-        return (server, firestore)
+        return (database, firestore)
     }
 
-    @Test("The tutorial's view model reads, writes and reports what it should")
-    func viewModel() async throws {
-        let (server, db) = try start()
+    @Test("The tutorial's view model reads, writes and reports what it should", arguments: TestBackend.allCases)
+    func viewModel(backend: TestBackend) async throws {
+        let (database, db) = try start(backend)
         let model = BookViewModel(db: db)
         let id = try #require(model.addBook(book: Book(title: "Ulysses", author: "Joyce", numberOfPages: 730)))
         await withCheckedContinuation { done in model.fetchBook(documentId: id) { done.resume() } }
@@ -47,12 +46,12 @@ import Testing
         await withCheckedContinuation { done in model.fetchBook(documentId: "text") { done.resume() } }
         #expect(model.errorMessage?.contains("Expected to decode Int") == true)
         try await db.terminate()
-        #expect(server.stop() == 0)
+        #expect(database.stop())
     }
 
-    @Test("The tutorial's generic service and its transaction work")
-    func service() async throws {
-        let (server, db) = try start()
+    @Test("The tutorial's generic service and its transaction work", arguments: TestBackend.allCases)
+    func service(backend: TestBackend) async throws {
+        let (database, db) = try start(backend)
         let service = FirebaseService(database: db)
         let id = try await service.post(Book(title: "A", author: "Joyce", numberOfPages: 1), to: "books")
         let books: [Book] = try await service.get(query: BookViewModel(db: db).query())
@@ -70,6 +69,6 @@ import Testing
         #expect(result == 42)
         #expect(model.handle(NSError(domain: FirestoreErrorDomain, code: 14)) == "offline")
         try await db.terminate()
-        #expect(server.stop() == 0)
+        #expect(database.stop())
     }
 }

@@ -9,6 +9,8 @@ extension HearthClient {
         /// The server's host name or address, without brackets.
         package var host: String
         package var port: UInt16
+        /// The store in this process that calls go to instead of a server; the host and the port are not used then.
+        package var store: StoreLocation?
         /// Event loops, each a thread with separate connections. One is enough for about 200,000 calls a second.
         package var eventLoops = 1
         /// Connections for each loop; a further one is opened when those there are busy.
@@ -30,16 +32,25 @@ extension HearthClient {
         /// What a person can do when the server cannot be reached; the last sentence of such errors and notices.
         package var remedy = ""
 
-        /// `HOST:PORT`, IPv6 addresses in brackets.
-        package var address: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+        /// `HOST:PORT`, IPv6 addresses in brackets; or the location of the store.
+        package var address: String {
+            if let store { return "\(store)" }
+            return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        }
 
         package init(host: String, port: UInt16) {
             self.host = host
             self.port = port
         }
 
-        /// - Parameter address: `HOST:PORT`, `HOST` (port 8080), or `[IPV6]:PORT`.
+        /// - Parameter address: `HOST:PORT`, `HOST` (port 8080), `[IPV6]:PORT`, or the location of a store
+        ///   (``StoreLocation``).
         package init(address: String) throws(RequestError) {
+            if let store = try StoreLocation(address) {
+                self.init(host: "", port: 0)
+                self.store = store
+                return
+            }
             let invalid = RequestError.invalidArgument("\"\(address)\" is not an address of the form HOST:PORT.")
             var host = address[...]
             var port: UInt16 = 8080

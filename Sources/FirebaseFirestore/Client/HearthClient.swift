@@ -1,11 +1,12 @@
 package import Basics
+import Dispatch
 import DocumentModel
 import FirestoreMessages
 import Synchronization
 import Transport
 
-/// A client of one Hearth server over the native protocol, with connections, retries, deadlines and request
-/// identifiers.
+/// A client of one Hearth server over the native protocol, or of a store in this process, with connections, retries,
+/// deadlines and request identifiers.
 ///
 /// The SDK's surface, the loader, the tests and the benchmarks use it.
 ///
@@ -30,6 +31,8 @@ package final class HearthClient: Sendable {
     package let configuration: HearthClient.Configuration
     private let loops: EventLoopGroup
     private let pools: [ConnectionPool]
+    /// The store in this process, if there is no server.
+    private let store: SharedStore?
     private let turn = Atomic<Int>(0)
     private let isClosed = Atomic<Bool>(false)
     /// The Listen streams by their databases.
@@ -37,30 +40,48 @@ package final class HearthClient: Sendable {
 
     /// Makes a client; connections are dialled when calls need them.
     ///
-    /// - Throws: `.invalidArgument` for a configuration without loops or connections.
+    /// - Throws: `.invalidArgument` for a configuration without loops or connections, and what ``SharedStore/use(_:)``
+    ///   throws if the configuration names a store that cannot be opened.
     package init(_ configuration: HearthClient.Configuration) throws(RequestError) {
         guard configuration.eventLoops > 0, configuration.connectionsPerLoop > 0 else {
             throw .invalidArgument("A client needs at least one event loop and one connection.")
         }
         self.configuration = configuration
+        let store = try configuration.store.map { (location) throws(RequestError) in try SharedStore.use(location) }
+        self.store = store
         loops = EventLoopGroup(count: configuration.eventLoops, name: "hearth-client")
-        pools = loops.loops.map { ConnectionPool(loop: $0, configuration: configuration) }
+        pools = loops.loops.map { ConnectionPool(loop: $0, configuration: configuration, store: store) }
     }
 
     /// Ends all calls with CANCELLED, closes all connections and ends the threads. Calling it again does nothing.
     package func close() async {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         for stream in watchStreams.withLock({ Array($0.values) }) { stream.close() }
-        await Self.end(pools, loops)
+        await Self.end(pools, loops, store)
     }
 
     deinit {
         guard !isClosed.load(ordering: .relaxed) else { return }
         // The task keeps the pools until nothing refers to them any more.
-        Task { [pools, loops] in await Self.end(pools, loops) }
+        Task { [pools, loops, store] in await Self.end(pools, loops, store) }
     }
 
-    private static func end(_ pools: [ConnectionPool], _ loops: EventLoopGroup) async {
+    /// Ends a client of a store in this process and its use of the store, when the process ends.
+    ///
+    /// Blocks, not after the deadline as long as the loops are alive; not for the thread of a loop.
+    func closeStore(before deadline: DispatchTime) {
+        guard let store, !isClosed.exchange(true, ordering: .relaxed) else { return }
+        let closing = DispatchGroup()
+        for pool in pools {
+            closing.enter()
+            pool.shutDownFromAnywhere { closing.leave() }
+        }
+        guard closing.wait(timeout: deadline) == .success else { return }
+        loops.stop()
+        store.release()
+    }
+
+    private static func end(_ pools: [ConnectionPool], _ loops: EventLoopGroup, _ store: SharedStore?) async {
         for pool in pools {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
                 pool.shutDownFromAnywhere { continuation.resume() }
@@ -70,6 +91,7 @@ package final class HearthClient: Sendable {
             // Waiting for threads blocks; a separate thread may.
             SystemThread.runDetached(name: "client-close") {
                 loops.stop()
+                store?.release()
                 continuation.resume()
             }
         }

@@ -36,7 +36,7 @@ final class StreamInbox: Sendable {
         var messages = FIFOQueue<[UInt8]>()
         var byteCount = 0
         /// The transport's call while the server is asked to pause.
-        var held: ClientCall?
+        var held: (any StartedCall)?
         /// `.success(nil)` after the last message.
         var end: Step?
         var waiter: UnsafeContinuation<Step, Never>?
@@ -48,7 +48,7 @@ final class StreamInbox: Sendable {
     init(bytesMax: Int) { self.bytesMax = bytesMax }
 
     /// Adds a message; asks `source` to pause if there are too many.
-    func add(_ message: [UInt8], from source: ClientCall?) {
+    func add(_ message: [UInt8], from source: (any StartedCall)?) {
         let waiter = state.withLock { state -> UnsafeContinuation<Step, Never>? in
             if let waiter = state.waiter.take() { return waiter }
             state.messages.append(message)
@@ -118,7 +118,7 @@ final class StreamingCall: PooledCall, @unchecked Sendable {
 
     override func received(_ message: RawSpan) {
         hasDelivered = true
-        var source: ClientCall?
+        var source: (any StartedCall)?
         if case .inFlight(_, let started) = phase { source = started }
         inbox.add([UInt8](copying: message), from: source)
     }

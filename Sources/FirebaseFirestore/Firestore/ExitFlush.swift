@@ -3,11 +3,12 @@ import FirebaseCore
 import Foundation
 import Synchronization
 
-/// Waits at the end of the process for writes that are not acknowledged, and reports writes that may be lost.
+/// Waits at the end of the process for writes that are not acknowledged, reports writes that may be lost, and closes
+/// the stores that are open in this process.
 ///
 ///     return from main ─┐
-///     exit(status)      ┴─▶ atexit: wait for pending writes ─▶ all acknowledged: end
-///                                                         └─▶ time is up: a line on standard error, end
+///     exit(status)      ┴─▶ atexit: wait for pending writes ─▶ all acknowledged: close stores, end
+///                                                         └─▶ time is up: a line on standard error, the same
 ///
 /// `_exit`, signals and traps end the process without this.
 enum ExitFlush {
@@ -60,6 +61,8 @@ enum ExitFlush {
             _ = waiting.wait(timeout: deadline)
         }
         for instance in instances { report(instance) }
+        // A directory that was closed opens faster: nothing has to be recovered.
+        for instance in instances { instance.closeStore(before: .now() + standardSeconds) }
     }
 
     private static func report(_ instance: Firestore) {

@@ -5,9 +5,9 @@ public import FirebaseCore
 public import Foundation
 import Synchronization
 
-/// A database of a Hearth server: the entry point of the SDK.
+/// A database of a Hearth server, or of a store in this process: the entry point of the SDK.
 ///
-///     Firestore ── FirestoreSettings      the address of the server, the queue of the callbacks
+///     Firestore ── FirestoreSettings      the server or the data directory, the queue of the callbacks
 ///        │
 ///        ├── HearthClient                 created at first use: connections, retries, request identifiers
 ///        ├── PendingWrites                writes that are not acknowledged
@@ -42,16 +42,16 @@ public final class Firestore: NSObject, @unchecked Sendable {
 
         func makeClient() throws(RequestError) -> HearthClient {
             if isTerminated { throw RequestError(.failedPrecondition, "The client has already been terminated.") }
-            if settings.explicitSSL == true {
+            var configuration = try HearthClient.Configuration(address: settings.host)
+            if settings.explicitSSL == true, configuration.store == nil {
                 throw RequestError(
                     .unimplemented,
                     "This version does not support TLS: do not set isSSLEnabled, or set it to false.")
             }
-            var configuration = try HearthClient.Configuration(address: settings.host)
             configuration.outageNoticeAfter = Firestore.outageNoticeAfter
             configuration.remedy = """
                 Start a Hearth server at this address, or set another one: settings.host, HEARTH_ADDRESS or \
-                FIRESTORE_EMULATOR_HOST.
+                FIRESTORE_EMULATOR_HOST. Without a server, HEARTH_DATA names a directory to open in this process.
                 """
             return try HearthClient(configuration)
         }
@@ -100,7 +100,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
     /// The client, made now if this is the first use.
     ///
     /// - Throws: `RequestError` with `.failedPrecondition` after `terminate`, `.unimplemented` if the settings insist
-    ///   on TLS, `.invalidArgument` if the host cannot be read.
+    ///   on TLS, `.invalidArgument` if the host cannot be read, and what ``SharedStore/use(_:)`` throws.
     func client() throws(RequestError) -> HearthClient {
         let result = state.withLock { state -> Result<HearthClient, RequestError> in
             if let client = state.client { return .success(client) }
@@ -143,6 +143,11 @@ public final class Firestore: NSObject, @unchecked Sendable {
         }
         FirestoreInstances.shared.remove(self)
         await client?.close()
+    }
+
+    /// Closes the store in this process, if there is one, before the process ends.
+    func closeStore(before deadline: DispatchTime) {
+        state.withLock { $0.client }?.closeStore(before: deadline)
     }
 
     /// Whether writes can leave: the network is not switched off, and the instance is in use.

@@ -2,18 +2,24 @@ public import Dispatch
 import DocumentCoding
 public import Foundation
 
-/// Settings of a ``Firestore`` instance: the address of the server, the queue of the callbacks, and the cache settings.
+/// Settings of a ``Firestore`` instance: the server or the data directory, the queue of the callbacks, and the cache
+/// settings.
 ///
 /// An instance keeps a copy, and its getter returns a copy: change a copy and assign it. Not thread-safe while being
 /// changed.
 public final class FirestoreSettings: NSObject, NSCopying {
     /// The environment variables that name the server as `HOST:PORT`, the first that is set and not empty wins.
     static let hostVariables = ["HEARTH_ADDRESS", "FIRESTORE_EMULATOR_HOST"]
+    /// The environment variable that names a data directory to open in this process, if no server is named.
+    static let directoryVariable = "HEARTH_DATA"
     /// The server when nothing names one.
     static let fallbackHost = "127.0.0.1:8080"
 
-    /// The server as `HOST:PORT`; IPv6 addresses in brackets. Starts as the environment says (`HEARTH_ADDRESS`,
-    /// `FIRESTORE_EMULATOR_HOST`), else `127.0.0.1:8080`. Empty is a programming error.
+    /// The server as `HOST:PORT`, IPv6 addresses in brackets; or a store in this process: `file:///PATH` for a data
+    /// directory, `file::memory:` or `file::memory:NAME` for memory.
+    ///
+    /// Starts as the environment says (`HEARTH_ADDRESS`, `FIRESTORE_EMULATOR_HOST`, or the directory of `HEARTH_DATA`),
+    /// else `127.0.0.1:8080`. Empty is a programming error.
     public var host: String {
         didSet { if host.isEmpty { programmingError("Host setting may not be null or empty.") } }
     }
@@ -59,7 +65,11 @@ public final class FirestoreSettings: NSObject, NSCopying {
     public override convenience init() { self.init(environment: ProcessInfo.processInfo.environment) }
 
     init(environment: [String: String]) {
-        host = Self.hostVariables.lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? Self.fallbackHost
+        let server = Self.hostVariables.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+        let directory = environment[Self.directoryVariable].flatMap { path in
+            path.isEmpty ? nil : path.hasPrefix(StoreLocation.scheme) ? path : StoreLocation.host(ofDirectory: path)
+        }
+        host = server ?? directory ?? Self.fallbackHost
     }
 
     private var legacyCacheSettings: any LocalCacheSettings & NSObjectProtocol {

@@ -212,7 +212,7 @@ final class ListenCall: PooledCall, @unchecked Sendable {
 
     private func sendWaiting() {
         guard case .inFlight(_, let started?) = phase else { return }
-        for request in waiting { started.send(request.encodedBytes()) }
+        for request in waiting { started.send(request.encodedBytes(), isLast: false) }
         unconfirmed?.append(contentsOf: waiting)
         waiting = []
     }

@@ -21,7 +21,10 @@ final class ConnectionPool: @unchecked Sendable {
     private let isOpen = Mutex(true)
     private let configuration: HearthClient.Configuration
     private var machine: Machine
-    private var connections: [ConnectionID: PooledConnection] = [:]
+    private var connections: [ConnectionID: any PooledConnection] = [:]
+    /// The service that the calls go to if there is no server.
+    private let localService: LocalService?
+    private var isCarryingOut = false
     private var sequence = CommitSequence()
     private var nextOrderNumber: UInt64 = 1
     /// Calls that ended as unavailable in this iteration; the next one shows whether their connection ended too.
@@ -37,8 +40,10 @@ final class ConnectionPool: @unchecked Sendable {
     /// Decides when to report that calls wait for a server that cannot be reached.
     private var notice: OutageNotice?
 
-    init(loop: EventLoop, configuration: HearthClient.Configuration) {
+    /// - Parameter store: where the calls go; `nil` = to the server of the configuration.
+    init(loop: EventLoop, configuration: HearthClient.Configuration, store: SharedStore? = nil) {
         self.loop = loop
+        localService = store.map { LocalService(of: $0, on: loop) }
         self.configuration = configuration
         var pool = Machine.Configuration()
         pool.connectionsMax = configuration.connectionsPerLoop
@@ -307,6 +312,10 @@ final class ConnectionPool: @unchecked Sendable {
     // MARK: Connections
 
     private func carryOutActions() {
+        // A call in this process may end while it is sent; what follows from that comes after the actions before it.
+        if isCarryingOut { return }
+        isCarryingOut = true
+        defer { isCarryingOut = false }
         while !machine.actions.isEmpty {
             let actions = machine.actions
             machine.actions.removeAll(keepingCapacity: true)
@@ -317,7 +326,12 @@ final class ConnectionPool: @unchecked Sendable {
     private func carryOut(_ action: Machine.Action) {
         switch action {
         case .connect(let id):
-            let connection = PooledConnection(id, pool: self)
+            let connection: any PooledConnection =
+                if let localService {
+                    LocalConnection(id, pool: self, to: localService)
+                } else {
+                    SocketConnection(id, pool: self)
+                }
             connections[id] = connection
             FirebaseLog.write(.debug, "connecting to \(configuration.address)")
             connection.dial(configuration)
@@ -383,6 +397,7 @@ final class ConnectionPool: @unchecked Sendable {
     private func reportShutDown() {
         guard machine.isShutDown, connections.isEmpty, let completion = onShutDown else { return }
         onShutDown = nil
+        localService?.close()
         completion()
     }
 }

@@ -16,7 +16,7 @@ class PooledCall: TimerTarget, @unchecked Sendable {
         /// In the pool's queue.
         case waiting
         /// On a connection; the transport's call is known once it is started.
-        case inFlight(PoolStateMachine<PooledCall>.ConnectionID, ClientCall?)
+        case inFlight(PoolStateMachine<PooledCall>.ConnectionID, (any StartedCall)?)
         /// Until the backoff ends.
         case backingOff(EventLoop.Timer)
     }

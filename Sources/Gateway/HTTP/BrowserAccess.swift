@@ -6,6 +6,7 @@
 
 internal import Basics
 internal import DocumentModel
+internal import Service
 internal import Transport
 
 /// The origins whose pages may call.

@@ -7,6 +7,7 @@
 internal import Basics
 internal import DocumentModel
 internal import DocumentStore
+internal import Service
 internal import Transport
 
 /// One deletion under way; on the loop's thread.

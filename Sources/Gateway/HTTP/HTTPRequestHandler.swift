@@ -10,6 +10,7 @@
 internal import Basics
 internal import DocumentModel
 internal import FirestoreSchema
+package import Service
 package import Transport
 
 /// The HTTP side of one loop.

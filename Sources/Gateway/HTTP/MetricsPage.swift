@@ -9,6 +9,7 @@ internal import DocumentStore
 internal import FirestoreMessages
 internal import Glibc
 internal import KeyValueStore
+internal import Service
 internal import Synchronization
 internal import Transport
 

@@ -5,6 +5,7 @@ internal import Basics
 internal import DocumentModel
 internal import FirestoreMessages
 internal import FirestoreSchema
+internal import Service
 internal import Transport
 
 /// Serves `/v1/...` on one loop.

@@ -9,6 +9,7 @@
 internal import Basics
 internal import DocumentModel
 internal import FirestoreMessages
+internal import Service
 internal import Transport
 
 /// One REST request's meaning.

@@ -3,6 +3,7 @@
 internal import Basics
 internal import DocumentModel
 internal import FirestoreMessages
+internal import Service
 internal import Transport
 
 /// The health of the server as one loop tells it: serving from its first call until the server drains. Confined to the

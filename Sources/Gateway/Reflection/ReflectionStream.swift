@@ -4,6 +4,7 @@ internal import Basics
 internal import DocumentModel
 internal import FirestoreMessages
 internal import FirestoreSchema
+internal import Service
 internal import Transport
 
 /// The reflection of one loop. Confined to it.

@@ -1,5 +1,6 @@
 internal import Basics
 internal import FirestoreMessages
+internal import Service
 internal import Transport
 
 /// The handler of one loop's calls: gives each to the service that it names. Confined to the loop.

@@ -2,6 +2,7 @@
 
 internal import Dispatch
 package import DocumentStore
+package import Service
 package import Transport
 
 /// All that can be chosen about a gateway.

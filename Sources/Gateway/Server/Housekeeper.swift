@@ -5,6 +5,7 @@ internal import CLinux
 internal import Dispatch
 internal import DocumentStore
 internal import KeyValueStore
+internal import Service
 internal import Synchronization
 internal import Transport
 

@@ -8,6 +8,7 @@
 internal import Basics
 internal import FirestoreMessages
 internal import FirestoreSchema
+internal import Service
 internal import Transport
 
 /// Serves `/google.firestore.v1.Firestore/{METHOD}/channel` on one loop, for each bidirectional method of Firestore.

@@ -2,6 +2,7 @@ internal import Basics
 internal import DocumentModel
 internal import FirestoreMessages
 internal import FirestoreSchema
+internal import Service
 internal import Transport
 
 /// The sessions of one method on one loop: their calls go to the loop's service, their messages are JSON.

@@ -6,6 +6,7 @@ import DocumentModel
 import DocumentStore
 import Foundation
 import Gateway
+import Service
 
 struct Failure: Error, CustomStringConvertible {
     let description: String

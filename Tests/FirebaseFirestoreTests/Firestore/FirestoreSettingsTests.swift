@@ -18,6 +18,9 @@ import Testing
         #expect(FirestoreSettings(environment: ["FIRESTORE_EMULATOR_HOST": "h:1"]).host == "h:1")
         #expect(
             FirestoreSettings(environment: ["FIRESTORE_EMULATOR_HOST": "h:1", "HEARTH_ADDRESS": "g:2"]).host == "g:2")
+        #expect(FirestoreSettings(environment: ["HEARTH_DATA": "/a b/c"]).host == "file:///a%20b/c")
+        #expect(FirestoreSettings(environment: ["HEARTH_DATA": "file::memory:"]).host == "file::memory:")
+        #expect(FirestoreSettings(environment: ["HEARTH_DATA": "/a", "HEARTH_ADDRESS": "g:2"]).host == "g:2")
     }
 
     @Test("Copies are equal and independent")

@@ -1,4 +1,4 @@
-// Listeners of the SDK against a real server process.
+// Listeners of the SDK against a server process, and against stores in this process.
 
 import Foundation
 import Synchronization
@@ -41,10 +41,10 @@ struct ListenerTests {
         TestFirestore.make(host: "127.0.0.1:\(port)", project: "listeners")
     }
 
-    @Test("A document: missing, created, changed, deleted; nothing after remove()")
-    func document() async throws {
-        let server = try start()
-        let firestore = firestore(try port(of: server))
+    @Test("A document: missing, created, changed, deleted; nothing after remove()", arguments: TestBackend.allCases)
+    func document(backend: TestBackend) async throws {
+        let database = try backend.start()
+        let firestore = TestFirestore.make(host: database.host, project: "listeners")
         let reference = firestore.document("c/d")
         let calls = Calls<Int?>()
         let registration = reference.addSnapshotListener { snapshot, error in
@@ -66,7 +66,7 @@ struct ListenerTests {
         try await eventually("another listener") { other.all == [3] }
         #expect(calls.all.count == 4)
         try await firestore.terminate()
-        stop(server)
+        #expect(database.stop())
     }
 
     @Test("A query with a limit: changes with their indexes, over kill -9 of the server")
@@ -99,10 +99,10 @@ struct ListenerTests {
         stop(restarted)
     }
 
-    @Test("Last documents, sequences, listeners in agreement, errors")
-    func others() async throws {
-        let server = try start()
-        let firestore = firestore(try port(of: server))
+    @Test("Last documents, sequences, listeners in agreement, errors", arguments: TestBackend.allCases)
+    func others(backend: TestBackend) async throws {
+        let database = try backend.start()
+        let firestore = TestFirestore.make(host: database.host, project: "listeners")
         let collection = firestore.collection("c")
         for n in 1...4 { try await collection.document("d\(n)").setData(["n": n]) }
         let last = Calls<[String]>()
@@ -137,6 +137,6 @@ struct ListenerTests {
         }
         try await eventually("an empty snapshot of the cache") { fromCache.all == [true] }
         try await firestore.terminate()
-        stop(server)
+        #expect(database.stop())
     }
 }

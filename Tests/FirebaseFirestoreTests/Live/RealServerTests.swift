@@ -1,4 +1,4 @@
-// The SDK and the lower-level client against a real server process.
+// The SDK and the lower-level client against a server process, and against stores in this process.
 
 import DocumentModel
 import FirestoreMessages
@@ -21,14 +21,10 @@ import Testing
         return process
     }
 
-    private func firestore(_ server: ServerProcess) -> Firestore {
-        TestFirestore.make(host: "127.0.0.1:\(server.port)", project: "live")
-    }
-
-    @Test("Documents are written, merged, updated and deleted as the rules say")
-    func documents() async throws {
-        let server = try start()
-        let firestore = firestore(server)
+    @Test("Documents are written, merged, updated and deleted as the rules say", arguments: TestBackend.allCases)
+    func documents(backend: TestBackend) async throws {
+        let database = try backend.start()
+        let firestore = TestFirestore.make(host: database.host, project: "live")
         let document = firestore.document("books/b1")
         try await document.setData(["title": "A", "nested": ["a": 1, "b": 2], "tags": ["x"]])
         try await document.setData(["nested": ["b": 3, "c": 4]], merge: true)
@@ -51,13 +47,13 @@ import Testing
         try await document.delete()
         #expect(try await !document.getDocument().exists)
         try await firestore.terminate()
-        #expect(server.stop() == 0)
+        #expect(database.stop())
     }
 
-    @Test("Queries filter, order, page and find groups")
-    func queries() async throws {
-        let server = try start()
-        let firestore = firestore(server)
+    @Test("Queries filter, order, page and find groups", arguments: TestBackend.allCases)
+    func queries(backend: TestBackend) async throws {
+        let database = try backend.start()
+        let firestore = TestFirestore.make(host: database.host, project: "live")
         let batch = firestore.batch()
         for number in 0..<20 {
             batch.setData(
@@ -92,13 +88,13 @@ import Testing
         #expect(totals.get(.sum("n")) as? Int == 190)
         #expect(totals.get(.average("n")) as? Double == 9.5)
         try await firestore.terminate()
-        #expect(server.stop() == 0)
+        #expect(database.stop())
     }
 
-    @Test("A batch that fails leaves nothing behind")
-    func atomicBatch() async throws {
-        let server = try start()
-        let firestore = firestore(server)
+    @Test("A batch that fails leaves nothing behind", arguments: TestBackend.allCases)
+    func atomicBatch(backend: TestBackend) async throws {
+        let database = try backend.start()
+        let firestore = TestFirestore.make(host: database.host, project: "live")
         let batch = firestore.batch().setData(["a": 1], forDocument: firestore.document("c/new"))
             .updateData(["a": 1], forDocument: firestore.document("c/missing"))
         do {
@@ -108,13 +104,13 @@ import Testing
         }
         #expect(try await !firestore.document("c/new").getDocument().exists)
         try await firestore.terminate()
-        #expect(server.stop() == 0)
+        #expect(database.stop())
     }
 
-    @Test("Listing, paging and streams give every document once")
-    func lowerLevel() async throws {
-        let server = try start()
-        let client = try HearthClient(.init(address: "127.0.0.1:\(server.port)"))
+    @Test("Listing, paging and streams give every document once", arguments: TestBackend.allCases)
+    func lowerLevel(backend: TestBackend) async throws {
+        let live = try backend.start()
+        let client = try HearthClient(.init(address: live.host))
         let database = try DatabaseName(project: "live")
         let root = database.documentsRoot
         for start in stride(from: 0, to: 2000, by: 500) {
@@ -150,7 +146,7 @@ import Testing
         #expect(reply.results.count == 2)
         #expect(reply.results.first { $0.name == streamed[7] }?.content != nil)
         await client.close()
-        #expect(server.stop() == 0)
+        #expect(live.stop())
     }
 
     @Test("Increments survive kill -9 and restarts: each acknowledged or retried commit counts once")

@@ -40,15 +40,16 @@ struct SwiftCompiler {
     func executable(_ source: String) throws -> (verdict: Verdict, path: String) {
         let path = directory.path(of: "program")
         let modules = [
-            "FirebaseFirestore", "FirebaseCore", "DocumentCoding", "DocumentModel", "FirestoreMessages", "Transport",
-            "Basics", "CFirestoreProto",
+            "FirebaseFirestore", "FirebaseCore", "Service", "Listening", "DocumentStore", "KeyValueStore",
+            "DocumentCoding", "DocumentModel", "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
         ]
         let objects = try modules.flatMap { module in
             let folder = "\(build)/\(module).build"
             return try FileManager.default.subpathsOfDirectory(atPath: folder).filter { $0.hasSuffix(".o") }
                 .map { "\(folder)/\($0)" }
         }
-        return (try compile(source, .v6, isScript: false, objects + ["-lprotobuf-c", "-o", path]), path)
+        let libraries = ["protobuf-c", "lmdb", "xxhash", "crypto"]
+        return (try compile(source, .v6, isScript: false, objects + libraries.map { "-l\($0)" } + ["-o", path]), path)
     }
 
     private func compile(
@@ -57,7 +58,10 @@ struct SwiftCompiler {
         let file = directory.path(of: isScript ? "main.swift" : "Program.swift")
         try source.write(toFile: file, atomically: true, encoding: .utf8)
         var all = ["swiftc", file, "-swift-version", mode.rawValue, "-warnings-as-errors", "-I", "\(build)/Modules"]
-        for library in ["CUV", "CNGHTTP2", "CZlib"] { all += ["-I", "\(repository)/Sources/System/\(library)"] }
+        let systemModules = [
+            "CUV", "CNGHTTP2", "CZlib", "CLMDB", "CLinux", "CPrefetch", "CXXHash", "COpenSSL",
+        ]
+        for library in systemModules { all += ["-I", "\(repository)/Sources/System/\(library)"] }
         all += ["-I", "\(repository)/Sources/CFirestoreProto/include"]
         if !isScript { all.append("-parse-as-library") }
         let process = HearthProcess(all + arguments, executable: "/usr/bin/env")

@@ -1,6 +1,7 @@
 // What /readyz tells.
 
 import DocumentModel
+import Service
 import TestSupport
 import Testing
 

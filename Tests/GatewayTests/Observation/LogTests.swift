@@ -1,6 +1,7 @@
 // The log's line format.
 
 import Gateway
+import Service
 import Synchronization
 import Testing
 

@@ -4,6 +4,7 @@ import Basics
 import DocumentModel
 import FirestoreMessages
 import Gateway
+import Service
 import Synchronization
 import TestSupport
 import Testing

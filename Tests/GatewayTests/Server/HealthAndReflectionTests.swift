@@ -4,6 +4,7 @@ import DocumentModel
 import FirestoreMessages
 import FirestoreSchema
 import Gateway
+import Service
 import TestSupport
 import Testing
 import Transport

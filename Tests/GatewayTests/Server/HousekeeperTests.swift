@@ -1,5 +1,6 @@
 // When memory is given back, and when a full disk is logged.
 
+import Service
 import Testing
 
 @testable import Gateway

@@ -3,6 +3,7 @@
 import DocumentModel
 import FirestoreMessages
 import Gateway
+import Service
 import TestSupport
 import Testing
 import Transport

@@ -4,6 +4,7 @@ import DocumentModel
 import DocumentStore
 import FirestoreMessages
 import Gateway
+import Service
 import TestSupport
 import Testing
 import Transport

@@ -5,6 +5,7 @@ import DocumentModel
 import DocumentStore
 import FirestoreMessages
 import Gateway
+import Service
 import Synchronization
 import Transport
 

@@ -2,6 +2,7 @@
 
 import Basics
 import Gateway
+import Service
 import Synchronization
 import TestSupport
 import Testing

@@ -3,6 +3,7 @@
 import DocumentStore
 import Gateway
 import Glibc
+import Service
 
 /// Copies a data directory as of one moment.
 enum BackupCommand: Subcommand {

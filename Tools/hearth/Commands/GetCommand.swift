@@ -6,6 +6,7 @@ import DocumentStore
 import FirebaseFirestore
 import Foundation
 import Gateway
+import Service
 
 /// Prints documents of a server or a data directory.
 enum GetCommand: Subcommand {

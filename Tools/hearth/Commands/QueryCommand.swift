@@ -5,6 +5,7 @@ import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages
 import Gateway
+import Service
 
 /// Runs a query on a server or a data directory and prints its results.
 enum QueryCommand: Subcommand {

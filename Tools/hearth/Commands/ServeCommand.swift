@@ -4,6 +4,7 @@ import Basics
 import DocumentStore
 import Gateway
 import Glibc
+import Service
 import Transport
 
 /// Serves a data directory until SIGTERM or SIGINT.

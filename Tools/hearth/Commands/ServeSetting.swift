@@ -1,6 +1,7 @@
 // One setting of `hearth serve`.
 
 import Gateway
+import Service
 
 /// A flag of `hearth serve` bound to a property of the configuration. The property's initial value is the default.
 struct ServeSetting: Sendable {

@@ -3,6 +3,7 @@
 import DocumentStore
 import Gateway
 import Glibc
+import Service
 import Transport
 
 /// The settings of `hearth serve`, each declared once.

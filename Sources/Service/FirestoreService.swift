@@ -1,7 +1,7 @@
-internal import Basics
-internal import DocumentModel
+package import Basics
+package import DocumentModel
 package import DocumentStore
-internal import FirestoreMessages
+package import FirestoreMessages
 package import Transport
 
 /// The Firestore service of one event loop: request bytes in, store, reply bytes out.
@@ -21,8 +21,8 @@ package final class FirestoreService {
     package let store: DocumentStore
     package let limits: ServiceLimits
     package let counters: ServiceCounters
-    let reader: StoreReader
-    let policy: (any AccessPolicy)?
+    package let reader: StoreReader
+    package let policy: (any AccessPolicy)?
     /// Whether there is a policy; asking this costs less than looking at it.
     private let isRestricted: Bool
     let log: Log
@@ -30,7 +30,7 @@ package final class FirestoreService {
     private var lastDatabase: DatabaseName?
     /// Sources of streaming replies that have ended, for the next ones.
     var spareBatchGets: [BatchGetSource] = []
-    let lastingStreams = LastingStreams()
+    package let lastingStreams = LastingStreams()
     private var loneClient = LoneClientDetector()
     private var loopListeners: LoopListeners?
 
@@ -54,7 +54,7 @@ package final class FirestoreService {
     package func begin(_ call: Call, _ request: RawSpan) { begin(call, call.method, request) }
 
     /// The same; the caller knows the method.
-    func begin(_ call: Call, _ method: Method, _ request: RawSpan) {
+    package func begin(_ call: Call, _ method: Method, _ request: RawSpan) {
         counters.callsStarted.add()
         loneClient.note(call)
         do {
@@ -104,7 +104,7 @@ package final class FirestoreService {
 
     /// Ends the call with OK and one message. If `write` throws, the call is still open.
     @inline(__always)
-    func succeed<Failure: Error>(
+    package func succeed<Failure: Error>(
         _ call: Call, _ write: (inout ByteBuffer) throws(Failure) -> Void
     ) throws(Failure) {
         try call.respond(write)
@@ -112,13 +112,13 @@ package final class FirestoreService {
     }
 
     /// Ends a call whose request message could not be made.
-    func refuse(_ call: Call, _ error: RequestError) {
+    package func refuse(_ call: Call, _ error: RequestError) {
         counters.callsStarted.add()
         fail(call, error)
     }
 
     /// Ends the call with whatever was thrown.
-    func fail(_ call: Call, _ error: any Error) {
+    package func fail(_ call: Call, _ error: any Error) {
         call.fail(requestError(error, call))
     }
 
@@ -155,7 +155,7 @@ package final class FirestoreService {
     /// Continues on the loop's thread when the store's threads have an outcome. An error ends the call.
     ///
     /// - Returns: what to hand the store as completion; it may be called on any thread.
-    func continuation<Outcome: Sendable>(
+    package func continuation<Outcome: Sendable>(
         _ call: Call, _ body: @escaping (FirestoreService, Outcome) throws -> Void
     ) -> @Sendable (Result<Outcome, RequestError>) -> Void {
         let bound = LoopBound((service: self, body: body))
@@ -181,7 +181,7 @@ package final class FirestoreService {
     }
 
     /// Asks the policy, if there is one, whether a whole database may be deleted.
-    func authorizeReset(of database: DatabaseName, by principal: Principal) throws(RequestError) {
+    package func authorizeReset(of database: DatabaseName, by principal: Principal) throws(RequestError) {
         guard let policy else { return }
         try policy.checkReset(of: database.utf8.byteSpan, by: principal)
     }
@@ -204,11 +204,11 @@ package final class FirestoreService {
 }
 
 /// A value of a loop's thread on its way through other threads, which only pass it on.
-struct LoopBound<Value>: @unchecked Sendable {
+package struct LoopBound<Value>: @unchecked Sendable {
     // Sendable: made on the loop's thread and opened again on the same thread only, by `EventLoop.execute`.
-    let value: Value
+    package let value: Value
 
-    init(_ value: Value) { self.value = value }
+    package init(_ value: Value) { self.value = value }
 }
 
 extension ReadConsistency {

@@ -1,12 +1,12 @@
 internal import DocumentStore
-internal import FirestoreMessages
-internal import Transport
+package import FirestoreMessages
+package import Transport
 
 /// What the service reads from a call besides its message.
 extension Call {
-    /// The RPC; every procedure of the gateway's tables is a ``Method``.
+    /// The RPC; every procedure that is served is a ``Method``.
     @inline(__always)
-    var method: Method {
+    package var method: Method {
         guard let method = Method(rawValue: rpc.number) else {
             preconditionFailure("RPC \(rpc.number) is not a method")
         }
@@ -35,22 +35,5 @@ extension Call {
         } else {
             counters.callTook(rpc, nanoseconds: now &- begunAt)
         }
-    }
-}
-
-extension RPCTable {
-    /// What a gateway serves over TCP.
-    static let gateway = RPCTable(Method.allCases.filter { $0.service != .administration })
-
-    /// What it serves over the socket in its data directory: all of that, and its administration.
-    static let local = RPCTable(Method.allCases)
-
-    private convenience init(_ methods: [Method]) {
-        self.init(
-            methods.map { Entry($0.rpc, name: $0.name, paths: $0.paths) },
-            refusals: [
-                "/google.firestore.v1.Firestore/ExecutePipeline":
-                    "ExecutePipeline is not implemented by this server yet: query with RunQuery"
-            ])
     }
 }

@@ -1,6 +1,6 @@
 // Counters of what the gateway did: one set per event loop, written by that loop alone, read by anyone.
 
-internal import Basics
+package import Basics
 internal import DocumentModel
 package import FirestoreMessages
 package import KeyValueStore
@@ -43,7 +43,7 @@ package final class ServiceCounters: TurnObserver, Sendable {
 
     /// Counts the end of a call.
     @inline(__always)
-    func callEnded(_ rpc: RPC, _ code: StatusCode) {
+    package func callEnded(_ rpc: RPC, _ code: StatusCode) {
         ended[rpc.row * Self.codeCount + Int(code.rawValue)].add()
     }
 
@@ -76,11 +76,11 @@ package final class ServiceCounters: TurnObserver, Sendable {
         }
     }
 
-    func callsEnded(_ method: Method, _ code: StatusCode) -> UInt64 {
+    package func callsEnded(_ method: Method, _ code: StatusCode) -> UInt64 {
         ended[method.rpc.row * Self.codeCount + Int(code.rawValue)].value
     }
 
-    func latency(_ method: Method) -> HistogramReading { latencies[method.rpc.row].reading }
+    package func latency(_ method: Method) -> HistogramReading { latencies[method.rpc.row].reading }
 }
 
 extension RPC {

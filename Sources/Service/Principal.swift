@@ -8,7 +8,7 @@ package enum Principal: Equatable, Sendable {
     case anonymous
 
     /// - Parameter authorization: the value of a request's `authorization` field (RFC 6750, section 2.1).
-    init(authorization: String?) {
+    package init(authorization: String?) {
         let scheme = "bearer "
         if let authorization, authorization.prefix(scheme.count).lowercased() == scheme {
             self = .bearer(String(authorization.dropFirst(scheme.count)))

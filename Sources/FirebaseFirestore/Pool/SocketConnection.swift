@@ -1,0 +1,79 @@
+// A connection to a server: translates between the pool's calls and the transport's.
+
+import DocumentModel
+import FirestoreMessages
+import Transport
+
+/// A connection to a server that is opening, open or closing. For the thread of the pool's loop.
+final class SocketConnection: PooledConnection, @unchecked Sendable {
+    // Unchecked: everything runs on the thread of the pool's loop, where the transport calls back, too.
+
+    private let id: ConnectionPool.ConnectionID
+    /// Refers to this connection too, until the connection is closed.
+    private let pool: ConnectionPool
+    private var connection: ClientConnection?
+    /// Whether this side is closing it: calls that end now end for this reason.
+    private var isClosing = false
+
+    init(_ id: ConnectionPool.ConnectionID, pool: ConnectionPool) {
+        self.id = id
+        self.pool = pool
+    }
+
+    func dial(_ configuration: HearthClient.Configuration) {
+        var transport = ClientConfiguration()
+        transport.connectMilliseconds = max(1, configuration.connectTimeout.nanoseconds / 1_000_000)
+        transport.messageBytesMax = UInt32(clamping: configuration.messageBytesMax)
+        connection = ClientConnection.connect(
+            to: configuration.host, port: configuration.port, on: pool.loop, transport
+        ) { event in
+            switch event {
+            case .ready: self.pool.connected(self.id)
+            case .goingAway: self.pool.goingAway(self.id)
+            case .closed(_, let description):
+                self.connection = nil
+                self.pool.closed(self.id, description)
+            }
+        }
+    }
+
+    func start(_ call: PooledCall, deadlineMilliseconds: UInt32?, requestID: RequestID?) -> (any StartedCall)? {
+        guard let connection else {
+            ended(call, CallOutcome(.unavailable, "the connection is closed", isUnprocessed: true))
+            return nil
+        }
+        let options = Transport.CallOptions(deadlineMilliseconds: deadlineMilliseconds, requestID: requestID)
+        if call.isStreaming {
+            return connection.stream(
+                call.method.rpc, call.request, isComplete: !call.isBidirectional, options,
+                handler: MessageReceiver(call: call, connection: self))
+        }
+        return connection.unary(call.method.rpc, call.request, options) { outcome, reply in
+            if outcome.code == .ok { call.received(reply) }
+            self.ended(call, outcome)
+        }
+    }
+
+    fileprivate func ended(_ call: PooledCall, _ outcome: CallOutcome) {
+        pool.ended(call, on: id, outcome, isClosing: isClosing)
+    }
+
+    func close() {
+        isClosing = true
+        connection?.close()
+    }
+}
+
+/// Receives the messages of a streaming call.
+private final class MessageReceiver: ClientCallHandler, Sendable {
+    private let call: PooledCall
+    private let connection: SocketConnection
+
+    init(call: PooledCall, connection: SocketConnection) {
+        self.call = call
+        self.connection = connection
+    }
+
+    func received(_ message: RawSpan, on transportCall: ClientCall) { call.received(message) }
+    func finished(_ outcome: CallOutcome, on transportCall: ClientCall) { connection.ended(call, outcome) }
+}

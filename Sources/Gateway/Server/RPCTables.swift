@@ -1,0 +1,19 @@
+internal import FirestoreMessages
+internal import Transport
+
+extension RPCTable {
+    /// What a gateway serves over TCP.
+    static let gateway = RPCTable(Method.allCases.filter { $0.service != .administration })
+
+    /// What it serves over the socket in its data directory: all of that, and its administration.
+    static let local = RPCTable(Method.allCases)
+
+    private convenience init(_ methods: [Method]) {
+        self.init(
+            methods.map { Entry($0.rpc, name: $0.name, paths: $0.paths) },
+            refusals: [
+                "/google.firestore.v1.Firestore/ExecutePipeline":
+                    "ExecutePipeline is not implemented by this server yet: query with RunQuery"
+            ])
+    }
+}
