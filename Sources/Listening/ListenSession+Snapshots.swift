@@ -156,13 +156,19 @@ extension ListenSession {
 
     /// Appends what has become of a document.
     private func append(_ entry: PendingChanges.Entry, of snapshot: borrowing Snapshot) throws(RequestError) {
+        let path = entry.document.path
+        // The most frequent case: one target, which gets all fields.
+        if let target = entry.onlyMatch, target.selection == nil,
+            let document = try hub.shared.document(entry.document, at: snapshot.version, reader)
+        {
+            return queue.appendChange(document, path.byteSpan, nil, targets: [target.id])
+        }
         var changed: [Target] = []
         var left: [Target] = []
         entry.forEachHit { hit in
             if hit.matches { changed.append(hit.target) } else if hit.matchedBefore { left.append(hit.target) }
         }
         if changed.isEmpty, left.isEmpty { return }
-        let path = entry.document.path
         guard let document = try hub.shared.document(entry.document, at: snapshot.version, reader) else {
             return queue.appendDelete(path.byteSpan, removed: left.map(\.id), at: snapshot.version)
         }

@@ -295,14 +295,16 @@ package final class ListenSession {
     }
 
     private func stepLoad() {
-        guard var reading = load.take() else { return }
+        guard let reading = load else { return }
         let target = reading.target
         do throws(RequestError) {
             try reading.step(reader, into: &queue)
         } catch {
+            load = nil
             return loadFailed(target, error)
         }
-        if !reading.isFinished { return load = consume reading }
+        if !reading.isFinished { return }
+        load = nil
         target.window = reading.window
         target.isCurrent = true
         queue.append(.current, [target.id], at: target.since)

@@ -71,6 +71,9 @@ struct PendingChanges {
 }
 
 extension PendingChanges.Entry {
+    /// The target that the document matches, if the changes concern no other.
+    var onlyMatch: Target? { others.isEmpty && first.matches && first.target.isActive ? first.target : nil }
+
     /// Calls `body` with every target that is still active.
     func forEachHit(_ body: (PendingChanges.Hit) -> Void) {
         if first.target.isActive { body(first) }

@@ -14,8 +14,9 @@ import Basics
 import DocumentModel
 import DocumentStore
 
-/// The reading of one target from a base, or from nothing, to a version; page by page.
-struct TargetReading: ~Copyable {
+/// The reading of one target from a base, or from nothing, to a version; page by page. Few streams have one at a time,
+/// and it is large. Confined to the thread of its hub.
+final class TargetReading {
     private enum Phase {
         /// Finds the window at the base, and the number of documents.
         case base
@@ -68,7 +69,7 @@ struct TargetReading: ~Copyable {
     /// Reads on until the queue is full, a step's budget is spent, or everything is read.
     ///
     /// - Throws: `FAILED_PRECONDITION` if the base is not readable any more, and what storage throws.
-    mutating func step(_ reader: DatabaseReader, into queue: inout MessageQueue) throws(RequestError) {
+    func step(_ reader: DatabaseReader, into queue: inout MessageQueue) throws(RequestError) {
         switch (target.subject, phase) {
         case (_, .finished): break
         case (.documents(let paths), .base): try countDocuments(paths, reader)
@@ -80,19 +81,19 @@ struct TargetReading: ~Copyable {
     }
 
     /// Ends the reading early.
-    mutating func cancel() {
+    func cancel() {
         run = nil
         phase = .finished
     }
 
-    private mutating func finish(_ queue: inout MessageQueue) {
+    private func finish(_ queue: inout MessageQueue) {
         phase = .finished
         appendFilter(&queue)
     }
 
     // MARK: Existence filters
 
-    private mutating func baseIsRead() {
+    private func baseIsRead() {
         phase = .results
         // The client has other documents than it should: it needs the names of those that have not changed, unless it
         // has none.
@@ -101,7 +102,7 @@ struct TargetReading: ~Copyable {
         }
     }
 
-    private mutating func noteUnchanged(_ path: RawSpan, _ namePrefix: [UInt8]) {
+    private func noteUnchanged(_ path: RawSpan, _ namePrefix: [UInt8]) {
         if unchanged == nil { return }
         unchanged?.insert((namePrefix + [UInt8](copying: path)).byteSpan)
     }
@@ -113,13 +114,13 @@ struct TargetReading: ~Copyable {
 
     // MARK: Documents
 
-    private mutating func countDocuments(_ paths: [[UInt8]], _ reader: DatabaseReader) throws(RequestError) {
+    private func countDocuments(_ paths: [[UInt8]], _ reader: DatabaseReader) throws(RequestError) {
         guard let base else { return }
         for path in paths where try reader.exists(path.byteSpan, at: base) { baseCount += 1 }
         baseIsRead()
     }
 
-    private mutating func readDocuments(
+    private func readDocuments(
         _ paths: [[UInt8]], _ reader: DatabaseReader, into queue: inout MessageQueue
     ) throws(RequestError) {
         while nextDocument < paths.count {
@@ -148,7 +149,7 @@ struct TargetReading: ~Copyable {
 
     // MARK: Queries
 
-    private mutating func readBase(_ query: TargetQuery, _ reader: DatabaseReader) throws(RequestError) {
+    private func readBase(_ query: TargetQuery, _ reader: DatabaseReader) throws(RequestError) {
         guard let base else { return }
         var execution = run.take() ?? QueryExecution(query.plan)
         var window = baseWindow
@@ -163,7 +164,7 @@ struct TargetReading: ~Copyable {
         if case .finished = progress { baseIsRead() } else { run = consume execution }
     }
 
-    private mutating func readResults(
+    private func readResults(
         _ query: TargetQuery, _ reader: DatabaseReader, into queue: inout MessageQueue
     ) throws(RequestError) {
         var execution = run.take() ?? QueryExecution(query.plan)
@@ -192,7 +193,7 @@ struct TargetReading: ~Copyable {
         if self.base == nil { finish(&queue) } else { phase = .removals }
     }
 
-    private mutating func readRemovals(
+    private func readRemovals(
         _ query: TargetQuery, _ reader: DatabaseReader, into queue: inout MessageQueue
     ) throws(RequestError) {
         guard let base else { return }
