@@ -170,8 +170,9 @@ let package = Package(
             "FirebaseFirestoreTests",
             [
                 "client-programs", "Basics", "FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift",
-                "DocumentCoding", "DocumentModel", "FirestoreMessages", "Transport",
-            ]),
+                "DocumentCoding", "DocumentModel", "FirestoreMessages", "FirestoreSchema", "Transport",
+            ],
+            resources: [.copy("Conformance/Vectors")]),
         // Rules of the source tree itself.
         tests("TidyTests", []),
         // Code as users write it, in both language modes and without our own strictness.

@@ -83,16 +83,21 @@ final class ScriptedDatabase: Sendable {
         }
     }
 
-    private func commit(_ call: ScriptedCall) throws -> Reaction {
-        let view = try CommitRequestView(call.payload.span.bytes)
+    /// The writes of a CommitRequest.
+    static func writes(of request: [UInt8]) throws -> [SeenWrite] {
+        let view = try CommitRequestView(request.span.bytes)
         var list = WriteList(database: try DatabaseName(view.database))
         try view.forEachWrite { try list.append(wire: $0) }
-        let writes = list.writes.map { write in
+        return list.writes.map { write in
             SeenWrite(
                 kind: write.kind, name: String(decoding: list.bytes[write.name], as: UTF8.self),
                 fields: Array(list.bytes[write.fields]), mask: write.mask?.paths.map(\.description),
                 precondition: write.precondition, transforms: write.transforms)
         }
+    }
+
+    private func commit(_ call: ScriptedCall) throws -> Reaction {
+        let writes = try Self.writes(of: call.payload)
         return state.withLock { state in
             if !state.commitFailures.isEmpty {
                 let failure = state.commitFailures.removeFirst()
