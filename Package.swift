@@ -170,7 +170,8 @@ let package = Package(
             "FirebaseFirestoreTests",
             [
                 "client-programs", "Basics", "FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift",
-                "DocumentCoding", "DocumentModel", "FirestoreMessages", "FirestoreSchema", "Transport",
+                "DocumentCoding", "DocumentModel", "DocumentStore", "FirestoreMessages", "FirestoreSchema",
+                "Transport",
             ],
             resources: [.copy("Conformance/Vectors")]),
         // Rules of the source tree itself.

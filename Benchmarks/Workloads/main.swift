@@ -4,6 +4,7 @@
 //        hearth-bench store DATA HEARTH BOOKS
 //        hearth-bench indexes DIRECTORY DOCUMENTS
 //        hearth-bench calls HOST CALLS
+//        hearth-bench cache HOST:PORT DIRECTORY DOCUMENTS
 
 import Foundation
 
@@ -23,6 +24,9 @@ case ("indexes", 3):
 case ("calls", 3):
     guard let calls = Int(arguments[2]), calls >= 100 else { usage() }
     try await ClientCalls(host: arguments[1], calls: calls).run()
+case ("cache", 4):
+    guard let documents = Int(arguments[3]), documents > 0 else { usage() }
+    try await CacheFigures(host: arguments[1], directory: arguments[2], documents: documents).run()
 default: usage()
 }
 
@@ -31,7 +35,7 @@ func usage() -> Never {
         Data(
             """
             usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS | store DATA HEARTH BOOKS
-                 | indexes DIRECTORY DOCUMENTS | calls HOST CALLS
+                 | indexes DIRECTORY DOCUMENTS | calls HOST CALLS | cache HOST:PORT DIRECTORY DOCUMENTS
 
             """.utf8))
     exit(2)

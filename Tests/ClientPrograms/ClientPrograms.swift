@@ -15,6 +15,10 @@ import FirebaseFirestore
         let firestore = Firestore.firestore()
         let settings = firestore.settings
         settings.host = arguments[2]
+        if let cache = ProcessInfo.processInfo.environment["CACHE"] {
+            settings.cacheSettings = PersistentCacheSettings()
+            settings.cacheDirectory = cache
+        }
         firestore.settings = settings
         try await program.run(firestore.collection("programs"), count: arguments.count > 3 ? Int(arguments[3]) ?? 1 : 1)
     }
@@ -40,6 +44,10 @@ enum Program: String {
     case counts
     /// Awaits a write with the log switched on.
     case logs
+    /// Writes at random, online and offline, until it is killed.
+    case edits
+    /// Waits for the pending writes, and writes what its listeners show.
+    case drains
 
     func run(_ collection: CollectionReference, count: Int) async throws {
         switch self {
@@ -75,6 +83,8 @@ enum Program: String {
         case .logs:
             Firestore.enableLogging(true)
             try await collection.document("d").setData(["n": 1])
+        case .edits: try await OfflineEditor(collection.firestore).run()
+        case .drains: try await OfflineEditor(collection.firestore).drain()
         }
     }
 

@@ -28,6 +28,8 @@ import Testing
         let (database, db) = try start(backend)
         let model = BookViewModel(db: db)
         let id = try #require(model.addBook(book: Book(title: "Ulysses", author: "Joyce", numberOfPages: 730)))
+        // Until the server has acknowledged the book, its server timestamp reads as nil.
+        try await db.waitForPendingWrites()
         await withCheckedContinuation { done in model.fetchBook(documentId: id) { done.resume() } }
         #expect(model.book.title == "Ulysses")
         #expect(model.book.id == id)

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// The request identifiers that make a retried commit apply once.
 ///
 /// An identifier is a session, a number within it, and the oldest number without a reply. The server may forget the
@@ -34,6 +36,17 @@ struct CommitSequence {
         /// Whether each number from `oldestPending` on is acknowledged; starts at `head`.
         private var done: [Bool] = []
         private var head = 0
+
+        init() {}
+
+        /// A window in which only some numbers are pending.
+        init(pending: [UInt64]) {
+            let pending = pending.sorted()
+            guard let first = pending.first, let last = pending.last else { return }
+            oldestPending = first
+            done = [Bool](repeating: true, count: Int(last - first) + 1)
+            for number in pending { done[Int(number - first)] = false }
+        }
 
         var length: Int { done.count - head }
         var isSettled: Bool { length == 0 }
@@ -84,6 +97,13 @@ struct CommitSequence {
         return Ticket(session: current, sequence: window.next())
     }
 
+    /// Takes over commits of an earlier process, which are sent under their identifiers again.
+    mutating func restore(_ tickets: [Ticket]) {
+        for (session, tickets) in Dictionary(grouping: tickets, by: \.session) where session != current {
+            retired[session] = Window(pending: tickets.map(\.sequence))
+        }
+    }
+
     /// The commit is acknowledged, or will never be sent again.
     mutating func finish(_ ticket: Ticket) {
         if ticket.session == current { return window.finish(ticket.sequence) }
@@ -101,4 +121,21 @@ struct CommitSequence {
     /// Commits without a reply, and those after them, in all sessions; for tests and diagnostics.
     var trackedCount: Int { window.length + retired.values.reduce(0) { $0 + $1.length } }
     var sessionCount: Int { 1 + retired.count }
+}
+
+/// The request identifiers of the writes of a mutation queue, which outlive their calls. Thread-safe.
+final class WriteNumbers: Sendable {
+    private let sequence = Mutex(CommitSequence())
+
+    func begin() -> CommitSequence.Ticket { sequence.withLock { $0.begin() } }
+
+    /// Takes over the writes of an earlier process.
+    func restore(_ tickets: [CommitSequence.Ticket]) { sequence.withLock { $0.restore(tickets) } }
+
+    /// The write will never be sent again, also not after a restart.
+    func finish(_ ticket: CommitSequence.Ticket) { sequence.withLock { $0.finish(ticket) } }
+
+    func oldestPending(of ticket: CommitSequence.Ticket) -> UInt64 {
+        sequence.withLock { $0.oldestPending(of: ticket) }
+    }
 }

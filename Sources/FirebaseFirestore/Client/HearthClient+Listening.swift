@@ -1,17 +1,25 @@
 package import DocumentModel
 package import FirestoreMessages
+import Synchronization
 
 extension HearthClient {
-    /// The Listen stream of a database, which all its listeners share.
-    func watchStream(in database: DatabaseName) -> WatchStream {
-        watchStreams.withLock { streams in
-            if let stream = streams[database] { return stream }
-            let stream = WatchStream(database: "\(database)", on: watchLoop) { [weak self] call in
-                self?.startListening(call)
-            }
-            streams[database] = stream
-            return stream
-        }
+    /// A new Listen stream of a database.
+    ///
+    /// - Parameter handler: called on the loop's thread; must not block.
+    func makeWatchStream(
+        in database: DatabaseName, _ handler: @escaping @Sendable (WatchStream.Output) -> Void
+    ) -> WatchStream {
+        let stream = WatchStream(
+            database: "\(database)", on: watchLoop, start: { [weak self] call in self?.startListening(call) },
+            handler)
+        watchStreams.withLock { $0.append(stream) }
+        return stream
+    }
+
+    /// Ends a stream for good.
+    func close(_ stream: WatchStream) {
+        stream.close()
+        watchStreams.withLock { $0.removeAll { $0 === stream } }
     }
 }
 
@@ -31,17 +39,44 @@ extension HearthClient {
     package func watch(
         _ kind: ListenTarget.Kind, in database: DatabaseName
     ) -> AsyncThrowingStream<[WatchedDocument], any Error> {
-        let stream = watchStream(in: database)
-        return AsyncThrowingStream { continuation in
-            let target = stream.add(kind, offline: {}) { event in
-                switch event {
-                case .snapshot(let changes):
-                    continuation.yield(
-                        changes.map { WatchedDocument(name: $0.key, content: $0.value) }.sorted { $0.name < $1.name })
-                case .failure(let error): continuation.finish(throwing: error)
+        AsyncThrowingStream { continuation in
+            let known = Mutex<Set<String>?>(nil)
+            let stream = makeWatchStream(in: database) { output in
+                guard case .step(let step) = output else { return }
+                for (_, event) in step.events {
+                    switch event {
+                    case .snapshot(let snapshot):
+                        if let changes = known.withLock({ Self.changes(of: snapshot, &$0) }) {
+                            continuation.yield(changes)
+                        }
+                    case .failure(let error): continuation.finish(throwing: error)
+                    }
                 }
             }
-            continuation.onTermination = { _ in stream.remove(target) }
+            stream.add(1, kind)
+            continuation.onTermination = { [weak self] _ in self?.close(stream) }
         }
+    }
+
+    /// The changes of a target's documents, by name.
+    ///
+    /// - Parameter known: the names of the documents before; nil before the first snapshot.
+    /// - Returns: nil if nothing has changed.
+    private static func changes(
+        of snapshot: WatchedSnapshot, _ known: inout Set<String>?
+    ) -> [WatchedDocument]? {
+        let isFirst = known == nil
+        var names = known ?? []
+        var changes: [WatchedDocument] = []
+        for (name, change) in snapshot.changes {
+            if case .found(let document) = change {
+                names.insert(name)
+                changes.append(WatchedDocument(name: name, content: document))
+            } else if names.remove(name) != nil {
+                changes.append(WatchedDocument(name: name, content: nil))
+            }
+        }
+        known = names
+        return changes.isEmpty && !isFirst ? nil : changes.sorted { $0.name < $1.name }
     }
 }

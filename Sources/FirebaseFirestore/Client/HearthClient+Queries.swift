@@ -5,19 +5,27 @@ import DocumentModel
 package import FirestoreMessages
 import Transport
 
+/// The documents that a query has found.
+struct QueryReply: Sendable {
+    var documents: [NamedDocument] = []
+    /// The state that was read.
+    var readTime: TimestampValue?
+}
+
 extension HearthClient {
     /// Runs a query and gathers its documents.
     ///
     /// - Parameter completion: called on the loop's thread.
     func collectQuery(
         _ request: RunQueryRequest, options: HearthClient.CallOptions,
-        completion: @escaping @Sendable (Result<[NamedDocument], RequestError>) -> Void
+        completion: @escaping @Sendable (Result<QueryReply, RequestError>) -> Void
     ) {
         collect(
-            .runQuery, request.encodedBytes(), options: options, into: [],
-            add: { documents, message in
+            .runQuery, request.encodedBytes(), options: options, into: QueryReply(),
+            add: { reply, message in
                 let view = try RunQueryResponseView(message)
-                if view.hasDocument { documents.append(try NamedDocument(message: view.document)) }
+                if view.hasDocument { reply.documents.append(try NamedDocument(message: view.document)) }
+                if let time = view.readTime { reply.readTime = time }
             }, completion: completion)
     }
 
@@ -50,7 +58,7 @@ extension HearthClient {
     ) async throws(RequestError) -> [NamedDocument] {
         try await waiting { cancellation, completion in
             collectQuery(request, options: options.cancelled(by: cancellation), completion: completion)
-        }.get()
+        }.get().documents
     }
 }
 

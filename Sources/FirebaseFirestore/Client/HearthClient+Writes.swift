@@ -17,11 +17,19 @@ extension HearthClient {
     }
 
     /// Commits after all earlier ordered commits of this client, however long the server cannot be reached.
+    ///
+    /// - Parameter ticket: the identifier of the request, which its owner gives back to `numbers`.
     func commitInOrder(
-        _ request: [UInt8], options: HearthClient.CallOptions = .standard,
+        _ request: [UInt8], ticket: CommitSequence.Ticket, of numbers: WriteNumbers,
+        options: HearthClient.CallOptions = .standard,
         completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
     ) {
-        call(.commit, request, kind: .queuedWrite, isOrdered: true, options: options, completion: completion)
+        let call = UnaryCall(
+            .commit, request: request, kind: .queuedWrite, isOrdered: true, options: options, timeoutMilliseconds: nil,
+            completion: completion)
+        call.ticket = ticket
+        call.numbers = numbers
+        start(call)
     }
 
     /// Commits writes atomically. If the reply is lost, the commit is sent again and applied once.

@@ -35,8 +35,8 @@ package final class HearthClient: Sendable {
     private let store: SharedStore?
     private let turn = Atomic<Int>(0)
     private let isClosed = Atomic<Bool>(false)
-    /// The Listen streams by their databases.
-    let watchStreams = Mutex<[DatabaseName: WatchStream]>([:])
+    /// The Listen streams.
+    let watchStreams = Mutex<[WatchStream]>([])
 
     /// Makes a client; connections are dialled when calls need them.
     ///
@@ -56,7 +56,7 @@ package final class HearthClient: Sendable {
     /// Ends all calls with CANCELLED, closes all connections and ends the threads. Calling it again does nothing.
     package func close() async {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
-        for stream in watchStreams.withLock({ Array($0.values) }) { stream.close() }
+        for stream in watchStreams.withLock({ $0 }) { stream.close() }
         await Self.end(pools, loops, store)
     }
 

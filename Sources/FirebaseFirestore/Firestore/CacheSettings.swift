@@ -1,5 +1,4 @@
-// The cache settings of the SDK. They are validated, compared and kept, but have no effect: this version has no local
-// cache.
+// The cache settings of the SDK. `CachePlace` reads them.
 
 import DocumentCoding
 public import Foundation

@@ -60,7 +60,10 @@ enum ExitFlush {
             }
             _ = waiting.wait(timeout: deadline)
         }
-        for instance in instances { report(instance) }
+        for instance in instances {
+            report(instance)
+            instance.closeCacheAtExit()
+        }
         // A directory that was closed opens faster: nothing has to be recovered.
         for instance in instances { instance.closeStore(before: .now() + standardSeconds) }
     }
@@ -69,11 +72,15 @@ enum ExitFlush {
         let count = instance.pendingWrites.count
         guard count > 0 else { return }
         let writes = count == 1 ? "1 write waits" : "\(count) writes wait"
+        let reason = "The process ends while \(writes) for a reply of \(instance.host)."
+        if let directory = instance.cacheDirectory {
+            return FirebaseLog.write(
+                .notice, "\(reason) The cache in \(directory) keeps them: they are sent when a program opens it again.")
+        }
         FirebaseLog.write(
             .error,
             """
-            The process ends while \(writes) for a reply of \(instance.host). These writes may be lost. Await writes, \
-            or call waitForPendingWrites() before the process ends.
+            \(reason) These writes may be lost. Await writes, or call waitForPendingWrites() before the process ends.
             """)
     }
 }

@@ -3,6 +3,7 @@
 import Basics
 import DocumentCoding
 import DocumentModel
+import DocumentStore
 import FirebaseCore
 import Foundation
 
@@ -52,8 +53,9 @@ extension Firestore {
         if isCancelled { throw NSError.taskWasCancelled }
     }
 
-    /// Closes all connections for good. Writes that are not acknowledged are lost with the process's memory of them;
-    /// their completions report `.cancelled`. Later calls are programming errors, except `clearPersistence`.
+    /// Closes all connections and the cache for good. Writes that are not acknowledged stay in a persistent cache and
+    /// are sent when it is opened again; a cache in memory loses them. Their completions report `.cancelled`. Later
+    /// calls are programming errors, except `clearPersistence`.
     public func terminate(completion: (((any Error)?) -> Void)?) {
         inBackground(completion) { await self.shutDown() }
     }
@@ -65,22 +67,22 @@ extension Firestore {
     /// Closes all connections for good.
     nonisolated(nonsending) public func terminate() async throws { await shutDown() }
 
-    /// Removes the persistent cache, of which there is none in this version; `.failedPrecondition` while the instance
-    /// is in use.
+    /// Removes the persistent cache with its pending writes; `.failedPrecondition` while the instance is in use, or
+    /// while another process uses the cache.
     public func clearPersistence(completion: (((any Error)?) -> Void)?) {
-        let error = clearPersistenceError
+        let error = removeCache()
         guard let completion else { return }
         let box = UncheckedBox(completion)
         callBack { box.value(error) }
     }
 
-    /// Removes the persistent cache, of which there is none in this version.
+    /// Removes the persistent cache with its pending writes.
     @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
     public func clearPersistence() { clearPersistence(completion: nil) }
 
-    /// Removes the persistent cache, of which there is none in this version.
+    /// Removes the persistent cache with its pending writes.
     nonisolated(nonsending) public func clearPersistence() async throws {
-        if let error = clearPersistenceError { throw error }
+        if let error = removeCache() { throw error }
     }
 
     /// Writes every connection and every call to standard error, or goes back to troubles alone.
@@ -88,9 +90,17 @@ extension Firestore {
     /// The same switch as `FirebaseConfiguration.shared.setLoggerLevel(_:)`, set to `.debug` or `.notice`.
     public static func enableLogging(_ loggingEnabled: Bool) { FirebaseLog.level = loggingEnabled ? .debug : .notice }
 
-    private var clearPersistenceError: NSError? {
-        isInUse
-            ? .firestore(.failedPrecondition, "Persistence cannot be cleared while the client is running.") : nil
+    private func removeCache() -> NSError? {
+        if isInUse {
+            return .firestore(.failedPrecondition, "Persistence cannot be cleared while the client is running.")
+        }
+        guard let directory = cacheDirectory else { return nil }
+        do throws(RequestError) {
+            try LocalStore.remove(directory: directory)
+            return nil
+        } catch {
+            return error.asNSError
+        }
     }
 
     /// Runs `body` in a task, then the user's completion on the user's queue.

@@ -1,9 +1,11 @@
-// How reads reach the server: after the pending writes that they must see, and not at all while the network is off.
+// Reads of the SDK: from the server with the pending writes applied, or from the cache. Totals are computed by the
+// server, after the pending writes that they must see.
 
 import Basics
 import Dispatch
 import DocumentCoding
 import DocumentModel
+import DocumentStore
 import FirestoreMessages
 import Foundation
 
@@ -16,17 +18,16 @@ extension Firestore {
         completion: @escaping ReadCompletion<DocumentSnapshot>
     ) {
         checkUsable()
-        guard source != .cache else {
-            return completion(
-                .failure(
-                    RequestError(
-                        .unavailable, "Failed to get document from cache. (This version has no local cache.)")))
-        }
-        afterPendingWrites(to: .document(reference.name), cancellation) {
-            self.withClient(completion) { client in
-                client.getDocument(reference.name, options: .impatientRead.cancelled(by: cancellation)) { result in
-                    completion(result.map { DocumentSnapshot(reference: reference, stored: $0) })
-                }
+        withEngine(completion) { engine in
+            engine.read(reference.name, source: source, cancellation: cancellation) { result in
+                completion(
+                    result.map { found in
+                        let document = found.rows.first?.document
+                        return DocumentSnapshot(
+                            reference: reference, stored: document,
+                            metadata: .of(
+                                hasPendingWrites: document?.hasPendingWrites ?? false, isFromCache: found.isFromCache))
+                    })
             }
         }
     }
@@ -39,31 +40,27 @@ extension Firestore {
         checkUsable()
         let definition = query.definition
         enforcing { () throws(RuleViolation) in try QueryRules.checkExecutable(definition) }
-        guard source != .cache else { return completion(.success(QuerySnapshot(query: query, documents: []))) }
-        let request = RunQueryRequest(
-            parent: parentName(of: definition), query: definition.structuredQuery())
-        afterPendingWrites(to: .collection(definition.collectionID), cancellation) {
-            self.withClient(completion) { client in
-                client.collectQuery(request, options: .impatientRead.cancelled(by: cancellation)) { result in
-                    completion(result.flatMap { self.snapshot(of: query, $0) })
-                }
+        let (parent, structured) = (parentName(of: definition), definition.structuredQuery())
+        withEngine(completion) { engine in
+            let plan: QueryPlan
+            do throws(RequestError) {
+                plan = try QueryPlan(structured, parent: Array(parent.utf8).byteSpan)
+            } catch {
+                return completion(.failure(error))
+            }
+            let read = SyncEngine.QueryRead(
+                request: RunQueryRequest(parent: parent, query: structured), plan: plan,
+                orders: definition.effectiveOrders, isReversed: definition.isReversed)
+            engine.run(read, source: source, cancellation: cancellation) { result in
+                completion(
+                    result.map { found in
+                        let isPending = found.rows.contains { $0.document.hasPendingWrites }
+                        return QuerySnapshot(
+                            query: query, rows: found.rows,
+                            metadata: .of(hasPendingWrites: isPending, isFromCache: found.isFromCache))
+                    })
             }
         }
-    }
-
-    private func snapshot(
-        of query: Query, _ documents: [NamedDocument]
-    ) -> Result<QuerySnapshot, RequestError> {
-        var snapshots: [QueryDocumentSnapshot] = []
-        snapshots.reserveCapacity(documents.count)
-        for document in documents {
-            guard let reference = DocumentReference(name: document.name, owner: self) else {
-                return .failure(RequestError(.internal, "The server sent a malformed name: \(document.name)"))
-            }
-            snapshots.append(QueryDocumentSnapshot(reference: reference, found: document.content))
-        }
-        if query.definition.isReversed { snapshots.reverse() }
-        return .success(QuerySnapshot(query: query, documents: snapshots))
     }
 
     /// The parent of a query's collection: the documents root or a document.
@@ -79,6 +76,15 @@ extension Firestore {
         switch await waiting(start) {
         case .success(let value): return value
         case .failure(let error): throw error.asNSError
+        }
+    }
+
+    /// Calls `body` with the engine, or reports why there is none.
+    func withEngine<Value>(_ completion: ReadCompletion<Value>, _ body: (SyncEngine) -> Void) {
+        do throws(RequestError) {
+            body(try engine())
+        } catch {
+            completion(.failure(error))
         }
     }
 

@@ -10,7 +10,8 @@ import Synchronization
 ///     Firestore ── FirestoreSettings      the server or the data directory, the queue of the callbacks
 ///        │
 ///        ├── HearthClient                 created at first use: connections, retries, request identifiers
-///        ├── PendingWrites                writes that are not acknowledged
+///        ├── SyncEngine                   created with it: the local cache, pending writes, listeners
+///        ├── PendingWrites                counts the writes that are not acknowledged
 ///        └── CollectionReference, DocumentReference, Query, WriteBatch, Transaction: values that refer to it
 ///
 /// There is one object for each app and database: equal arguments give the same object until `terminate`.
@@ -37,6 +38,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
         // Unchecked: the settings object is a private copy.
         var settings: FirestoreSettings
         var client: HearthClient?
+        var engine: SyncEngine?
         var isTerminated = false
         var isNetworkEnabled = true
 
@@ -101,14 +103,24 @@ public final class Firestore: NSObject, @unchecked Sendable {
     ///
     /// - Throws: `RequestError` with `.failedPrecondition` after `terminate`, `.unimplemented` if the settings insist
     ///   on TLS, `.invalidArgument` if the host cannot be read, and what ``SharedStore/use(_:)`` throws.
-    func client() throws(RequestError) -> HearthClient {
-        let result = state.withLock { state -> Result<HearthClient, RequestError> in
-            if let client = state.client { return .success(client) }
+    func client() throws(RequestError) -> HearthClient { try engine().client }
+
+    /// The engine with its client and its cache, made now if this is the first use.
+    ///
+    /// - Throws: what `client()` throws; `.failedPrecondition` if another process uses the cache.
+    func engine() throws(RequestError) -> SyncEngine {
+        let result = state.withLock { state -> Result<SyncEngine, RequestError> in
+            if let engine = state.engine { return .success(engine) }
             do throws(RequestError) {
                 let client = try state.makeClient()
+                let place = CachePlace(state.settings, app: app.name, database: databaseName)
+                let engine = try SyncEngine(
+                    place.configuration, client: client, pendingWrites: pendingWrites
+                ) { [weak self] body in self?.callBack(body) }
                 state.client = client
+                state.engine = engine
                 ExitFlush.enable()
-                return .success(client)
+                return .success(engine)
             } catch {
                 return .failure(error)
             }
@@ -131,18 +143,30 @@ public final class Firestore: NSObject, @unchecked Sendable {
     func setNetworkEnabled(_ isEnabled: Bool) async throws(RequestError) {
         checkUsable()
         state.withLock { $0.isNetworkEnabled = isEnabled }
-        await (try client()).setNetworkEnabled(isEnabled)
+        let engine = try engine()
+        await engine.client.setNetworkEnabled(isEnabled)
+        if isEnabled { engine.networkEnabled() }
     }
 
     /// Ends the client and frees the instance's place, so that `firestore()` makes a new one.
     func shutDown() async {
-        let client = state.withLock { state -> HearthClient? in
+        let engine = state.withLock { state -> SyncEngine? in
             state.isTerminated = true
-            defer { state.client = nil }
-            return state.client
+            defer { (state.client, state.engine) = (nil, nil) }
+            return state.engine
         }
         FirestoreInstances.shared.remove(self)
-        await client?.close()
+        await engine?.prepareToClose()
+        await engine?.client.close()
+        await engine?.close()
+    }
+
+    /// Closes the cache at the end of the process, so that the next start is quick.
+    func closeCacheAtExit() { state.withLock { $0.engine }?.closeAtExit() }
+
+    /// Where the cache of the settings is; nil for a cache in memory.
+    var cacheDirectory: String? {
+        state.withLock { CachePlace($0.settings, app: app.name, database: databaseName).directory }
     }
 
     /// Closes the store in this process, if there is one, before the process ends.

@@ -44,12 +44,24 @@ public final class FirestoreSettings: NSObject, NSCopying {
     }
     private var explicitCacheSettings: (any LocalCacheSettings & NSObjectProtocol)?
 
+    /// The directory of a persistent cache. Hearth only.
+    ///
+    /// `nil` is the directory of the app, project and database below `HEARTH_CACHE`, or else below the user's cache
+    /// directory. One process at a time can use a directory.
+    public var cacheDirectory: String?
+
     /// Whether the cache is kept on disk. Older form of `cacheSettings`.
     public var isPersistenceEnabled: Bool {
         get { legacyPersistence ?? true }
         set { legacyPersistence = newValue }
     }
     private var legacyPersistence: Bool?
+
+    /// Whether the program has asked for a cache on disk or for one in memory; nil if it has asked for neither.
+    var explicitPersistence: Bool? {
+        if let explicitCacheSettings { return explicitCacheSettings is PersistentCacheSettings }
+        return legacyPersistence
+    }
 
     /// The target size of the cache in bytes, at least 1 MiB or `FirestoreCacheSizeUnlimited`; anything else is a
     /// programming error. Older form of `cacheSettings`.
@@ -73,7 +85,9 @@ public final class FirestoreSettings: NSObject, NSCopying {
     }
 
     private var legacyCacheSettings: any LocalCacheSettings & NSObjectProtocol {
-        isPersistenceEnabled ? PersistentCacheSettings(size: cacheSizeBytes) : MemoryCacheSettings()
+        isPersistenceEnabled
+            ? PersistentCacheSettings(size: cacheSizeBytes)
+            : MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings(size: cacheSizeBytes))
     }
 
     /// The broken rule that keeps these settings from being assigned to an instance, or `nil`.
@@ -90,6 +104,7 @@ public final class FirestoreSettings: NSObject, NSCopying {
         copy.explicitCacheSettings = explicitCacheSettings
         copy.legacyPersistence = legacyPersistence
         copy.legacyCacheSize = legacyCacheSize
+        copy.cacheDirectory = cacheDirectory
         return copy
     }
 
@@ -97,6 +112,7 @@ public final class FirestoreSettings: NSObject, NSCopying {
         guard let other = object as? FirestoreSettings else { return false }
         return host == other.host && isSSLEnabled == other.isSSLEnabled
             && Self.areSame(dispatchQueue, other.dispatchQueue) && cacheSettings.isEqual(other.cacheSettings)
+            && cacheDirectory == other.cacheDirectory
     }
 
     /// `DispatchQueue.main` is another object each time on Linux.

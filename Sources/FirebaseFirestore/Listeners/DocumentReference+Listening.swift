@@ -14,7 +14,7 @@ extension DocumentReference {
         addSnapshotListener(options: SnapshotListenOptions(), listener: listener)
     }
 
-    /// Listens to the document. Changes of metadata alone do not occur without a local cache.
+    /// Listens to the document, and if wanted to changes of its metadata alone.
     @discardableResult
     public func addSnapshotListener(
         includeMetadataChanges: Bool, listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void
@@ -23,7 +23,7 @@ extension DocumentReference {
             options: SnapshotListenOptions().withIncludeMetadataChanges(includeMetadataChanges), listener: listener)
     }
 
-    /// Listens to the document. A listener of the cache gets one snapshot of a document that does not exist.
+    /// Listens to the document. A listener of the cache does not contact the server.
     @discardableResult
     public func addSnapshotListener(
         options: SnapshotListenOptions, listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void
@@ -32,9 +32,13 @@ extension DocumentReference {
         let box = UncheckedBox(listener)
         let registration = SnapshotListener<DocumentSnapshot>(on: firestore) { box.value($0, $1) }
         registration.start(
-            .documents([name]), source: options.source,
-            empty: { DocumentSnapshot(reference: self, stored: nil, metadata: .fromCache) },
-            apply: { changes in DocumentSnapshot(reference: self, stored: changes[self.name] ?? nil) })
+            SyncEngine.Subject(kind: .documents([name]), isOfCache: options.source == .cache),
+            includesMetadataChanges: options.includeMetadataChanges
+        ) { snapshot in
+            DocumentSnapshot(
+                reference: self, stored: snapshot.rows.first?.document,
+                metadata: .of(hasPendingWrites: snapshot.hasPendingWrites, isFromCache: snapshot.isFromCache))
+        }
         return registration
     }
 

@@ -13,7 +13,7 @@ extension Query {
         addSnapshotListener(options: SnapshotListenOptions(), listener: listener)
     }
 
-    /// Listens to the query. Changes of metadata alone do not occur without a local cache.
+    /// Listens to the query, and if wanted to changes of metadata alone.
     @discardableResult
     public func addSnapshotListener(
         includeMetadataChanges: Bool, listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
@@ -22,7 +22,7 @@ extension Query {
             options: SnapshotListenOptions().withIncludeMetadataChanges(includeMetadataChanges), listener: listener)
     }
 
-    /// Listens to the query. A listener of the cache gets one empty snapshot.
+    /// Listens to the query. A listener of the cache does not contact the server.
     @discardableResult
     public func addSnapshotListener(
         options: SnapshotListenOptions, listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
@@ -32,18 +32,19 @@ extension Query {
         enforcing { () throws(RuleViolation) in try QueryRules.checkExecutable(definition) }
         let box = UncheckedBox(listener)
         let registration = SnapshotListener<QuerySnapshot>(on: firestore) { box.value($0, $1) }
-        let view = Mutex(UncheckedBox(QueryView(self)))
+        let includesMetadataChanges = options.includeMetadataChanges
         registration.start(
-            .query(parent: firestore.parentName(of: definition), definition.structuredQuery()), source: options.source,
-            empty: { QuerySnapshot(query: self, documents: [], metadata: .fromCache) },
-            apply: { changes in
-                view.withLock { view in
-                    var next = view.value
-                    let changes = next.apply(changes)
-                    view = UncheckedBox(next)
-                    return QuerySnapshot(query: self, documents: next.documents, changes: changes)
-                }
-            })
+            SyncEngine.Subject(
+                kind: .query(parent: firestore.parentName(of: definition), definition.structuredQuery()),
+                isReversed: definition.isReversed, isOfCache: options.source == .cache,
+                limit: definition.limit.map { Int($0.count) }, orders: definition.effectiveOrders),
+            includesMetadataChanges: includesMetadataChanges
+        ) { snapshot in
+            QuerySnapshot(
+                query: self, rows: snapshot.rows, changes: snapshot.changes,
+                includesMetadataChanges: includesMetadataChanges,
+                metadata: .of(hasPendingWrites: snapshot.hasPendingWrites, isFromCache: snapshot.isFromCache))
+        }
         return registration
     }
 

@@ -7,77 +7,136 @@ struct QueryView {
     private struct Row {
         /// Compares like the query's order.
         let key: [UInt8]
-        let document: QueryDocumentSnapshot
+        let content: SnapshotRow
     }
 
-    private let query: Query
     private let orders: [DocumentModel.Order]
-    private var rows: [Row] = []
+    private var sorted: [Row] = []
     /// Keys of the rows by the names of their documents.
     private var keys: [String: [UInt8]] = [:]
+    /// Names of documents with pending writes.
+    private var pending: Set<String> = []
 
-    init(_ query: Query) {
-        self.query = query
-        orders = query.definition.effectiveOrders
+    /// - Parameter orders: the complete order of the query, or empty for a view of one document.
+    init(orders: [DocumentModel.Order]) { self.orders = orders }
+
+    var rows: [SnapshotRow] { sorted.map(\.content) }
+    var count: Int { sorted.count }
+    var names: some Sequence<String> { keys.keys }
+    var hasPendingWrites: Bool { !pending.isEmpty }
+
+    /// The document of a name, if it is in the results.
+    func document(_ name: String) -> StoredDocument? {
+        guard let key = keys[name] else { return nil }
+        return sorted[index(of: key)].content.document
     }
 
-    var documents: [QueryDocumentSnapshot] { rows.map(\.document) }
+    /// The results from a position on.
+    func rows(from position: Int) -> [SnapshotRow] { sorted[position...].map(\.content) }
 
     /// Applies what has changed.
     ///
     /// - Parameter changes: documents by their names; `nil` for those that have left the results.
     /// - Returns: removed, then added, then modified documents, each in the order of the query. The indexes are those
-    ///   of applying one change after the other.
-    mutating func apply(_ changes: [String: StoredDocument?]) -> [DocumentChange] {
+    ///   of applying one change after the other. Documents that look the same are left out.
+    mutating func apply(_ changes: [String: StoredDocument?]) -> [RowChange] {
+        if sorted.isEmpty { return fill(changes) }
         var removed: [[UInt8]] = []
         var added: [Row] = []
-        var modified: [(old: [UInt8], new: Row)] = []
+        var modified: [(old: [UInt8], new: Row, isMetadata: Bool)] = []
         for (name, stored) in changes {
             let old = keys[name]
             guard let stored else {
                 if let old { removed.append(old) }
                 keys[name] = nil
+                pending.remove(name)
                 continue
             }
-            guard let reference = DocumentReference(name: name, owner: query.firestore) else { continue }
-            let key = key(of: stored, name)
-            keys[name] = key
-            let row = Row(key: key, document: QueryDocumentSnapshot(reference: reference, found: stored))
-            if let old { modified.append((old, row)) } else { added.append(row) }
+            let row = Row(key: key(of: stored, name), content: SnapshotRow(name: name, document: stored))
+            if let old {
+                let before = sorted[index(of: old)].content.document
+                if before == stored { continue }
+                let isMetadata = before.looksLike(stored)
+                // Other differences are invisible.
+                if isMetadata, before.hasPendingWrites == stored.hasPendingWrites {
+                    replace(row, at: old)
+                    continue
+                }
+                modified.append((old, row, isMetadata))
+            } else {
+                added.append(row)
+            }
+            note(row)
         }
         removed.sort { Self.precedes($0, $1) }
         added.sort { Self.precedes($0.key, $1.key) }
         modified.sort { Self.precedes($0.new.key, $1.new.key) }
-        return removed.map { remove($0) } + added.map { add($0) } + modified.map { modify($0.old, $0.new) }
+        return removed.map { remove($0) } + added.map { add($0) }
+            + modified.map { modify($0.old, $0.new, isMetadata: $0.isMetadata) }
     }
 
-    private mutating func remove(_ key: [UInt8]) -> DocumentChange {
+    /// The first documents.
+    private mutating func fill(_ changes: [String: StoredDocument?]) -> [RowChange] {
+        for (name, stored) in changes {
+            guard let stored else { continue }
+            let row = Row(key: key(of: stored, name), content: SnapshotRow(name: name, document: stored))
+            sorted.append(row)
+            note(row)
+        }
+        sorted.sort { Self.precedes($0.key, $1.key) }
+        return sorted.enumerated().map { index, row in
+            RowChange(type: .added, row: row.content, oldIndex: nil, newIndex: index)
+        }
+    }
+
+    /// Takes over the results of a query in its order, or in the opposite one. The view is empty before.
+    mutating func fill(_ rows: [SnapshotRow], isReversed: Bool) {
+        sorted = (isReversed ? rows.reversed() : rows).map {
+            Row(key: key(of: $0.document, $0.name), content: $0)
+        }
+        for row in sorted { note(row) }
+    }
+
+    private mutating func note(_ row: Row) {
+        keys[row.content.name] = row.key
+        if row.content.document.hasPendingWrites {
+            pending.insert(row.content.name)
+        } else {
+            pending.remove(row.content.name)
+        }
+    }
+
+    private mutating func replace(_ row: Row, at key: [UInt8]) {
+        sorted[index(of: key)] = row
+        note(row)
+    }
+
+    private mutating func remove(_ key: [UInt8]) -> RowChange {
         let index = index(of: key)
-        let row = rows.remove(at: index)
-        return DocumentChange(
-            type: .removed, document: row.document, oldIndex: UInt(index), newIndex: UInt(NSNotFound))
+        let row = sorted.remove(at: index)
+        return RowChange(type: .removed, row: row.content, oldIndex: index, newIndex: nil)
     }
 
-    private mutating func add(_ row: Row) -> DocumentChange {
+    private mutating func add(_ row: Row) -> RowChange {
         let index = index(of: row.key)
-        rows.insert(row, at: index)
-        return DocumentChange(type: .added, document: row.document, oldIndex: UInt(NSNotFound), newIndex: UInt(index))
+        sorted.insert(row, at: index)
+        return RowChange(type: .added, row: row.content, oldIndex: nil, newIndex: index)
     }
 
-    private mutating func modify(_ old: [UInt8], _ row: Row) -> DocumentChange {
+    private mutating func modify(_ old: [UInt8], _ row: Row, isMetadata: Bool) -> RowChange {
         let oldIndex = index(of: old)
-        rows.remove(at: oldIndex)
+        sorted.remove(at: oldIndex)
         let newIndex = index(of: row.key)
-        rows.insert(row, at: newIndex)
-        return DocumentChange(
-            type: .modified, document: row.document, oldIndex: UInt(oldIndex), newIndex: UInt(newIndex))
+        sorted.insert(row, at: newIndex)
+        return RowChange(
+            type: .modified, row: row.content, oldIndex: oldIndex, newIndex: newIndex, isMetadata: isMetadata)
     }
 
     /// The first position whose key does not precede a key.
     private func index(of key: [UInt8]) -> Int {
         // Most new documents are the last ones.
-        if let last = rows.last, Self.precedes(last.key, key) { return rows.count }
-        return rows.partitioningIndex { !Self.precedes($0.key, key) }
+        if let last = sorted.last, Self.precedes(last.key, key) { return sorted.count }
+        return sorted.partitioningIndex { !Self.precedes($0.key, key) }
     }
 
     private static func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {

@@ -4,15 +4,16 @@ import FirestoreMessages
 import Foundation
 import Synchronization
 
-/// One listener of the program: turns the events of its target into snapshots, and calls the program on its queue.
+/// One listener of the program: turns the snapshots of its view into those of the SDK, and calls the program on its
+/// queue.
 ///
-/// Thread-safe. Events come on the thread of the client's loop, `remove` from any thread.
+/// Thread-safe. Snapshots come on the engine's queue, `remove` from any thread.
 final class SnapshotListener<Snapshot: Sendable>: ListenerRegistration, Sendable {
     private struct State {
         var isRemoved = false
-        /// What the stream knows the listener by.
-        var number: Int32?
-        var stream: WatchStream?
+        /// What the engine knows the listener by.
+        var id: SyncEngine.ListenerID?
+        var engine: SyncEngine?
     }
 
     private let firestore: Firestore
@@ -27,36 +28,30 @@ final class SnapshotListener<Snapshot: Sendable>: ListenerRegistration, Sendable
 
     /// Begins to listen.
     ///
-    /// - Parameters:
-    ///   - empty: the snapshot to report while no server can be reached.
-    ///   - apply: makes the next snapshot of what has changed; called on one thread.
+    /// - Parameter make: makes a snapshot of the SDK; called on the engine's queue.
     func start(
-        _ kind: ListenTarget.Kind, source: ListenSource, empty: @escaping @Sendable () -> Snapshot,
-        apply: @escaping @Sendable ([String: StoredDocument?]) -> Snapshot
+        _ subject: SyncEngine.Subject, includesMetadataChanges: Bool,
+        make: @escaping @Sendable (ViewSnapshot) -> Snapshot
     ) {
-        if source == .cache { return deliver(empty(), nil) }
-        connect { stream in
-            stream.add(kind, offline: { self.deliver(empty(), nil) }) { event in
-                switch event {
-                case .snapshot(let changes): self.deliver(apply(changes), nil)
-                case .failure(let error): self.fail(error)
-                }
-            }
+        connect { engine in
+            engine.listen(
+                subject, includesMetadataChanges: includesMetadataChanges,
+                deliver: { self.deliver(make($0), nil) }, fail: { self.fail($0) })
         }
     }
 
-    /// Registers with the stream of the client.
-    /// - Parameter add: returns the number to remove the registration by.
-    private func connect(_ add: (WatchStream) -> Int32) {
+    /// Registers with the engine.
+    /// - Parameter add: returns what to remove the registration by.
+    private func connect(_ add: (SyncEngine) -> SyncEngine.ListenerID) {
         do throws(RequestError) {
-            let stream = try firestore.client().watchStream(in: firestore.databaseName)
-            let number = add(stream)
+            let engine = try firestore.engine()
+            let id = add(engine)
             let isRemoved = state.withLock { state in
-                state.number = number
-                state.stream = stream
+                state.id = id
+                state.engine = engine
                 return state.isRemoved
             }
-            if isRemoved { stream.remove(number) }
+            if isRemoved { engine.unlisten(id) }
         } catch {
             fail(error)
         }
@@ -80,18 +75,18 @@ final class SnapshotListener<Snapshot: Sendable>: ListenerRegistration, Sendable
     }
 
     func remove() {
-        let (stream, number) = state.withLock { state in
+        let (engine, id) = state.withLock { state in
             state.isRemoved = true
-            defer { state.stream = nil }
-            return (state.stream, state.number)
+            defer { state.engine = nil }
+            return (state.engine, state.id)
         }
-        if let stream, let number { stream.remove(number) }
+        if let engine, let id { engine.unlisten(id) }
     }
 }
 
 extension SnapshotListener<Void> {
-    /// Begins to report each time that all listeners of the stream have been called, at first soon.
+    /// Begins to report each time that all listeners that a change concerns have been called, at first soon.
     func startAgreements() {
-        connect { stream in stream.addSyncHandler { self.deliver((), nil) } }
+        connect { engine in engine.addSyncListener { self.deliver((), nil) } }
     }
 }

@@ -2,11 +2,36 @@ import Basics
 import DocumentModel
 import FirestoreMessages
 
+/// What the server has sent about a document of a target.
+enum WatchedChange: Sendable {
+    /// The document is in the target.
+    case found(StoredDocument)
+    /// The document does not exist; with the time of this state.
+    case deleted(TimestampValue?)
+    /// The document is not in the target any more; with its contents, if the server has sent them.
+    case left(StoredDocument?)
+
+    /// The update time of a document that is in the target.
+    fileprivate var updateTime: TimestampValue? {
+        if case .found(let document) = self { document.updateTime } else { nil }
+    }
+
+    fileprivate var isFound: Bool { updateTime != nil }
+}
+
+/// A consistent state of a target, as the difference to the last one.
+struct WatchedSnapshot: Sendable {
+    /// What has changed since the last snapshot, by the names of the documents. May be empty.
+    var changes: [String: WatchedChange]
+    /// Continues from this snapshot on another stream.
+    var token: [UInt8]
+    var readTime: TimestampValue
+}
+
 /// What a Listen stream reports of one target.
 enum WatchEvent: Sendable {
-    /// What has changed since the last snapshot: documents by their names, `nil` for those that are gone. The first
-    /// snapshot of a target may be empty.
-    case snapshot([String: StoredDocument?])
+    /// The target has changed, or is complete for the first time on its stream.
+    case snapshot(WatchedSnapshot)
     /// The server has removed the target.
     case failure(RequestError)
 }
@@ -18,18 +43,20 @@ enum WatchEvent: Sendable {
 struct WatchState {
     fileprivate struct Target {
         let kind: ListenTarget.Kind
-        /// Documents as of the last snapshot.
-        var documents: [String: StoredDocument] = [:]
+        /// The update times of the documents as of the last snapshot.
+        var documents: [String: TimestampValue] = [:]
         /// Changes since then.
-        var changes: [String: StoredDocument?] = [:]
+        var changes: [String: WatchedChange] = [:]
         /// The server has discarded what it sent before.
         var isReset = false
         /// The server has sent everything there is.
         var isCurrent = false
-        /// An event has been reported.
+        /// An event has been reported on this stream.
         var hasSnapshot = false
         /// The token of the last snapshot; `nil` before the first.
         var token: [UInt8]?
+        /// The read time of the last event.
+        var reportedAt = TimestampValue(seconds: 0, nanoseconds: 0)
     }
 
     /// What a message leads to.
@@ -37,8 +64,10 @@ struct WatchState {
         var events: [(target: Int32, event: WatchEvent)] = []
         /// Requests to send.
         var requests: [ListenRequest] = []
+        /// The time of the state, if this was a consistent snapshot of all targets.
+        var readTime: TimestampValue?
         /// Whether this was a consistent snapshot of all targets.
-        var isConsistent = false
+        var isConsistent: Bool { readTime != nil }
     }
 
     private let database: String
@@ -50,10 +79,21 @@ struct WatchState {
 
     // MARK: Requests
 
+    /// Time after which a target that has not changed is reported, so that its owner gets a newer token.
+    private static let reportSeconds: Int64 = 300
+
     /// Adds a target. Ids are never used again.
+    ///
+    /// - Parameter resume: an earlier snapshot of the target: its token, and its documents with their update times.
     /// - Returns: the request for an open stream.
-    mutating func add(_ id: Int32, _ kind: ListenTarget.Kind) -> ListenRequest {
-        let target = Target(kind: kind)
+    mutating func add(
+        _ id: Int32, _ kind: ListenTarget.Kind, resume: (token: [UInt8], documents: [String: TimestampValue])? = nil
+    ) -> ListenRequest {
+        var target = Target(kind: kind)
+        if let resume {
+            target.token = resume.token
+            target.documents = resume.documents
+        }
         targets[id] = target
         return request(id, target)
     }
@@ -72,6 +112,7 @@ struct WatchState {
             target.changes = [:]
             target.isReset = false
             target.isCurrent = false
+            target.hasSnapshot = false
             targets[id] = target
             return request(id, target)
         }
@@ -79,7 +120,11 @@ struct WatchState {
 
     private func request(_ id: Int32, _ target: Target) -> ListenRequest {
         ListenRequest(
-            database: database, .add(ListenTarget(target.kind, id: id, resume: target.token.map { .token($0) })))
+            database: database,
+            .add(
+                ListenTarget(
+                    target.kind, id: id, resume: target.token.map { .token($0) },
+                    expectedCount: target.token == nil ? nil : Int32(clamping: target.documents.count))))
     }
 
     // MARK: Responses
@@ -92,18 +137,20 @@ struct WatchState {
         case .targetChange(let change): apply(change, &step)
         case .documentChange(let change):
             let document = try NamedDocument(message: change.document.span.bytes)
-            for id in change.targets { set(document.name, document.content, in: id) }
-            for id in change.removedTargets { set(document.name, nil, in: id) }
-        case .documentDelete(let removal), .documentRemove(let removal):
-            for id in all(removal.removedTargets) { set(removal.name, nil, in: id) }
+            for id in change.targets { set(document.name, .found(document.content), in: id) }
+            for id in change.removedTargets { set(document.name, .left(document.content), in: id) }
+        case .documentDelete(let removal):
+            for id in all(removal.removedTargets) { set(removal.name, .deleted(removal.readTime), in: id) }
+        case .documentRemove(let removal):
+            for id in all(removal.removedTargets) { set(removal.name, .left(nil), in: id) }
         case .filter(let filter): check(filter, &step)
         case .unknown: break
         }
         return step
     }
 
-    private mutating func set(_ name: String, _ document: StoredDocument?, in id: Int32) {
-        targets[id]?.changes[name] = .some(document)
+    private mutating func set(_ name: String, _ change: WatchedChange, in id: Int32) {
+        targets[id]?.changes[name] = change
     }
 
     private mutating func apply(_ change: ListenResponse.TargetChange, _ step: inout Step) {
@@ -120,10 +167,10 @@ struct WatchState {
                 step.events.append((id, .failure(cause ?? Self.removedWithoutCause)))
             }
         case .noChange:
-            guard change.targets.isEmpty, change.readTime != nil else { return }
-            step.isConsistent = true
+            guard change.targets.isEmpty, let readTime = change.readTime else { return }
+            step.readTime = readTime
             for id in targets.keys.sorted() {
-                if let event = takeSnapshot(of: id, change.resumeToken) { step.events.append((id, event)) }
+                if let event = takeSnapshot(of: id, change.resumeToken, readTime) { step.events.append((id, event)) }
             }
         }
     }
@@ -149,14 +196,18 @@ struct WatchState {
     }
 
     /// The event of a target at a consistent snapshot; `nil` if nothing has changed.
-    private mutating func takeSnapshot(of id: Int32, _ token: [UInt8]) -> WatchEvent? {
+    private mutating func takeSnapshot(
+        of id: Int32, _ token: [UInt8], _ readTime: TimestampValue
+    ) -> WatchEvent? {
         guard var target = targets[id], target.isCurrent else { return nil }
         let changes = target.takeChanges()
         target.token = token
         defer { targets[id] = target }
-        if changes.isEmpty, target.hasSnapshot { return nil }
+        let isDue = readTime.seconds - target.reportedAt.seconds >= Self.reportSeconds
+        if changes.isEmpty, target.hasSnapshot, !isDue { return nil }
         target.hasSnapshot = true
-        return .snapshot(changes)
+        target.reportedAt = readTime
+        return .snapshot(WatchedSnapshot(changes: changes, token: token, readTime: readTime))
     }
 }
 
@@ -164,20 +215,23 @@ extension WatchState.Target {
     /// The number of documents, changes since the last snapshot included.
     fileprivate var count: Int {
         var names = isReset ? [] : Set(documents.keys)
-        for (name, document) in changes {
-            if document == nil { names.remove(name) } else { names.insert(name) }
+        for (name, change) in changes {
+            if change.isFound { names.insert(name) } else { names.remove(name) }
         }
         return names.count
     }
 
     /// Makes the changes part of the documents.
     /// - Returns: those that are none against the last snapshot left out.
-    fileprivate mutating func takeChanges() -> [String: StoredDocument?] {
+    fileprivate mutating func takeChanges() -> [String: WatchedChange] {
         if isReset {
-            for name in documents.keys where changes[name] == nil { changes[name] = .some(nil) }
+            for name in documents.keys where changes[name] == nil { changes[name] = .left(nil) }
         }
-        let effective = changes.filter { name, document in documents[name]?.updateTime != document?.updateTime }
-        for (name, document) in effective { documents[name] = document }
+        let effective = changes.filter { name, change in
+            if case .deleted = change { return true }
+            return documents[name] != change.updateTime
+        }
+        for (name, change) in effective { documents[name] = change.updateTime }
         changes = [:]
         isReset = false
         return effective

@@ -4,79 +4,85 @@ import FirestoreMessages
 import Synchronization
 import Transport
 
-/// All listeners of one client on one Listen stream: opens it, keeps it open, and passes events on.
+/// The targets of one client on one Listen stream: opens it, keeps it open, and passes events on.
 ///
 ///     add, remove (any thread) ──► loop: WatchState ──► requests ──► ListenCall ──► server
-///     listeners  ◀── events ◀── WatchState ◀── messages ◀────────────────┘
+///     handler  ◀── steps ◀── WatchState ◀── messages ◀─────────────────────┘
 ///
 /// A stream that ends is opened again after a wait that grows; targets continue from their last snapshots.
 final class WatchStream: @unchecked Sendable {
     // Unchecked: the variables are touched on the loop's thread only.
 
-    /// Called on the loop's thread; must not block.
-    typealias Handler = @Sendable (WatchEvent) -> Void
+    /// What the stream reports.
+    enum Output: Sendable {
+        /// Events of targets, which belong together.
+        case step(WatchState.Step)
+        /// The server has replied.
+        case online
+        /// The server could not be reached, or has not replied for some time. Reported until it replies.
+        case offline
+    }
 
     private let loop: EventLoop
     private let start: @Sendable (PooledCall) -> Void
-    private let lastID = Atomic<Int32>(0)
+    private let handler: @Sendable (Output) -> Void
 
     private var state: WatchState
-    private var handlers: [Int32: Handler] = [:]
-    private var syncHandlers: [Int32: @Sendable () -> Void] = [:]
     private var call: ListenCall?
+    /// Attempts without a reply.
     private var failures = 0
     private var retryTimer: EventLoop.Timer?
-    private var offlineTimer: EventLoop.Timer?
-    private var offlineHandlers: [Int32: @Sendable () -> Void] = [:]
+    private var silenceTimer: EventLoop.Timer?
     private var jitter = JitterGenerator(seed: .random(in: 0 ... .max))
+    private var isOnline = false
     private var isClosed = false
 
-    /// Time without a server after which listeners without a snapshot get an empty one.
-    private static let offlineMilliseconds: UInt64 = 10_000
+    /// Time without a reply after which the server counts as not reachable.
+    private static let silenceMilliseconds: UInt64 = 10_000
 
     /// - Parameters:
     ///   - loop: the loop of the call.
     ///   - start: starts a call on that loop.
-    init(database: String, on loop: EventLoop, start: @escaping @Sendable (PooledCall) -> Void) {
+    ///   - handler: called on the loop's thread; must not block.
+    init(
+        database: String, on loop: EventLoop, start: @escaping @Sendable (PooledCall) -> Void,
+        _ handler: @escaping @Sendable (Output) -> Void
+    ) {
         self.loop = loop
         self.start = start
+        self.handler = handler
         state = WatchState(database: database)
     }
 
     // MARK: From any thread
 
-    /// Adds a target.
+    /// Adds a target. Ids are never used again.
     ///
-    /// - Parameter offline: called on the loop's thread if no server can be reached for some time.
-    /// - Returns: a number for `remove(_:)`.
+    /// - Parameter resume: an earlier snapshot of the target: its token, and its documents with their update times.
     func add(
-        _ kind: ListenTarget.Kind, offline: @escaping @Sendable () -> Void, _ handler: @escaping Handler
-    ) -> Int32 {
-        let id = lastID.wrappingAdd(1, ordering: .relaxed).newValue
-        loop.execute { self.insert(id, kind, offline, handler) }
-        return id
+        _ id: Int32, _ kind: ListenTarget.Kind, resume: (token: [UInt8], documents: [String: TimestampValue])? = nil
+    ) {
+        loop.execute { self.insert(id, kind, resume) }
     }
 
-    /// Removes a target or a handler of consistent snapshots. Events that are on their way may still come.
+    /// Removes a target. Events that are on their way may still come.
     func remove(_ id: Int32) { loop.execute { self.drop(id) } }
 
-    /// Calls `handler` on the loop's thread now and after each consistent snapshot.
-    func addSyncHandler(_ handler: @escaping @Sendable () -> Void) -> Int32 {
-        let id = lastID.wrappingAdd(1, ordering: .relaxed).newValue
+    /// Connections are allowed again: does not wait for the next attempt.
+    func networkEnabled() {
         loop.execute {
-            self.syncHandlers[id] = handler
-            handler()
+            guard let timer = self.retryTimer else { return }
+            self.loop.cancel(timer)
+            self.retryTimer = nil
+            self.failures = 0
+            self.open()
         }
-        return id
     }
 
     /// Ends the stream for good.
     func close() {
         loop.execute {
             self.isClosed = true
-            self.handlers = [:]
-            self.syncHandlers = [:]
-            self.offlineHandlers = [:]
             self.endCall()
         }
     }
@@ -84,24 +90,18 @@ final class WatchStream: @unchecked Sendable {
     // MARK: Targets
 
     private func insert(
-        _ id: Int32, _ kind: ListenTarget.Kind, _ offline: @escaping @Sendable () -> Void, _ handler: @escaping Handler
+        _ id: Int32, _ kind: ListenTarget.Kind, _ resume: (token: [UInt8], documents: [String: TimestampValue])?
     ) {
         if isClosed { return }
-        handlers[id] = handler
-        offlineHandlers[id] = offline
-        let request = state.add(id, kind)
+        let request = state.add(id, kind, resume: resume)
         if let call {
             call.send(request)
         } else if retryTimer == nil {
             open()
         }
-        watchForOutage()
     }
 
     private func drop(_ id: Int32) {
-        handlers[id] = nil
-        syncHandlers[id] = nil
-        offlineHandlers[id] = nil
         guard let request = state.remove(id) else { return }
         if state.isEmpty { endCall() } else { call?.send(request) }
     }
@@ -115,14 +115,14 @@ final class WatchStream: @unchecked Sendable {
         let call = ListenCall(first) { [weak self] call, event in self?.take(event, from: call) }
         for request in requests.dropFirst() { call.send(request) }
         self.call = call
+        watchForSilence()
         start(call)
     }
 
     private func endCall() {
         if let retryTimer { loop.cancel(retryTimer) }
-        if let offlineTimer { loop.cancel(offlineTimer) }
         retryTimer = nil
-        offlineTimer = nil
+        stopWatchingForSilence()
         guard let call else { return }
         self.call = nil
         call.home?.cancelFromAnywhere(call)
@@ -134,17 +134,22 @@ final class WatchStream: @unchecked Sendable {
         case .message(let message): receive(message)
         case .ended:
             self.call = nil
+            stopWatchingForSilence()
+            if !isOnline { handler(.offline) }
             retry()
         }
     }
 
     private func receive(_ message: ListenResponse) {
+        stopWatchingForSilence()
+        if !isOnline { handler(.online) }
+        isOnline = true
         failures = 0
         do {
             let step = try state.receive(message)
             for request in step.requests { call?.send(request) }
-            for (id, event) in step.events { deliver(event, to: id) }
-            if step.isConsistent { for handler in syncHandlers.values { handler() } }
+            if !step.events.isEmpty || step.isConsistent { handler(.step(step)) }
+            if state.isEmpty { endCall() }
         } catch {
             // The server sent what no server should send: begin again.
             endCall()
@@ -152,15 +157,8 @@ final class WatchStream: @unchecked Sendable {
         }
     }
 
-    private func deliver(_ event: WatchEvent, to id: Int32) {
-        offlineHandlers[id] = nil
-        let handler = handlers[id]
-        if case .failure = event { handlers[id] = nil }
-        handler?(event)
-        if state.isEmpty { endCall() }
-    }
-
     private func retry() {
+        isOnline = false
         if isClosed || state.isEmpty { return }
         let nanoseconds = BackoffPolicy.reconnect.delayNanoseconds(attempt: failures, unit: jitter.nextUnit())
         failures += 1
@@ -170,14 +168,17 @@ final class WatchStream: @unchecked Sendable {
         }
     }
 
-    private func watchForOutage() {
-        guard offlineTimer == nil, !offlineHandlers.isEmpty else { return }
-        offlineTimer = loop.schedule(afterMilliseconds: Self.offlineMilliseconds) { [weak self] in
-            guard let self else { return }
-            offlineTimer = nil
-            for handler in offlineHandlers.values { handler() }
-            offlineHandlers = [:]
+    private func watchForSilence() {
+        stopWatchingForSilence()
+        silenceTimer = loop.schedule(afterMilliseconds: Self.silenceMilliseconds) { [weak self] in
+            self?.silenceTimer = nil
+            self?.handler(.offline)
         }
+    }
+
+    private func stopWatchingForSilence() {
+        if let silenceTimer { loop.cancel(silenceTimer) }
+        silenceTimer = nil
     }
 }
 
@@ -197,7 +198,8 @@ final class ListenCall: PooledCall, @unchecked Sendable {
     init(_ first: ListenRequest, handler: @escaping (ListenCall, Event) -> Void) {
         self.handler = handler
         super.init(
-            .listen, request: first.encodedBytes(), kind: .repeatable, options: .standard, timeoutMilliseconds: nil)
+            .listen, request: first.encodedBytes(), kind: .repeatable, options: .impatientRead,
+            timeoutMilliseconds: nil)
     }
 
     override var isStreaming: Bool { true }

@@ -91,7 +91,7 @@ final class ConnectionPool: @unchecked Sendable {
             nextOrderNumber += 1
         }
         switch call.kind {
-        case .commit, .queuedWrite: call.ticket = sequence.begin()
+        case .commit, .queuedWrite: if call.ticket == nil { call.ticket = sequence.begin() }
         case .repeatable, .once: break
         }
         call.submittedAtMilliseconds = loop.nowMilliseconds
@@ -129,7 +129,7 @@ final class ConnectionPool: @unchecked Sendable {
         let requestID = call.ticket.map {
             RequestID(
                 sessionHigh: $0.session.high, sessionLow: $0.session.low, sequence: $0.sequence,
-                oldestPending: sequence.oldestPending(of: $0))
+                oldestPending: call.numbers?.oldestPending(of: $0) ?? sequence.oldestPending(of: $0))
         }
         // A connection that is closing ends the call before `start` returns.
         call.phase = .inFlight(id, nil)
@@ -231,7 +231,7 @@ final class ConnectionPool: @unchecked Sendable {
         guard !call.isOver else { return }
         call.isOver = true
         stopDeadline(call)
-        if let ticket = call.ticket { sequence.finish(ticket) }
+        if let ticket = call.ticket, call.numbers == nil { sequence.finish(ticket) }
         switch call.phase {
         case .idle: break
         case .waiting: sweepDeadWaiting()

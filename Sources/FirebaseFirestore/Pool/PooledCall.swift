@@ -37,6 +37,8 @@ class PooledCall: TimerTarget, @unchecked Sendable {
     var home: ConnectionPool?
     var orderNumber: UInt64 = 0
     var ticket: CommitSequence.Ticket?
+    /// What the ticket is of; nil if the pool makes the ticket.
+    var numbers: WriteNumbers?
     /// Attempts that ended with a status.
     var answeredTries = 0
     /// The loop's time at which the call was submitted.

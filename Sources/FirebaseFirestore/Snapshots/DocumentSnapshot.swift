@@ -32,10 +32,9 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
 
     /// All fields, or `nil` if the document did not exist.
     ///
-    /// - Parameter serverTimestampBehavior: what pending server timestamps read as; snapshots of this version have
-    ///   none.
+    /// - Parameter serverTimestampBehavior: what server timestamps of pending writes read as.
     public func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any]? {
-        stored.map { SnapshotValues.dictionary($0, of: reference) }
+        stored.map { SnapshotValues.dictionary($0, of: reference, with: serverTimestampBehavior) }
     }
 
     /// The value of a field, or `nil` if there is no such field or no document.
@@ -48,17 +47,17 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
     @discardableResult
     public final func get(_ field: Any, serverTimestampBehavior: ServerTimestampBehavior) -> Any? {
         let path = SnapshotValues.fieldPath(field)
-        return stored.flatMap { SnapshotValues.value($0, at: path, of: reference) }
+        return stored.flatMap { SnapshotValues.value($0, at: path, of: reference, with: serverTimestampBehavior) }
     }
 
     /// The value of a field, or `nil` if there is no such field or no document.
     public final subscript(field: Any) -> Any? { self.get(field) }
 
-    /// Two snapshots are equal if they show the same document with the same content.
+    /// Two snapshots are equal if they show the same document with the same content and metadata.
     public override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? DocumentSnapshot else { return false }
         return reference == other.reference && stored?.fields == other.stored?.fields
-            && (stored == nil) == (other.stored == nil)
+            && (stored == nil) == (other.stored == nil) && metadata == other.metadata
     }
 
     public override var hash: Int {
@@ -87,8 +86,10 @@ extension DocumentSnapshot {
 
 /// A document that a query found: it exists, so its data is never `nil`.
 public final class QueryDocumentSnapshot: DocumentSnapshot, @unchecked Sendable {
-    init(reference: DocumentReference, found stored: StoredDocument) {
-        super.init(reference: reference, stored: stored)
+    init(reference: DocumentReference, found stored: StoredDocument, isFromCache: Bool = false) {
+        super.init(
+            reference: reference, stored: stored,
+            metadata: .of(hasPendingWrites: stored.hasPendingWrites, isFromCache: isFromCache))
     }
 
     /// All fields.

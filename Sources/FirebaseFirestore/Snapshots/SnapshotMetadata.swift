@@ -3,9 +3,6 @@
 public import Foundation
 
 /// Whether a snapshot comes from the cache or contains writes that are not acknowledged.
-///
-/// This version has no local cache: only the first snapshot of a listener that cannot reach its server is from the
-/// cache, and it is empty.
 public final class SnapshotMetadata: NSObject, @unchecked Sendable {
     // Unchecked: `NSObject` hides it; both properties are constants.
 
@@ -16,6 +13,18 @@ public final class SnapshotMetadata: NSObject, @unchecked Sendable {
 
     static let fromCache = SnapshotMetadata(hasPendingWrites: false, isFromCache: true)
     static let fromServer = SnapshotMetadata(hasPendingWrites: false, isFromCache: false)
+    private static let pendingFromCache = SnapshotMetadata(hasPendingWrites: true, isFromCache: true)
+    private static let pendingFromServer = SnapshotMetadata(hasPendingWrites: true, isFromCache: false)
+
+    /// One of four shared objects.
+    static func of(hasPendingWrites: Bool, isFromCache: Bool) -> SnapshotMetadata {
+        switch (hasPendingWrites, isFromCache) {
+        case (false, false): fromServer
+        case (false, true): fromCache
+        case (true, false): pendingFromServer
+        case (true, true): pendingFromCache
+        }
+    }
 
     init(hasPendingWrites: Bool, isFromCache: Bool) {
         self.hasPendingWrites = hasPendingWrites

@@ -7,9 +7,11 @@ import Foundation
 
 /// Reads the fields of snapshots.
 enum SnapshotValues {
-    static func dictionary(_ document: StoredDocument, of reference: DocumentReference) -> [String: Any] {
+    static func dictionary(
+        _ document: StoredDocument, of reference: DocumentReference, with behavior: ServerTimestampBehavior
+    ) -> [String: Any] {
         readable(reference.name, otherwise: [:]) { () throws(MalformedDocument) in
-            try DocumentFields.dictionary(from: document.fields.span.bytes, owner: reference.owner)
+            try DocumentFields.dictionary(from: document.fields(with: behavior).span.bytes, owner: reference.owner)
         }
     }
 
@@ -23,11 +25,13 @@ enum SnapshotValues {
     }
 
     static func value(
-        _ document: StoredDocument, at path: DocumentCoding.FieldPath, of reference: DocumentReference
+        _ document: StoredDocument, at path: DocumentCoding.FieldPath, of reference: DocumentReference,
+        with behavior: ServerTimestampBehavior
     ) -> Any? {
         if path.isDocumentID { return reference.documentID }
         return readable(reference.name, otherwise: nil) { () throws(MalformedDocument) in
-            try DocumentFields.value(at: path, in: document.fields.span.bytes, owner: reference.owner)
+            try DocumentFields.value(
+                at: path, in: document.fields(with: behavior).span.bytes, owner: reference.owner)
         }
     }
 
@@ -43,7 +47,8 @@ enum SnapshotValues {
         with serverTimestampBehavior: ServerTimestampBehavior, decoder: FirestoreDecoder
     ) throws -> T {
         guard let document else { return try decoder.decodeMissing(type) }
-        return try decoder.decode(type, fromDocumentBytes: document.fields.span.bytes, of: reference)
+        let fields = document.fields(with: serverTimestampBehavior)
+        return try decoder.decode(type, fromDocumentBytes: fields.span.bytes, of: reference)
     }
 
     /// Bytes that cannot be read are the server's fault. `data()` and its relatives cannot throw, and a client must not

@@ -1,6 +1,8 @@
-// A document as it came from the server: the bytes of its fields, unrebuilt, and its times.
+// A document as it came from the server or from the cache: the bytes of its fields, unrebuilt, and its times.
 
+import Basics
 package import DocumentModel
+package import DocumentStore
 
 /// The content of a document at one moment.
 package struct StoredDocument: Sendable, Equatable {
@@ -8,10 +10,51 @@ package struct StoredDocument: Sendable, Equatable {
     package var fields: [UInt8]
     package var createTime: TimestampValue
     package var updateTime: TimestampValue
+    /// Whether the contents include writes that the server has not acknowledged.
+    package var hasPendingWrites = false
+    /// Whether the contents are those of an acknowledged write that the server has not sent yet.
+    var isProvisional = false
+    /// Fields with the local time in place of a server timestamp that is not known yet.
+    package var estimates: [PendingTimestamp] = []
+
+    package init(fields: [UInt8], createTime: TimestampValue, updateTime: TimestampValue) {
+        self.fields = fields
+        self.createTime = createTime
+        self.updateTime = updateTime
+    }
+
+    init(_ document: LocalDocument) {
+        fields = document.fields
+        createTime = TimestampValue(microseconds: Int64(clamping: document.createMicroseconds))
+        updateTime = TimestampValue(microseconds: Int64(clamping: document.updateMicroseconds))
+        hasPendingWrites = document.hasPendingWrites
+        isProvisional = document.isProvisional
+        estimates = document.estimates
+    }
+
+    /// What the cache stores of a document that the server has sent.
+    var remoteContent: RemoteUpdate.Content {
+        .found(
+            fields: fields, createMicroseconds: UInt64(clamping: createTime.microseconds),
+            updateMicroseconds: UInt64(clamping: updateTime.microseconds))
+    }
 
     /// The bytes of the field's `Value` message, or `nil` if the document has no such field.
     func encodedValue(at path: DocumentModel.FieldPath) -> EncodedValue? {
         guard let value = DocumentBytes.value(at: path, in: fields.span.bytes) else { return nil }
         return EncodedValue(canonical: [UInt8](copying: value))
     }
+
+    /// The fields with pending server timestamps as a program wants them.
+    func fields(with behavior: ServerTimestampBehavior) -> [UInt8] {
+        if estimates.isEmpty { return fields }
+        switch behavior {
+        case .estimate: return fields
+        case .none: return PendingTimestamp.fields(fields, estimates, readingTimestampsAs: .null)
+        case .previous: return PendingTimestamp.fields(fields, estimates, readingTimestampsAs: .previous)
+        }
+    }
+
+    /// Whether the program sees the same in both.
+    func looksLike(_ other: StoredDocument) -> Bool { fields == other.fields && estimates == other.estimates }
 }

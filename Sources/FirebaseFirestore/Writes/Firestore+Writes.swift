@@ -1,13 +1,13 @@
-// How writes are sent: in the order in which the program issued them, on one connection, with request identifiers,
-// until the server accepts or rejects them.
+// How writes are made: applied to the cache at once, then sent in the order in which the program issued them, on one
+// connection, with request identifiers, until the server accepts or rejects them.
 
 import Basics
 import DocumentModel
 import Foundation
 
 extension Firestore {
-    /// Sends the writes of a call that the program does not await: reads of this instance that touch the same
-    /// documents will wait for them.
+    /// Applies the writes of a call that the program does not await, and sends them. Totals of the same collections
+    /// will wait for them.
     ///
     /// - Parameter completion: called on a thread of the library with `nil` after the acknowledgement.
     func enqueue(_ recorder: WriteRecorder, completion: (@Sendable (RequestError?) -> Void)?) {
@@ -39,9 +39,9 @@ extension Firestore {
     ) {
         checkUsable()
         if let failure = recorder.failure { return completion(failure) }
-        let client: HearthClient
+        let engine: SyncEngine
         do throws(RequestError) {
-            client = try self.client()
+            engine = try self.engine()
         } catch {
             return completion(error)
         }
@@ -51,13 +51,10 @@ extension Firestore {
                 RequestError(
                     .resourceExhausted, "More than \(pendingWrites.bytesMax) bytes of writes are pending."))
         }
-        client.commitInOrder(request, options: .standard.cancelled(by: cancellation)) { [pendingWrites] result in
+        engine.write(request, cancellation: cancellation) { [pendingWrites] error in
             // First the ledger: code that gets the acknowledgement may read at once.
             pendingWrites.finish(number, documents: documents, byteCount: request.count)
-            switch result {
-            case .success: completion(nil)
-            case .failure(let error): completion(error)
-            }
+            completion(error)
         }
     }
 }

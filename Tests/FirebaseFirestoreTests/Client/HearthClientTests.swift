@@ -111,8 +111,11 @@ import Transport
         let client = try client(first)
         let answered = Mutex<[Int]>([])
         let done = AsyncStream<Void>.makeStream()
+        let numbers = WriteNumbers()
         for number in 1...100 {
-            client.commitInOrder(writes("b\(number)").request()) { result in
+            let ticket = numbers.begin()
+            client.commitInOrder(writes("b\(number)").request(), ticket: ticket, of: numbers) { result in
+                numbers.finish(ticket)
                 if case .success = result { answered.withLock { $0.append(number) } }
                 if answered.withLock({ $0.count }) == 100 { done.continuation.finish() }
             }

@@ -29,9 +29,9 @@ struct QueryViewTests {
         print("seed \(seed)")
         var generator = SeededGenerator(seed: seed)
         let query = firestore.collection("c").order(by: "n", descending: isDescending)
-        var view = QueryView(query)
+        var view = QueryView(orders: query.definition.effectiveOrders)
         var model: [Int: Int] = [:]
-        var replayed: [QueryDocumentSnapshot] = []
+        var replayed: [String] = []
         for version in 0..<200 {
             var changes: [String: StoredDocument?] = [:]
             for _ in 0..<generator.below(6) {
@@ -41,24 +41,21 @@ struct QueryViewTests {
                 model[id] = isDeleted ? nil : number
             }
             for change in view.apply(changes) {
-                if change.oldIndex != UInt(NSNotFound) {
-                    let removed = replayed.remove(at: Int(change.oldIndex))
-                    #expect(removed.documentID == change.document.documentID)
-                }
-                if change.newIndex != UInt(NSNotFound) { replayed.insert(change.document, at: Int(change.newIndex)) }
+                if let oldIndex = change.oldIndex { #expect(replayed.remove(at: oldIndex) == change.row.id) }
+                if let newIndex = change.newIndex { replayed.insert(change.row.id, at: newIndex) }
             }
             let ids = model.sorted { left, right in
                 let isBefore = left.value == right.value ? "d\(left.key)" < "d\(right.key)" : left.value < right.value
                 return isDescending ? !isBefore : isBefore
             }.map { "d\($0.key)" }
-            #expect(view.documents.map(\.documentID) == ids, "seed \(seed)")
-            #expect(replayed.map(\.documentID) == ids, "seed \(seed)")
+            #expect(view.rows.map(\.id) == ids, "seed \(seed)")
+            #expect(replayed == ids, "seed \(seed)")
         }
     }
 
     @Test("Removed, then added, then modified documents, each in the query's order")
     func order() {
-        var view = QueryView(firestore.collection("c").order(by: "n"))
+        var view = QueryView(orders: firestore.collection("c").order(by: "n").definition.effectiveOrders)
         let first = view.apply([name(1): document(1, 1), name(2): document(2, 1), name(3): document(3, 1)])
         #expect(first.map(\.newIndex) == [0, 1, 2])
         let changes: [String: StoredDocument?] = [
@@ -66,8 +63,28 @@ struct QueryViewTests {
         ]
         let next = view.apply(changes)
         #expect(next.map(\.type) == [.removed, .added, .added, .modified])
-        #expect(next.map(\.document.documentID) == ["d1", "d4", "d5", "d3"])
-        #expect(next.map(\.oldIndex) == [0, UInt(NSNotFound), UInt(NSNotFound), 1])
-        #expect(next.map(\.newIndex) == [UInt(NSNotFound), 2, 3, 0])
+        #expect(next.map(\.row.id) == ["d1", "d4", "d5", "d3"])
+        #expect(next.map(\.oldIndex) == [0, nil, nil, 1])
+        #expect(next.map(\.newIndex) == [nil, 2, 3, 0])
     }
+
+    @Test("A document of which only the pending writes change is a change of metadata; an equal one is none")
+    func metadata() {
+        var view = QueryView(orders: firestore.collection("c").order(by: "n").definition.effectiveOrders)
+        var pending = document(1, 1)
+        pending.hasPendingWrites = true
+        #expect(view.apply([name(1): pending]).map(\.type) == [.added])
+        #expect(view.hasPendingWrites)
+        let acknowledged = view.apply([name(1): document(1, 2)])
+        #expect(acknowledged.map(\.isMetadata) == [true])
+        #expect(!view.hasPendingWrites)
+        #expect(view.apply([name(1): document(1, 3)]).isEmpty)
+        #expect(view.document(name(1))?.updateTime.seconds == 3)
+        #expect(view.apply([name(1): document(2, 4)]).map(\.isMetadata) == [false])
+    }
+}
+
+extension SnapshotRow {
+    /// The id of the document.
+    fileprivate var id: String { String(name.split(separator: "/").last ?? "") }
 }

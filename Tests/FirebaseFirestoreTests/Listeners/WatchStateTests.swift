@@ -27,11 +27,13 @@ struct WatchStateTests {
                 requests += step.requests
                 for (_, event) in step.events {
                     switch event {
-                    case .snapshot(let changes):
+                    case .snapshot(let snapshot):
                         snapshots.append(
                             Dictionary(
-                                uniqueKeysWithValues: changes.map { name, document in
-                                    (String(name.split(separator: "/").last ?? ""), document?.updateTime.seconds)
+                                uniqueKeysWithValues: snapshot.changes.map { name, change in
+                                    var seconds: Int64?
+                                    if case .found(let document) = change { seconds = document.updateTime.seconds }
+                                    return (String(name.split(separator: "/").last ?? ""), seconds)
                                 }))
                     case .failure(let error): failures.append(error.code)
                     }
@@ -133,13 +135,13 @@ struct WatchStateTests {
         #expect(stream.snapshots == [[:]])
     }
 
-    @Test("A document that was changed and changed back within a snapshot, and one that is the same, are no change")
+    @Test("A document that is the same is no change; a deletion is reported also if the document was not there")
     func noEffect() throws {
         var stream = Stream()
         try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))
         try stream.receive(
             Self.changed("d1", 1), Self.changed("d2", 2), .documentDelete(Self.deleted("d2")), Self.consistent(2))
-        #expect(stream.snapshots == [["d1": 1]])
+        #expect(stream.snapshots == [["d1": 1], ["d2": nil]])
     }
 
     @Test("After RESET, documents that do not come again are removed")
@@ -171,10 +173,37 @@ struct WatchStateTests {
         try stream.receive(
             Self.changed("d1", 1), Self.target(.current), Self.consistent(1), Self.changed("d9", 2))
         let requests = stream.state.reconnect()
-        #expect(requests.map(\.change) == [.add(ListenTarget(.documents([]), id: 1, resume: .token([1])))])
+        #expect(
+            requests.map(\.change) == [
+                .add(ListenTarget(.documents([]), id: 1, resume: .token([1]), expectedCount: 1))
+            ])
         try stream.receive(
             Self.target(.add, [1]), Self.changed("d2", 3), Self.target(.current, [1]), Self.consistent(4))
         #expect(stream.snapshots == [["d1": 1], ["d2": 3]])
+    }
+
+    @Test("After a reconnect a target is reported when it is complete again, also without changes")
+    func reconnectWithoutChanges() throws {
+        var stream = Stream()
+        try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))
+        _ = stream.state.reconnect()
+        try stream.receive(Self.target(.add, [1]), Self.consistent(2), Self.target(.current, [1]), Self.consistent(3))
+        #expect(stream.snapshots == [["d1": 1], [:]])
+    }
+
+    @Test("A target continues from what an earlier process has stored")
+    func resume() throws {
+        var state = WatchState(database: "projects/p/databases/d")
+        let documents = [Self.name("d1"): TimestampValue(seconds: 1, nanoseconds: 0)]
+        let request = state.add(1, .documents([]), resume: ([7], documents))
+        #expect(
+            request.change
+                == .add(ListenTarget(.documents([]), id: 1, resume: .token([7]), expectedCount: 1)))
+        var stream = Stream()
+        stream.state = state
+        try stream.receive(
+            Self.changed("d1", 1), Self.changed("d2", 2), Self.target(.current, [1]), Self.consistent(3))
+        #expect(stream.snapshots == [["d2": 2]])
     }
 
     @Test("A target that the server refuses fails once; the others continue")

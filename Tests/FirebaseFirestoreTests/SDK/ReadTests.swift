@@ -103,7 +103,7 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("The cache has nothing: documents are unavailable, queries empty")
+    @Test("A cache that has nothing: documents are unavailable, queries empty")
     func cache() async throws {
         do {
             _ = try await books.document("b1").getDocument(source: .cache)
@@ -115,7 +115,7 @@ import Testing
         #expect(scripted.server.calls.isEmpty)
     }
 
-    @Test("A server that cannot be reached is .unavailable")
+    @Test("A server that cannot be reached: an unknown document is .unavailable, a query has an empty result")
     func offline() async throws {
         scripted.server.cut()
         do {
@@ -123,21 +123,30 @@ import Testing
             Issue.record("no error")
         } catch FirestoreErrorCode.unavailable {
         }
+        let found = try await books.getDocuments()
+        #expect(found.isEmpty)
+        #expect(found.metadata.isFromCache)
         try await firestore.terminate()
     }
 
-    @Test("With the network disabled reads are .unavailable, and work again when it is enabled")
+    @Test("With the network disabled reads come from the cache, and from the server when it is enabled")
     func network() async throws {
         try await books.document("b1").setData(["title": "x"])
         try await firestore.disableNetwork()
+        for source in [FirestoreSource.default, .cache] {
+            let cached = try await books.document("b1").getDocument(source: source)
+            #expect(cached.get("title") as? String == "x")
+            #expect(cached.metadata.isFromCache)
+        }
         do {
-            _ = try await books.document("b1").getDocument()
+            _ = try await books.document("b1").getDocument(source: .server)
             Issue.record("no error")
         } catch FirestoreErrorCode.unavailable {
         }
         try await firestore.enableNetwork()
         let snapshot = try await books.document("b1").getDocument()
         #expect(snapshot.exists)
+        #expect(!snapshot.metadata.isFromCache)
         try await firestore.terminate()
     }
 

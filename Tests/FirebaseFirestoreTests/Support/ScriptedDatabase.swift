@@ -22,7 +22,9 @@ final class ScriptedDatabase: Sendable {
     }
 
     struct State {
-        var documents: [String: [UInt8]] = [:]
+        var documents: [String: (fields: [UInt8], time: TimestampValue)] = [:]
+        /// The time of the last commit.
+        var time = TimestampValue(seconds: 1000, nanoseconds: 0)
         var writes: [SeenWrite] = []
         var queries: [StructuredQuery] = []
         var commitFailures: [RequestError] = []
@@ -30,7 +32,7 @@ final class ScriptedDatabase: Sendable {
     }
 
     let state = Mutex(State())
-    private static let time = TimestampValue(seconds: 1000, nanoseconds: 0)
+    private var time: TimestampValue { state.withLock { $0.time } }
 
     var writes: [SeenWrite] { state.withLock { $0.writes } }
     var queries: [StructuredQuery] { state.withLock { $0.queries } }
@@ -38,7 +40,7 @@ final class ScriptedDatabase: Sendable {
     /// Lets the next commits fail, one error each.
     func failCommits(_ errors: [RequestError]) { state.withLock { $0.commitFailures = errors } }
 
-    func put(_ name: String, _ fields: [UInt8]) { state.withLock { $0.documents[name] = fields } }
+    func put(_ name: String, _ fields: [UInt8]) { state.withLock { $0.documents[name] = (fields, $0.time) } }
 
     func react(to call: ScriptedCall) -> Reaction {
         do {
@@ -57,7 +59,7 @@ final class ScriptedDatabase: Sendable {
                     request.documents.map { name in
                         BatchGetDocumentsResponse(
                             result: document(name).map { .found($0) } ?? .missing(name), transaction: [id],
-                            readTime: Self.time
+                            readTime: time
                         ).encodedBytes()
                     })
             case .beginTransaction:
@@ -78,7 +80,7 @@ final class ScriptedDatabase: Sendable {
     private func document(_ name: String) -> DocumentMessage? {
         state.withLock { state in
             state.documents[name].map {
-                DocumentMessage(name: name, fields: $0, createTime: Self.time, updateTime: Self.time)
+                DocumentMessage(name: name, fields: $0.fields, createTime: $0.time, updateTime: $0.time)
             }
         }
     }
@@ -104,16 +106,19 @@ final class ScriptedDatabase: Sendable {
                 return .fail(failure.code, failure.message)
             }
             state.writes += writes
+            state.time.seconds += 1
+            let time = state.time
             for write in writes {
                 switch write.kind {
-                case .update where write.mask == nil: state.documents[write.name] = write.fields
+                case .update where write.mask == nil: state.documents[write.name] = (write.fields, time)
                 case .delete: state.documents[write.name] = nil
                 default: break
                 }
             }
             return .respond(
                 CommitResponse(
-                    writeResults: writes.map { _ in WriteResult(updateMicroseconds: 1) }, commitTime: Self.time
+                    writeResults: writes.map { _ in WriteResult(updateMicroseconds: UInt64(time.microseconds)) },
+                    commitTime: time
                 ).encodedBytes())
         }
     }
@@ -125,14 +130,16 @@ final class ScriptedDatabase: Sendable {
         return state.withLock { state in
             state.queries.append(query)
             let found = state.documents.filter { $0.key.hasPrefix(prefix) }.sorted { $0.key < $1.key }
+            let time = state.time
             return .stream(
-                found.map { name, fields in
+                found.map { name, document in
                     RunQueryResponse(
                         document: DocumentMessage(
-                            name: name, fields: fields, createTime: Self.time, updateTime: Self.time),
-                        readTime: Self.time
+                            name: name, fields: document.fields, createTime: document.time,
+                            updateTime: document.time),
+                        readTime: time
                     ).encodedBytes()
-                } + [RunQueryResponse(readTime: Self.time).encodedBytes()])
+                } + [RunQueryResponse(readTime: time).encodedBytes()])
         }
     }
 }

@@ -11,7 +11,12 @@ enum TestFirestore {
 
     /// An object that talks to a server at `HOST:PORT`; callbacks run on a queue of their own, because tests have no
     /// main loop.
-    static func make(host: String, project: String = "test-\(UUID().uuidString.prefix(8))") -> Firestore {
+    ///
+    /// - Parameter cache: the directory of a persistent cache; objects with the same one stand for one program that
+    ///   is started several times.
+    static func make(
+        host: String, project: String = "test-\(UUID().uuidString.prefix(8))", cache: String? = nil
+    ) -> Firestore {
         let options = FirebaseOptions(googleAppID: "", gcmSenderID: "")
         options.projectID = project
         let name = "test-\(UUID().uuidString)"
@@ -20,6 +25,8 @@ enum TestFirestore {
         let settings = firestore.settings
         settings.host = host
         settings.dispatchQueue = DispatchQueue(label: "test.callbacks")
+        if cache != nil { settings.cacheSettings = PersistentCacheSettings() }
+        settings.cacheDirectory = cache
         firestore.settings = settings
         return firestore
     }

@@ -1,0 +1,81 @@
+// How long the cache of the Swift client takes: to open, to give the first snapshot of a listener, to write.
+
+import FirebaseCore
+import FirebaseFirestore
+import Foundation
+
+/// Fills a cache through a server, then listens without one.
+struct CacheFigures {
+    /// `HOST:PORT` of a server.
+    let host: String
+    let directory: String
+    let documents: Int
+
+    func run() async throws {
+        var firestore = make()
+        let collection = firestore.collection("cached")
+        for start in stride(from: 0, to: documents, by: 500) {
+            let batch = firestore.batch()
+            for number in start..<min(start + 500, documents) {
+                batch.setData(
+                    ["title": String(repeating: "x", count: 400), "n": number],
+                    forDocument: collection.document("d\(number)"))
+            }
+            try await batch.commit()
+        }
+        _ = try await snapshot(firestore.collection("cached").order(by: "n"), isFromCache: false)
+        try await firestore.terminate()
+        for round in 0..<3 {
+            firestore = make()
+            var start = ContinuousClock.now
+            try await firestore.disableNetwork()
+            row("opened", microseconds(since: start))
+            start = ContinuousClock.now
+            let named = try await snapshot(firestore.collection("cached"), isFromCache: true)
+            row("first snapshot of \(named.count) documents", microseconds(since: start))
+            start = ContinuousClock.now
+            let sorted = try await snapshot(firestore.collection("cached").order(by: "n"), isFromCache: true)
+            row("first snapshot, sorted by a field", microseconds(since: start))
+            start = ContinuousClock.now
+            var sum = 0
+            for document in sorted.documents { sum += document.get("n") as? Int ?? 0 }
+            row("a field of each document (\(sum))", microseconds(since: start))
+            start = ContinuousClock.now
+            for number in 0..<1000 {
+                firestore.document("pending/d\(round)-\(number)").setData(["n": number], completion: nil)
+            }
+            _ = try await firestore.document("pending/d\(round)-999").getDocument(source: .cache)
+            row("1,000 local writes", microseconds(since: start))
+            start = ContinuousClock.now
+            try await firestore.terminate()
+            row("closed", microseconds(since: start))
+        }
+    }
+
+    private func make() -> Firestore {
+        let firestore = Firestore.firestore()
+        let settings = firestore.settings
+        settings.host = host
+        settings.dispatchQueue = DispatchQueue(label: "callbacks")
+        settings.cacheSettings = PersistentCacheSettings(sizeBytes: NSNumber(value: FirestoreCacheSizeUnlimited))
+        settings.cacheDirectory = directory
+        firestore.settings = settings
+        return firestore
+    }
+
+    /// The first snapshot of a listener with this source.
+    private func snapshot(_ query: Query, isFromCache: Bool) async throws -> QuerySnapshot {
+        for try await snapshot in query.snapshots(includeMetadataChanges: true)
+        where snapshot.metadata.isFromCache == isFromCache { return snapshot }
+        throw CancellationError()
+    }
+
+    private func row(_ name: String, _ microseconds: Double) {
+        print("\(name)\t\(String(format: "%.1f", microseconds / 1000))\tms")
+    }
+
+    private func microseconds(since start: ContinuousClock.Instant) -> Double {
+        let (seconds, attoseconds) = (ContinuousClock.now - start).components
+        return Double(seconds) * 1e6 + Double(attoseconds) / 1e12
+    }
+}

@@ -1,0 +1,134 @@
+// Writes of a program that the server has not acknowledged.
+
+internal import Basics
+internal import DocumentModel
+
+/// The identity under which a batch is sent: the server applies a batch with the same identity once.
+package struct BatchIdentity: Hashable, Sendable {
+    package var sessionHigh: UInt64
+    package var sessionLow: UInt64
+    package var sequence: UInt64
+
+    package init(sessionHigh: UInt64, sessionLow: UInt64, sequence: UInt64) {
+        self.sessionHigh = sessionHigh
+        self.sessionLow = sessionLow
+        self.sequence = sequence
+    }
+}
+
+/// A batch of the mutation queue.
+///
+///     | format, 1 | local time, 8 | session, 16 | sequence, 8 | base values, varint
+///       | write, varint | transform, varint | is present, 1 | length | value |, for each base value
+///     | request ... |
+package struct LocalBatch: Sendable {
+    /// The value of a field when a transform of it was written, on which the local result is based. So a change of the
+    /// server's document does not apply an increment twice.
+    struct Base: Sendable, Equatable {
+        var write: Int
+        var transform: Int
+        /// Nil if the field was absent.
+        var value: EncodedValue?
+    }
+
+    /// The position in the queue.
+    package let number: UInt64
+    package let identity: BatchIdentity
+    /// A `CommitRequest`.
+    package let request: [UInt8]
+    /// When the program wrote, in microseconds since 1970.
+    let localMicroseconds: UInt64
+    var bases: [Base] = []
+    /// Empty if the request breaks a rule: the server will reject it.
+    let list: WriteList
+    /// The paths of the written documents below `documents`, each once.
+    let paths: [[UInt8]]
+
+    private static let format: UInt8 = 1
+
+    init(
+        number: UInt64, identity: BatchIdentity, request: [UInt8], localMicroseconds: UInt64, database: DatabaseName
+    ) {
+        self.number = number
+        self.identity = identity
+        self.request = request
+        self.localMicroseconds = localMicroseconds
+        let list = Self.read(request, database)
+        var seen: Set<[UInt8]> = []
+        var paths: [[UInt8]] = []
+        for write in list.writes {
+            let path = [UInt8](copying: list.path(of: write))
+            if seen.insert(path).inserted { paths.append(path) }
+        }
+        self.list = list
+        self.paths = paths
+    }
+
+    private static func read(_ request: [UInt8], _ database: DatabaseName) -> WriteList {
+        var list = WriteList(database: database)
+        do {
+            var reader = WireReader(request.byteSpan)
+            while let tag = try reader.nextTag() {
+                if tag.fieldNumber == FieldNumber.CommitRequest.writes {
+                    try list.append(wire: try reader.span(tag))
+                } else {
+                    try reader.skip(tag)
+                }
+            }
+            return list
+        } catch {
+            return WriteList(database: database)
+        }
+    }
+
+    // MARK: Storage
+
+    func encoded() -> [UInt8] {
+        var writer = WireWriter(capacity: request.count + 64)
+        writer.append(byte: Self.format)
+        writer.append(littleEndian: localMicroseconds)
+        writer.append(littleEndian: identity.sessionHigh)
+        writer.append(littleEndian: identity.sessionLow)
+        writer.append(littleEndian: identity.sequence)
+        writer.appendVarint(UInt64(bases.count))
+        for base in bases {
+            writer.appendVarint(UInt64(base.write))
+            writer.appendVarint(UInt64(base.transform))
+            writer.appendVarint(base.value == nil ? 0 : 1)
+            writer.appendVarint(UInt64(base.value?.bytes.count ?? 0))
+            if let value = base.value { writer.append(value.bytes) }
+        }
+        writer.append(request)
+        return writer.copyBytes()
+    }
+
+    /// Reads a batch of the queue.
+    /// - Throws: DATA_LOSS for bytes that are none.
+    init(number: UInt64, stored: RawSpan, database: DatabaseName) throws(RequestError) {
+        do throws(InvalidDocument) {
+            var reader = WireReader(stored)
+            guard stored.byteCount > 0, stored[byteAt: 0] == Self.format else {
+                throw InvalidDocument(.invalidTag, offset: 0)
+            }
+            reader.position = 1
+            let time = try reader.fixed64()
+            let identity = BatchIdentity(
+                sessionHigh: try reader.fixed64(), sessionLow: try reader.fixed64(), sequence: try reader.fixed64())
+            var bases: [Base] = []
+            for _ in 0..<(try reader.varint()) {
+                let write = Int(truncatingIfNeeded: try reader.varint())
+                let transform = Int(truncatingIfNeeded: try reader.varint())
+                let isPresent = try reader.varint() != 0
+                let value = try reader.lengthDelimited()
+                bases.append(
+                    Base(write: write, transform: transform, value: isPresent ? EncodedValue(copying: value) : nil))
+            }
+            let request = [UInt8](copying: stored.extracting(reader.position..<stored.byteCount))
+            self.init(
+                number: number, identity: identity, request: request, localMicroseconds: time, database: database)
+            self.bases = bases
+        } catch {
+            throw RequestError(.dataLoss, "A pending write in the cache is damaged.")
+        }
+    }
+}

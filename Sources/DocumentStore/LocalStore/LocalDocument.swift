@@ -1,0 +1,117 @@
+// A document as a client knows it.
+
+package import DocumentModel
+
+/// A field whose value the server will set to the time of the commit, in a document with pending writes.
+package struct PendingTimestamp: Sendable, Equatable {
+    package var path: FieldPath
+    /// The value before the pending writes; nil if the field was absent.
+    package var previous: EncodedValue?
+
+    package init(path: FieldPath, previous: EncodedValue?) {
+        self.path = path
+        self.previous = previous
+    }
+}
+
+/// The contents of a cached document, pending writes included.
+package struct LocalDocument: Sendable, Equatable {
+    /// Canonical field entries.
+    package var fields: [UInt8]
+    /// Microseconds since 1970; 0 if the server has never acknowledged the document.
+    package var createMicroseconds: UInt64
+    /// The time of the last change that the server has acknowledged, in microseconds since 1970; 0 if there is none.
+    package var updateMicroseconds: UInt64
+    /// Whether the contents include writes that the server has not acknowledged.
+    package var hasPendingWrites = false
+    /// Whether the contents are an acknowledged write applied to an older cached document. What the server sends
+    /// replaces them, also with the same update time.
+    package var isProvisional = false
+    /// The fields that contain the local time as an estimate.
+    package var estimates: [PendingTimestamp] = []
+
+    package init(fields: [UInt8], createMicroseconds: UInt64, updateMicroseconds: UInt64) {
+        self.fields = fields
+        self.createMicroseconds = createMicroseconds
+        self.updateMicroseconds = updateMicroseconds
+    }
+}
+
+/// What a client knows about a document.
+package enum DocumentState: Sendable, Equatable {
+    /// Nothing: the document is not in the cache.
+    case unknown
+    /// The document did not exist at this time, or a pending write deletes it.
+    case missing(microseconds: UInt64, isProvisional: Bool)
+    case found(LocalDocument)
+
+    /// The document, if it exists.
+    package var document: LocalDocument? {
+        if case .found(let document) = self { document } else { nil }
+    }
+
+    /// The time of the server's information, in microseconds since 1970.
+    var microseconds: UInt64 {
+        switch self {
+        case .unknown: 0
+        case .missing(let microseconds, _): microseconds
+        case .found(let document): document.updateMicroseconds
+        }
+    }
+
+    var isProvisional: Bool {
+        switch self {
+        case .unknown: false
+        case .missing(_, let isProvisional): isProvisional
+        case .found(let document): document.isProvisional
+        }
+    }
+}
+
+/// What a pending server timestamp reads as.
+package enum TimestampReading: Sendable {
+    /// Null.
+    case null
+    /// The value before the pending writes, or null.
+    case previous
+}
+
+extension LocalDocument {
+    /// The fields with the estimates replaced.
+    ///
+    /// - Returns: canonical field entries; the document's own if it has no estimates.
+    package func fields(readingTimestampsAs reading: TimestampReading) -> [UInt8] {
+        PendingTimestamp.fields(fields, estimates, readingTimestampsAs: reading)
+    }
+}
+
+extension PendingTimestamp {
+    /// The fields of a document with its estimates replaced.
+    package static func fields(
+        _ fields: [UInt8], _ estimates: [PendingTimestamp], readingTimestampsAs reading: TimestampReading
+    ) -> [UInt8] {
+        if estimates.isEmpty { return fields }
+        let values = estimates.map { estimate -> EncodedValue? in
+            reading == .previous ? estimate.previous ?? .null : .null
+        }
+        return (try? FieldEdits.setting(zip(estimates.map(\.path), values), in: fields)) ?? fields
+    }
+}
+
+extension FieldEdits {
+    /// The fields of a document with some values set; nil removes a field.
+    static func setting(
+        _ values: some Sequence<(FieldPath, EncodedValue?)>, in fields: [UInt8]
+    ) throws(InvalidDocument) -> [UInt8] {
+        var bytes = WireWriter(capacity: 64)
+        var edits: [FieldEdit] = []
+        for (path, value) in values {
+            let start = bytes.count
+            if let value { bytes.append(value.span) }
+            edits.append(FieldEdit(path: path, value: value == nil ? nil : start..<bytes.count))
+        }
+        var result = WireWriter(capacity: fields.count + bytes.count + 16)
+        try FieldEdits(edits).apply(to: fields.byteSpan, values: bytes.bytes, into: &result)
+        return result.copyBytes()
+    }
+}

@@ -1,0 +1,55 @@
+// The changes of one event, which the engine applies as one commit.
+
+internal import Basics
+internal import DocumentModel
+internal import KeyValueStore
+
+/// Puts and deletes, with the log record from which the engine derives them again after a crash.
+///
+///     record:  | kind, 1 | key length, varint | key | value length, varint | value |  for each;  kind 0 deletes
+struct LocalDraft: ~Copyable {
+    private(set) var mutations = MutationBatch()
+    private(set) var record = WireWriter(capacity: 1 << 12)
+
+    var isEmpty: Bool { mutations.isEmpty }
+
+    mutating func put(_ key: [UInt8], _ value: [UInt8]) {
+        mutations.put(key: key.byteSpan, value: value.byteSpan)
+        record.append(byte: 1)
+        append(key.byteSpan)
+        append(value.byteSpan)
+    }
+
+    mutating func delete(_ key: [UInt8]) {
+        mutations.delete(key: key.byteSpan)
+        record.append(byte: 0)
+        append(key.byteSpan)
+    }
+
+    private mutating func append(_ bytes: RawSpan) {
+        record.appendVarint(UInt64(bytes.byteCount))
+        record.append(bytes)
+    }
+
+    mutating func removeAll() {
+        mutations.removeAll()
+        record.reset(keeping: 1 << 20)
+    }
+
+    /// Derives the mutations of a record.
+    static func replay(_ record: RawSpan, into mutations: inout MutationBatch) throws(InvalidDocument) {
+        var reader = WireReader(record)
+        while !reader.isAtEnd {
+            let isPut = try reader.varint() != 0
+            let key = try reader.lengthDelimited()
+            guard key.byteCount > 0, key.byteCount <= EngineLimits.keyBytesMax else {
+                throw InvalidDocument(.invalidTag, offset: reader.position)
+            }
+            if isPut {
+                mutations.put(key: key, value: try reader.lengthDelimited())
+            } else {
+                mutations.delete(key: key)
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+// The keys and values of a client's store.
+//
+//     meta       01 'v'                                  -> | format, 1 |
+//                01 'b'                                  -> | bytes of all documents, 8 |
+//     documents  10 | the server's key                   -> | flags, 1 | last used, 4 | update time, 8 |
+//                                                           estimates, if there are any | record |
+//     remote     11 | the same key without its space     -> | kind, 1 | visible kind, 1 | flags, 1 | time, 8 | record |
+//     missing    12 | the same                           -> | flags, 1 | last used, 4 | time, 8 |
+//     batches    40 | number, 8                          -> see `LocalBatch`
+//     targets    50 | canonical query, <= 248            -> see `LocalTarget`
+//     members    51 | target, 4 | document key without its space and database -> | path, if the key is truncated |
+//
+// The space `documents` has what the program sees: cached documents with the pending writes applied. The operators of
+// the server read it. `remote` has the server's state of the documents that pending writes change, and only of those.
+
+internal import DocumentModel
+
+/// The first byte of a key of a client's store.
+enum LocalSpace {
+    static let meta: UInt8 = 0x01
+    static let documents = KeySpace.documents.rawValue
+    static let remote: UInt8 = 0x11
+    static let missing: UInt8 = 0x12
+    static let batches: UInt8 = 0x40
+    static let targets: UInt8 = 0x50
+    static let members: UInt8 = 0x51
+
+    /// Every space: none has history.
+    static let all: Set<UInt8> = [meta, documents, remote, missing, batches, targets, members]
+}
+
+/// Builds the keys of a client's store.
+enum LocalKey {
+    /// The number of the store's only database.
+    static let database: UInt32 = 1
+    static let format: [UInt8] = [LocalSpace.meta, UInt8(ascii: "v")]
+    static let byteCount: [UInt8] = [LocalSpace.meta, UInt8(ascii: "b")]
+
+    /// A key of `documents` as a key of another space.
+    static func moved(_ key: [UInt8], to space: UInt8) -> [UInt8] {
+        var key = key
+        key[0] = space
+        return key
+    }
+
+    static func batch(_ number: UInt64) -> [UInt8] {
+        var key = WireWriter(capacity: 16)
+        key.append(byte: LocalSpace.batches)
+        key.append(bigEndian: number)
+        return key.copyBytes()
+    }
+
+    /// - Parameter canonical: the bytes of the query.
+    static func target(_ canonical: [UInt8]) -> [UInt8] {
+        var key = WireWriter(capacity: canonical.count + 1)
+        key.append(byte: LocalSpace.targets)
+        key.append(canonical)
+        key.cutKeyPart(from: 1)
+        return key.copyBytes()
+    }
+
+    /// The keys of a target's documents begin with this.
+    static func members(of target: UInt32) -> [UInt8] {
+        var key = WireWriter(capacity: 8)
+        key.append(byte: LocalSpace.members)
+        key.append(bigEndian: target)
+        return key.copyBytes()
+    }
+
+    static func member(_ target: UInt32, _ documentKey: [UInt8]) -> [UInt8] {
+        members(of: target) + documentKey[KeyLayout.pathOffset...]
+    }
+
+    /// The first key after all that begin with a prefix whose last byte is not ff.
+    static func end(of prefix: [UInt8]) -> [UInt8] {
+        var end = prefix
+        var index = end.count - 1
+        while index > 0, end[index] == 0xff { index -= 1 }
+        end[index] += 1
+        return Array(end[...index])
+    }
+}
+
+/// The key of a document by its name.
+struct LocalLocation {
+    let key: [UInt8]
+    let isTruncated: Bool
+    /// The path below `documents`.
+    let path: [UInt8]
+
+    init(path: [UInt8]) {
+        var writer = WireWriter(capacity: path.count + 16)
+        isTruncated = DocumentKey.write(path.byteSpan, database: LocalKey.database, into: &writer).isCut
+        key = writer.copyBytes()
+        self.path = path
+    }
+}

@@ -1,0 +1,208 @@
+// Documents of a client's store: the server's state, and what the program sees.
+
+package import Basics
+internal import DocumentModel
+internal import KeyValueStore
+
+extension LocalStore {
+    // MARK: Reading
+
+    /// What the program sees of a document.
+    ///
+    /// - Parameter name: a full resource name; those of other databases are unknown.
+    package func state(of name: String) throws(RequestError) -> DocumentState {
+        guard let path = path(name) else { return .unknown }
+        defer { writer.finishReading() }
+        return try visibleState(LocalLocation(path: path))
+    }
+
+    func visibleState(_ location: LocalLocation) throws(RequestError) -> DocumentState {
+        if let value = try value(forKey: location.key) { return .found(try LocalRecord.decode(value.byteSpan)) }
+        if isPending(location.path) {
+            let remote = try value(forKey: LocalKey.moved(location.key, to: LocalSpace.remote))
+            guard let remote else { return .unknown }
+            let (state, visible) = try LocalRecord.decode(remote: remote.byteSpan)
+            return visible == .missing
+                ? .missing(microseconds: state.microseconds, isProvisional: state.isProvisional) : .unknown
+        }
+        guard let missing = try value(forKey: LocalKey.moved(location.key, to: LocalSpace.missing)) else {
+            return .unknown
+        }
+        return try LocalRecord.decode(missing: missing.byteSpan)
+    }
+
+    /// What the server has sent or acknowledged.
+    func remoteState(_ location: LocalLocation) throws(RequestError) -> DocumentState {
+        if isPending(location.path) {
+            guard let remote = try value(forKey: LocalKey.moved(location.key, to: LocalSpace.remote)) else {
+                return .unknown
+            }
+            return try LocalRecord.decode(remote: remote.byteSpan).0
+        }
+        return try visibleState(location)
+    }
+
+    /// Runs a query over what the program sees.
+    ///
+    /// - Parameter body: called with each result in the query's order: the full resource name and the document.
+    package func run(
+        _ plan: QueryPlan, _ body: (String, LocalDocument) -> Void
+    ) throws(RequestError) {
+        defer { writer.finishReading() }
+        var pending: [(String, [UInt8])] = []
+        var rows: [(String, LocalDocument)] = []
+        try plan.runAll(over: LocalSource(latest: writer.latest)) { row in
+            let path = [UInt8](copying: row.path)
+            let document = LocalDocument(
+                fields: [UInt8](copying: row.fields), createMicroseconds: row.createMicroseconds,
+                updateMicroseconds: row.updateMicroseconds)
+            if isPending(path) { pending.append((name(path), path)) }
+            rows.append((name(path), document))
+        }
+        if pending.isEmpty {
+            for (name, document) in rows { body(name, document) }
+            return
+        }
+        // Flags and estimates of documents with pending writes.
+        var documents: [String: LocalDocument] = [:]
+        for (name, path) in pending {
+            if let document = try visibleState(LocalLocation(path: path)).document { documents[name] = document }
+        }
+        for (name, document) in rows { body(name, documents[name] ?? document) }
+    }
+
+    // MARK: Changing
+
+    /// Stores the server's state of a document, and what the program sees of it.
+    ///
+    /// - Parameter wasPending: whether the document had pending writes before the change.
+    func store(
+        _ remote: DocumentState, at location: LocalLocation, wasPending: Bool
+    ) throws(RequestError) -> LocalChange {
+        let isPending = isPending(location.path)
+        var visible = remote
+        for batch in batches(of: location.path) { overlay.apply(batch, path: location.path, to: &visible) }
+        try removeBytes(of: location)
+        switch visible {
+        case .found(let document):
+            let value = LocalRecord.encode(document, at: location, lastUsed: minute)
+            put(location.key, value)
+            byteCount += location.key.count + value.count
+            removeMissing(location)
+        case .missing(let microseconds, let isProvisional) where !isPending:
+            removeFound(location)
+            let value = LocalRecord.encode(missing: microseconds, isProvisional: isProvisional, lastUsed: minute)
+            put(LocalKey.moved(location.key, to: LocalSpace.missing), value)
+            byteCount += location.key.count + value.count
+        case .missing, .unknown:
+            removeFound(location)
+            removeMissing(location)
+        }
+        let remoteKey = LocalKey.moved(location.key, to: LocalSpace.remote)
+        if isPending {
+            put(remoteKey, LocalRecord.encode(remote: remote, visible: visible, at: location))
+        } else if wasPending {
+            delete(remoteKey)
+        }
+        if configuration.isEager { eagerCandidates.insert(location.path) }
+        return LocalChange(name: name(location.path), state: visible)
+    }
+
+    /// The bytes of a document no longer count.
+    private func removeBytes(of location: LocalLocation) throws(RequestError) {
+        for space in [LocalSpace.documents, LocalSpace.missing] {
+            if let old = try value(forKey: LocalKey.moved(location.key, to: space)) {
+                byteCount -= location.key.count + old.count
+                present.insert(space)
+            } else {
+                present.remove(space)
+            }
+        }
+    }
+
+    private func removeFound(_ location: LocalLocation) {
+        if present.contains(LocalSpace.documents) { delete(location.key) }
+    }
+
+    private func removeMissing(_ location: LocalLocation) {
+        if present.contains(LocalSpace.missing) { delete(LocalKey.moved(location.key, to: LocalSpace.missing)) }
+    }
+
+    // MARK: What the server sends
+
+    /// Applies documents and targets that the server has sent, as one state.
+    ///
+    /// - Returns: what has changed for the program.
+    package func apply(
+        _ updates: [RemoteUpdate], targets: [TargetUpdate] = []
+    ) throws(RequestError) -> [LocalChange] {
+        begin()
+        defer { writer.finishReading() }
+        var changes: [LocalChange] = []
+        for update in updates {
+            guard let path = path(update.name) else { continue }
+            let location = LocalLocation(path: path)
+            let known = try remoteState(location)
+            guard let state = Self.newer(update.content, than: known) else {
+                if configuration.isEager { eagerCandidates.insert(path) }
+                continue
+            }
+            changes.append(try store(state, at: location, wasPending: isPending(path)))
+        }
+        for target in targets { try apply(target) }
+        try commit()
+        return changes
+    }
+
+    /// Removes the server's state of documents that have changed on the server in an unknown way.
+    ///
+    /// - Returns: what has changed for the program.
+    package func forget(_ names: [String]) throws(RequestError) -> [LocalChange] {
+        defer { writer.finishReading() }
+        begin()
+        var changes: [LocalChange] = []
+        for name in names {
+            guard let path = path(name) else { continue }
+            changes.append(try store(.unknown, at: LocalLocation(path: path), wasPending: isPending(path)))
+        }
+        try commit()
+        return changes
+    }
+
+    /// The new state of a document; nil if what is known is newer, or the same.
+    private static func newer(_ content: RemoteUpdate.Content, than known: DocumentState) -> DocumentState? {
+        switch content {
+        case .found(let fields, let created, let updated):
+            guard updated > known.microseconds || (updated == known.microseconds && known.isProvisional) else {
+                return nil
+            }
+            return .found(LocalDocument(fields: fields, createMicroseconds: created, updateMicroseconds: updated))
+        case .missing(let read):
+            guard let read else {
+                if case .missing = known { return nil }
+                return .missing(microseconds: known.microseconds, isProvisional: false)
+            }
+            if case .missing(_, false) = known, read >= known.microseconds {
+                // A known absence that continues.
+                return nil
+            }
+            return read >= known.microseconds ? .missing(microseconds: read, isProvisional: false) : nil
+        }
+    }
+}
+
+extension QueryPlan {
+    /// Calls `body` with all results.
+    fileprivate func runAll(
+        over source: borrowing LocalSource, _ body: (borrowing QueryRow) -> Void
+    ) throws(RequestError) {
+        var execution = QueryExecution(self)
+        while true {
+            let progress = try execution.next(from: source) { (row) throws(RequestError) in
+                body(row)
+                return .more
+            }
+            if progress == .finished { return }
+        }
+    }
+}

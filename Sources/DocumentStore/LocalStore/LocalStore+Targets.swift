@@ -1,0 +1,113 @@
+// Queries that were listened to, and their documents.
+
+package import Basics
+internal import DocumentModel
+
+extension LocalStore {
+    /// The target of a query, which is in use from now on.
+    ///
+    /// - Parameter canonical: bytes that identify the query.
+    package func use(target canonical: [UInt8]) throws(RequestError) -> LocalTarget {
+        begin()
+        defer { writer.finishReading() }
+        var target = LocalTarget(canonical: canonical, id: nextTarget, lastUsed: minute)
+        if let stored = try stored(target: canonical) {
+            target = stored
+            target.lastUsed = minute
+        } else {
+            nextTarget += 1
+        }
+        activeTargets.insert(target.id)
+        canonicals[target.id] = canonical
+        put(LocalKey.target(canonical), target.encoded())
+        try commit()
+        return target
+    }
+
+    /// The target of a query if it was listened to before.
+    package func stored(target canonical: [UInt8]) throws(RequestError) -> LocalTarget? {
+        guard let value = try value(forKey: LocalKey.target(canonical)) else { return nil }
+        let target = try LocalTarget(stored: value.byteSpan)
+        // Another query with the same hash is as unlikely as a collision of SHA-256.
+        return target.canonical == canonical ? target : nil
+    }
+
+    /// Nobody listens to the query any more.
+    package func release(target canonical: [UInt8]) throws(RequestError) {
+        begin()
+        defer { writer.finishReading() }
+        guard var target = try stored(target: canonical) else { return }
+        activeTargets.remove(target.id)
+        canonicals[target.id] = nil
+        if configuration.isEager {
+            for path in try members(of: target.id) { eagerCandidates.insert(path) }
+            try removeTarget(target)
+        } else {
+            target.lastUsed = minute
+            put(LocalKey.target(canonical), target.encoded())
+        }
+        try commit()
+        try collectEagerly()
+    }
+
+    /// The names of a target's documents as of its last snapshot, with their update times in microseconds.
+    package func documents(of target: UInt32) throws(RequestError) -> [String: UInt64] {
+        defer { writer.finishReading() }
+        var result: [String: UInt64] = [:]
+        for path in try members(of: target) {
+            let state = try remoteState(LocalLocation(path: path))
+            // The server has to send a provisional document again.
+            result[name(path)] = state.isProvisional ? 0 : state.microseconds
+        }
+        return result
+    }
+
+    func members(of target: UInt32) throws(RequestError) -> [[UInt8]] {
+        var paths: [[UInt8]] = []
+        var key = WireWriter(capacity: 128)
+        var path = WireWriter(capacity: 128)
+        let prefixByteCount = LocalKey.members(of: target).count
+        try forEach(in: LocalKey.members(of: target)) { (member, value) throws(RequestError) in
+            if value.byteCount > 0 {
+                paths.append([UInt8](copying: value))
+                return
+            }
+            DocumentKey.writeSubtree([UInt8]().byteSpan, database: LocalKey.database, into: &key)
+            key.append(member.extracting(prefixByteCount..<member.byteCount))
+            guard let parts = DocumentKey.parts(of: key.bytes), !parts.isCut else { throw .damagedDocument }
+            path.reset()
+            DocumentKey.appendCollectionPath(
+                of: key.bytes, collectionByteCount: parts.collectionByteCount, to: &path)
+            path.append(byte: UInt8(ascii: "/"))
+            DocumentKey.appendID(of: key.bytes, collectionByteCount: parts.collectionByteCount, to: &path)
+            paths.append(path.copyBytes())
+        }
+        return paths
+    }
+
+    func apply(_ update: TargetUpdate) throws(RequestError) {
+        for name in update.added {
+            guard let path = path(name) else { continue }
+            let location = LocalLocation(path: path)
+            put(LocalKey.member(update.id, location.key), location.isTruncated ? path : [])
+        }
+        for name in update.removed {
+            guard let path = path(name) else { continue }
+            let location = LocalLocation(path: path)
+            delete(LocalKey.member(update.id, location.key))
+            if configuration.isEager { eagerCandidates.insert(path) }
+        }
+        guard let canonical = canonicals[update.id], var target = try stored(target: canonical) else { return }
+        target.token = update.token
+        target.snapshotMicroseconds = update.snapshotMicroseconds
+        put(LocalKey.target(canonical), target.encoded())
+    }
+
+    func removeTarget(_ target: LocalTarget) throws(RequestError) {
+        for path in try members(of: target.id) {
+            delete(LocalKey.member(target.id, LocalLocation(path: path).key))
+        }
+        delete(LocalKey.target(target.canonical))
+        canonicals[target.id] = nil
+    }
+}

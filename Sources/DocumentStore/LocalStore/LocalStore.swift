@@ -1,0 +1,319 @@
+// The store of a client: cached documents, pending writes, and the queries that were listened to.
+
+package import Basics
+package import DocumentModel
+internal import KeyValueStore
+
+/// What a client keeps of one database, in memory or in a directory.
+///
+///     enqueue(request)          the queue gets a batch; its documents change for the program
+///     acknowledge, reject       the batch leaves the queue
+///     apply(updates, targets)   what the server sent
+///     state(of:), run(plan)     what the program sees: cached documents with the pending writes applied
+///
+/// Each of these calls is one commit of the engine: all of it or nothing is there after a crash. The calls change what
+/// the program sees at once; a directory has it a little later (``whenDurable(_:)``).
+///
+/// Belongs to one thread or serial queue at a time. No call waits for the network.
+package final class LocalStore {
+    /// Where a store keeps its data, and how long.
+    package struct Configuration: Sendable {
+        package var database: DatabaseName
+        /// The directory; nil keeps everything in memory.
+        package var directory: String?
+        /// Documents beyond this number of bytes are removed, those that were used longest ago first; nil keeps all.
+        package var bytesMax: Int?
+        /// Documents that no listener covers are removed at once.
+        package var isEager = false
+        /// Microseconds since 1970.
+        package var clock: @Sendable () -> UInt64 = { SystemClock.microseconds() }
+
+        package init(database: DatabaseName, directory: String? = nil, bytesMax: Int? = nil) {
+            self.database = database
+            self.directory = directory
+            self.bytesMax = bytesMax
+        }
+    }
+
+    package let configuration: Configuration
+    /// `projects/{p}/databases/{d}/documents/`, with which all names begin.
+    private let namePrefix: String
+    private let engine: StorageEngine
+    let writer: EngineWriter
+    private var draft = LocalDraft()
+    var overlay = OverlayApplication()
+    private let durability: LocalDurability
+    private var isClosed = false
+
+    // MARK: The queue
+
+    /// The pending batches by their numbers, which grow in the order of the writes.
+    private var batches: [UInt64: LocalBatch] = [:]
+    /// Pending batches by the paths of their documents.
+    private var batchesOfDocument: [[UInt8]: [UInt64]] = [:]
+    private var nextBatch: UInt64 = 1
+
+    // MARK: Documents and targets
+
+    /// Bytes of all cached documents with their keys.
+    package internal(set) var byteCount = 0
+    /// Stored with the next commit.
+    private var storedByteCount = 0
+    var nextTarget: UInt32 = 1
+    /// Targets in use: garbage collection keeps their documents.
+    var activeTargets: Set<UInt32> = []
+    /// Documents that may have to be removed by eager garbage collection.
+    var eagerCandidates: Set<[UInt8]> = []
+    /// Eager garbage collection waits: reads are on their way.
+    package var keepsAll = false
+    /// The queries of the targets in use.
+    var canonicals: [UInt32: [UInt8]] = [:]
+    /// The spaces that have the document that is being stored.
+    var present: Set<UInt8> = []
+
+    /// Opens a store and reads its queue.
+    ///
+    /// - Parameter deliver: runs a closure on the thread or queue that the store belongs to, later. It is called on a
+    ///   thread of the engine.
+    /// - Throws: FAILED_PRECONDITION if another process uses the directory, DATA_LOSS if it is damaged,
+    ///   UNIMPLEMENTED if another version wrote it, RESOURCE_EXHAUSTED if the disk is full.
+    package init(
+        _ configuration: Configuration, deliver: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) throws(RequestError) {
+        self.configuration = configuration
+        namePrefix = "\(configuration.database.documentsRoot)/"
+        engine = try Self.open(configuration)
+        do throws(StorageError) {
+            writer = try engine.makeWriter()
+        } catch {
+            throw Self.error(error, configuration)
+        }
+        durability = LocalDurability(isInMemory: configuration.directory == nil, deliver: deliver)
+        try readMeta()
+        try readQueue()
+        try readTargetNumbers()
+        writer.finishReading()
+    }
+
+    private static func open(_ configuration: Configuration) throws(RequestError) -> StorageEngine {
+        var options = EngineOptions()
+        options.latestOnlySpaces = LocalSpace.all
+        options.retentionMicroseconds = 0
+        options.beginsTimeline = false
+        if configuration.directory == nil { options.volume = MemoryVolume() }
+        // A client's directory is small, and many programs run for a moment only.
+        options.overlayBytesMax = 8 << 20
+        options.logSegmentBytes = 1 << 20
+        options.logSpareSegmentsMax = 1
+        options.diskReserveBytes = 0
+        options.entryCacheBytesMax = 1 << 20
+        options.checkpointTransactionBytes = 4 << 20
+        options.readersMax = 8
+        do {
+            return try StorageEngine.open(directory: configuration.directory ?? "", options: options) {
+                _, record, mutations, _ in try LocalDraft.replay(record, into: &mutations)
+            }
+        } catch let error as StorageError {
+            throw Self.error(error, configuration)
+        } catch {
+            throw RequestError(.dataLoss, "The cache in \(configuration.directory ?? "memory") is damaged: \(error)")
+        }
+    }
+
+    private static func error(_ error: StorageError, _ configuration: Configuration) -> RequestError {
+        let place = configuration.directory ?? "memory"
+        switch error.code {
+        case .locked:
+            return RequestError(
+                .failedPrecondition,
+                "Another process, or another object of this one, uses the cache in \(place). Give each process another "
+                    + "directory, or use MemoryCacheSettings.")
+        case .unsupportedFormat:
+            return RequestError(
+                .unimplemented, "Another version wrote the cache in \(place): \(error.message). Remove this directory.")
+        case .corrupt:
+            return RequestError(
+                .dataLoss, "The cache in \(place) is damaged: \(error.description). Remove this directory.")
+        default: return RequestError(.internal, "The cache in \(place) cannot be used: \(error.description)")
+        }
+    }
+
+    /// Writes everything to the directory and releases it. Nothing may be called after this.
+    package func close() {
+        if isClosed { return }
+        isClosed = true
+        writer.finishReading()
+        durability.finish(writer)
+        try? engine.close()
+    }
+
+    deinit { close() }
+
+    // MARK: Opening
+
+    private static let format: [UInt8] = [1]
+
+    private func readMeta() throws(RequestError) {
+        guard let format = try value(forKey: LocalKey.format) else {
+            draft.put(LocalKey.format, Self.format)
+            return try commit()
+        }
+        guard format == Self.format else {
+            throw RequestError(
+                .unimplemented,
+                "Another version wrote the cache in \(configuration.directory ?? "memory"). Remove this directory.")
+        }
+        if let bytes = try value(forKey: LocalKey.byteCount) {
+            var reader = WireReader(bytes.byteSpan)
+            byteCount = Int(truncatingIfNeeded: (try? reader.fixed64()) ?? 0)
+            storedByteCount = byteCount
+        }
+    }
+
+    private func readQueue() throws(RequestError) {
+        var found: [LocalBatch] = []
+        try forEach(in: [LocalSpace.batches]) { (key, value) throws(RequestError) in
+            var number: UInt64 = 0
+            for offset in 1..<key.byteCount { number = number << 8 | UInt64(key[byteAt: offset]) }
+            found.append(try LocalBatch(number: number, stored: value, database: configuration.database))
+        }
+        for batch in found { remember(batch) }
+    }
+
+    private func readTargetNumbers() throws(RequestError) {
+        try forEach(in: [LocalSpace.targets]) { (_, value) throws(RequestError) in
+            nextTarget = max(nextTarget, try LocalTarget(stored: value).id + 1)
+        }
+    }
+
+    // MARK: Entries
+
+    /// A copy of the value of a key.
+    func value(forKey key: [UInt8]) throws(RequestError) -> [UInt8]? {
+        do throws(StorageError) {
+            guard let stored = try writer.latest.value(forKey: key.byteSpan) else { return nil }
+            return [UInt8](copying: stored.bytes)
+        } catch {
+            throw RequestError(error)
+        }
+    }
+
+    /// Calls `body` with every entry whose key begins with a prefix.
+    func forEach(
+        in prefix: [UInt8], _ body: (_ key: RawSpan, _ value: RawSpan) throws(RequestError) -> Void
+    ) throws(RequestError) {
+        let end = LocalKey.end(of: prefix)
+        let latest = writer.latest
+        var cursor: StoreCursor
+        do throws(StorageError) {
+            cursor = StoreCursor(try latest.cursor(from: prefix.byteSpan, to: end.byteSpan))
+        } catch {
+            throw RequestError(error)
+        }
+        while try cursor.next() { try body(cursor.key, cursor.value) }
+    }
+
+    func put(_ key: [UInt8], _ value: [UInt8]) { draft.put(key, value) }
+
+    func delete(_ key: [UInt8]) { draft.delete(key) }
+
+    /// Begins to collect changes. What a failed call has left is discarded.
+    func begin() {
+        if draft.isEmpty { return }
+        draft.removeAll()
+        byteCount = storedByteCount
+    }
+
+    /// Applies the changes that were collected.
+    func commit() throws(RequestError) {
+        if draft.isEmpty { return }
+        let earlierByteCount = storedByteCount
+        if byteCount != storedByteCount {
+            storedByteCount = byteCount
+            var bytes = WireWriter(capacity: 8)
+            bytes.append(littleEndian: UInt64(byteCount))
+            draft.put(LocalKey.byteCount, bytes.copyBytes())
+        }
+        do throws(StorageError) {
+            let now = CommitVersion(microseconds: configuration.clock())
+            let next = CommitVersion(microseconds: writer.lastVersion.microseconds + 1)
+            try writer.stage(
+                version: max(now, next), record: draft.record.bytes, mutations: draft.mutations, mayUseReserve: false)
+            draft.removeAll()
+            try durability.staged(writer)
+        } catch {
+            draft.removeAll()
+            (byteCount, storedByteCount) = (earlierByteCount, earlierByteCount)
+            throw error.code == .full
+                ? RequestError(.resourceExhausted, "The disk of the cache is full.")
+                : RequestError(.internal, "The cache cannot be written: \(error.description)")
+        }
+    }
+
+    /// Calls `body` when everything so far survives a crash of the process and of the machine: at once if the store is
+    /// in memory, else later on the thread or queue of the store.
+    package func whenDurable(_ body: @escaping @Sendable () -> Void) { durability.whenDurable(writer, body) }
+
+    // MARK: Names
+
+    /// Minutes since 1970.
+    var minute: UInt32 { UInt32(truncatingIfNeeded: configuration.clock() / 60_000_000) }
+
+    /// The path of a document of this database; nil for other names.
+    func path(_ name: String) -> [UInt8]? {
+        guard name.utf8.starts(with: namePrefix.utf8) else { return nil }
+        return Array(name.utf8.dropFirst(namePrefix.utf8.count))
+    }
+
+    func name(_ path: some Sequence<UInt8>) -> String { namePrefix + String(decoding: Array(path), as: UTF8.self) }
+
+    // MARK: The queue
+
+    /// The pending batches in the order in which they were written.
+    package var queue: [LocalBatch] { batches.values.sorted { $0.number < $1.number } }
+
+    package var isQueueEmpty: Bool { batches.isEmpty }
+
+    func remember(_ batch: LocalBatch) {
+        batches[batch.number] = batch
+        nextBatch = max(nextBatch, batch.number + 1)
+        for path in batch.paths { batchesOfDocument[path, default: []].append(batch.number) }
+    }
+
+    func forget(_ batch: LocalBatch) {
+        batches[batch.number] = nil
+        for path in batch.paths {
+            batchesOfDocument[path]?.removeAll { $0 == batch.number }
+            if batchesOfDocument[path]?.isEmpty ?? false { batchesOfDocument[path] = nil }
+        }
+    }
+
+    var nextBatchNumber: UInt64 { nextBatch }
+
+    func batch(_ number: UInt64) -> LocalBatch? { batches[number] }
+
+    /// The pending batches that change a document, in order.
+    func batches(of path: [UInt8]) -> [LocalBatch] {
+        (batchesOfDocument[path] ?? []).compactMap { batches[$0] }
+    }
+
+    func isPending(_ path: [UInt8]) -> Bool { !batches.isEmpty && batchesOfDocument[path] != nil }
+
+    /// The names of all documents that pending writes change.
+    package var pendingNames: [String] { batchesOfDocument.keys.map { name($0) } }
+}
+
+extension LocalStore {
+    /// Removes the directory of a store with everything in it.
+    ///
+    /// - Throws: FAILED_PRECONDITION if it is in use; INTERNAL if files cannot be removed.
+    package static func remove(directory: String) throws(RequestError) {
+        do throws(StorageError) {
+            try StorageEngine.remove(directory: directory)
+        } catch {
+            throw error.code == .locked
+                ? RequestError(.failedPrecondition, "Another process uses the cache in \(directory).")
+                : RequestError(.internal, "The cache in \(directory) cannot be removed: \(error.description)")
+        }
+    }
+}

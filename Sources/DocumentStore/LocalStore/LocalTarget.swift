@@ -1,0 +1,98 @@
+// What a client keeps about a query between two runs of the program.
+
+internal import Basics
+internal import DocumentModel
+
+/// A query that was listened to.
+///
+///     | id, 4 | last used, 4 | snapshot, 8 | token length | token | canonical query ... |
+package struct LocalTarget: Sendable, Equatable {
+    /// The bytes of the query, which identify the target.
+    package let canonical: [UInt8]
+    /// The number of the target in this store.
+    package let id: UInt32
+    /// When the target was used last, in minutes since 1970.
+    var lastUsed: UInt32
+    /// The time of the last snapshot in microseconds since 1970; 0 before the first.
+    package var snapshotMicroseconds: UInt64 = 0
+    /// Continues from the last snapshot; empty before the first.
+    package var token: [UInt8] = []
+
+    /// Whether the store has a whole result of the query.
+    package var hasResult: Bool { !token.isEmpty }
+
+    init(canonical: [UInt8], id: UInt32, lastUsed: UInt32) {
+        self.canonical = canonical
+        self.id = id
+        self.lastUsed = lastUsed
+    }
+
+    init(stored: RawSpan) throws(RequestError) {
+        do throws(InvalidDocument) {
+            var reader = WireReader(stored)
+            let (id, lastUsed) = (try reader.fixed32(), try reader.fixed32())
+            let snapshot = try reader.fixed64()
+            let token = [UInt8](copying: try reader.lengthDelimited())
+            self.init(
+                canonical: [UInt8](copying: stored.extracting(reader.position..<stored.byteCount)), id: id,
+                lastUsed: lastUsed)
+            snapshotMicroseconds = snapshot
+            self.token = token
+        } catch {
+            throw RequestError(.dataLoss, "A query in the cache is damaged.")
+        }
+    }
+
+    func encoded() -> [UInt8] {
+        var writer = WireWriter(capacity: canonical.count + token.count + 32)
+        writer.append(littleEndian: id)
+        writer.append(littleEndian: lastUsed)
+        writer.append(littleEndian: snapshotMicroseconds)
+        writer.appendVarint(UInt64(token.count))
+        writer.append(token)
+        writer.append(canonical)
+        return writer.copyBytes()
+    }
+}
+
+/// What the server has sent for a target.
+package struct TargetUpdate: Sendable {
+    package var id: UInt32
+    /// Names of documents that are in the target.
+    package var added: [String] = []
+    /// Names of documents that are not in the target any more.
+    package var removed: [String] = []
+    package var token: [UInt8]
+    package var snapshotMicroseconds: UInt64
+
+    package init(id: UInt32, token: [UInt8], snapshotMicroseconds: UInt64) {
+        self.id = id
+        self.token = token
+        self.snapshotMicroseconds = snapshotMicroseconds
+    }
+}
+
+/// What the server has sent about a document.
+package struct RemoteUpdate: Sendable {
+    package enum Content: Sendable {
+        case found(fields: [UInt8], createMicroseconds: UInt64, updateMicroseconds: UInt64)
+        /// The document did not exist at this time; nil if the time is not known.
+        case missing(readMicroseconds: UInt64?)
+    }
+
+    /// The full resource name.
+    package var name: String
+    package var content: Content
+
+    package init(name: String, content: Content) {
+        self.name = name
+        self.content = content
+    }
+}
+
+/// A document that has changed for the program.
+package struct LocalChange: Sendable, Equatable {
+    /// The full resource name.
+    package var name: String
+    package var state: DocumentState
+}

@@ -1,0 +1,201 @@
+// Pending and acknowledged writes applied to a client's documents, by the server's code.
+
+internal import Basics
+internal import DocumentModel
+
+/// Applies the writes of batches to documents of the cache. Belongs to one thread at a time.
+struct OverlayApplication: ~Copyable {
+    private var application = WriteApplication()
+
+    // MARK: Pending writes
+
+    /// Applies what a batch does to a document. A write whose condition does not hold changes nothing.
+    ///
+    /// - Parameter state: what the writes before the batch leave.
+    mutating func apply(_ batch: LocalBatch, path: [UInt8], to state: inout DocumentState) {
+        for index in batch.list.writes.indices {
+            let write = batch.list.writes[index]
+            guard batch.list.path(of: write).equalsBytes(path.byteSpan) else { continue }
+            let base = based(batch, index, write, state)
+            guard let outcome = outcome(of: write, batch.list, base, batch.localMicroseconds) else { continue }
+            switch outcome.effect {
+            case .delete: state = .missing(microseconds: state.microseconds, isProvisional: false)
+            case .none where write.kind == .delete:
+                state = .missing(microseconds: state.microseconds, isProvisional: false)
+            case .none:
+                guard write.kind != .verify, case .found(var document) = state else { continue }
+                document.hasPendingWrites = true
+                state = .found(document)
+            case .put:
+                var document = LocalDocument(
+                    fields: newFields(of: write, batch.list),
+                    createMicroseconds: state.document?.createMicroseconds ?? 0,
+                    updateMicroseconds: state.document?.updateMicroseconds ?? 0)
+                document.hasPendingWrites = true
+                document.estimates = Self.estimates(write, before: state.document)
+                state = .found(document)
+            }
+        }
+    }
+
+    /// The document with the values on which the write's transforms were based.
+    private func based(
+        _ batch: LocalBatch, _ index: Int, _ write: Write, _ state: DocumentState
+    ) -> DocumentState {
+        guard case .found(var document) = state, batch.bases.contains(where: { $0.write == index }) else {
+            return state
+        }
+        let values = batch.bases.compactMap { base -> (FieldPath, EncodedValue?)? in
+            guard base.write == index, write.transforms.indices.contains(base.transform) else { return nil }
+            return (write.transforms[base.transform].path, base.value)
+        }
+        guard let fields = try? FieldEdits.setting(values, in: document.fields) else { return state }
+        document.fields = fields
+        return .found(document)
+    }
+
+    /// - Returns: nil if a condition does not hold or the result would break a rule.
+    private mutating func outcome(
+        of write: Write, _ list: WriteList, _ state: DocumentState, _ microseconds: UInt64
+    ) -> WriteOutcome? {
+        application.budget = WorkBudget()
+        guard case .found(let document) = state else {
+            return try? application.apply(write, of: list, to: nil, commitMicroseconds: microseconds)
+        }
+        return try? application.apply(
+            write, of: list,
+            to: StoredDocumentView(
+                createMicroseconds: document.createMicroseconds, updateMicroseconds: document.updateMicroseconds,
+                fields: document.fields.byteSpan),
+            commitMicroseconds: microseconds)
+    }
+
+    private func newFields(of write: Write, _ list: WriteList) -> [UInt8] {
+        [UInt8](copying: application.newFields(of: write, in: list))
+    }
+
+    /// The fields that contain the local time after a write.
+    private static func estimates(_ write: Write, before document: LocalDocument?) -> [PendingTimestamp] {
+        let earlier = document?.estimates ?? []
+        var result = earlier.filter { estimate in
+            guard let mask = write.mask else { return write.kind == .transform && !write.replaces(estimate.path) }
+            return !mask.paths.contains { $0.overlaps(estimate.path) } && !write.replaces(estimate.path)
+        }
+        for transform in write.transforms where transform.operation == .requestTime {
+            let path = transform.path
+            var previous: EncodedValue?
+            if let estimate = earlier.first(where: { $0.path == path }) {
+                previous = estimate.previous
+            } else if let document, let value = DocumentBytes.value(at: path, in: document.fields.byteSpan) {
+                previous = EncodedValue(copying: value)
+            }
+            result.append(PendingTimestamp(path: path, previous: previous))
+        }
+        return result
+    }
+
+    /// The values on which the local results of a new batch's increments are based.
+    ///
+    /// - Parameter state: returns what the program sees of the document at a path now.
+    static func bases(
+        of batch: LocalBatch, _ state: ([UInt8]) throws(RequestError) -> DocumentState
+    ) throws(RequestError) -> [LocalBatch.Base] {
+        var result: [LocalBatch.Base] = []
+        for (index, write) in batch.list.writes.enumerated() {
+            for (position, transform) in write.transforms.enumerated() {
+                guard case .increment = transform.operation else { continue }
+                // Only the first of several writes of a document sees what is stored.
+                let path = batch.list.path(of: write)
+                let isFirst = !batch.list.writes[..<index].contains { batch.list.path(of: $0).equalsBytes(path) }
+                let isOnly = !write.transforms[..<position].contains { $0.path.overlaps(transform.path) }
+                let isSet = write.kind == .update && write.mask == nil
+                guard isFirst, isOnly, !isSet else { continue }
+                guard let document = try state([UInt8](copying: path)).document else { continue }
+                var base = LocalBatch.Base(write: index, transform: position, value: nil)
+                if let value = DocumentBytes.value(at: transform.path, in: document.fields.byteSpan) {
+                    base.value = EncodedValue(copying: value)
+                }
+                result.append(base)
+            }
+        }
+        return result
+    }
+
+    // MARK: Acknowledged writes
+
+    /// Applies what the server has done for a batch to the server's state of a document.
+    ///
+    /// - Parameters:
+    ///   - results: one for each write of the batch.
+    ///   - commitMicroseconds: the time of the commit.
+    mutating func acknowledge(
+        _ batch: LocalBatch, path: [UInt8], _ results: [WriteResult], commitMicroseconds: UInt64,
+        to state: inout DocumentState
+    ) {
+        // A newer state of the document contains the batch already.
+        if state.microseconds >= commitMicroseconds { return }
+        for index in batch.list.writes.indices {
+            let write = batch.list.writes[index]
+            guard batch.list.path(of: write).equalsBytes(path.byteSpan) else { continue }
+            acknowledge(
+                write, batch.list, results.indices.contains(index) ? results[index] : nil, commitMicroseconds, &state)
+        }
+    }
+
+    private mutating func acknowledge(
+        _ write: Write, _ list: WriteList, _ result: WriteResult?, _ commitMicroseconds: UInt64,
+        _ state: inout DocumentState
+    ) {
+        let changedAt = result?.updateMicroseconds ?? commitMicroseconds
+        switch write.kind {
+        case .verify: return
+        case .delete:
+            state = .missing(microseconds: commitMicroseconds, isProvisional: true)
+            return
+        case .update, .transform: break
+        }
+        let dependsOnDocument = write.mask != nil || write.kind == .transform
+        if case .unknown = state, dependsOnDocument { return }
+        guard changedAt >= commitMicroseconds || state.microseconds != changedAt else {
+            // The write had no effect, and the cache has the document that it found.
+            return
+        }
+        guard let outcome = outcome(of: write, list, state, commitMicroseconds) else {
+            // The server has another document than the cache.
+            state = .unknown
+            return
+        }
+        var document = LocalDocument(
+            fields: outcome.effect == .put ? newFields(of: write, list) : state.document?.fields ?? [],
+            createMicroseconds: state.document?.createMicroseconds ?? commitMicroseconds,
+            updateMicroseconds: changedAt)
+        if let result, !result.transformResults.isEmpty {
+            let values = zip(write.transforms, result.transformResults).compactMap { transform, value in
+                transform.operation.hasResult ? (transform.path, Optional(value)) : nil
+            }
+            if let fields = try? FieldEdits.setting(values, in: document.fields) { document.fields = fields }
+        }
+        document.isProvisional = true
+        state = .found(document)
+    }
+}
+
+extension Write {
+    /// Whether a transform of the write sets the field, or a part of it.
+    fileprivate func replaces(_ path: FieldPath) -> Bool { transforms.contains { $0.path.overlaps(path) } }
+}
+
+extension FieldPath {
+    /// Whether one of two fields contains the other.
+    fileprivate func overlaps(_ other: FieldPath) -> Bool { isPrefix(of: other) || other.isPrefix(of: self) }
+}
+
+extension FieldTransform.Operation {
+    /// Whether the server returns the new value; it returns null for arrays.
+    fileprivate var hasResult: Bool {
+        switch self {
+        case .requestTime, .increment, .maximum, .minimum: true
+        case .appendMissingElements, .removeAllFromArray: false
+        }
+    }
+}

@@ -1,0 +1,422 @@
+import Basics
+import Dispatch
+import DocumentModel
+import DocumentStore
+import FirebaseCore
+import FirestoreMessages
+import Foundation
+import Synchronization
+
+/// Joins the local store, the server and the listeners of one `Firestore`.
+///
+///     program ── write ──► LocalStore (queue, overlay) ──► views ──► listeners
+///                              │    ▲
+///                              ▼    │ acknowledged, rejected, snapshots
+///                          HearthClient: ordered commits, Listen stream, reads
+///
+/// All state belongs to one serial queue. The methods may be called on any thread; they return at once.
+final class SyncEngine: @unchecked Sendable {
+    // Unchecked: the variables are touched on `queue` only.
+
+    /// Names a listener.
+    typealias ListenerID = Int
+
+    /// A listener of the program.
+    struct Subscriber {
+        var listener: QueryListener
+        /// Called on `queue`.
+        let deliver: @Sendable (ViewSnapshot) -> Void
+        let fail: @Sendable (RequestError) -> Void
+    }
+
+    /// What is listened to; equal subjects share a view.
+    struct Subject: Equatable, Sendable {
+        let kind: ListenTarget.Kind
+        /// The last documents of the order instead of the first.
+        var isReversed = false
+        var isOfCache = false
+        var limit: Int?
+        var orders: [DocumentModel.Order] = []
+
+        /// Bytes that identify the subject in the store.
+        func canonical(_ database: DatabaseName) -> [UInt8] {
+            ListenRequest(database: "\(database)", .add(ListenTarget(kind, id: isReversed ? 2 : 1))).encodedBytes()
+        }
+    }
+
+    /// A view with its listeners.
+    final class Channel {
+        let subject: Subject
+        var view: SyncView
+        var subscribers: [ListenerID: Subscriber] = [:]
+        /// Nil for views of the cache.
+        var target: LocalTarget?
+        var watchID: Int32?
+
+        init(_ subject: Subject, _ view: SyncView) {
+            self.subject = subject
+            self.view = view
+        }
+    }
+
+    let queue = DispatchQueue(label: "hearth.firestore")
+    let database: DatabaseName
+    let client: HearthClient
+    let store: LocalStore
+    let numbers = WriteNumbers()
+    /// Runs a callback of the program on the queue of the settings.
+    let callBack: @Sendable (@escaping @Sendable () -> Void) -> Void
+
+    var channels: [Channel] = []
+    private var nextWatchID: Int32 = 1
+    private(set) var stream: WatchStream?
+    private(set) var isOffline = false
+    private var syncListeners: [ListenerID: @Sendable () -> Void] = [:]
+    private let nextListener = Atomic<Int>(1)
+    var isClosed = false
+
+    /// Documents that the server is being asked for because of limbo.
+    var resolving: Set<String> = []
+    /// Reads on their way.
+    var readsInFlight = 0
+    /// Names of documents whose writes were acknowledged while reads were on their way, and when.
+    var acknowledged: [(event: Int, name: String)] = []
+    var eventNumber = 0
+
+    /// Opens the store, and sends the writes that an earlier process has left.
+    ///
+    /// - Parameters:
+    ///   - pendingWrites: counts the writes that were left.
+    init(
+        _ configuration: LocalStore.Configuration, client: HearthClient, pendingWrites: PendingWrites,
+        callBack: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) throws(RequestError) {
+        database = configuration.database
+        self.client = client
+        self.callBack = callBack
+        store = try LocalStore(configuration) { [queue] body in queue.async(execute: body) }
+        let left = store.queue
+        numbers.restore(left.map { CommitSequence.Ticket($0.identity) })
+        for batch in left {
+            let number = pendingWrites.begin(documents: [], byteCount: 0)
+            send(batch.number, batch.request, CommitSequence.Ticket(batch.identity), cancellation: nil) { _ in
+                if let number { pendingWrites.finish(number, documents: [], byteCount: 0) }
+            }
+        }
+        scheduleGarbageCollection(after: Self.firstCollection)
+    }
+
+    /// Closes the store. Calls after this do nothing.
+    func close() async {
+        await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+            queue.async {
+                self.shutDown()
+                continuation.resume()
+            }
+        }
+    }
+
+    /// The same at the end of the process, on a thread that may block.
+    func closeAtExit() { queue.sync { shutDown() } }
+
+    /// Calls from now on change nothing in the store: the client is about to cancel its calls.
+    func prepareToClose() async {
+        await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+            queue.async {
+                self.isClosed = true
+                continuation.resume()
+            }
+        }
+    }
+
+    private func shutDown() {
+        isClosed = true
+        stream?.close()
+        channels = []
+        syncListeners = [:]
+        store.close()
+    }
+
+    /// The cache cannot be used any more.
+    func report(_ error: RequestError) { FirebaseLog.write(.error, "The local cache failed: \(error.message)") }
+
+    // MARK: Listeners
+
+    /// Adds a listener.
+    ///
+    /// - Parameters:
+    ///   - deliver: called on the queue of the engine with each snapshot.
+    ///   - fail: called there once, as the last call.
+    func listen(
+        _ subject: Subject, includesMetadataChanges: Bool, deliver: @escaping @Sendable (ViewSnapshot) -> Void,
+        fail: @escaping @Sendable (RequestError) -> Void
+    ) -> ListenerID {
+        let id = nextListener.add(1, ordering: .relaxed).newValue
+        queue.async {
+            if self.isClosed { return }
+            let subscriber = Subscriber(
+                listener: QueryListener(
+                    includesMetadataChanges: includesMetadataChanges, isOfCache: subject.isOfCache),
+                deliver: deliver, fail: fail)
+            do throws(RequestError) {
+                try self.add(subscriber, id, subject)
+            } catch {
+                fail(error)
+            }
+        }
+        return id
+    }
+
+    func unlisten(_ id: ListenerID) {
+        queue.async {
+            self.syncListeners[id] = nil
+            guard let index = self.channels.firstIndex(where: { $0.subscribers[id] != nil }) else { return }
+            let channel = self.channels[index]
+            channel.subscribers[id] = nil
+            if channel.subscribers.isEmpty { self.end(channel) }
+        }
+    }
+
+    /// Calls `body` on the engine's queue now, and whenever all listeners that a change concerns have been called.
+    func addSyncListener(_ body: @escaping @Sendable () -> Void) -> ListenerID {
+        let id = nextListener.add(1, ordering: .relaxed).newValue
+        queue.async {
+            if self.isClosed { return }
+            self.syncListeners[id] = body
+            body()
+        }
+        return id
+    }
+
+    private func add(_ subscriber: Subscriber, _ id: ListenerID, _ subject: Subject) throws(RequestError) {
+        if let channel = channels.first(where: { $0.subject == subject }) {
+            channel.subscribers[id] = subscriber
+            deliver(channel.view.snapshot, to: id, of: channel)
+            return
+        }
+        let canonical = subject.canonical(database)
+        let target = subject.isOfCache ? try store.stored(target: canonical) : try store.use(target: canonical)
+        let viewSubject = try Self.viewSubject(subject, database)
+        let channel = Channel(
+            subject,
+            SyncView(
+                viewSubject, usesServer: !subject.isOfCache, orders: subject.orders,
+                hasCachedResult: target?.hasResult ?? false))
+        try channel.view.load(from: store)
+        channel.subscribers[id] = subscriber
+        channels.append(channel)
+        deliver(channel.view.snapshot, to: id, of: channel)
+        guard let target, !subject.isOfCache else { return }
+        try watch(channel, target)
+    }
+
+    private static func viewSubject(
+        _ subject: Subject, _ database: DatabaseName
+    ) throws(RequestError) -> SyncView.Subject {
+        switch subject.kind {
+        case .documents(let names): return .document(name: names.first ?? "")
+        case .query(let parent, let query?):
+            let plan = try QueryPlan(query, parent: Array(parent.utf8).byteSpan)
+            return .query(plan, isReversed: subject.isReversed, limit: subject.limit)
+        case .query, .invalidQuery, .pipeline: throw .invalidArgument("The query cannot be listened to.")
+        }
+    }
+
+    /// Begins to listen to the server.
+    private func watch(_ channel: Channel, _ target: LocalTarget) throws(RequestError) {
+        channel.target = target
+        let id = nextWatchID
+        nextWatchID += 1
+        channel.watchID = id
+        var resume: (token: [UInt8], documents: [String: TimestampValue])?
+        if target.hasResult {
+            let documents = try store.documents(of: target.id)
+            channel.view.resume(documents.keys)
+            resume = (target.token, documents.mapValues { TimestampValue(microseconds: Int64(clamping: $0)) })
+        }
+        let stream = watchStream
+        stream.add(id, channel.subject.kind, resume: resume)
+    }
+
+    private var watchStream: WatchStream {
+        if let stream { return stream }
+        let made = client.makeWatchStream(in: database) { [weak self] output in
+            guard let self else { return }
+            queue.async { self.take(output) }
+        }
+        stream = made
+        return made
+    }
+
+    /// Nobody listens to a channel any more.
+    private func end(_ channel: Channel) {
+        channels.removeAll { $0 === channel }
+        if let watchID = channel.watchID { stream?.remove(watchID) }
+        guard let target = channel.target, !isClosed else { return }
+        do throws(RequestError) { try store.release(target: target.canonical) } catch { report(error) }
+    }
+
+    private func deliver(_ snapshot: ViewSnapshot, to id: ListenerID, of channel: Channel) {
+        guard let due = channel.subscribers[id]?.listener.take(snapshot, isOffline: isOffline) else { return }
+        channel.subscribers[id]?.deliver(due)
+    }
+
+    // MARK: Changes
+
+    /// Tells the views of changed documents.
+    func broadcast(_ changes: [LocalChange], snapshotMicroseconds: UInt64? = nil) {
+        for channel in channels {
+            do throws(RequestError) {
+                let snapshot = try channel.view.apply(
+                    changes, snapshotMicroseconds: snapshotMicroseconds, store: store)
+                guard let snapshot else { continue }
+                for id in channel.subscribers.keys.sorted() { deliver(snapshot, to: id, of: channel) }
+            } catch {
+                fail(channel, error)
+            }
+        }
+        for body in syncListeners.values { body() }
+    }
+
+    private func fail(_ channel: Channel, _ error: RequestError) {
+        let subscribers = channel.subscribers
+        channel.subscribers = [:]
+        end(channel)
+        for subscriber in subscribers.values { subscriber.fail(error) }
+    }
+
+    // MARK: The server
+
+    private func take(_ output: WatchStream.Output) {
+        if isClosed { return }
+        switch output {
+        case .step(let step): take(step)
+        case .online: isOffline = false
+        case .offline:
+            if isOffline { return }
+            isOffline = true
+            for channel in channels { channel.view.disconnected() }
+            broadcast([])
+            for channel in channels {
+                for id in channel.subscribers.keys.sorted() {
+                    let due = channel.subscribers[id]?.listener.connectionChanged(isOffline: true)
+                    if let due { channel.subscribers[id]?.deliver(due) }
+                }
+            }
+        }
+    }
+
+    /// A consistent state of all targets, or the end of one.
+    private func take(_ step: WatchState.Step) {
+        var updates: [String: RemoteUpdate] = [:]
+        var targets: [TargetUpdate] = []
+        var failures: [(Channel, RequestError)] = []
+        for (id, event) in step.events {
+            guard let channel = channels.first(where: { $0.watchID == id }) else { continue }
+            switch event {
+            case .failure(let error): failures.append((channel, error))
+            case .snapshot(let snapshot):
+                let update = Self.update(of: snapshot, channel.target?.id ?? 0, &updates)
+                channel.view.apply(added: update.added, removed: update.removed)
+                targets.append(update)
+            }
+        }
+        do throws(RequestError) {
+            let changes = try store.apply(Array(updates.values), targets: targets)
+            for (channel, error) in failures { fail(channel, error) }
+            if step.isConsistent {
+                broadcast(
+                    changes, snapshotMicroseconds: step.readTime.map { UInt64(clamping: $0.microseconds) })
+                resolveLimbo()
+                try store.collectEagerly()
+            }
+        } catch {
+            report(error)
+            for channel in channels where channel.watchID != nil { fail(channel, error) }
+        }
+    }
+
+    /// The documents that a snapshot of a target contains, for the store.
+    private static func update(
+        of snapshot: WatchedSnapshot, _ target: UInt32, _ updates: inout [String: RemoteUpdate]
+    ) -> TargetUpdate {
+        var update = TargetUpdate(
+            id: target, token: snapshot.token, snapshotMicroseconds: UInt64(clamping: snapshot.readTime.microseconds))
+        for (name, change) in snapshot.changes {
+            switch change {
+            case .found(let document):
+                update.added.append(name)
+                updates[name] = RemoteUpdate(name: name, content: document.remoteContent)
+            case .left(let document):
+                update.removed.append(name)
+                if let document { updates[name] = RemoteUpdate(name: name, content: document.remoteContent) }
+            case .deleted(let time):
+                update.removed.append(name)
+                let read = time ?? snapshot.readTime
+                updates[name] = RemoteUpdate(
+                    name: name, content: .missing(readMicroseconds: UInt64(clamping: read.microseconds)))
+            }
+        }
+        return update
+    }
+
+    /// Connections are allowed again.
+    func networkEnabled() { queue.async { self.stream?.networkEnabled() } }
+
+    // MARK: Limbo
+
+    /// Documents that the server is asked for at a time.
+    private static let limboMax = 100
+
+    /// Asks the server for documents that are in the results of the cache but not in those of the server.
+    func resolveLimbo() {
+        var names: Set<String> = []
+        for channel in channels { names.formUnion(channel.view.limbo) }
+        let wanted = Array(names.subtracting(resolving).prefix(max(0, Self.limboMax - resolving.count)))
+        if wanted.isEmpty { return }
+        resolving.formUnion(wanted)
+        let request = BatchGetDocumentsRequest(database: "\(database)", documents: wanted)
+        client.collectBatchGet(request, options: .impatientRead) { [weak self] result in
+            guard let self else { return }
+            queue.async { self.limboResolved(wanted, result) }
+        }
+    }
+
+    private func limboResolved(_ names: [String], _ result: Result<BatchGetReply, RequestError>) {
+        if isClosed { return }
+        resolving.subtract(names)
+        var updates: [RemoteUpdate] = []
+        switch result {
+        case .success(let reply):
+            let read = reply.readTime.map { UInt64(clamping: $0.microseconds) }
+            for (name, content) in reply.results {
+                updates.append(
+                    RemoteUpdate(name: name, content: content?.remoteContent ?? .missing(readMicroseconds: read)))
+            }
+        case .failure(let error) where error.code == .permissionDenied || error.code == .notFound:
+            // What may not be read does not exist for this program.
+            updates = names.map { RemoteUpdate(name: $0, content: .missing(readMicroseconds: nil)) }
+        case .failure: return
+        }
+        do throws(RequestError) {
+            broadcast(try store.apply(updates))
+            resolveLimbo()
+        } catch {
+            report(error)
+        }
+    }
+
+    // MARK: Garbage
+
+    private static let firstCollection = DispatchTimeInterval.seconds(60)
+    private static let nextCollection = DispatchTimeInterval.seconds(300)
+
+    private func scheduleGarbageCollection(after delay: DispatchTimeInterval) {
+        guard store.configuration.bytesMax != nil else { return }
+        queue.asyncAfter(deadline: .now() + delay) { [weak self] in
+            guard let self, !isClosed else { return }
+            do throws(RequestError) { _ = try store.collectGarbage() } catch { report(error) }
+            scheduleGarbageCollection(after: Self.nextCollection)
+        }
+    }
+}

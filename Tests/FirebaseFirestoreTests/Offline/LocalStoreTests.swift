@@ -1,0 +1,388 @@
+// The local store without a server: the queue, overlays, targets, garbage collection, restarts.
+
+import Basics
+import DocumentModel
+import DocumentStore
+import FirestoreMessages
+import TestSupport
+import Testing
+
+@Suite("The local store", .timeLimit(.minutes(20)))
+struct LocalStoreTests {
+    private static let database = try! DatabaseName(project: "p")
+    private let directory = TemporaryDirectory("local-store")
+
+    private static func name(_ id: String) -> String { "\(database.documentsRoot)/c/\(id)" }
+
+    private static func open(
+        _ directory: String? = nil, bytesMax: Int? = nil, isEager: Bool = false
+    ) throws -> LocalStore {
+        var configuration = LocalStore.Configuration(database: database, directory: directory, bytesMax: bytesMax)
+        configuration.isEager = isEager
+        // Closing makes everything durable.
+        return try LocalStore(configuration) { _ in }
+    }
+
+    // MARK: Documents and writes
+
+    /// The `fields` entries of a document with one number.
+    private static func fields(_ number: Int64) -> [UInt8] {
+        var writer = WireWriter()
+        writer.withLengthPrefix(field: 2) { entry in
+            entry.appendField(1, string: "n")
+            entry.withLengthPrefix(field: 2) { Value.integer(number).encode(into: &$0) }
+        }
+        return writer.copyBytes()
+    }
+
+    private static func found(_ id: String, _ number: Int64, at time: UInt64) -> RemoteUpdate {
+        RemoteUpdate(
+            name: name(id),
+            content: .found(fields: fields(number), createMicroseconds: time, updateMicroseconds: time))
+    }
+
+    private static func number(_ state: DocumentState) -> Int64? {
+        guard let document = state.document,
+            let value = DocumentBytes.value(at: try! FieldPath("n"), in: document.fields.byteSpan),
+            case .integer(let number) = try! Value(wire: value)
+        else { return nil }
+        return number
+    }
+
+    private enum Edit {
+        case set(Int64)
+        case add(Int64)
+        case delete
+        case stamp
+
+        func append(to writes: inout CommitWrites, _ id: String, mustExist: Bool = false) {
+            let name = LocalStoreTests.name(id)
+            let precondition: Precondition? = mustExist ? .exists(true) : nil
+            switch self {
+            case .set(let number): writes.set(name, fields: LocalStoreTests.fields(number))
+            case .delete: writes.delete(name)
+            case .add(let number): transform(.increment(.integer(number)), "n")
+            case .stamp: transform(.requestTime, "at")
+            }
+            func transform(_ operation: FieldTransform.Operation, _ path: String) {
+                var encoded = WireWriter()
+                FieldTransform(path: try! FieldPath(path), operation: operation).encode(into: &encoded)
+                // The path is a part of what `encode` has written.
+                var reader = WireReader(encoded.bytes)
+                _ = try! reader.nextTag()
+                _ = try! reader.lengthDelimited()
+                let bytes = encoded.copyBytes()
+                writes.set(
+                    name, fields: [], mask: [], precondition: precondition,
+                    transforms: [EncodedTransform(path: path, operation: Array(bytes[reader.position...]))])
+            }
+        }
+    }
+
+    private static func request(_ edits: [(String, Edit)], mustExist: Bool = false) -> [UInt8] {
+        var writes = CommitWrites(database: database)
+        for (id, edit) in edits { edit.append(to: &writes, id, mustExist: mustExist) }
+        return writes.request()
+    }
+
+    private static func identity(_ sequence: UInt64) -> BatchIdentity {
+        BatchIdentity(sessionHigh: 1, sessionLow: 2, sequence: sequence)
+    }
+
+    // MARK: Tests
+
+    @Test("A write is visible at once; an acknowledgement keeps it, a rejection undoes it")
+    func queue() throws {
+        let store = try Self.open()
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        let (first, changes) = try store.enqueue(
+            Self.request([("a", .set(2)), ("b", .set(3))]), identity: Self.identity(1))
+        #expect(Set(changes.map(\.name)) == [Self.name("a"), Self.name("b")])
+        #expect(try store.state(of: Self.name("a")).document?.hasPendingWrites == true)
+        let (second, _) = try store.enqueue(Self.request([("a", .add(5))]), identity: Self.identity(2))
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 7)
+        let results = [WriteResult(updateMicroseconds: 20), WriteResult(updateMicroseconds: 20)]
+        _ = try store.acknowledge(first, results: results, commitMicroseconds: 20)
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 7)
+        #expect(try store.state(of: Self.name("b")).document?.hasPendingWrites == false)
+        _ = try store.reject(second)
+        let state = try store.state(of: Self.name("a"))
+        #expect(Self.number(state) == 2)
+        #expect(state.document?.updateMicroseconds == 20)
+        #expect(store.isQueueEmpty)
+    }
+
+    @Test("An increment counts once when the server's document has it before the acknowledgement")
+    func baseValues() throws {
+        let store = try Self.open()
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        let (number, _) = try store.enqueue(Self.request([("a", .add(5))]), identity: Self.identity(1))
+        _ = try store.apply([Self.found("a", 6, at: 20)])
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
+        let result = WriteResult(updateMicroseconds: 20, transformResults: [EncodedValue(.integer(6))])
+        _ = try store.acknowledge(number, results: [result], commitMicroseconds: 20)
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
+    }
+
+    @Test("Older states of a document do not replace newer ones; the server's replaces a provisional one")
+    func order() throws {
+        let store = try Self.open()
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        let (number, _) = try store.enqueue(Self.request([("a", .set(2))]), identity: Self.identity(1))
+        _ = try store.acknowledge(number, results: [WriteResult(updateMicroseconds: 30)], commitMicroseconds: 30)
+        #expect(try store.apply([Self.found("a", 9, at: 20)]).isEmpty)
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 2)
+        #expect(try store.state(of: Self.name("a")).document?.isProvisional == true)
+        _ = try store.apply([Self.found("a", 3, at: 30)])
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 3)
+        _ = try store.apply([RemoteUpdate(name: Self.name("a"), content: .missing(readMicroseconds: 40))])
+        #expect(try store.state(of: Self.name("a")) == .missing(microseconds: 40, isProvisional: false))
+        #expect(try store.apply([Self.found("a", 3, at: 30)]).isEmpty)
+    }
+
+    @Test("An update of an unknown document, or one that breaks a rule, changes nothing; sets and deletions do")
+    func unknown() throws {
+        let store = try Self.open()
+        _ = try store.enqueue(Self.request([("a", .add(1))], mustExist: true), identity: Self.identity(1))
+        #expect(try store.state(of: Self.name("a")) == .unknown)
+        _ = try store.enqueue([0xff, 0xff], identity: Self.identity(2))
+        _ = try store.enqueue(Self.request([("b", .set(1)), ("c", .delete)]), identity: Self.identity(3))
+        #expect(Self.number(try store.state(of: Self.name("b"))) == 1)
+        guard case .missing = try store.state(of: Self.name("c")) else {
+            Issue.record("the deleted document is not missing")
+            return
+        }
+        #expect(try store.state(of: "projects/other/databases/(default)/documents/c/a") == .unknown)
+    }
+
+    @Test("Pending server timestamps read as an estimate, null or the previous value")
+    func estimates() throws {
+        let store = try Self.open()
+        _ = try store.enqueue(Self.request([("a", .set(1))]), identity: Self.identity(1))
+        _ = try store.enqueue(Self.request([("a", .stamp)]), identity: Self.identity(2))
+        let path = try FieldPath("at")
+        let document = try #require(try store.state(of: Self.name("a")).document)
+        #expect(document.estimates == [PendingTimestamp(path: path, previous: nil)])
+        let (estimate, null) = (Self.value(path, document.fields), document.fields(readingTimestampsAs: .null))
+        guard case .timestamp = estimate else {
+            Issue.record("the estimate is \(String(describing: estimate))")
+            return
+        }
+        #expect(Self.value(path, null) == .null)
+        _ = try store.enqueue(Self.request([("a", .set(2))]), identity: Self.identity(3))
+        #expect(try store.state(of: Self.name("a")).document?.estimates.isEmpty == true)
+    }
+
+    private static func value(_ path: FieldPath, _ fields: [UInt8]) -> Value? {
+        guard let bytes = DocumentBytes.value(at: path, in: fields.byteSpan) else { return nil }
+        return try? Value(wire: bytes)
+    }
+
+    private static func plan(_ limit: Int32? = nil) throws -> QueryPlan {
+        let query = StructuredQuery(
+            from: [CollectionSelector(collectionID: "c")],
+            orderBy: [Order(field: try FieldPath("n"), direction: .ascending)], limit: limit)
+        return try QueryPlan(query, parent: Array(database.documentsRoot.utf8).byteSpan)
+    }
+
+    private static func results(_ store: LocalStore, _ plan: QueryPlan) throws -> [Int64] {
+        var numbers: [Int64] = []
+        try store.run(plan) { _, document in numbers.append(number(.found(document)) ?? -1) }
+        return numbers
+    }
+
+    @Test("Queries see cached documents with the pending writes applied")
+    func queries() throws {
+        let store = try Self.open()
+        _ = try store.apply((1...5).map { Self.found("d\($0)", $0, at: 10) })
+        _ = try store.enqueue(
+            Self.request([("d1", .set(9)), ("d2", .delete), ("new", .set(0))]), identity: Self.identity(1))
+        #expect(try Self.results(store, try Self.plan()) == [0, 3, 4, 5, 9])
+        #expect(try Self.results(store, try Self.plan(2)) == [0, 3])
+    }
+
+    @Test("A directory has the queue, the documents and the targets after a restart")
+    func restart() throws {
+        let path = directory.path(of: "store")
+        var store = try Self.open(path)
+        let target = try store.use(target: [1, 2, 3])
+        let longID = String(repeating: "x", count: 400)
+        var update = TargetUpdate(id: target.id, token: [7], snapshotMicroseconds: 10)
+        update.added = [Self.name("a"), Self.name(longID)]
+        _ = try store.apply([Self.found("a", 1, at: 10), Self.found(longID, 2, at: 10)], targets: [update])
+        _ = try store.enqueue(Self.request([("a", .add(5))]), identity: Self.identity(1))
+        #expect(throws: RequestError.self) { _ = try Self.open(path) }
+        store.close()
+        store = try Self.open(path)
+        #expect(store.queue.map(\.identity) == [Self.identity(1)])
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
+        let again = try store.use(target: [1, 2, 3])
+        #expect(again.token == [7])
+        #expect(again.id == target.id)
+        #expect(try store.documents(of: again.id) == [Self.name("a"): 10, Self.name(longID): 10])
+        let result = WriteResult(updateMicroseconds: 20, transformResults: [EncodedValue(.integer(16))])
+        _ = try store.acknowledge(store.queue[0].number, results: [result], commitMicroseconds: 20)
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 16)
+        store.close()
+        store = try Self.open(path)
+        #expect(store.isQueueEmpty)
+        #expect(try store.state(of: Self.name("a")).document?.isProvisional == true)
+        store.close()
+        try LocalStore.remove(directory: path)
+        store = try Self.open(path)
+        #expect(try store.state(of: Self.name("a")) == .unknown)
+        store.close()
+    }
+
+    @Test("Garbage collection removes what is used by nothing, and keeps pending writes and active targets")
+    func garbage() throws {
+        let store = try Self.open(bytesMax: 2000)
+        let (active, idle) = (try store.use(target: [1]), try store.use(target: [2]))
+        var updates: [RemoteUpdate] = []
+        var targets = [
+            TargetUpdate(id: active.id, token: [1], snapshotMicroseconds: 10),
+            TargetUpdate(id: idle.id, token: [1], snapshotMicroseconds: 10),
+        ]
+        for number in 0..<100 {
+            updates.append(Self.found("d\(number)", Int64(number), at: 10))
+            if number < 10 { targets[0].added.append(Self.name("d\(number)")) }
+            if number >= 90 { targets[1].added.append(Self.name("d\(number)")) }
+        }
+        _ = try store.apply(updates, targets: targets)
+        _ = try store.enqueue(Self.request([("d50", .add(1))]), identity: Self.identity(1))
+        try store.release(target: [2])
+        #expect(store.isTooLarge)
+        let result = try store.collectGarbage()
+        #expect(result.documents > 0)
+        #expect(!store.isTooLarge)
+        for number in [0, 5, 9, 50] {
+            #expect(try store.state(of: Self.name("d\(number)")).document != nil)
+        }
+        let remaining = try Self.results(store, try Self.plan()).count
+        #expect(remaining == 100 - result.documents)
+    }
+
+    @Test("With eager garbage collection a document goes with the last target that covers it")
+    func eager() throws {
+        let store = try Self.open(isEager: true)
+        let target = try store.use(target: [1])
+        var update = TargetUpdate(id: target.id, token: [1], snapshotMicroseconds: 10)
+        update.added = [Self.name("a")]
+        _ = try store.apply([Self.found("a", 1, at: 10), Self.found("b", 2, at: 10)], targets: [update])
+        let (number, _) = try store.enqueue(Self.request([("c", .set(3))]), identity: Self.identity(1))
+        try store.collectEagerly()
+        #expect(try Self.results(store, try Self.plan()) == [1, 3])
+        _ = try store.acknowledge(number, results: [WriteResult(updateMicroseconds: 20)], commitMicroseconds: 20)
+        try store.collectEagerly()
+        #expect(try Self.results(store, try Self.plan()) == [1])
+        try store.release(target: [1])
+        #expect(try Self.results(store, try Self.plan()).isEmpty)
+        #expect(store.byteCount == 0)
+    }
+
+    // MARK: Random
+
+    /// A server of numbers.
+    private struct Model {
+        var documents: [String: (number: Int64, time: UInt64)] = [:]
+        var time: UInt64 = 100
+
+        /// Applies a batch as the server would; nil if it is rejected.
+        mutating func commit(_ edits: [(String, Edit)], mustExist: Bool) -> [WriteResult]? {
+            time += 1
+            var next = documents
+            var results: [WriteResult] = []
+            for (id, edit) in edits {
+                switch edit {
+                case .set(let number): next[id] = (number, time)
+                case .delete: next[id] = nil
+                case .add(let number):
+                    if mustExist, next[id] == nil { return nil }
+                    next[id] = ((next[id]?.number ?? 0) + number, time)
+                case .stamp: break
+                }
+                var result = WriteResult(updateMicroseconds: next[id]?.time)
+                if case .add = edit { result.transformResults = [EncodedValue(.integer(next[id]?.number ?? 0))] }
+                results.append(result)
+            }
+            // A set to the same number has no effect.
+            documents = next
+            return results
+        }
+    }
+
+    @Test(
+        "Random writes, acknowledgements, remote changes and restarts end in the server's state",
+        arguments: [false, true])
+    func random(isPersistent: Bool) throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        print("seed \(seed)")
+        var generator = SeededGenerator(seed: seed)
+        let path = isPersistent ? directory.path(of: "random") : nil
+        var store = try Self.open(path)
+        var model = Model()
+        var pending: [(number: UInt64, edits: [(String, Edit)], mustExist: Bool)] = []
+        let ids = ["a", "b", "c", "d"]
+        for step in 0..<400 {
+            switch generator.below(8) {
+            case 0, 1, 2:
+                let edits = (0..<1 + generator.below(2)).map { index in
+                    let id = ids[(generator.below(2) + index * 2) % 4]
+                    let edit: Edit =
+                        switch generator.below(4) {
+                        case 0: .delete
+                        case 1: .add(Int64(generator.below(9)))
+                        default: .set(Int64(generator.below(1000)))
+                        }
+                    return (id, edit)
+                }
+                let mustExist = generator.oneIn(2)
+                let request = Self.request(edits, mustExist: mustExist)
+                let (number, _) = try store.enqueue(request, identity: Self.identity(UInt64(step)))
+                pending.append((number, edits, mustExist))
+            case 3 where !pending.isEmpty, 4 where !pending.isEmpty:
+                let batch = pending.removeFirst()
+                if let results = model.commit(batch.edits, mustExist: batch.mustExist) {
+                    _ = try store.acknowledge(batch.number, results: results, commitMicroseconds: model.time)
+                } else {
+                    _ = try store.reject(batch.number)
+                }
+            case 5: _ = model.commit([(generator.pick(ids), .set(Int64(generator.below(1000))))], mustExist: false)
+            case 6:
+                // The server sends its state of some documents.
+                let updates = ids.filter { _ in generator.oneIn(2) }.map { Self.update($0, model) }
+                _ = try store.apply(updates)
+            case 7 where isPersistent && generator.oneIn(4):
+                store.close()
+                store = try Self.open(path)
+                #expect(store.queue.map(\.number) == pending.map(\.number), "seed \(seed)")
+            default: break
+            }
+        }
+        while !pending.isEmpty {
+            let batch = pending.removeFirst()
+            if let results = model.commit(batch.edits, mustExist: batch.mustExist) {
+                _ = try store.acknowledge(batch.number, results: results, commitMicroseconds: model.time)
+            } else {
+                _ = try store.reject(batch.number)
+            }
+        }
+        model.time += 1
+        _ = try store.apply(ids.map { Self.update($0, model) })
+        for id in ids {
+            let state = try store.state(of: Self.name(id))
+            #expect(Self.number(state) == model.documents[id]?.number, "seed \(seed), \(id)")
+            #expect(state.document?.hasPendingWrites ?? false == false, "seed \(seed), \(id)")
+            #expect(state.document?.isProvisional ?? false == false, "seed \(seed), \(id)")
+        }
+        let expected = model.documents.values.map(\.number).sorted()
+        #expect(try Self.results(store, try Self.plan()) == expected, "seed \(seed)")
+    }
+
+    private static func update(_ id: String, _ model: Model) -> RemoteUpdate {
+        guard let document = model.documents[id] else {
+            return RemoteUpdate(name: name(id), content: .missing(readMicroseconds: model.time))
+        }
+        return found(id, document.number, at: document.time)
+    }
+}

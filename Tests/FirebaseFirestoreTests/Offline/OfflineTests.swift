@@ -1,0 +1,305 @@
+// The cache, latency compensation and listeners of the SDK, against a real server process.
+
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite("Offline", .timeLimit(.minutes(20)))
+struct OfflineTests {
+    private let directory = TemporaryDirectory("offline")
+
+    private func server() throws -> ServerProcess { try ServerProcess(data: directory.path(of: "server")) }
+
+    private func firestore(_ port: Int) -> Firestore {
+        TestFirestore.make(host: "127.0.0.1:\(port)", project: "offline")
+    }
+
+    /// What a listener has been called with.
+    private final class Events: Sendable {
+        private let entries = Mutex<[String]>([])
+        func append(_ entry: String) { entries.withLock { $0.append(entry) } }
+        var all: [String] { entries.withLock { $0 } }
+    }
+
+    /// A snapshot as text: values of `n`, then the metadata that is true.
+    private static func text(_ snapshot: QuerySnapshot) -> String {
+        let values = snapshot.documents.map { "\($0.get("n") as? Int ?? -1)\($0.metadata.hasPendingWrites ? "*" : "")" }
+        return values.joined(separator: ",") + (snapshot.metadata.isFromCache ? " cache" : "")
+            + (snapshot.metadata.hasPendingWrites ? " pending" : "")
+    }
+
+    private static func text(_ snapshot: DocumentSnapshot) -> String {
+        "\(snapshot.get("n") as? Int ?? -1)" + (snapshot.metadata.isFromCache ? " cache" : "")
+            + (snapshot.metadata.hasPendingWrites ? " pending" : "")
+    }
+
+    @Test("A write is seen at once, then acknowledged; the events have the SDK's metadata")
+    func latencyCompensation() async throws {
+        let server = try server()
+        let firestore = firestore(server.port)
+        let reference = firestore.document("c/d")
+        let (plain, detailed) = (Events(), Events())
+        reference.addSnapshotListener { snapshot, _ in plain.append(snapshot.map(Self.text) ?? "error") }
+        reference.addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            detailed.append(snapshot.map(Self.text) ?? "error")
+        }
+        try await eventually("the first snapshots") { plain.all == ["-1"] && detailed.all == ["-1"] }
+        try await reference.setData(["n": 1])
+        try await eventually("the acknowledgement") { detailed.all.last == "1" }
+        #expect(plain.all == ["-1", "1 pending"])
+        #expect(detailed.all == ["-1", "1 pending", "1"])
+        try await firestore.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Offline writes are seen by reads and listeners, and reach the server later")
+    func offlineWrites() async throws {
+        let server = try server()
+        let firestore = firestore(server.port)
+        let collection = firestore.collection("c")
+        try await collection.document("a").setData(["n": 1])
+        let events = Events()
+        collection.order(by: "n").addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            events.append(snapshot.map(Self.text) ?? "error")
+        }
+        try await eventually("the first snapshot") { events.all.last == "1" }
+        try await firestore.disableNetwork()
+        try await eventually("offline") { events.all.last == "1 cache" }
+        collection.document("b").setData(["n": 2], completion: nil)
+        collection.document("a").updateData(["n": FieldValue.increment(Int64(5))], completion: nil)
+        try await eventually("local changes") { events.all.last == "2*,6* cache pending" }
+        let cached = try await collection.order(by: "n").getDocuments()
+        #expect(Self.text(cached) == "2*,6* cache pending")
+        #expect(Self.text(try await collection.document("b").getDocument()) == "2 cache pending")
+        collection.document("a").delete(completion: nil)
+        try await eventually("the local deletion") { events.all.last == "2* cache pending" }
+        #expect(try await !collection.document("a").getDocument().exists)
+        try await firestore.enableNetwork()
+        try await firestore.waitForPendingWrites()
+        try await eventually("acknowledged") { events.all.last == "2" }
+        #expect(Self.text(try await collection.getDocuments(source: .server)) == "2")
+        try await firestore.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("A rejected write is undone, and its completion gets the error")
+    func rejection() async throws {
+        let server = try server()
+        let firestore = firestore(server.port)
+        let reference = firestore.document("c/d")
+        try await reference.setData(["n": 1])
+        // Another client deletes the document; this one still has it in its cache.
+        let other = self.firestore(server.port)
+        try await firestore.disableNetwork()
+        try await other.document("c/d").delete()
+        let events = Events()
+        reference.addSnapshotListener { snapshot, _ in events.append(snapshot.map(Self.text) ?? "error") }
+        try await eventually("from the cache") { events.all == ["1 cache"] }
+        let errors = Events()
+        reference.updateData(["n": 2]) { error in errors.append("\((error as NSError?)?.code ?? 0)") }
+        try await eventually("the local change") { events.all.last == "2 cache pending" }
+        try await firestore.enableNetwork()
+        try await eventually("the rejection") { errors.all == ["5"] }
+        try await eventually("undone") { events.all.last == "-1" }
+        try await firestore.terminate()
+        try await other.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Server timestamps: null, an estimate or the previous value while they are pending")
+    func serverTimestamps() async throws {
+        let server = try server()
+        let firestore = firestore(server.port)
+        let reference = firestore.document("c/d")
+        try await reference.setData(["at": "before"])
+        try await firestore.disableNetwork()
+        reference.updateData(["at": FieldValue.serverTimestamp(), "n": 1], completion: nil)
+        let snapshot = try await reference.getDocument(source: .cache)
+        #expect(snapshot.get("at") is NSNull)
+        #expect(snapshot.data(with: .previous)?["at"] as? String == "before")
+        let estimate = try #require(snapshot.get("at", serverTimestampBehavior: .estimate) as? Timestamp)
+        #expect(abs(estimate.dateValue().timeIntervalSinceNow) < 600)
+        #expect(snapshot.metadata.hasPendingWrites)
+        try await firestore.enableNetwork()
+        try await firestore.waitForPendingWrites()
+        let later = try await reference.getDocument()
+        #expect(later.get("at") is Timestamp)
+        #expect(later.get("n") as? Int == 1)
+        try await firestore.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("A document that another client deleted while this one was offline leaves the results: limbo")
+    func limbo() async throws {
+        let server = try server()
+        let firestore = firestore(server.port)
+        let collection = firestore.collection("c")
+        for n in 1...3 { try await collection.document("d\(n)").setData(["n": n]) }
+        #expect(try await collection.getDocuments().count == 3)
+        try await firestore.disableNetwork()
+        let other = self.firestore(server.port)
+        try await other.document("c/d2").delete()
+        try await other.document("c/d3").updateData(["n": 30])
+        let events = Events()
+        collection.order(by: "n").addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            events.append(snapshot.map(Self.text) ?? "error")
+        }
+        try await eventually("from the cache") { events.all == ["1,2,3 cache"] }
+        try await firestore.enableNetwork()
+        try await eventually("from the server") { events.all.last == "1,30" }
+        #expect(try await !collection.document("d2").getDocument(source: .cache).exists)
+        try await firestore.terminate()
+        try await other.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("A listener of the cache shows local changes and what other listeners bring, without the server")
+    func cacheListener() async throws {
+        let server = try server()
+        let firestore = firestore(server.port)
+        let collection = firestore.collection("c")
+        let events = Events()
+        let options = SnapshotListenOptions().withSource(.cache)
+        collection.order(by: "n").addSnapshotListener(options: options) { snapshot, _ in
+            events.append(snapshot.map(Self.text) ?? "error")
+        }
+        try await eventually("an empty cache") { events.all == [" cache"] }
+        try await collection.document("a").setData(["n": 1])
+        try await eventually("a local write") { events.all.last == "1* cache pending" }
+        let other = self.firestore(server.port)
+        try await other.document("c/b").setData(["n": 2])
+        #expect(try await collection.getDocuments().count == 2)
+        try await eventually("what was read") { events.all.last?.hasPrefix("1,2") ?? false }
+        try await firestore.terminate()
+        try await other.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("A limit: a deleted document makes room for another of the cache")
+    func limit() async throws {
+        let server = try server()
+        let firestore = firestore(server.port)
+        let collection = firestore.collection("c")
+        for n in 1...4 { try await collection.document("d\(n)").setData(["n": n]) }
+        let (first, last) = (Events(), Events())
+        collection.order(by: "n").limit(to: 2).addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            first.append(snapshot.map(Self.text) ?? "error")
+        }
+        collection.order(by: "n").limit(toLast: 2).addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            last.append(snapshot.map(Self.text) ?? "error")
+        }
+        try await eventually("the first snapshots") { first.all.last == "1,2" && last.all.last == "3,4" }
+        try await firestore.disableNetwork()
+        collection.document("d2").delete(completion: nil)
+        collection.document("d0").setData(["n": 0], completion: nil)
+        collection.document("d9").setData(["n": 9], completion: nil)
+        try await eventually("local changes") {
+            first.all.last?.hasPrefix("0*,1") ?? false && last.all.last?.hasPrefix("4,9*") ?? false
+        }
+        try await firestore.enableNetwork()
+        try await firestore.waitForPendingWrites()
+        #expect(Self.text(try await collection.order(by: "n").limit(to: 3).getDocuments()) == "0,1,3")
+        try await firestore.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    // MARK: Persistence
+
+    /// A Firestore with a cache in a directory, as a program that starts again would have it.
+    private func persistent(_ port: Int, _ name: String = "app") -> Firestore {
+        TestFirestore.make(
+            host: "127.0.0.1:\(port)", project: "offline", cache: directory.path(of: "cache-\(name)"))
+    }
+
+    @Test("Cached documents, pending writes and queries survive a restart")
+    func restart() async throws {
+        let server = try server()
+        var firestore = persistent(server.port)
+        for n in 1...3 { try await firestore.document("c/d\(n)").setData(["n": n]) }
+        let events = Events()
+        firestore.collection("c").order(by: "n").addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            events.append(snapshot.map(Self.text) ?? "error")
+        }
+        try await eventually("the first snapshot") { events.all.last == "1,2,3" }
+        try await firestore.disableNetwork()
+        firestore.document("c/d4").setData(["n": 4], completion: nil)
+        firestore.document("c/d1").updateData(["n": FieldValue.increment(Int64(10))], completion: nil)
+        try await eventually("local changes") { events.all.last?.hasPrefix("2,3,4*,11*") ?? false }
+        try await firestore.terminate()
+
+        firestore = persistent(server.port)
+        try await firestore.disableNetwork()
+        let cached = try await firestore.collection("c").order(by: "n").getDocuments()
+        #expect(Self.text(cached) == "2,3,4*,11* cache pending")
+        let again = Events()
+        firestore.collection("c").order(by: "n").addSnapshotListener { snapshot, _ in
+            again.append(snapshot.map(Self.text) ?? "error")
+        }
+        try await eventually("from the cache") { again.all == ["2,3,4*,11* cache pending"] }
+        try await firestore.enableNetwork()
+        try await firestore.waitForPendingWrites()
+        let stored = try await firestore.collection("c").order(by: "n").getDocuments(source: .server)
+        #expect(Self.text(stored) == "2,3,4,11")
+        try await firestore.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Two users of one cache: an error that says so; clearPersistence removes a cache that nobody uses")
+    func exclusive() async throws {
+        let server = try server()
+        let firestore = persistent(server.port)
+        try await firestore.document("c/d").setData(["n": 1])
+        let second = persistent(server.port)
+        do {
+            try await second.document("c/e").setData(["n": 2])
+            Issue.record("no error")
+        } catch FirestoreErrorCode.failedPrecondition {
+        }
+        do {
+            try await firestore.clearPersistence()
+            Issue.record("no error")
+        } catch FirestoreErrorCode.failedPrecondition {
+        }
+        try await firestore.terminate()
+        #expect(Self.text(try await second.document("c/d").getDocument(source: .cache)) == "1 cache")
+        try await second.terminate()
+        try await second.clearPersistence()
+        let third = persistent(server.port)
+        do {
+            _ = try await third.document("c/d").getDocument(source: .cache)
+            Issue.record("the document is still there")
+        } catch FirestoreErrorCode.unavailable {
+        }
+        try await third.terminate()
+        #expect(server.stop() == 0)
+    }
+
+    @Test("With eager garbage collection only what listeners cover is cached")
+    func eager() async throws {
+        let server = try server()
+        let firestore = firestore(server.port)
+        let settings = firestore.settings
+        settings.cacheSettings = MemoryCacheSettings()
+        firestore.settings = settings
+        try await firestore.document("c/d").setData(["n": 1])
+        #expect(Self.text(try await firestore.document("c/d").getDocument()) == "1")
+        do {
+            _ = try await firestore.document("c/d").getDocument(source: .cache)
+            Issue.record("the document is in the cache")
+        } catch FirestoreErrorCode.unavailable {
+        }
+        let events = Events()
+        let registration = firestore.collection("c").addSnapshotListener { snapshot, _ in
+            events.append(snapshot.map(Self.text) ?? "error")
+        }
+        try await eventually("the first snapshot") { events.all == ["1"] }
+        #expect(Self.text(try await firestore.document("c/d").getDocument(source: .cache)) == "1 cache")
+        registration.remove()
+        #expect(try await firestore.collection("c").getDocuments(source: .cache).isEmpty)
+        try await firestore.terminate()
+        #expect(server.stop() == 0)
+    }
+}
