@@ -34,6 +34,8 @@ let package = Package(
         .library(
             name: "FirebaseFirestore",
             targets: ["FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift"]),
+        // Models, key paths and async sequences over FirebaseFirestore, for new code.
+        .library(name: "TypedFirestore", targets: ["TypedFirestore"]),
         // For tools that handle document bytes themselves, and for Benchmarks.
         .library(name: "DocumentCoding", targets: ["DocumentCoding"]),
         .library(name: "CFirestoreProto", targets: ["CFirestoreProto"]),
@@ -106,6 +108,8 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "Firebase", dependencies: ["FirebaseCore", "FirebaseFirestore"], swiftSettings: strict),
         .target(name: "FirebaseFirestoreSwift", dependencies: ["FirebaseFirestore"], swiftSettings: strict),
+        .target(
+            name: "TypedFirestore", dependencies: ["DocumentCoding", "FirebaseFirestore"], swiftSettings: strict),
         .executableTarget(
             name: "hearth",
             dependencies: [
@@ -171,9 +175,10 @@ let package = Package(
             [
                 "client-programs", "Basics", "FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift",
                 "DocumentCoding", "DocumentModel", "DocumentStore", "FirestoreMessages", "FirestoreSchema",
-                "Transport",
+                "Transport", "TypedFirestore",
             ],
             resources: [.copy("Conformance/Vectors")]),
+        tests("TypedFirestoreTests", ["TypedFirestore", "FirebaseFirestore", "FirebaseCore"]),
         // Rules of the source tree itself.
         tests("TidyTests", []),
         // Code as users write it, in both language modes and without our own strictness.

@@ -40,7 +40,8 @@ struct SwiftCompiler {
     func executable(_ source: String) throws -> (verdict: Verdict, path: String) {
         let path = directory.path(of: "program")
         let modules = [
-            "FirebaseFirestore", "FirebaseCore", "Service", "Listening", "DocumentStore", "KeyValueStore",
+            "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "Service", "Listening", "DocumentStore",
+            "KeyValueStore",
             "DocumentCoding", "DocumentModel", "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
         ]
         let objects = try modules.flatMap { module in

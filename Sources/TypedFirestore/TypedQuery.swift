@@ -1,0 +1,169 @@
+public import FirebaseFirestore
+
+/// How a filter compares a field with a value.
+public enum Comparison: Sendable, CaseIterable {
+    /// The field has this value.
+    case equal
+    /// The field is there, not null, and has another value.
+    case notEqual
+    /// The field has a value of the same type that is less.
+    case lessThan
+    /// The field has a value of the same type that is less or the same.
+    case lessThanOrEqual
+    /// The field has a value of the same type that is greater.
+    case greaterThan
+    /// The field has a value of the same type that is greater or the same.
+    case greaterThanOrEqual
+}
+
+/// A query for documents that are models of one type. A value; every method returns another query.
+///
+/// A key path stands for the field that the model stores the property in, custom coding keys and nested types included.
+/// What is wrong with a key path or a value is thrown when the query runs.
+public struct TypedQuery<Model: Codable & Sendable>: Sendable {
+    /// The query without its type.
+    public let untyped: Query
+    /// Why the query cannot run.
+    let failure: (any Error)?
+
+    /// Gives a query its type.
+    public init(_ query: Query) { self.init(query, failure: nil) }
+
+    init(_ query: Query, failure: (any Error)?) {
+        untyped = query
+        self.failure = failure
+    }
+
+    /// The query with a change that may fail; the first failure stays.
+    func changed(_ change: (Query) throws -> Query) -> TypedQuery {
+        if failure != nil { return self }
+        do {
+            return TypedQuery(try change(untyped), failure: nil)
+        } catch {
+            return TypedQuery(untyped, failure: error)
+        }
+    }
+
+    func path<Value: Encodable>(_ keyPath: KeyPath<Model, Value>) throws -> FieldPath {
+        try FieldPaths.find(keyPath, on: untyped.firestore)
+    }
+
+    /// The query, if it can run.
+    func ready() throws -> Query {
+        if let failure { throw failure }
+        return untyped
+    }
+
+    // MARK: Filters
+
+    /// Keeps the documents whose field compares to the value in this way. `nil` compares with null.
+    public func `where`<Value: Encodable & Sendable>(
+        _ keyPath: KeyPath<Model, Value>, _ comparison: Comparison, _ value: Value
+    ) -> TypedQuery {
+        changed { query in
+            let path = try path(keyPath)
+            let value = try Operand.encode(value)
+            return switch comparison {
+            case .equal: query.whereField(path, isEqualTo: value)
+            case .notEqual: query.whereField(path, isNotEqualTo: value)
+            case .lessThan: query.whereField(path, isLessThan: value)
+            case .lessThanOrEqual: query.whereField(path, isLessThanOrEqualTo: value)
+            case .greaterThan: query.whereField(path, isGreaterThan: value)
+            case .greaterThanOrEqual: query.whereField(path, isGreaterThanOrEqualTo: value)
+            }
+        }
+    }
+
+    /// Keeps the documents whose field is one of the values.
+    public func `where`<Value: Encodable & Sendable>(
+        _ keyPath: KeyPath<Model, Value>, in values: [Value]
+    ) -> TypedQuery {
+        changed { $0.whereField(try path(keyPath), in: try values.map(Operand.encode)) }
+    }
+
+    /// Keeps the documents whose field is there, not null, and none of the values.
+    public func `where`<Value: Encodable & Sendable>(
+        _ keyPath: KeyPath<Model, Value>, notIn values: [Value]
+    ) -> TypedQuery {
+        changed { $0.whereField(try path(keyPath), notIn: try values.map(Operand.encode)) }
+    }
+
+    /// Keeps the documents whose array has the element.
+    public func `where`<Element: Encodable & Sendable>(
+        _ keyPath: KeyPath<Model, [Element]>, contains element: Element
+    ) -> TypedQuery {
+        changed { $0.whereField(try path(keyPath), arrayContains: try Operand.encode(element)) }
+    }
+
+    /// Keeps the documents whose array has at least one of the elements.
+    public func `where`<Element: Encodable & Sendable>(
+        _ keyPath: KeyPath<Model, [Element]>, containsAny elements: [Element]
+    ) -> TypedQuery {
+        changed { $0.whereField(try path(keyPath), arrayContainsAny: try elements.map(Operand.encode)) }
+    }
+
+    // MARK: Order and limits
+
+    /// Sorts by the field, after the orders before it.
+    public func order<Value: Encodable>(by keyPath: KeyPath<Model, Value>, descending: Bool = false) -> TypedQuery {
+        changed { $0.order(by: try path(keyPath), descending: descending) }
+    }
+
+    /// Keeps the first results. The limit must be positive.
+    public func limit(to count: Int) -> TypedQuery { changed { $0.limit(to: count) } }
+
+    /// Keeps the last results, which needs an order.
+    public func limit(toLast count: Int) -> TypedQuery { changed { $0.limit(toLast: count) } }
+
+    /// Begins with the results after a document of an earlier result.
+    public func start(after document: TypedSnapshot<Model>) -> TypedQuery {
+        changed { $0.start(afterDocument: document.untyped) }
+    }
+
+    /// Begins with a document of an earlier result.
+    public func start(at document: TypedSnapshot<Model>) -> TypedQuery {
+        changed { $0.start(atDocument: document.untyped) }
+    }
+
+    // MARK: Results
+
+    /// Runs the query.
+    public func get() async throws -> TypedQuerySnapshot<Model> {
+        TypedQuerySnapshot(try await ready().getDocuments())
+    }
+
+    /// The number of results.
+    public func count() async throws -> Int {
+        try await ready().count.getAggregation(source: .server).count.intValue
+    }
+
+    /// The sum of a field over the results that have a number there; 0 if none has.
+    public func sum<Value: Encodable>(of keyPath: KeyPath<Model, Value>) async throws -> Double {
+        let field = AggregateField.sum(try path(keyPath))
+        let total = try await ready().aggregate([field]).getAggregation(source: .server)
+        return (total.get(field) as? NSNumber)?.doubleValue ?? 0
+    }
+
+    /// The mean of a field over the results that have a number there; `nil` if none has.
+    public func average<Value: Encodable>(of keyPath: KeyPath<Model, Value>) async throws -> Double? {
+        let field = AggregateField.average(try path(keyPath))
+        let total = try await ready().aggregate([field]).getAggregation(source: .server)
+        return (total.get(field) as? NSNumber)?.doubleValue
+    }
+
+    /// The results, then the results after every change. Each iteration listens by itself, until it ends.
+    public var snapshots: TypedSnapshots<TypedQuerySnapshot<Model>> {
+        TypedSnapshots { [self] receive in
+            try ready().addSnapshotListener { snapshot, error in
+                receive(snapshot.map { .success(TypedQuerySnapshot($0)) } ?? error.map { .failure($0) })
+            }
+        }
+    }
+}
+
+/// Values of filters and changes in the form that Firestore's own API takes.
+enum Operand {
+    static func encode<Value: Encodable>(_ value: Value) throws -> Any {
+        try Firestore.Encoder().encode(["value": value])["value"] ?? NSNull()
+    }
+}

@@ -1,0 +1,229 @@
+// The typed layer over a server and over stores in this process.
+
+import FirebaseCore
+import FirebaseFirestore
+import Foundation
+import TestSupport
+import Testing
+import TypedFirestore
+
+/// A model with the forms that a field can have.
+struct Book: Codable, Sendable, Equatable {
+    enum Kind: String, Codable, Sendable, CaseIterable { case novel, essay }
+    struct Publisher: Codable, Sendable, Equatable {
+        var name: String
+        var city: String?
+    }
+    struct Shelf: Codable, Sendable, Equatable { var number: Int }
+
+    @DocumentID var id: String?
+    var title: String
+    var year: Int
+    var price = 1.5
+    var isLent = false
+    var kind = Kind.novel
+    var tags: [String] = []
+    var ratings: [String: Int] = [:]
+    var publisher = Publisher(name: "p", city: nil)
+    var shelf = Shelf(number: 1)
+    var subtitle: String?
+    var place: GeoPoint?
+    var link: URL?
+    @ServerTimestamp var added: Timestamp?
+    @ExplicitNull var note: String?
+
+    var shout: String { title.uppercased() }
+    var age: Int { 2000 - year }
+
+    enum CodingKeys: String, CodingKey {
+        case id, title, price, kind, tags, ratings, publisher, shelf, subtitle, place, link, added, note
+        case year = "published_in"
+        case isLent = "lent"
+    }
+}
+
+@Suite("The typed layer", .timeLimit(.minutes(20)))
+struct TypedFirestoreTests {
+    private func open(_ backend: TestBackend) throws -> (TestDatabase, Firestore) {
+        let database = try backend.start()
+        let name = "typed-\(UUID().uuidString)"
+        let options = FirebaseOptions(googleAppID: "1:1:ios:1", gcmSenderID: "1")
+        options.projectID = name
+        FirebaseApp.configure(name: name, options: options)
+        let firestore = Firestore.firestore(app: try #require(FirebaseApp.app(name: name)))
+        let settings = firestore.settings
+        settings.host = database.host
+        settings.dispatchQueue = DispatchQueue(label: "typed")
+        firestore.settings = settings
+        return (database, firestore)
+    }
+
+    /// The ids of the results.
+    private func ids(_ query: TypedQuery<Book>) async throws -> [String] {
+        try await query.get().documents.map(\.id).sorted()
+    }
+
+    @Test("Models are stored, read, changed and deleted", arguments: TestBackend.allCases)
+    func documents(backend: TestBackend) async throws {
+        let (database, db) = try open(backend)
+        let books = db.collection("books", of: Book.self)
+        let reference = try await books.add(Book(title: "Ulysses", year: 1922, tags: ["irish"]))
+        var stored = try #require(try await reference.get())
+        #expect(stored.id == reference.id)
+        #expect(stored.title == "Ulysses" && stored.year == 1922)
+        #expect(stored.added != nil)
+        try await reference.update(
+            .set(\.title, to: "Ulysses 2"), .increment(\.year, by: 1), .increment(\.price, by: 0.5),
+            .union(\.tags, with: ["long"]), .set(\.shelf.number, to: 7),
+            .set(\.subtitle, to: "s"), .setToCommitTime(\.added))
+        stored = try #require(try await reference.get())
+        #expect(stored.title == "Ulysses 2" && stored.year == 1923 && stored.price == 2)
+        #expect(stored.tags == ["irish", "long"] && stored.shelf.number == 7 && stored.subtitle == "s")
+        try await reference.update(.remove(\.subtitle), .subtract(["long"], from: \.tags))
+        #expect(try await reference.get()?.tags == ["irish"])
+        await #expect(throws: RepeatedField.self) {
+            try await reference.update(.set(\.year, to: 1), .increment(\.year, by: 1))
+        }
+        #expect(try await reference.get()?.subtitle == nil)
+        try await reference.untyped.updateData(["other": 1])
+        stored.title = "again"
+        try await reference.merge(stored)
+        #expect(try await reference.untyped.getDocument().get("other") as? Int == 1)
+        try await reference.set(stored)
+        #expect(try await reference.untyped.getDocument().get("other") == nil)
+        try await reference.delete()
+        #expect(try await reference.get() == nil)
+        await #expect(throws: (any Error).self) { try await reference.update(.set(\.title, to: "none")) }
+        try await db.terminate()
+        #expect(database.stop())
+    }
+
+    @Test("Key paths are the fields that the model stores, in filters and orders", arguments: TestBackend.allCases)
+    func queries(backend: TestBackend) async throws {
+        let (database, db) = try open(backend)
+        let books = db.collection("books", of: Book.self)
+        for n in 0..<4 {
+            let book = Book(
+                title: "t\(n)", year: 1900 + n, price: Double(n), isLent: n == 3, kind: n < 2 ? .novel : .essay,
+                tags: ["a\(n)", "all"], ratings: ["r": n], publisher: .init(name: "p\(n)", city: n == 1 ? "c" : nil),
+                shelf: .init(number: n), subtitle: n == 2 ? "s" : nil)
+            try await books.document("b\(n)").set(book)
+        }
+        #expect(try await ids(books.where(\.year, .greaterThan, 1901)) == ["b2", "b3"])
+        #expect(try await ids(books.where(\.year, .lessThanOrEqual, 1901).where(\.price, .greaterThan, 0)) == ["b1"])
+        #expect(try await ids(books.where(\.isLent, .equal, true)) == ["b3"])
+        #expect(try await ids(books.where(\.kind, .equal, .novel)) == ["b0", "b1"])
+        #expect(try await ids(books.where(\.kind, .notEqual, .novel)) == ["b2", "b3"])
+        #expect(try await ids(books.where(\.publisher.name, .equal, "p2")) == ["b2"])
+        #expect(try await ids(books.where(\.publisher, .equal, .init(name: "p1", city: "c"))) == ["b1"])
+        #expect(try await ids(books.where(\.shelf, .equal, .init(number: 3))) == ["b3"])
+        #expect(try await ids(books.where(\.shelf.number, .lessThan, 1)) == ["b0"])
+        #expect(try await ids(books.where(\.subtitle, .equal, "s")) == ["b2"])
+        #expect(try await ids(books.where(\.note, .equal, nil)) == ["b0", "b1", "b2", "b3"])
+        #expect(try await ids(books.where(\.id, .greaterThanOrEqual, "b2")) == ["b2", "b3"])
+        #expect(try await ids(books.all.where(\.tags, contains: "a1")) == ["b1"])
+        #expect(try await ids(books.all.where(\.tags, containsAny: ["a1", "a2"])) == ["b1", "b2"])
+        #expect(try await ids(books.all.where(\.title, in: ["t0", "t3", "x"])) == ["b0", "b3"])
+        #expect(try await ids(books.all.where(\.title, notIn: ["t0", "t3"])) == ["b1", "b2"])
+        #expect(try await ids(books.where(\.tags, .equal, ["a0", "all"])) == ["b0"])
+        #expect(try await ids(books.where(\.ratings, .equal, ["r": 2])) == ["b2"])
+        let page = try await books.order(by: \.year, descending: true).limit(to: 2).get()
+        #expect(try page.models.map(\.year) == [1903, 1902])
+        let last = try #require(page.documents.last)
+        #expect(try await books.order(by: \.year, descending: true).start(after: last).get().models.count == 2)
+        #expect(try await books.order(by: \.year, descending: true).start(at: last).get().count == 3)
+        #expect(try await books.order(by: \.year).limit(toLast: 1).get().models.map(\.year) == [1903])
+        #expect(try await books.all.count() == 4)
+        #expect(try await books.all.sum(of: \.year) == 7606)
+        #expect(try await books.all.average(of: \.price) == 1.5)
+        #expect(try await books.where(\.year, .equal, 1).average(of: \.price) == nil)
+        #expect(try await db.collectionGroup("books", of: Book.self).count() == 4)
+        try await db.terminate()
+        #expect(database.stop())
+    }
+
+    /// Without a server timestamp, whose arrival would be a change.
+    struct Note: Codable, Sendable { var year: Int }
+
+    @Test("Listeners are sequences of typed snapshots and changes", arguments: TestBackend.allCases)
+    func listeners(backend: TestBackend) async throws {
+        let (database, db) = try open(backend)
+        let notes = db.collection("notes", of: Note.self)
+        let states = [[], ["b"], ["a", "b"], ["b", "a"], ["a"]]
+        var reached = 0
+        var replayed: [String] = []
+        for try await snapshot in notes.order(by: \.year).snapshots {
+            for change in snapshot.changes {
+                if let index = change.oldIndex { #expect(replayed.remove(at: index) == change.document.id) }
+                if let index = change.newIndex { replayed.insert(change.document.id, at: index) }
+                #expect((change.oldIndex == nil) == (change.kind == .added))
+                #expect((change.newIndex == nil) == (change.kind == .removed))
+            }
+            let ids = snapshot.documents.map(\.id)
+            #expect(replayed == ids)
+            guard ids == states[reached] else { continue }
+            reached += 1
+            switch reached {
+            case 1: try await notes.document("b").set(Note(year: 2))
+            case 2: try await notes.document("a").set(Note(year: 1))
+            case 3: try await notes.document("a").update(.set(\.year, to: 3))
+            case 4: try await notes.document("b").delete()
+            default: break
+            }
+            if reached == states.count { break }
+        }
+        #expect(reached == states.count)
+        var years: [Int?] = []
+        for try await snapshot in notes.document("x").snapshots {
+            years.append(try snapshot?.model.year)
+            if years.count == 1 { try await notes.document("x").set(Note(year: 7)) }
+            if years.count == 2 { break }
+        }
+        #expect(years == [nil, 7])
+        try await db.terminate()
+        #expect(database.stop())
+    }
+
+    // MARK: Key paths without a field
+
+    struct Ticket: Codable, Sendable {
+        enum State: String, Codable, Sendable { case open, closed }
+        var state: State
+        var number: Int
+    }
+
+    struct Named: Codable, Sendable, FieldNaming {
+        enum State: String, Codable, Sendable { case open, closed }
+        var state: State
+
+        static func fieldPath(of keyPath: PartialKeyPath<Named>) -> FieldPath? {
+            keyPath == \Named.state ? FieldPath(["state"]) : nil
+        }
+    }
+
+    @Test("A computed property, and a type that cannot be made up, are errors of the query; FieldNaming helps")
+    func errors() async throws {
+        let (_, db) = try open(.memory)
+        let books = db.collection("books", of: Book.self)
+        await #expect(throws: NoSuchField.self) { _ = try await books.where(\.shout, .equal, "X").get() }
+        await #expect(throws: NoSuchField.self) { _ = try await books.order(by: \.age).limit(to: 3).get() }
+        await #expect(throws: NoSuchField.self) {
+            for try await _ in books.where(\.age, .equal, 1).snapshots { Issue.record("a snapshot") }
+        }
+        await #expect(throws: EncodingError.self) { _ = try await books.where(\.price, .equal, .nan).get() }
+        let tickets = db.collection("tickets", of: Ticket.self)
+        let error = await #expect(throws: NoSuchField.self) {
+            _ = try await tickets.where(\.number, .equal, 1).get()
+        }
+        #expect(error?.description.contains("CaseIterable") == true)
+        let named = db.collection("named", of: Named.self)
+        try await named.document("n").set(Named(state: .closed))
+        #expect(try await named.where(\.state, .equal, .closed).count() == 1)
+        try await db.document("books/text").setData(["title": 1])
+        await #expect(throws: DecodingError.self) { _ = try await books.document("text").get() }
+        let all = try await books.all.get()
+        #expect(all.count == 1)
+        #expect(throws: DecodingError.self) { try all.models }
+        try await db.terminate()
+    }
+}
