@@ -40,14 +40,38 @@ struct Snippet: CustomTestStringConvertible {
             """
     }
 
-    /// Every block of README.md, ARCHITECTURE.md and docs/.
+    /// The folder of the DocC catalogue.
+    static let catalogue = "Sources/FirebaseFirestore/FirebaseFirestore.docc"
+
+    /// Every block of README.md, ARCHITECTURE.md, docs/ and the DocC catalogue.
     static func all(in repository: String) throws -> [Snippet] {
-        let docs = FileManager.default.enumerator(atPath: "\(repository)/docs")?.compactMap { $0 as? String } ?? []
         let pages =
-            ["README.md", "ARCHITECTURE.md"] + docs.filter { $0.hasSuffix(".md") }.sorted().map { "docs/\($0)" }
+            ["README.md", "ARCHITECTURE.md"]
+            + ["docs", catalogue].flatMap { folder in
+                let files = FileManager.default.enumerator(atPath: "\(repository)/\(folder)")
+                let names = files?.compactMap { $0 as? String } ?? []
+                return names.filter { $0.hasSuffix(".md") }.sorted().map { "\(folder)/\($0)" }
+            }
         return try pages.flatMap { page in
             blocks(of: try String(contentsOfFile: "\(repository)/\(page)", encoding: .utf8), page)
         }
+    }
+
+    /// A program that runs fragments, one after the other.
+    static func program(running fragments: [Snippet]) -> String {
+        let functions = fragments.enumerated().map { number, fragment in
+            fragment.source.replacingOccurrences(of: "func fragment(", with: "func fragment\(number)(")
+        }
+        let calls = fragments.indices.map { "try await fragment\($0)(db: db)" }
+        return """
+            \(functions.joined(separator: "\n"))
+            @main struct Program {
+                static func main() async throws {
+                    let db = Firestore.firestore()
+                    \(calls.joined(separator: "\n"))
+                }
+            }
+            """
     }
 
     private static func blocks(of text: String, _ page: String) -> [Snippet] {

@@ -1,4 +1,5 @@
-// The Swift code of README.md and docs/ compiles in both language modes; its programs run against a server.
+// The Swift code of README.md, docs/ and the DocC catalogue compiles in both language modes; its programs run against a
+// server, and the pages of the catalogue over memory.
 
 import Foundation
 import TestSupport
@@ -23,6 +24,23 @@ import Testing
         // Values that a fragment makes to show them are not used any further.
         let verdict = try SwiftCompiler().check(snippet.source, mode, unusedValuesAreFine: snippet.kind == .fragment)
         #expect(verdict.isAccepted, "\(snippet.page):\(snippet.line)\n\(verdict.diagnostics)")
+    }
+
+    @Test(
+        "The fragments of a page of the catalogue run to their end",
+        arguments: ["FirebaseFirestore", "MappingGuide"])
+    func runsPage(name: String) throws {
+        let page = "\(Snippet.catalogue)/\(name).md"
+        let fragments = try Snippet.all(in: Self.repository).filter { $0.page == page && $0.kind == .fragment }
+        #expect(!fragments.isEmpty)
+        let compiler = SwiftCompiler()
+        let (verdict, path) = try compiler.executable(Snippet.program(running: fragments))
+        try #require(verdict.isAccepted, "\(verdict.diagnostics)")
+        let process = HearthProcess([], environment: ["HEARTH_ADDRESS": "file::memory:"], executable: path)
+        try process.start()
+        process.waitForEnd()
+        #expect(process.status == 0, "\(process.errors)")
+        #expect(process.errors == "")
     }
 
     @Test(
