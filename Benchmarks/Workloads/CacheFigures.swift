@@ -1,4 +1,5 @@
-// How long the cache of the Swift client takes: to open, to give the first snapshot of a listener, to write.
+// How long the cache of the Swift client takes: to open, to give the first snapshot of a listener, to write. Times on the
+// clock, and processor time of all threads.
 
 import FirebaseCore
 import FirebaseFirestore
@@ -27,28 +28,28 @@ struct CacheFigures {
         try await firestore.terminate()
         for round in 0..<3 {
             firestore = make()
-            var start = ContinuousClock.now
+            var start = Stopwatch()
             try await firestore.disableNetwork()
-            row("opened", microseconds(since: start))
-            start = ContinuousClock.now
+            row("opened", start)
+            start = Stopwatch()
             let named = try await snapshot(firestore.collection("cached"), isFromCache: true)
-            row("first snapshot of \(named.count) documents", microseconds(since: start))
-            start = ContinuousClock.now
+            row("first snapshot of \(named.count) documents", start)
+            start = Stopwatch()
             let sorted = try await snapshot(firestore.collection("cached").order(by: "n"), isFromCache: true)
-            row("first snapshot, sorted by a field", microseconds(since: start))
-            start = ContinuousClock.now
+            row("first snapshot, sorted by a field", start)
+            start = Stopwatch()
             var sum = 0
             for document in sorted.documents { sum += document.get("n") as? Int ?? 0 }
-            row("a field of each document (\(sum))", microseconds(since: start))
-            start = ContinuousClock.now
+            row("a field of each document (\(sum))", start)
+            start = Stopwatch()
             for number in 0..<1000 {
                 firestore.document("pending/d\(round)-\(number)").setData(["n": number], completion: nil)
             }
             _ = try await firestore.document("pending/d\(round)-999").getDocument(source: .cache)
-            row("1,000 local writes", microseconds(since: start))
-            start = ContinuousClock.now
+            row("1,000 local writes", start)
+            start = Stopwatch()
             try await firestore.terminate()
-            row("closed", microseconds(since: start))
+            row("closed", start)
         }
     }
 
@@ -70,12 +71,21 @@ struct CacheFigures {
         throw CancellationError()
     }
 
-    private func row(_ name: String, _ microseconds: Double) {
-        print("\(name)\t\(String(format: "%.1f", microseconds / 1000))\tms")
+    private func row(_ name: String, _ stopwatch: Stopwatch) {
+        let (elapsed, processor) = (stopwatch.elapsed, stopwatch.processor)
+        print("\(name)\t\(String(format: "%.1f ms\t%.1f", elapsed, processor))\tms CPU")
     }
 
-    private func microseconds(since start: ContinuousClock.Instant) -> Double {
-        let (seconds, attoseconds) = (ContinuousClock.now - start).components
-        return Double(seconds) * 1e6 + Double(attoseconds) / 1e12
+    /// Milliseconds since it was made.
+    private struct Stopwatch {
+        private let start = ContinuousClock.now
+        private let processorStart = clock()
+
+        var elapsed: Double {
+            let (seconds, attoseconds) = (ContinuousClock.now - start).components
+            return Double(seconds) * 1e3 + Double(attoseconds) / 1e15
+        }
+
+        var processor: Double { Double(clock() - processorStart) * 1e3 / Double(CLOCKS_PER_SEC) }
     }
 }

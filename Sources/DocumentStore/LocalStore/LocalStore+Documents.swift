@@ -42,6 +42,51 @@ extension LocalStore {
         return try visibleState(location)
     }
 
+    /// How new the server's state of a document is.
+    struct RemoteVersion {
+        var microseconds: UInt64 = 0
+        var isProvisional = false
+        var isMissing = false
+    }
+
+    private func remoteVersion(_ location: LocalLocation) throws(RequestError) -> RemoteVersion {
+        if isPending(location.path) {
+            let state = try remoteState(location)
+            var version = RemoteVersion(microseconds: state.microseconds, isProvisional: state.isProvisional)
+            if case .missing = state { version.isMissing = true }
+            return version
+        }
+        if let version = try storedVersion(location.key) { return version }
+        guard var version = try storedVersion(LocalKey.moved(location.key, to: LocalSpace.missing)) else {
+            return RemoteVersion()
+        }
+        version.isMissing = true
+        return version
+    }
+
+    /// The version in a value of the spaces `documents` and `missing`, without a copy of the value.
+    private func storedVersion(_ key: [UInt8]) throws(RequestError) -> RemoteVersion? {
+        do throws(StorageError) {
+            guard let stored = try writer.latest.value(forKey: key.byteSpan), stored.bytes.byteCount > 0 else {
+                return nil
+            }
+            return RemoteVersion(
+                microseconds: LocalRecord.updateMicroseconds(in: stored.bytes),
+                isProvisional: stored.bytes[byteAt: 0] & LocalRecord.provisionalFlag != 0)
+        } catch {
+            throw RequestError(error)
+        }
+    }
+
+    private func entryByteCount(_ key: [UInt8]) throws(RequestError) -> Int? {
+        do throws(StorageError) {
+            guard let stored = try writer.latest.value(forKey: key.byteSpan) else { return nil }
+            return stored.bytes.byteCount
+        } catch {
+            throw RequestError(error)
+        }
+    }
+
     /// Runs a query over what the program sees.
     ///
     /// - Parameter body: called with each result in the query's order: the full resource name and the document.
@@ -49,19 +94,22 @@ extension LocalStore {
         _ plan: QueryPlan, _ body: (String, LocalDocument) -> Void
     ) throws(RequestError) {
         defer { writer.finishReading() }
+        var name = WireWriter(capacity: 256)
+        name.append(utf8: namePrefix)
+        let prefixByteCount = name.count
+        if isQueueEmpty {
+            return try plan.runAll(over: LocalSource(latest: writer.latest)) { row in
+                name.truncate(to: prefixByteCount)
+                name.append(row.path)
+                body(String(repairingUTF8: name.bytes), Self.document(row))
+            }
+        }
         var pending: [(String, [UInt8])] = []
         var rows: [(String, LocalDocument)] = []
         try plan.runAll(over: LocalSource(latest: writer.latest)) { row in
             let path = [UInt8](copying: row.path)
-            let document = LocalDocument(
-                fields: [UInt8](copying: row.fields), createMicroseconds: row.createMicroseconds,
-                updateMicroseconds: row.updateMicroseconds)
-            if isPending(path) { pending.append((name(path), path)) }
-            rows.append((name(path), document))
-        }
-        if pending.isEmpty {
-            for (name, document) in rows { body(name, document) }
-            return
+            if isPending(path) { pending.append((self.name(path), path)) }
+            rows.append((self.name(path), Self.document(row)))
         }
         // Flags and estimates of documents with pending writes.
         var documents: [String: LocalDocument] = [:]
@@ -69,6 +117,12 @@ extension LocalStore {
             if let document = try visibleState(LocalLocation(path: path)).document { documents[name] = document }
         }
         for (name, document) in rows { body(name, documents[name] ?? document) }
+    }
+
+    private static func document(_ row: borrowing QueryRow) -> LocalDocument {
+        LocalDocument(
+            fields: [UInt8](copying: row.fields), createMicroseconds: row.createMicroseconds,
+            updateMicroseconds: row.updateMicroseconds)
     }
 
     // MARK: Changing
@@ -111,8 +165,8 @@ extension LocalStore {
     /// The bytes of a document no longer count.
     private func removeBytes(of location: LocalLocation) throws(RequestError) {
         for space in [LocalSpace.documents, LocalSpace.missing] {
-            if let old = try value(forKey: LocalKey.moved(location.key, to: space)) {
-                byteCount -= location.key.count + old.count
+            if let old = try entryByteCount(LocalKey.moved(location.key, to: space)) {
+                byteCount -= location.key.count + old
                 present.insert(space)
             } else {
                 present.remove(space)
@@ -142,7 +196,7 @@ extension LocalStore {
         for update in updates {
             guard let path = path(update.name) else { continue }
             let location = LocalLocation(path: path)
-            let known = try remoteState(location)
+            let known = try remoteVersion(location)
             guard let state = Self.newer(update.content, than: known) else {
                 if configuration.isEager { eagerCandidates.insert(path) }
                 continue
@@ -170,7 +224,7 @@ extension LocalStore {
     }
 
     /// The new state of a document; nil if what is known is newer, or the same.
-    private static func newer(_ content: RemoteUpdate.Content, than known: DocumentState) -> DocumentState? {
+    private static func newer(_ content: RemoteUpdate.Content, than known: RemoteVersion) -> DocumentState? {
         switch content {
         case .found(let fields, let created, let updated):
             guard updated > known.microseconds || (updated == known.microseconds && known.isProvisional) else {
@@ -179,13 +233,11 @@ extension LocalStore {
             return .found(LocalDocument(fields: fields, createMicroseconds: created, updateMicroseconds: updated))
         case .missing(let read):
             guard let read else {
-                if case .missing = known { return nil }
+                if known.isMissing { return nil }
                 return .missing(microseconds: known.microseconds, isProvisional: false)
             }
-            if case .missing(_, false) = known, read >= known.microseconds {
-                // A known absence that continues.
-                return nil
-            }
+            // A known absence that continues.
+            if known.isMissing, !known.isProvisional, read >= known.microseconds { return nil }
             return read >= known.microseconds ? .missing(microseconds: read, isProvisional: false) : nil
         }
     }

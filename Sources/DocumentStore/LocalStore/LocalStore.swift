@@ -37,7 +37,7 @@ package final class LocalStore {
 
     package let configuration: Configuration
     /// `projects/{p}/databases/{d}/documents/`, with which all names begin.
-    private let namePrefix: String
+    let namePrefix: String
     private let engine: StorageEngine
     let writer: EngineWriter
     private var draft = LocalDraft()

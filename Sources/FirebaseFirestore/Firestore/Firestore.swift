@@ -43,7 +43,6 @@ public final class Firestore: NSObject, @unchecked Sendable {
         var isNetworkEnabled = true
 
         func makeClient() throws(RequestError) -> HearthClient {
-            if isTerminated { throw RequestError(.failedPrecondition, "The client has already been terminated.") }
             var configuration = try HearthClient.Configuration(address: settings.host)
             if settings.explicitSSL == true, configuration.store == nil {
                 throw RequestError(
@@ -112,12 +111,15 @@ public final class Firestore: NSObject, @unchecked Sendable {
         let result = state.withLock { state -> Result<SyncEngine, RequestError> in
             if let engine = state.engine { return .success(engine) }
             do throws(RequestError) {
-                let client = try state.makeClient()
+                if state.isTerminated {
+                    throw RequestError(.failedPrecondition, "The client has already been terminated.")
+                }
                 let place = CachePlace(state.settings, app: app.name, database: databaseName)
                 let engine = try SyncEngine(
-                    place.configuration, client: client, pendingWrites: pendingWrites
+                    place.configuration, makeClient: { () throws(RequestError) in try state.makeClient() },
+                    pendingWrites: pendingWrites
                 ) { [weak self] body in self?.callBack(body) }
-                state.client = client
+                state.client = engine.client
                 state.engine = engine
                 ExitFlush.enable()
                 return .success(engine)

@@ -16,23 +16,34 @@ struct QueryView {
     private var keys: [String: [UInt8]] = [:]
     /// Names of documents with pending writes.
     private var pending: Set<String> = []
+    /// The results in order, until something changes: many listeners see one snapshot only.
+    private var unindexed: [SnapshotRow]?
 
     /// - Parameter orders: the complete order of the query, or empty for a view of one document.
     init(orders: [DocumentModel.Order]) { self.orders = orders }
 
-    var rows: [SnapshotRow] { sorted.map(\.content) }
-    var count: Int { sorted.count }
+    var rows: [SnapshotRow] { unindexed ?? sorted.map(\.content) }
+    var count: Int { unindexed?.count ?? sorted.count }
+    /// After ``index()``.
     var names: some Sequence<String> { keys.keys }
     var hasPendingWrites: Bool { !pending.isEmpty }
 
-    /// The document of a name, if it is in the results.
+    /// The document of a name, if it is in the results; after ``index()``.
     func document(_ name: String) -> StoredDocument? {
         guard let key = keys[name] else { return nil }
         return sorted[index(of: key)].content.document
     }
 
     /// The results from a position on.
-    func rows(from position: Int) -> [SnapshotRow] { sorted[position...].map(\.content) }
+    func rows(from position: Int) -> [SnapshotRow] { Array(rows[position...]) }
+
+    /// Makes documents known by their names. Calling it again does nothing.
+    mutating func index() {
+        guard let rows = unindexed else { return }
+        unindexed = nil
+        sorted = rows.map { Row(key: key(of: $0.document, $0.name), content: $0) }
+        for row in sorted { note(row) }
+    }
 
     /// Applies what has changed.
     ///
@@ -40,6 +51,7 @@ struct QueryView {
     /// - Returns: removed, then added, then modified documents, each in the order of the query. The indexes are those
     ///   of applying one change after the other. Documents that look the same are left out.
     mutating func apply(_ changes: [String: StoredDocument?]) -> [RowChange] {
+        index()
         if sorted.isEmpty { return fill(changes) }
         var removed: [[UInt8]] = []
         var added: [Row] = []
@@ -91,10 +103,8 @@ struct QueryView {
 
     /// Takes over the results of a query in its order, or in the opposite one. The view is empty before.
     mutating func fill(_ rows: [SnapshotRow], isReversed: Bool) {
-        sorted = (isReversed ? rows.reversed() : rows).map {
-            Row(key: key(of: $0.document, $0.name), content: $0)
-        }
-        for row in sorted { note(row) }
+        unindexed = isReversed ? rows.reversed() : rows
+        for row in rows where row.document.hasPendingWrites { pending.insert(row.name) }
     }
 
     private mutating func note(_ row: Row) {

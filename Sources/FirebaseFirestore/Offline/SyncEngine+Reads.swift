@@ -27,7 +27,7 @@ extension SyncEngine {
             self.client.getDocument(name, options: .impatientRead.cancelled(by: cancellation)) { result in
                 self.queue.async {
                     completion(self.finish(name, source, result, start))
-                    self.endRead()
+                    self.endRead(start)
                 }
             }
         }
@@ -79,16 +79,21 @@ extension SyncEngine {
         }
     }
 
+    /// - Returns: the number of the last event before the read.
     private func beginRead() -> Int {
-        readsInFlight += 1
+        readsInFlight[eventNumber, default: 0] += 1
         store.keepsAll = true
         return eventNumber
     }
 
-    private func endRead() {
-        readsInFlight -= 1
-        guard readsInFlight == 0, !isClosed else { return }
-        acknowledged = []
+    private func endRead(_ start: Int) {
+        let left = (readsInFlight[start] ?? 1) - 1
+        readsInFlight[start] = left == 0 ? nil : left
+        if left == 0, !acknowledged.isEmpty {
+            let oldest = readsInFlight.keys.min() ?? .max
+            acknowledged.removeAll { $0.event <= oldest }
+        }
+        guard readsInFlight.isEmpty, !isClosed else { return }
         store.keepsAll = false
         do throws(RequestError) { try store.collectEagerly() } catch { report(error) }
     }
@@ -115,7 +120,7 @@ extension SyncEngine {
             self.client.collectQuery(query.request, options: .impatientRead.cancelled(by: cancellation)) { result in
                 self.queue.async {
                     self.finish(query, source, result, start, completion)
-                    self.endRead()
+                    self.endRead(start)
                 }
             }
         }

@@ -71,7 +71,7 @@ extension SyncEngine {
                 changes = try store.acknowledge(
                     number, results: response.writeResults,
                     commitMicroseconds: UInt64(clamping: response.commitTime.microseconds))
-                if readsInFlight > 0 {
+                if !readsInFlight.isEmpty {
                     eventNumber += 1
                     for change in changes { acknowledged.append((eventNumber, change.name)) }
                 }
@@ -80,7 +80,7 @@ extension SyncEngine {
             // Only now will no process send the batch again.
             store.whenDurable { [numbers] in numbers.finish(ticket) }
             broadcast(changes)
-            if readsInFlight == 0 { try store.collectEagerly() }
+            if readsInFlight.isEmpty { try store.collectEagerly() }
         } catch {
             report(error)
         }

@@ -59,7 +59,7 @@ final class SyncEngine: @unchecked Sendable {
         }
     }
 
-    let queue = DispatchQueue(label: "hearth.firestore")
+    let queue: DispatchQueue
     let database: DatabaseName
     let client: HearthClient
     let store: LocalStore
@@ -77,8 +77,8 @@ final class SyncEngine: @unchecked Sendable {
 
     /// Documents that the server is being asked for because of limbo.
     var resolving: Set<String> = []
-    /// Reads on their way.
-    var readsInFlight = 0
+    /// Reads on their way, counted by the last event before they began.
+    var readsInFlight: [Int: Int] = [:]
     /// Names of documents whose writes were acknowledged while reads were on their way, and when.
     var acknowledged: [(event: Int, name: String)] = []
     var eventNumber = 0
@@ -86,15 +86,18 @@ final class SyncEngine: @unchecked Sendable {
     /// Opens the store, and sends the writes that an earlier process has left.
     ///
     /// - Parameters:
+    ///   - makeClient: makes the client when the store is open.
     ///   - pendingWrites: counts the writes that were left.
     init(
-        _ configuration: LocalStore.Configuration, client: HearthClient, pendingWrites: PendingWrites,
-        callBack: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+        _ configuration: LocalStore.Configuration, makeClient: () throws(RequestError) -> HearthClient,
+        pendingWrites: PendingWrites, callBack: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) throws(RequestError) {
+        let queue = DispatchQueue(label: "hearth.firestore")
+        self.queue = queue
         database = configuration.database
-        self.client = client
         self.callBack = callBack
-        store = try LocalStore(configuration) { [queue] body in queue.async(execute: body) }
+        store = try LocalStore(configuration) { body in queue.async(execute: body) }
+        client = try makeClient()
         let left = store.queue
         numbers.restore(left.map { CommitSequence.Ticket($0.identity) })
         for batch in left {

@@ -107,6 +107,7 @@ struct SyncView {
     mutating func apply(
         _ changes: [LocalChange], snapshotMicroseconds: UInt64?, store: LocalStore
     ) throws(RequestError) -> ViewSnapshot? {
+        view.index()
         var next: [String: StoredDocument?] = [:]
         for change in changes { consider(change, &next) }
         try release(upTo: snapshotMicroseconds, from: store, &next)
