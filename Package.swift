@@ -72,13 +72,25 @@ let package = Package(
             name: "KeyValueStore", dependencies: ["Basics", "CLinux", "CLMDB", "CPrefetch", "CXXHash"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         .target(
-            name: "DocumentStore", dependencies: ["Basics", "DocumentModel", "KeyValueStore", "COpenSSL"],
+            name: "StoreFormat", dependencies: ["Basics", "COpenSSL", "DocumentModel"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "Indexing", dependencies: ["Basics", "DocumentModel", "KeyValueStore", "StoreFormat"],
+            swiftSettings: strictAndUnsafe),
+        .target(
+            name: "QueryEngine", dependencies: ["Basics", "DocumentModel", "StoreFormat", "Indexing"],
+            swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
+        .target(
+            name: "DocumentStore",
+            dependencies: ["Basics", "DocumentModel", "KeyValueStore", "StoreFormat", "Indexing", "QueryEngine"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 
         // Listeners: changes of the store as messages.
         .target(
             name: "Listening",
-            dependencies: ["Basics", "COpenSSL", "DocumentModel", "FirestoreMessages", "DocumentStore"],
+            dependencies: [
+                "Basics", "COpenSSL", "DocumentModel", "FirestoreMessages", "StoreFormat", "QueryEngine",
+                "DocumentStore",
+            ],
             swiftSettings: strictAndUnsafe),
 
         // The wire, the service, the client.
@@ -87,23 +99,23 @@ let package = Package(
         .target(
             name: "Service",
             dependencies: [
-                "Basics", "DocumentModel", "FirestoreMessages", "KeyValueStore", "DocumentStore", "Listening",
-                "Transport",
+                "Basics", "DocumentModel", "FirestoreMessages", "KeyValueStore", "Indexing", "QueryEngine",
+                "DocumentStore", "Listening", "Transport",
             ],
             swiftSettings: strict),
         .target(
             name: "Gateway",
             dependencies: [
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreSchema", "KeyValueStore",
-                "DocumentStore", "Service", "Transport",
+                "Indexing", "QueryEngine", "DocumentStore", "Service", "Transport",
             ],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
         .target(
             name: "FirebaseFirestore",
             dependencies: [
-                "Basics", "DocumentModel", "DocumentCoding", "FirestoreMessages", "KeyValueStore", "DocumentStore",
-                "Service", "Transport", "FirebaseCore",
+                "Basics", "DocumentModel", "DocumentCoding", "FirestoreMessages", "KeyValueStore", "StoreFormat",
+                "QueryEngine", "DocumentStore", "Service", "Transport", "FirebaseCore",
             ],
             swiftSettings: strict),
         .target(name: "Firebase", dependencies: ["FirebaseCore", "FirebaseFirestore"], swiftSettings: strict),
@@ -113,9 +125,8 @@ let package = Package(
         .executableTarget(
             name: "hearth",
             dependencies: [
-                "Basics",
-                "DocumentModel", "DocumentJSON", "FirestoreMessages", "KeyValueStore", "DocumentStore", "Transport",
-                "Service", "Gateway", "FirebaseFirestore",
+                "Basics", "DocumentModel", "DocumentJSON", "FirestoreMessages", "KeyValueStore", "Indexing",
+                "QueryEngine", "DocumentStore", "Transport", "Service", "Gateway", "FirebaseFirestore",
             ],
             path: "Tools/hearth", swiftSettings: strict),
 
@@ -126,7 +137,10 @@ let package = Package(
             swiftSettings: strict),
         .executableTarget(
             name: "hearth-bench",
-            dependencies: ["DocumentModel", "DocumentJSON", "DocumentStore", "FirestoreMessages", "FirebaseFirestore"],
+            dependencies: [
+                "DocumentModel", "DocumentJSON", "QueryEngine", "DocumentStore", "FirestoreMessages",
+                "FirebaseFirestore",
+            ],
             path: "Benchmarks/Workloads", swiftSettings: strict),
 
         // Allocations of the hot paths (Tools/test-allocations): a program of its own, built for release.
@@ -134,7 +148,8 @@ let package = Package(
         .executableTarget(
             name: "hearth-allocations",
             dependencies: [
-                "Basics", "CAllocationCounter", "DocumentModel", "DocumentCoding", "FirestoreMessages", "DocumentStore",
+                "Basics", "CAllocationCounter", "DocumentModel", "DocumentCoding", "FirestoreMessages", "QueryEngine",
+                "DocumentStore",
                 "Service", "Gateway",
             ],
             path: "Tests/Allocations/Run", swiftSettings: strict),
@@ -151,14 +166,18 @@ let package = Package(
         tests("FirestoreSchemaTests", ["Basics", "FirestoreSchema", "DocumentModel"]),
         tests("KeyValueStoreTests", ["Basics", "KeyValueStore"], resources: [.copy("Fixtures")]),
         tests(
-            "DocumentStoreTests", ["Basics", "DocumentStore", "KeyValueStore", "DocumentModel"],
+            "DocumentStoreTests",
+            ["Basics", "StoreFormat", "Indexing", "QueryEngine", "DocumentStore", "KeyValueStore", "DocumentModel"],
             resources: [
                 .copy("Query/QueryScripts"), .copy("Query/OperatorScripts"), .copy("Indexes/IndexScripts"),
                 .copy("Writes/WriteScripts"),
             ]),
         tests(
             "ListeningTests",
-            ["Basics", "Listening", "DocumentStore", "FirestoreMessages", "DocumentModel", "KeyValueStore"]),
+            [
+                "Basics", "Listening", "QueryEngine", "DocumentStore", "FirestoreMessages", "DocumentModel",
+                "KeyValueStore",
+            ]),
         tests("TransportTests", ["Basics", "Transport", "CNGHTTP2", "CZlib"]),
         tests(
             "GatewayTests",
@@ -174,8 +193,8 @@ let package = Package(
             "FirebaseFirestoreTests",
             [
                 "client-programs", "Basics", "FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift",
-                "DocumentCoding", "DocumentModel", "DocumentStore", "FirestoreMessages", "FirestoreSchema",
-                "Transport", "TypedFirestore",
+                "DocumentCoding", "DocumentModel", "QueryEngine", "DocumentStore", "FirestoreMessages",
+                "FirestoreSchema", "Transport", "TypedFirestore",
             ],
             resources: [.copy("Conformance/Vectors")]),
         tests("TypedFirestoreTests", ["TypedFirestore", "FirebaseFirestore", "FirebaseCore"]),

@@ -5,6 +5,7 @@ import Basics
 import DocumentModel
 import DocumentStore
 import Foundation
+import QueryEngine
 import Synchronization
 
 struct IndexFigures {

@@ -8,7 +8,9 @@
 package import Basics
 package import DocumentModel
 internal import Glibc
+package import Indexing
 internal import KeyValueStore
+internal import StoreFormat
 internal import Synchronization
 
 /// An open store.

@@ -1,5 +1,7 @@
 // What the parts of an open store share.
 
+internal import Indexing
+
 /// The thread-safe parts that the facade and the commit thread have in common.
 struct StoreServices: Sendable {
     let configuration: StoreConfiguration

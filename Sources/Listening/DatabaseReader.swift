@@ -1,6 +1,7 @@
 import Basics
 import DocumentModel
 import DocumentStore
+internal import QueryEngine
 
 /// A stored document, lent.
 struct DocumentFields: ~Escapable {
@@ -13,7 +14,7 @@ struct DocumentFields: ~Escapable {
     let updateMicroseconds: UInt64
 
     @_lifetime(copy path, copy document)
-    init(_ document: FoundDocument, path: RawSpan) {
+    package init(_ document: FoundDocument, path: RawSpan) {
         self.path = path
         fields = document.fields
         createMicroseconds = document.createMicroseconds

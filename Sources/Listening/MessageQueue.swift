@@ -2,6 +2,7 @@ import Basics
 import DocumentModel
 import DocumentStore
 import FirestoreMessages
+internal import QueryEngine
 
 /// Messages of a stream that are ready to be sent.
 ///

@@ -1,5 +1,6 @@
 import DocumentModel
 import DocumentStore
+internal import QueryEngine
 
 /// The values of one field of which every result of a query has one: by them the router finds the query.
 struct RequiredValues {

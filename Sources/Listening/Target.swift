@@ -1,5 +1,6 @@
 import DocumentModel
 import DocumentStore
+internal import QueryEngine
 
 /// A target of a stream. Confined to the thread of its hub.
 final class Target {

@@ -1,6 +1,7 @@
 import Basics
 import DocumentModel
 import DocumentStore
+internal import QueryEngine
 
 /// The query of one or more targets, planned once. Confined to the thread of its hub.
 ///

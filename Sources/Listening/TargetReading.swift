@@ -13,6 +13,7 @@
 import Basics
 import DocumentModel
 import DocumentStore
+internal import QueryEngine
 
 /// The reading of one target from a base, or from nothing, to a version; page by page. Few streams have one at a time,
 /// and it is large. Confined to the thread of its hub.

@@ -1,5 +1,6 @@
 import DocumentModel
 import DocumentStore
+internal import QueryEngine
 
 /// Finds the targets that a change concerns, for one database. Confined to the thread of its hub.
 ///

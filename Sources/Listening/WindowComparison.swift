@@ -1,6 +1,7 @@
 import Basics
 import DocumentModel
 import DocumentStore
+internal import QueryEngine
 
 /// What has changed between two versions in the results of a query with a limit. Confined to the thread of its hub.
 ///

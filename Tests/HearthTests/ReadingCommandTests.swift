@@ -1,6 +1,7 @@
 // hearth get and hearth query against a running server.
 
 import Foundation
+import QueryEngine
 import TestSupport
 import Testing
 

@@ -170,6 +170,9 @@ package struct MapEntries: ~Escapable {
 
 /// The canonical bytes of a vector's sentinel map, which begin alike for all.
 package enum VectorBytes {
+    /// Bytes of one element, of which the last 8 are the double.
+    package static let bytesPerElement = 11
+
     /// Whether the entries of a canonical map make it a vector.
     package static func isVector(mapEntries: RawSpan) -> Bool {
         // 0a len 0a 08 "__type__" …: no other map may have the key, so looking for it is enough.
@@ -177,7 +180,7 @@ package enum VectorBytes {
             && mapEntries.extracting(4..<12).equalsUTF8("__type__")
     }
 
-    /// The bytes of a vector's elements: per dimension 11, of which the last 8 are the double.
+    /// The bytes of a vector's elements: `bytesPerElement` for each dimension.
     @_lifetime(copy mapEntries)
     package static func elementBytes(mapEntries: RawSpan) -> RawSpan {
         var entries = MapEntries(mapEntries)

@@ -142,7 +142,7 @@ extension WriteList {
 
 extension [UInt8] {
     /// Appends a copy of the span's bytes.
-    mutating func append(copying span: RawSpan) {
+    package mutating func append(copying span: RawSpan) {
         unsafe span.withUnsafeBytes { unsafe append(contentsOf: $0) }
     }
 }

@@ -10,8 +10,10 @@
 // a whole group of commits. At recovery the counts follow from the log, which says of every document whether it was
 // new.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
+internal import StoreFormat
 
 /// The commit thread's view of the catalogue.
 struct Catalogue: ~Copyable {
@@ -175,26 +177,5 @@ struct Catalogue: ~Copyable {
         writer.reset()
         writer.append(byte: KeySpace.meta.rawValue)
         writer.append(byte: UInt8(ascii: "n"))
-    }
-}
-
-/// A catalogue entry taken apart in place.
-struct CatalogueEntry: ~Escapable {
-    let number: UInt64
-    let count: Int
-    /// The collection's full path if its key does not hold it; else empty.
-    let path: RawSpan
-
-    /// Reads the value of a catalogue key; nil if it is not an entry.
-    @_lifetime(copy bytes)
-    init?(_ bytes: RawSpan) {
-        var reader = WireReader(bytes)
-        guard let number = try? reader.varint(), let count = try? reader.varint(), let whole = Int(exactly: count)
-        else {
-            return nil
-        }
-        self.number = number
-        self.count = whole
-        path = bytes.extracting(reader.position..<bytes.byteCount)
     }
 }

@@ -7,6 +7,7 @@
 
 internal import Basics
 internal import DocumentModel
+internal import StoreFormat
 internal import Synchronization
 
 /// All databases of the store. Thread-safe.

@@ -13,7 +13,9 @@
 // in the same order. Both therefore stage the same keys and give the same numbers to collections and fields.
 
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
+internal import StoreFormat
 
 /// Derives keys and tables from log items and records. Belongs to the commit thread, or to recovery.
 ///

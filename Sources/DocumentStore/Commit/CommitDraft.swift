@@ -2,6 +2,7 @@
 
 internal import Basics
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
 
 /// The record of one commit and what applying it gives, in buffers that are kept for the next commit.

@@ -18,6 +18,7 @@
 
 internal import Basics
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
 internal import Synchronization
 

@@ -2,6 +2,7 @@
 
 internal import Basics
 internal import DocumentModel
+internal import Indexing
 
 /// What the commit thread is asked to do.
 enum QueuedRequest: Sendable {

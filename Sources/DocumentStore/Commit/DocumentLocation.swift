@@ -1,6 +1,7 @@
 // Where a document is stored.
 
 internal import DocumentModel
+internal import StoreFormat
 
 /// A document's key and where its parts lie, in a buffer that is kept.
 struct DocumentLocation: ~Copyable {

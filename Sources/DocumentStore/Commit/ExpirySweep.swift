@@ -10,7 +10,10 @@
 
 internal import Basics
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
+internal import QueryEngine
+internal import StoreFormat
 
 /// Rounds over the expired documents of a store. Belongs to the commit thread.
 struct ExpirySweep {

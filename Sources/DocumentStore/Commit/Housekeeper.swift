@@ -12,6 +12,7 @@
 
 internal import Basics
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
 internal import Synchronization
 

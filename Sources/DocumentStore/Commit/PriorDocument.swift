@@ -2,6 +2,7 @@
 
 internal import DocumentModel
 internal import KeyValueStore
+internal import StoreFormat
 
 /// A document as it was before a write: a copy, because staging may move what is stored.
 struct PriorDocument: ~Copyable {

@@ -1,7 +1,9 @@
 // Opening: reads the log's records and applies them, and loads the tables that are kept in memory.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
+internal import StoreFormat
 
 /// Applies the records of the log, in order. The rules are those of `CommitApplier`; nothing is validated or decided
 /// here.

@@ -3,6 +3,7 @@
 // Each write sees what the writes before it made of the document, but only the last state is logged, staged and
 // indexed: the cost of a commit in log and memory is that of the documents it changes, however many writes change them.
 
+internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 

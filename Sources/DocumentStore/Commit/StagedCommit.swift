@@ -1,6 +1,7 @@
 // Taking a version, staging a commit under it, and undoing both: written once, for commits of clients and of the store.
 
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
 
 /// Makes commits, one at a time: a draft, a version for it, and the engine that takes it. Belongs to the commit thread.

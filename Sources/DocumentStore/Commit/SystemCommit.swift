@@ -1,6 +1,7 @@
 // Commits that no client's writes ask for: what they do, as records.
 
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
 
 /// A commit of the store's own. Its record is decided from the tables in memory, and applied like any other.

@@ -2,7 +2,10 @@
 // of the automatic indexes.
 
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
+internal import QueryEngine
+internal import StoreFormat
 
 extension IndexMaintenance {
     /// Decides what makes the indexes of a database the declared ones: new ones begin to be built, others to be

@@ -1,7 +1,9 @@
 // What the steps of index builds do with the keys in their range.
 
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
+internal import StoreFormat
 
 extension IndexMaintenance {
     /// Bounds of one step: a commit that comes meanwhile waits for it.

@@ -5,7 +5,9 @@
 // live and at recovery. A crash loses at most the last step, and commits continue between two steps.
 
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
+internal import StoreFormat
 
 /// Keeps the entries and the state. Belongs to the commit thread, or to recovery.
 struct IndexMaintenance: ~Copyable {

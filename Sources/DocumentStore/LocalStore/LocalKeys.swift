@@ -14,6 +14,7 @@
 // the server read it. `remote` has the server's state of the documents that pending writes change, and only of those.
 
 internal import DocumentModel
+internal import StoreFormat
 
 /// The first byte of a key of a client's store.
 enum LocalSpace {

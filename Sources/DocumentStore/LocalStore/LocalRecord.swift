@@ -2,6 +2,7 @@
 
 internal import Basics
 internal import DocumentModel
+internal import StoreFormat
 
 /// Writes and reads what a client's store keeps about a document.
 enum LocalRecord {

@@ -3,6 +3,7 @@
 internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
+internal import QueryEngine
 
 /// The newest state of a client's store, without indexes and transactions. Keep it for one call.
 struct LocalSource: QuerySource, ~Copyable {

@@ -3,6 +3,7 @@
 package import Basics
 internal import DocumentModel
 internal import KeyValueStore
+package import QueryEngine
 
 extension LocalStore {
     // MARK: Reading

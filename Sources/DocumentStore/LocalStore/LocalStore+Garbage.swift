@@ -2,6 +2,7 @@
 
 package import Basics
 internal import DocumentModel
+internal import StoreFormat
 
 /// What a garbage collection has removed.
 package struct CollectionResult: Sendable, Equatable {

@@ -2,6 +2,7 @@
 
 package import Basics
 internal import DocumentModel
+internal import StoreFormat
 
 extension LocalStore {
     /// The target of a query, which is in use from now on.

@@ -2,7 +2,9 @@
 
 internal import Basics
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
+internal import StoreFormat
 
 /// Looks at everything that is promised about a store's files and contents, and says what is wrong.
 ///

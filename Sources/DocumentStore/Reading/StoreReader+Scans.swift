@@ -3,6 +3,7 @@
 package import Basics
 package import DocumentModel
 internal import KeyValueStore
+package import QueryEngine
 
 extension StoreReader {
     /// One state of the store as a source for queries. Keep it for one page.

@@ -3,6 +3,7 @@
 package import Basics
 package import DocumentModel
 internal import KeyValueStore
+internal import StoreFormat
 
 /// A thread's way to read the store.
 ///

@@ -2,7 +2,10 @@
 
 package import Basics
 package import DocumentModel
+package import Indexing
 internal import KeyValueStore
+package import QueryEngine
+internal import StoreFormat
 
 /// One state of the store, read through one snapshot. Keep it for one page, on the thread of the reader that made it.
 package struct StoreSource: QuerySource, ~Copyable {

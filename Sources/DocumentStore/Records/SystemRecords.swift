@@ -11,6 +11,7 @@
 // the step builds or clears the first of them. Lengths are varints; a session is two little-endian words.
 
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
 
 /// The range of keys with which the records of index builds begin, and what follows it.

@@ -16,6 +16,7 @@
 
 internal import Basics
 internal import DocumentModel
+internal import StoreFormat
 
 /// The sessions of all writers. Belongs to the commit thread.
 struct SessionTable {

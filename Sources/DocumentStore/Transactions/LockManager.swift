@@ -15,7 +15,9 @@
 // `LeaseTable` and `ShareLocks` know keys and holders; this knows their requests. Correctness does not depend on them:
 // every commit is validated, so a request that continues too early costs an abort and never a wrong result.
 
+internal import Basics
 internal import DocumentModel
+internal import StoreFormat
 
 /// Parked requests and waiting begins. Belongs to the commit thread.
 struct LockManager: ~Copyable {

@@ -19,7 +19,7 @@ struct ReadRange: Sendable {
     /// The query's filter over path and fields; nil if every document of the range was asked for.
     var matches: DocumentFilter?
     /// The query that walked it.
-    var query: ObjectIdentifier?
+    package var query: ObjectIdentifier?
     /// The state in which it was walked.
     var version: CommitVersion
 

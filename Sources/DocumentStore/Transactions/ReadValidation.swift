@@ -8,6 +8,7 @@
 internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
+internal import StoreFormat
 
 /// Judges read sets. Belongs to the commit thread.
 struct ReadValidation {

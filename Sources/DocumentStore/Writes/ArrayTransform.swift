@@ -3,6 +3,7 @@
 // Elements are compared by Firestore's equality, in which 3 = 3.0. The order-preserving key of a value is the same for
 // equal values, so elements are compared by their keys in a set: the cost grows with the elements, not their product.
 
+internal import Basics
 import DocumentModel
 
 enum ArrayTransform {

@@ -8,6 +8,7 @@ import DocumentModel
 import DocumentStore
 import FirestoreMessages
 import Foundation
+internal import QueryEngine
 
 extension Firestore {
     typealias ReadCompletion<Value> = @Sendable (Result<Value, RequestError>) -> Void

@@ -4,6 +4,7 @@ import Basics
 import DocumentModel
 import DocumentStore
 import FirestoreMessages
+internal import QueryEngine
 
 /// What a read has found.
 struct ReadResult: Sendable {

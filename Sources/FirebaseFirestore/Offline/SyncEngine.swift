@@ -5,6 +5,7 @@ import DocumentStore
 import FirebaseCore
 import FirestoreMessages
 import Foundation
+internal import QueryEngine
 import Synchronization
 
 /// Joins the local store, the server and the listeners of one `Firestore`.

@@ -2,6 +2,7 @@ import Basics
 import DocumentModel
 import DocumentStore
 import Foundation
+internal import QueryEngine
 
 /// What a view shows at one moment, and how it differs from the moment before.
 struct ViewSnapshot: Sendable {

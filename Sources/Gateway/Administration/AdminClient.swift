@@ -1,8 +1,9 @@
 internal import Basics
 internal import Dispatch
 package import DocumentModel
-package import DocumentStore
+internal import DocumentStore
 internal import FirestoreMessages
+package import Indexing
 internal import Synchronization
 internal import Transport
 

@@ -2,6 +2,7 @@ internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
+internal import Indexing
 internal import Service
 internal import Synchronization
 internal import Transport

@@ -2,6 +2,7 @@ internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
+internal import Indexing
 
 // Declarations of indexes as messages of `hearth.admin.v1`, both ways.
 

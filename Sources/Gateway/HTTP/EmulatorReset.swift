@@ -7,6 +7,7 @@
 internal import Basics
 internal import DocumentModel
 internal import DocumentStore
+internal import QueryEngine
 internal import Service
 internal import Transport
 

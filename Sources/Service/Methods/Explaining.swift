@@ -3,6 +3,7 @@
 internal import Basics
 internal import DocumentStore
 internal import FirestoreMessages
+internal import QueryEngine
 
 /// Measures how long a call has taken, on the clock that nobody sets.
 struct Stopwatch {

@@ -4,6 +4,7 @@ internal import Basics
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
+internal import QueryEngine
 internal import Transport
 
 extension FirestoreService {

@@ -4,6 +4,7 @@ package import Basics
 package import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
+internal import QueryEngine
 internal import Transport
 
 extension FirestoreService {

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import Indexing
 
 @Suite("Documents that expire", .timeLimit(.minutes(20)))
 struct ExpiryTests {

@@ -9,6 +9,8 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import Indexing
+@testable import StoreFormat
 
 @Suite("Replay", .timeLimit(.minutes(20)))
 struct ReplayTests {

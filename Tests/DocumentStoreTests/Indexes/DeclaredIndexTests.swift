@@ -6,6 +6,8 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import Indexing
+@testable import QueryEngine
 
 @Suite("Declared indexes", .timeLimit(.minutes(20)))
 struct DeclaredIndexTests {

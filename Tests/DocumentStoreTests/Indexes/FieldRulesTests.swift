@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import Indexing
 
 @Suite("Field rules", .timeLimit(.minutes(20))) struct FieldRulesTests {
     private static func override(_ path: String?, _ modes: FieldOverride.Modes?) throws -> FieldOverride {

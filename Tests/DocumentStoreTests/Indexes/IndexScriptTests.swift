@@ -7,6 +7,8 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import Indexing
+@testable import QueryEngine
 
 @Suite("Index scripts", .timeLimit(.minutes(20)))
 struct IndexScriptTests {

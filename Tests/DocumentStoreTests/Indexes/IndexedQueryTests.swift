@@ -7,6 +7,8 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import Indexing
+@testable import QueryEngine
 
 /// The documents of a database as a test knows them, and a store that holds the same.
 struct IndexedModel {

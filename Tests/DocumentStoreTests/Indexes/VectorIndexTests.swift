@@ -5,6 +5,8 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import Indexing
+@testable import QueryEngine
 
 @Suite("Indexes that end with a vector", .timeLimit(.minutes(20)))
 struct VectorIndexTests {

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import StoreFormat
 
 @Suite("Document keys", .timeLimit(.minutes(20)))
 struct DocumentKeyTests {

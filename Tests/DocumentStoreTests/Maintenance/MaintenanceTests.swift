@@ -8,6 +8,7 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import StoreFormat
 
 @Suite("Maintenance", .timeLimit(.minutes(20)))
 struct MaintenanceTests {

@@ -5,6 +5,9 @@ import DocumentModel
 import KeyValueStore
 
 @testable import DocumentStore
+@testable import Indexing
+@testable import QueryEngine
+@testable import StoreFormat
 
 /// One document of a test database.
 struct TestDocument: Sendable, Equatable {

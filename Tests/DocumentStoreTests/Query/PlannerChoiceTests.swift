@@ -7,6 +7,9 @@ import Synchronization
 import Testing
 
 @testable import DocumentStore
+@testable import Indexing
+@testable import QueryEngine
+@testable import StoreFormat
 
 @Suite("The planner's choice", .timeLimit(.minutes(20))) struct PlannerChoiceTests {
     /// A collection as its statistics show it: fields have entries, and so many of them lie in whatever range is

@@ -6,6 +6,8 @@ import DocumentStore
 import TestSupport
 import Testing
 
+@testable import QueryEngine
+
 @Suite("Queries against a naive evaluator", .timeLimit(.minutes(20)))
 struct QueryPropertyTests {
     @Test("Random queries return what the naive evaluator returns", arguments: 0..<20 as Range<UInt64>)

@@ -6,6 +6,8 @@ import DocumentModel
 import DocumentStore
 import Testing
 
+@testable import QueryEngine
+
 @Suite("Query scripts", .timeLimit(.minutes(20)))
 struct QueryScriptTests {
     @Test(

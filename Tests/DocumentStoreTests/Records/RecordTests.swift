@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import StoreFormat
 
 @Suite("Records", .timeLimit(.minutes(20)))
 struct RecordTests {

@@ -4,6 +4,7 @@ import DocumentModel
 import Synchronization
 
 @testable import DocumentStore
+@testable import StoreFormat
 
 /// Order of the bytes: -1, 0 or 1.
 func order(_ left: [UInt8], _ right: [UInt8]) -> Int {
@@ -12,10 +13,6 @@ func order(_ left: [UInt8], _ right: [UInt8]) -> Int {
 
 func keyParts(_ key: [UInt8]) -> DocumentKey.Parts? {
     DocumentKey.parts(of: key.byteSpan)
-}
-
-extension ByteTable {
-    func value(ofKey key: [UInt8]) -> Int? { value(of: key.byteSpan) }
 }
 
 extension LogRecordWriter {

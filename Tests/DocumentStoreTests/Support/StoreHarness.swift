@@ -9,6 +9,7 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import QueryEngine
 
 /// A clock that goes only when told to.
 final class SteppedClock: StoreClock {

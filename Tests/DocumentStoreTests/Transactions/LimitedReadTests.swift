@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import QueryEngine
 
 @Suite("Limited queries in transactions", .timeLimit(.minutes(20)))
 struct LimitedReadTests {

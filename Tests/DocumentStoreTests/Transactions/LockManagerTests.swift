@@ -5,6 +5,7 @@ import DocumentModel
 import Testing
 
 @testable import DocumentStore
+@testable import StoreFormat
 
 @Suite("Lock manager", .timeLimit(.minutes(20))) struct LockManagerTests {
     /// The lock manager, with requests that are known by names: `T1 c/a` is a commit of transaction 1 to c/a,

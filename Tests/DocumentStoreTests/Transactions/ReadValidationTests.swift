@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import StoreFormat
 
 @Suite("Read validation", .timeLimit(.minutes(20))) struct ReadValidationTests {
     /// Documents in an engine without a store around it, and the ring of their changes.

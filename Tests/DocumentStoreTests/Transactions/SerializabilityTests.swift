@@ -13,6 +13,7 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import QueryEngine
 
 @Suite("Serializability", .timeLimit(.minutes(20)))
 struct SerializabilityTests {

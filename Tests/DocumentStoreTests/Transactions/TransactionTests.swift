@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import QueryEngine
 
 @Suite("Transactions", .timeLimit(.minutes(20)))
 struct TransactionTests {

@@ -4,6 +4,7 @@ import Basics
 import DocumentModel
 import DocumentStore
 import FirestoreMessages
+import QueryEngine
 import TestSupport
 import Testing
 

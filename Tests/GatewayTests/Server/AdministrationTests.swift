@@ -6,6 +6,7 @@ import DocumentStore
 import FirestoreMessages
 import Foundation
 import Gateway
+import Indexing
 import Service
 import TestSupport
 import Testing

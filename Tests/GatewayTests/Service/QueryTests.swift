@@ -4,6 +4,7 @@ import DocumentModel
 import FirestoreMessages
 import Gateway
 import Glibc
+import QueryEngine
 import Service
 import TestSupport
 import Testing

@@ -10,6 +10,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import QueryEngine
+
 /// A clock that the test steps.
 final class TestClock: StoreClock {
     private let wall = Atomic<UInt64>(1_700_000_000_000_000)

@@ -5,6 +5,7 @@ import DocumentModel
 import DocumentStore
 import Foundation
 import Gateway
+import Indexing
 import Service
 
 /// Applies a `firestore.indexes.json`, or lists what is there.

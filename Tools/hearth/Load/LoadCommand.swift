@@ -1,5 +1,6 @@
 import DocumentModel
 import FirebaseFirestore
+import QueryEngine
 
 /// `hearth load`: loads JSON lines into a collection.
 enum LoadCommand: Subcommand {

@@ -6,6 +6,8 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import Indexing
+@testable import QueryEngine
 
 @Suite("Operators over a source", .timeLimit(.minutes(20)))
 struct AccessOperatorTests {

@@ -5,6 +5,7 @@ import DocumentModel
 import TestSupport
 
 @testable import DocumentStore
+@testable import QueryEngine
 
 /// Rows of an array, as an input of other operators.
 struct ArrayRows: QueryOperator {

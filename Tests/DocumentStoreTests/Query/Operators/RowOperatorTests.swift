@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import DocumentStore
+@testable import QueryEngine
 
 @Suite("Operators over rows", .timeLimit(.minutes(20)))
 struct RowOperatorTests {

@@ -1,0 +1,267 @@
+// Indexes that a declaration asks for: over several fields, or over a collection group.
+//
+//     05 | database, 4 | index number, 8    ->
+//         | state length | state | group?, 1 | id length | id | kind, 1 | path length | path | ...
+//
+//     of collections   22 | index number | collection number | values, <= 220 | id segment | its byte count, 1
+//     of groups        22 | index number | values, <= 220 | path, <= 248 | 00 | its byte count, 1
+//
+// Values of descending fields have every bit inverted, and so has the id or path if names descend, as they do if the
+// last field does, unless the index says otherwise: one over (a ASC, b DESC) walked forwards gives b and names
+// downwards. In groups the path replaces the id: its segments as in document keys, without the marker and ended
+// by a byte below every segment's first, so that bytes are in the order of names. One too long is cut and hashed like
+// an id; the document's key is the value of such an entry.
+
+internal import Basics
+package import DocumentModel
+package import KeyValueStore
+internal import StoreFormat
+
+/// One declared index and how far it is.
+package struct DeclaredIndex: Sendable, Equatable {
+    package let number: UInt64
+    package let database: UInt32
+    package let shape: IndexShape
+    /// `clearing` means that it is being dropped.
+    package var state: IndexState
+
+    /// Whether ids or paths are inverted in its keys.
+    package var invertsSuffix: Bool { shape.isNameDescending }
+
+    // MARK: Layout
+
+    package func writeKey(into writer: inout WireWriter) {
+        writer.reset()
+        writer.append(byte: KeySpace.definitions.rawValue)
+        writer.append(bigEndian: database)
+        writer.append(bigEndian: number)
+    }
+
+    package func writeValue(into writer: inout WireWriter) {
+        var part = WireWriter(capacity: 64)
+        state.append(to: &part)
+        writer.reset()
+        writer.appendVarint(UInt64(part.count))
+        writer.append(part.bytes)
+        shape.append(to: &writer)
+    }
+
+    package init(number: UInt64, database: UInt32, shape: IndexShape, state: IndexState) {
+        self.number = number
+        self.database = database
+        self.shape = shape
+        self.state = state
+    }
+
+    /// Reads a definition; nil when it is none.
+    package init?(key: RawSpan, value: RawSpan) {
+        guard key.byteCount == 13 else { return nil }
+        var reader = WireReader(value)
+        guard let stateBytes = try? reader.lengthDelimited(), let state = IndexState(stateBytes),
+            let shape = IndexShape(value.extracting(reader.position..<value.byteCount))
+        else { return nil }
+        database = DocumentKey.database(of: key)
+        // In bounds by the check of the length.
+        number = UInt64(bigEndian: unsafe key.unsafeLoadUnaligned(fromByteOffset: 5, as: UInt64.self))
+        self.state = state
+        self.shape = shape
+    }
+
+    /// What all keys of its entries begin with, of one collection if it is not over a group.
+    package func writePrefix(collection: UInt64, into writer: inout WireWriter) {
+        writer.reset()
+        writer.append(byte: KeySpace.declared.rawValue)
+        writer.appendVarint(number)
+        if !shape.isGroup { writer.appendVarint(collection) }
+    }
+
+    /// The range of all its entries.
+    package var entries: (from: [UInt8], to: [UInt8]) {
+        var writer = WireWriter(capacity: 16)
+        writer.append(byte: KeySpace.declared.rawValue)
+        writer.appendVarint(number)
+        let from = writer.copyBytes()
+        writer.appendAfterGroup()
+        return (from, writer.copyBytes())
+    }
+}
+
+extension IndexShape {
+    package func append(to writer: inout WireWriter) {
+        writer.append(byte: (isGroup ? 1 : 0) | (reversesName ? 2 : 0))
+        writer.appendVarint(UInt64(collectionID.utf8.count))
+        writer.append(utf8: collectionID)
+        for part in parts {
+            writer.append(byte: part.kind.rawValue)
+            let path = "\(part.field)"
+            writer.appendVarint(UInt64(path.utf8.count))
+            writer.append(utf8: path)
+        }
+        if let vector {
+            writer.append(byte: IndexShape.vectorKind)
+            let path = "\(vector.field)"
+            writer.appendVarint(UInt64(path.utf8.count))
+            writer.append(utf8: path)
+            writer.appendVarint(UInt64(vector.dimension))
+        }
+    }
+
+    /// What stands where others have their `Part.Kind`, before the path and the dimension.
+    private static let vectorKind: UInt8 = 4
+
+    /// Reads what `append` wrote; nil when it is something else.
+    package init?(_ bytes: RawSpan) {
+        guard bytes.byteCount > 1, bytes[byteAt: 0] <= 3 else { return nil }
+        var reader = WireReader(bytes)
+        reader.position = 1
+        guard let id = try? reader.lengthDelimited() else { return nil }
+        var parts: [Part] = []
+        var vector: VectorPart?
+        while reader.position < bytes.byteCount {
+            let kind = bytes[byteAt: reader.position]
+            reader.position += 1
+            guard vector == nil, let path = try? reader.lengthDelimited(),
+                let field = try? FieldPath(String(repairingUTF8: path))
+            else { return nil }
+            if kind == IndexShape.vectorKind {
+                guard let dimension = try? reader.varint(), (1...UInt64(Int32.max)).contains(dimension) else {
+                    return nil
+                }
+                vector = VectorPart(field: field, dimension: Int(dimension))
+            } else {
+                guard let kind = Part.Kind(rawValue: kind) else { return nil }
+                parts.append(Part(field: field, kind: kind))
+            }
+        }
+        if parts.isEmpty, vector == nil { return nil }
+        self.init(
+            collectionID: String(repairingUTF8: id), isGroup: bytes[byteAt: 0] & 1 != 0, parts: parts, vector: vector,
+            reversesName: bytes[byteAt: 0] & 2 != 0)
+    }
+}
+
+/// The declared indexes as the commit thread keeps them.
+package struct DeclaredIndexes: ~Copyable {
+    package private(set) var all: [DeclaredIndex] = []
+    private var key = WireWriter(capacity: 512)
+    private var oldKey = WireWriter(capacity: 512)
+    private var suffix = WireWriter(capacity: 256)
+
+    package var isEmpty: Bool { all.isEmpty }
+
+    package init() {}
+
+    /// Reads all definitions.
+    package init(latest: LatestReader) throws(StorageError) {
+        let (from, to) = ([KeySpace.definitions.rawValue], [KeySpace.definitions.rawValue + 1])
+        var cursor = try latest.cursor(from: from.byteSpan, to: to.byteSpan)
+        while try cursor.next() {
+            guard let index = DeclaredIndex(key: cursor.key, value: cursor.value) else {
+                throw StorageError(.corrupt, "the definition of an index cannot be read")
+            }
+            all.append(index)
+        }
+    }
+
+    /// Takes a definition in its new state, or with nil lets go of it.
+    package mutating func set(_ index: DeclaredIndex, _ state: IndexState?) {
+        all.removeAll { $0.number == index.number && $0.database == index.database }
+        guard let state else { return }
+        var changed = index
+        changed.state = state
+        all.append(changed)
+        all.sort { ($0.database, $0.number) < ($1.database, $1.number) }
+    }
+
+    package mutating func restore(_ definitions: [DeclaredIndex]) { all = definitions }
+
+    /// Brings the entries of a document up to date in all indexes of its collection that are kept.
+    package mutating func derive<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
+    ) {
+        if all.isEmpty { return }
+        let id = [UInt8](copying: KeyedDocument.collectionID(ofDocument: document.path))
+        for index in all
+        where index.database == document.database && index.state.isKept && Array(index.shape.collectionID.utf8) == id {
+            derive(index, document, from: old, to: new, into: &sink)
+        }
+    }
+
+    /// The same for one index.
+    package mutating func derive<Sink: IndexEntrySink & ~Copyable>(
+        _ index: DeclaredIndex, _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan,
+        into sink: inout Sink
+    ) {
+        let isCut = writeSuffix(of: document, index)
+        let contains = index.shape.parts.first { $0.kind == .contains }
+        guard let contains else {
+            let hadEntry = DeclaredIndexes.write(index, document, old, element: nil, suffix, into: &oldKey)
+            let hasEntry = DeclaredIndexes.write(index, document, new, element: nil, suffix, into: &key)
+            if hadEntry, hasEntry, oldKey.bytes.equalsBytes(key.bytes) { return }
+            if hadEntry { sink.remove(entry: oldKey.bytes) }
+            if hasEntry {
+                sink.put(entry: key.bytes, documentKey: isCut ? document.key : document.key.extracting(0..<0))
+            }
+            return
+        }
+        if let value = DocumentBytes.value(at: contains.field, in: old), let wire = WireValue(value),
+            var elements = wire.elements
+        {
+            while let element = elements.next() {
+                if DeclaredIndexes.write(index, document, old, element: element, suffix, into: &oldKey) {
+                    sink.remove(entry: oldKey.bytes)
+                }
+            }
+        }
+        if let value = DocumentBytes.value(at: contains.field, in: new), let wire = WireValue(value),
+            var elements = wire.elements
+        {
+            while let element = elements.next() {
+                if DeclaredIndexes.write(index, document, new, element: element, suffix, into: &key) {
+                    sink.put(entry: key.bytes, documentKey: isCut ? document.key : document.key.extracting(0..<0))
+                }
+            }
+        }
+    }
+
+    /// Writes a document's entry.
+    /// - Returns: whether it has one: all fields are there, and the vector if there is to be one.
+    private static func write(
+        _ index: DeclaredIndex, _ document: borrowing IndexedDocument, _ fields: RawSpan, element: RawSpan?,
+        _ suffix: borrowing WireWriter, into key: inout WireWriter
+    ) -> Bool {
+        if let vector = index.shape.vector, vector.elementBytes(in: fields) == nil { return false }
+        index.writePrefix(collection: document.collection, into: &key)
+        let start = key.count
+        for part in index.shape.parts {
+            let left = start + IndexKey.valueBytesMaximum - key.count
+            let isDescending = part.kind == .descending
+            if part.kind == .contains, let element {
+                ValueKey.appendPrefix(wireValue: element, bytesMax: left, into: &key)
+            } else {
+                guard let value = DocumentBytes.value(at: part.field, in: fields) else { return false }
+                if part.kind == .contains { return false }
+                ValueKey.appendPrefix(wireValue: value, bytesMax: left, descending: isDescending, into: &key)
+            }
+        }
+        key.append(suffix.bytes)
+        key.append(byte: UInt8(truncatingIfNeeded: suffix.count - (index.shape.isGroup ? 1 : 0)))
+        return true
+    }
+
+    /// Writes what stands for the document after the values.
+    /// - Returns: whether it is a path that had to be cut.
+    private mutating func writeSuffix(of document: borrowing IndexedDocument, _ index: DeclaredIndex) -> Bool {
+        suffix.reset()
+        var isCut = false
+        if index.shape.isGroup {
+            suffix.appendPathSegments(document.path)
+            isCut = suffix.cutKeyPart(from: 0)
+            suffix.append(byte: KeyLayout.terminator)
+        } else {
+            suffix.append(document.idSegment)
+        }
+        if index.invertsSuffix { suffix.invertBits(from: 0) }
+        return isCut
+    }
+}

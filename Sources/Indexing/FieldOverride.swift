@@ -1,0 +1,234 @@
+// What `firestore.indexes.json` says of single fields: which of their indexes are kept, and whether they make
+// documents expire.
+//
+//     no index at all: an exemption        {"collectionGroup": "c", "fieldPath": "notes", "indexes": []}
+//     every field without its own entry    {"collectionGroup": "c", "fieldPath": "*", "indexes": [{"order": ...}]}
+//     automatic indexes; documents expire  {"collectionGroup": "c", "fieldPath": "until", "ttl": true}
+//
+// A field without an entry has that of the nearest map around it, else that of `*`, else every index of scope
+// COLLECTION.
+
+package import Basics
+package import DocumentModel
+
+/// An entry of `fieldOverrides`.
+package struct FieldOverride: Sendable, Hashable {
+    /// Indexes of a single field.
+    package struct Modes: OptionSet, Sendable, Hashable {
+        package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        package static let ascending = Modes(rawValue: 1)
+        package static let descending = Modes(rawValue: 2)
+        package static let contains = Modes(rawValue: 4)
+        package static let groupAscending = Modes(rawValue: 8)
+        package static let groupDescending = Modes(rawValue: 16)
+        package static let groupContains = Modes(rawValue: 32)
+
+        /// What a field has that nothing is said of.
+        package static let automatic: Modes = [.ascending, .descending, .contains]
+        fileprivate static let all = Modes(rawValue: 63)
+    }
+
+    package var collectionID: String
+    /// Nil is `*`.
+    package var field: FieldPath?
+    /// Nil leaves the field as it would be without the entry.
+    package var indexes: Modes?
+    /// Documents expire when the time in the field has come.
+    package var expires: Bool
+
+    package init(collectionID: String, field: FieldPath?, indexes: Modes?, expires: Bool = false) {
+        self.collectionID = collectionID
+        self.field = field
+        self.indexes = indexes
+        self.expires = expires
+    }
+
+    /// The modes of a field by the entries of its collection group.
+    package static func modes(of field: [[UInt8]], by overrides: [FieldOverride]) -> Modes {
+        var nearest: (count: Int, modes: Modes) = (-1, .automatic)
+        for override in overrides {
+            guard let modes = override.indexes else { continue }
+            let path = override.field?.utf8Segments ?? []
+            if path.count > nearest.count, field.starts(with: path) { nearest = (path.count, modes) }
+        }
+        return nearest.modes
+    }
+
+    /// The indexes over the collection group that the entry asks for, one to find expired documents by among them.
+    package var shapes: [IndexShape] {
+        guard let field else { return [] }
+        let modes = indexes ?? []
+        var shapes: [IndexShape] = []
+        // One entry serves both directions.
+        if expires || !modes.isDisjoint(with: [.groupAscending, .groupDescending]) {
+            shapes.append(.group(collectionID, field, .ascending))
+        }
+        if modes.contains(.groupContains) { shapes.append(.group(collectionID, field, .contains)) }
+        return shapes
+    }
+}
+
+extension IndexShape {
+    /// The index over one field of a collection group; the ascending one finds what has expired.
+    package static func group(_ collectionID: String, _ field: FieldPath, _ kind: Part.Kind) -> IndexShape {
+        IndexShape(collectionID: collectionID, isGroup: true, parts: [Part(field: field, kind: kind)])
+    }
+}
+
+// MARK: Text and bytes
+
+extension FieldOverride {
+    /// The entry of `firestore.indexes.json`.
+    package var json: String {
+        var text = "{\"collectionGroup\":\(JSONText.quoted(collectionID)),"
+        text += "\"fieldPath\":\(JSONText.quoted(field.map { "\($0)" } ?? "*"))"
+        if expires { text += ",\"ttl\":true" }
+        if let indexes { text += ",\"indexes\":[\(indexes.json)]" }
+        return text + "}"
+    }
+
+    package func append(to writer: inout WireWriter) {
+        writer.append(counted: collectionID)
+        writer.append(counted: field.map { "\($0)" } ?? "")
+        writer.append(byte: (indexes == nil ? 0 : 1) | (expires ? 2 : 0))
+        writer.append(byte: indexes?.rawValue ?? 0)
+    }
+
+    /// Reads what `append` wrote; nil when it is something else.
+    init?(_ reader: inout WireReader) {
+        guard let id = try? reader.lengthDelimited(), let path = try? reader.lengthDelimited(),
+            reader.position + 2 <= reader.bytes.byteCount
+        else { return nil }
+        let (flags, modes) = (reader.bytes[byteAt: reader.position], reader.bytes[byteAt: reader.position + 1])
+        reader.position += 2
+        guard modes <= Modes.all.rawValue, flags <= 3 else { return nil }
+        collectionID = String(repairingUTF8: id)
+        field = nil
+        if path.byteCount > 0 {
+            guard let parsed = try? FieldPath(String(repairingUTF8: path)) else { return nil }
+            field = parsed
+        }
+        indexes = flags & 1 == 0 ? nil : Modes(rawValue: modes)
+        expires = flags & 2 != 0
+    }
+
+    /// Appends a list of entries, counted.
+    package static func append(_ overrides: [FieldOverride], to writer: inout WireWriter) {
+        writer.appendVarint(UInt64(overrides.count))
+        for override in overrides { override.append(to: &writer) }
+    }
+
+    /// Reads a list; nil when it is none.
+    static func list(_ reader: inout WireReader) -> [FieldOverride]? {
+        guard let count = try? reader.varint(), count <= reader.bytes.byteCount else { return nil }
+        var overrides: [FieldOverride] = []
+        for _ in 0..<count {
+            guard let override = FieldOverride(&reader) else { return nil }
+            overrides.append(override)
+        }
+        return overrides
+    }
+}
+
+extension FieldOverride.Modes {
+    /// The members of a list of `indexes`.
+    var json: String {
+        let members: [(FieldOverride.Modes, String)] = [
+            (.ascending, "\"queryScope\":\"COLLECTION\",\"order\":\"ASCENDING\""),
+            (.descending, "\"queryScope\":\"COLLECTION\",\"order\":\"DESCENDING\""),
+            (.contains, "\"queryScope\":\"COLLECTION\",\"arrayConfig\":\"CONTAINS\""),
+            (.groupAscending, "\"queryScope\":\"COLLECTION_GROUP\",\"order\":\"ASCENDING\""),
+            (.groupDescending, "\"queryScope\":\"COLLECTION_GROUP\",\"order\":\"DESCENDING\""),
+            (.groupContains, "\"queryScope\":\"COLLECTION_GROUP\",\"arrayConfig\":\"CONTAINS\""),
+        ]
+        return members.filter { contains($0.0) }.map { "{\($0.1)}" }.joined(separator: ",")
+    }
+}
+
+extension WireWriter {
+    fileprivate mutating func append(counted text: String) {
+        appendVarint(UInt64(text.utf8.count))
+        append(utf8: text)
+    }
+}
+
+// MARK: A whole file
+
+/// What a database's indexes are to be, beside those that are kept by themselves: the contents of a
+/// `firestore.indexes.json`.
+package struct IndexDeclaration: Sendable, Equatable {
+    /// Entries of `indexes`.
+    package var indexes: [IndexShape]
+    /// Entries of `fieldOverrides`.
+    package var fieldOverrides: [FieldOverride]
+
+    package init(indexes: [IndexShape] = [], fieldOverrides: [FieldOverride] = []) {
+        self.indexes = indexes
+        self.fieldOverrides = fieldOverrides
+    }
+
+    /// Entries of both kinds that a database may have.
+    package static let entriesMaximum = 1_000
+
+    /// The indexes to be kept beside the automatic ones, each once.
+    package var shapes: [IndexShape] {
+        var shapes: [IndexShape] = []
+        for shape in indexes + fieldOverrides.flatMap(\.shapes) where !shapes.contains(shape) { shapes.append(shape) }
+        return shapes
+    }
+
+    /// - Throws: `INVALID_ARGUMENT` for too many entries, and for fields that have two, or that cannot make documents
+    ///   expire.
+    package func check() throws(RequestError) {
+        if indexes.count + fieldOverrides.count > Self.entriesMaximum {
+            throw .invalidArgument("A database may have \(Self.entriesMaximum) indexes and field overrides.")
+        }
+        var fields: Set<FieldOverride> = []
+        var expiring: Set<String> = []
+        for override in fieldOverrides {
+            let name = "\(override.collectionID).\(override.field.map { "\($0)" } ?? "*")"
+            let id = Array(override.collectionID.utf8)
+            if id.contains(RelativePath.slash) {
+                throw .invalidArgument("Collection id \"\(override.collectionID)\" must not contain a slash.")
+            }
+            if let problem = ResourceID.problem(id.byteSpan, isCollection: true, rules: .stored) {
+                throw .invalidArgument("Invalid collection id \"\(override.collectionID)\": \(problem.text).")
+            }
+            if override.field?.isDocumentName == true {
+                throw .invalidArgument("\(name): __name__ is not a field and cannot be overridden.")
+            }
+            let field = FieldOverride(collectionID: override.collectionID, field: override.field, indexes: nil)
+            if !fields.insert(field).inserted { throw .invalidArgument("\(name) is overridden twice.") }
+            if override.expires, override.field == nil {
+                throw .invalidArgument("\(name): ttl needs the name of a field.")
+            }
+            if override.expires, !expiring.insert(override.collectionID).inserted {
+                throw .invalidArgument("\(name): only one field of a collection group can have ttl.")
+            }
+        }
+    }
+
+    package func append(to writer: inout WireWriter) {
+        FieldOverride.append(fieldOverrides, to: &writer)
+        for shape in indexes {
+            var part = WireWriter(capacity: 64)
+            shape.append(to: &part)
+            writer.appendVarint(UInt64(part.count))
+            writer.append(part.bytes)
+        }
+    }
+
+    /// Reads what `append` wrote; nil when it is something else.
+    package init?(_ bytes: RawSpan) {
+        var reader = WireReader(bytes)
+        guard let overrides = FieldOverride.list(&reader) else { return nil }
+        fieldOverrides = overrides
+        indexes = []
+        while !reader.isAtEnd {
+            guard let part = try? reader.lengthDelimited(), let shape = IndexShape(part) else { return nil }
+            indexes.append(shape)
+        }
+    }
+}

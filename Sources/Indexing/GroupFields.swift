@@ -1,0 +1,178 @@
+// The overridden fields of a collection group, and how far its entries are in line with them.
+//
+//     06 | database, 4 | collection id, <= 248    ->
+//         | state length | state | begun, 8 | id length | id | number of settings | settings | earlier settings | ...
+//
+// When overrides change, commits go by the new ones at once. The documents of the group are then walked in logged
+// steps, as for a declared index, until every entry that is not kept any more is gone and every new one is there.
+// Until then fields that changed are not read through their entries, and a commit removes whatever of them may be
+// there.
+
+internal import Basics
+package import DocumentModel
+package import KeyValueStore
+internal import StoreFormat
+
+/// The fields of one collection group.
+package struct GroupFields: Sendable {
+    package let database: UInt32
+    package let collectionID: String
+    package let idBytes: [UInt8]
+    /// What is to be; empty when everything was lifted.
+    package let overrides: [FieldOverride]
+    /// What was before; several if they followed each other faster than entries could.
+    package let previous: [[FieldOverride]]
+    /// The commit from which on entries are of one of the settings above, in microseconds.
+    let begun: UInt64
+    /// `building` while entries are brought in line, else `complete`.
+    package var state: IndexState
+    package let rules: FieldRules
+
+    package init(
+        database: UInt32, collectionID: String, overrides: [FieldOverride], previous: [[FieldOverride]], begun: UInt64,
+        state: IndexState
+    ) {
+        self.database = database
+        self.collectionID = collectionID
+        idBytes = Array(collectionID.utf8)
+        self.overrides = overrides
+        self.previous = previous
+        self.begun = begun
+        self.state = state
+        rules = FieldRules(overrides, previous: previous)
+    }
+
+    /// The group with other overrides, from a commit on.
+    /// - Parameter start: the first document to go over; nil if there are no entries to bring in line.
+    package func changed(to wanted: [FieldOverride], at version: CommitVersion, start: [UInt8]?) -> GroupFields {
+        let earlier = state.hasWork ? previous + (previous.contains(overrides) ? [] : [overrides]) : [overrides]
+        var changed = GroupFields(
+            database: database, collectionID: collectionID, overrides: wanted, previous: earlier,
+            begun: state.hasWork ? begun : version.microseconds, state: state)
+        if !state.hasWork, !changed.rules.changeAnything {
+            // Nothing about entries: documents expire, or no longer.
+            return GroupFields(
+                database: database, collectionID: collectionID, overrides: wanted, previous: previous, begun: begun,
+                state: state)
+        }
+        changed.state =
+            start.map { IndexState(phase: .building, position: $0) }
+            ?? IndexState(phase: .complete, completeSince: version.microseconds)
+        return changed
+    }
+
+    /// To what end a write walks a document.
+    package var purpose: FieldRules.Purpose { state.hasWork ? .writeAmidChange : .write }
+
+    /// Writes do not depend on the group.
+    package var isPlain: Bool { overrides.allSatisfy { $0.indexes == nil } && !state.hasWork }
+
+    /// The field whose time makes documents expire.
+    package var expiringField: FieldPath? { overrides.first(where: \.expires)?.field }
+
+    // MARK: Layout
+
+    package func writeKey(into writer: inout WireWriter) {
+        writer.reset()
+        writer.append(byte: KeySpace.overrides.rawValue)
+        writer.append(bigEndian: database)
+        writer.append(utf8: collectionID)
+        writer.cutKeyPart(from: KeyLayout.pathOffset)
+    }
+
+    package func writeValue(into writer: inout WireWriter) {
+        var part = WireWriter(capacity: 64)
+        state.append(to: &part)
+        writer.reset()
+        writer.appendVarint(UInt64(part.count))
+        writer.append(part.bytes)
+        writer.append(littleEndian: begun)
+        writer.appendVarint(UInt64(idBytes.count))
+        writer.append(idBytes)
+        writer.appendVarint(UInt64(1 + previous.count))
+        FieldOverride.append(overrides, to: &writer)
+        for settings in previous { FieldOverride.append(settings, to: &writer) }
+    }
+
+    /// Reads a group's entry; nil when it is none.
+    package init?(key: RawSpan, value: RawSpan) {
+        guard key.byteCount > KeyLayout.pathOffset, key[byteAt: 0] == KeySpace.overrides.rawValue else { return nil }
+        var reader = WireReader(value)
+        guard let stateBytes = try? reader.lengthDelimited(), let state = IndexState(stateBytes),
+            let begun = try? reader.fixed64(), let id = try? reader.lengthDelimited(), let count = try? reader.varint(),
+            count > 0, count <= value.byteCount, let overrides = FieldOverride.list(&reader)
+        else { return nil }
+        var previous: [[FieldOverride]] = []
+        for _ in 1..<count {
+            guard let settings = FieldOverride.list(&reader) else { return nil }
+            previous.append(settings)
+        }
+        self.init(
+            database: DocumentKey.database(of: key), collectionID: String(repairingUTF8: id), overrides: overrides,
+            previous: previous, begun: begun, state: state)
+    }
+}
+
+/// The fields of a collection as queries may use them.
+package enum IndexedFields: Sendable {
+    /// None of them has entries to rely on.
+    case none
+    case all
+    case some(FieldRules, isSettled: Bool)
+
+    /// Whether the field has entries of a kind, all of them.
+    package func has(_ kind: EntryKinds, of field: FieldPath) -> Bool {
+        switch self {
+        case .none: false
+        case .all: true
+        case .some(let rules, let isSettled): rules.kinds(of: field, isSettled: isSettled).contains(kind)
+        }
+    }
+}
+
+extension GroupFields {
+    /// What readers of a version may rely on.
+    func indexed(at version: CommitVersion) -> IndexedFields {
+        if version.microseconds < begun { return .none }
+        let isSettled = state.isComplete(at: version)
+        if isSettled, isPlain { return .all }
+        return .some(rules, isSettled: isSettled)
+    }
+}
+
+/// The groups with overridden fields as the commit thread keeps them.
+package struct OverriddenGroups {
+    package private(set) var all: [GroupFields] = []
+    /// Every write is derived without a look at the groups.
+    package private(set) var arePlain = true
+
+    package init() {}
+
+    /// Reads all groups.
+    package init(latest: LatestReader) throws(StorageError) {
+        let (from, to) = ([KeySpace.overrides.rawValue], [KeySpace.overrides.rawValue + 1])
+        var cursor = try latest.cursor(from: from.byteSpan, to: to.byteSpan)
+        while try cursor.next() {
+            guard let group = GroupFields(key: cursor.key, value: cursor.value) else {
+                throw StorageError(.corrupt, "the overridden fields of a collection group cannot be read")
+            }
+            set(group)
+        }
+    }
+
+    /// Takes a group in its new state.
+    package mutating func set(_ group: GroupFields) {
+        all.removeAll { $0.database == group.database && $0.idBytes == group.idBytes }
+        all.append(group)
+        arePlain = all.allSatisfy(\.isPlain)
+    }
+
+    /// The group that a document belongs to, if its fields are overridden.
+    package func group(ofDocument path: RawSpan, in database: UInt32) -> GroupFields? {
+        group(KeyedDocument.collectionID(ofDocument: path), in: database)
+    }
+
+    package func group(_ id: RawSpan, in database: UInt32) -> GroupFields? {
+        all.first { $0.database == database && $0.idBytes.byteSpan.equalsBytes(id) }
+    }
+}

@@ -1,0 +1,268 @@
+// From documents to index entries: what a write adds to the indexes and takes from them.
+//
+// The old and the new fields are walked side by side, in the order of their names. Where both have the same bytes
+// nothing is done, so an update costs what it changes. Every field has an entry by its value, maps and arrays as
+// wholes too; the fields inside maps have their own, and arrays have one for each distinct element.
+//
+//     {a: 1, m: {x: "u"}, t: [3, 4]}     values    a = 1, m = {x: "u"}, m.x = "u", t = [3, 4]
+//                                        elements  t has 3, t has 4
+//
+// Entries follow from documents and from the overrides of their fields (`FieldRules`). The log holds both in their
+// order, and recovery derives the same entries again.
+
+internal import DocumentModel
+package import KeyValueStore
+package import StoreFormat
+
+/// Takes index entries.
+package protocol IndexEntrySink: ~Copyable {
+    mutating func put(entry key: RawSpan)
+    mutating func remove(entry key: RawSpan)
+    /// An entry of a group whose path is cut: the document's key is its value.
+    mutating func put(entry key: RawSpan, documentKey: RawSpan)
+}
+
+extension MutationBatch: IndexEntrySink {
+    package mutating func put(entry key: RawSpan) { put(key: key, value: key.extracting(first: 0)) }
+    package mutating func remove(entry key: RawSpan) { delete(key: key) }
+    package mutating func put(entry key: RawSpan, documentKey: RawSpan) { put(key: key, value: documentKey) }
+}
+
+/// The document whose entries are derived.
+package struct IndexedDocument: ~Escapable {
+    package let database: UInt32
+    /// The collection's number.
+    let collection: UInt64
+    /// The document's key.
+    let key: RawSpan
+    /// As in the document's key.
+    let idSegment: RawSpan
+    /// Below `documents`.
+    package let path: RawSpan
+
+    @_lifetime(copy key, copy path)
+    package init(database: UInt32, collection: UInt64, key: RawSpan, _ parts: DocumentKey.Parts, path: RawSpan) {
+        self.database = database
+        self.collection = collection
+        self.key = key
+        idSegment = key.extracting((parts.collectionByteCount + 1)..<key.byteCount)
+        self.path = path
+    }
+}
+
+/// Derives entries, with buffers that are kept. Belongs to one thread.
+package struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
+    package var fields: Numbers
+    private var key = WireWriter(capacity: 512)
+    /// What is kept of the document being derived, where that is not all.
+    private var rules: FieldRules?
+    private var purpose = FieldRules.Purpose.write
+
+    package init(_ fields: consuming Numbers) {
+        self.fields = fields
+    }
+
+    /// Brings the entries of a document up to date.
+    ///
+    /// - Parameters:
+    ///   - old: the fields it had; empty if it was not there.
+    ///   - new: the fields it has; empty if it goes.
+    package mutating func derive<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
+    ) throws(StorageError) {
+        try deriveEntries(
+            document, old, new, tag: DocumentTag.field, parent: 0, depth: 0, place: Self.noPlace, into: &sink)
+    }
+
+    /// The same for a document some of whose fields are overridden.
+    package mutating func derive<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, by rules: FieldRules,
+        _ purpose: FieldRules.Purpose, into sink: inout Sink
+    ) throws(StorageError) {
+        self.rules = rules
+        self.purpose = purpose
+        defer { self.rules = nil }
+        try deriveEntries(
+            document, old, new, tag: DocumentTag.field, parent: 0, depth: 0, place: FieldRules.root, into: &sink)
+    }
+
+    /// Stands for all fields of documents without overrides.
+    private static var noPlace: FieldRules.Place { -1 }
+
+    /// - Parameter place: where the fields stand in the rules.
+    private mutating func deriveEntries<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, _ old: RawSpan, _ new: RawSpan, tag: UInt8, parent: UInt64, depth: Int,
+        place rule: FieldRules.Place, into sink: inout Sink
+    ) throws(StorageError) {
+        // Validated values do not nest deeper; the bound only keeps damaged bytes from the stack.
+        if depth > Limits.nestingDepth { return }
+        var oldPlace = EntryPlace(in: old, at: 0, tag: tag)
+        var newPlace = EntryPlace(in: new, at: 0, tag: tag)
+        while oldPlace != nil || newPlace != nil {
+            var order = 0
+            if let oldPlace, let newPlace {
+                order = old.extracting(oldPlace.name).compareBytes(new.extracting(newPlace.name))
+            } else {
+                order = oldPlace == nil ? 1 : -1
+            }
+            let nothing = new.extracting(0..<0)
+            if let place = oldPlace, order < 0 {
+                try change(
+                    document, name: old.extracting(place.name), old.extracting(place.value), nothing, parent, depth,
+                    rule,
+                    into: &sink)
+            } else if let place = newPlace, order > 0 {
+                try change(
+                    document, name: new.extracting(place.name), nothing, new.extracting(place.value), parent, depth,
+                    rule,
+                    into: &sink)
+            } else if let oldPlace, let newPlace {
+                let (oldValue, newValue) = (old.extracting(oldPlace.value), new.extracting(newPlace.value))
+                if !oldValue.equalsBytes(newValue) {
+                    try change(
+                        document, name: new.extracting(newPlace.name), oldValue, newValue, parent, depth, rule,
+                        into: &sink)
+                }
+            }
+            if order <= 0, let place = oldPlace { oldPlace = EntryPlace(in: old, at: place.end, tag: tag) }
+            if order >= 0, let place = newPlace { newPlace = EntryPlace(in: new, at: place.end, tag: tag) }
+        }
+    }
+
+    /// A field's value goes from `old` to `new`; empty means that it has none.
+    private mutating func change<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, name: RawSpan, _ old: RawSpan, _ new: RawSpan, _ parent: UInt64,
+        _ depth: Int, _ rule: FieldRules.Place, into sink: inout Sink
+    ) throws(StorageError) {
+        var place = Self.noPlace
+        var (removals, puts) = (EntryKinds.all, EntryKinds.all)
+        if rule != Self.noPlace, let rules {
+            place = rules.field(name, in: rule)
+            if !rules.isOfUse(place) { return }
+            (removals, puts) = (rules.removals(place, purpose), rules.puts(place, purpose))
+        }
+        let field = try fields.number(of: name, under: parent, database: document.database)
+        if !old.isEmpty, removals.contains(.values) {
+            write(.values, document, field, old)
+            sink.remove(entry: key.bytes)
+        }
+        // Values of equal order have one key: the put comes after the removal.
+        if !new.isEmpty, puts.contains(.values) {
+            write(.values, document, field, new)
+            sink.put(entry: key.bytes)
+        }
+        if IndexedValue.isArray(old), removals.contains(.elements) {
+            changeElements(document, of: old, field, into: &sink) { $0.remove(entry: $1) }
+        }
+        if IndexedValue.isArray(new), puts.contains(.elements) {
+            changeElements(document, of: new, field, into: &sink) { $0.put(entry: $1) }
+        }
+        let (oldInside, newInside) = (IndexedValue.inside(old), IndexedValue.inside(new))
+        if !oldInside.isEmpty || !newInside.isEmpty {
+            try deriveEntries(
+                document, oldInside, newInside, tag: DocumentTag.mapEntry, parent: field, depth: depth + 1,
+                place: place,
+                into: &sink)
+        }
+    }
+
+    private mutating func changeElements<Sink: IndexEntrySink & ~Copyable>(
+        _ document: borrowing IndexedDocument, of array: RawSpan, _ field: UInt64, into sink: inout Sink,
+        _ change: (inout Sink, RawSpan) -> Void
+    ) {
+        guard let wire = WireValue(array), var elements = wire.elements else { return }
+        while let element = elements.next() {
+            write(.elements, document, field, element)
+            change(&sink, key.bytes)
+        }
+    }
+
+    private mutating func write(
+        _ space: KeySpace, _ document: borrowing IndexedDocument, _ field: UInt64, _ value: RawSpan
+    ) {
+        IndexKey.begin(space, collection: document.collection, field: field, into: &key)
+        IndexKey.append(value: value, into: &key)
+        IndexKey.append(idSegment: document.idSegment, into: &key)
+    }
+}
+
+/// What a value has inside that is indexed by itself.
+package enum IndexedValue {
+    static func isArray(_ value: RawSpan) -> Bool {
+        value.byteCount > 0 && value[byteAt: 0] == UInt8(ValueTag.array)
+    }
+
+    /// The entries of a map whose fields are indexed one by one; empty for anything else. A vector or a BSON value is
+    /// one value.
+    @_lifetime(copy value)
+    static func inside(_ value: RawSpan) -> RawSpan {
+        guard let entries = DocumentBytes.mapEntries(of: value), !VectorBytes.isVector(mapEntries: entries),
+            SentinelBytes.kind(mapEntries: entries) == nil
+        else {
+            return value.extracting(0..<0)
+        }
+        return entries
+    }
+}
+
+extension IndexedValue {
+    /// A document of fewer bytes cannot have more entries than `entriesMax`: an element takes four.
+    private static let entryBytesMinimum = 4
+
+    /// Whether a document of so many bytes may have more entries than allowed.
+    package static func mayExceed(entriesMax: Int, fields: RawSpan) -> Bool {
+        fields.byteCount / entryBytesMinimum > entriesMax
+    }
+
+    /// Whether a document would have more entries than allowed.
+    /// - Parameter rules: what is kept of its fields; nil for all.
+    package static func exceeds(entriesMax: Int, fields: RawSpan, rules: FieldRules?) -> Bool {
+        var left = entriesMax
+        count(fields, tag: DocumentTag.field, depth: 0, rules, FieldRules.root, left: &left)
+        return left < 0
+    }
+
+    private static func count(
+        _ entries: RawSpan, tag: UInt8, depth: Int, _ rules: FieldRules?, _ rule: FieldRules.Place, left: inout Int
+    ) {
+        var place = EntryPlace(in: entries, at: 0, tag: tag)
+        while let found = place, left >= 0, depth <= Limits.nestingDepth {
+            let value = entries.extracting(found.value)
+            let field = rules?.field(entries.extracting(found.name), in: rule) ?? rule
+            let kept = rules?.puts(field, .write) ?? .all
+            if kept.contains(.values) { left -= 1 }
+            if kept.contains(.elements), isArray(value), let wire = WireValue(value), var elements = wire.elements {
+                while elements.next() != nil { left -= 1 }
+            }
+            count(inside(value), tag: DocumentTag.mapEntry, depth: depth + 1, rules, field, left: &left)
+            place = EntryPlace(in: entries, at: found.end, tag: tag)
+        }
+    }
+}
+
+/// Where the parts of one entry of a document or map lie.
+struct EntryPlace {
+    let name: Range<Int>
+    let value: Range<Int>
+    /// Where the next entry begins.
+    let end: Int
+
+    /// Reads the canonical entry at an offset; nil at the end, and where the bytes are something else.
+    init?(in entries: RawSpan, at start: Int, tag: UInt8) {
+        guard start < entries.byteCount, entries[byteAt: start] == tag else { return nil }
+        var reader = WireReader(entries)
+        reader.position = start + 1
+        guard let end = try? reader.endOfLengthDelimited(), reader.position < end,
+            entries[byteAt: reader.position] == DocumentTag.entryKey
+        else { return nil }
+        reader.position += 1
+        guard let nameEnd = try? reader.endOfLengthDelimited(), nameEnd < end,
+            entries[byteAt: nameEnd] == DocumentTag.entryValue
+        else { return nil }
+        name = reader.position..<nameEnd
+        reader.position = nameEnd + 1
+        guard let valueEnd = try? reader.endOfLengthDelimited(), valueEnd <= end else { return nil }
+        value = reader.position..<valueEnd
+        self.end = end
+    }
+}

@@ -1,0 +1,95 @@
+// Concatenates the rows of several index accesses: of different alternatives of a filter, or of the collections of a
+// group.
+
+import Basics
+import DocumentModel
+internal import StoreFormat
+
+/// The rows of the inputs, one input after the other. One input alone is passed through.
+struct Append: QueryOperator {
+    private var inputs: [Fetch]
+    private let scope: QueryScope
+    /// The number of collections of a group whose own indexes are read.
+    let collectionCount: Int?
+    /// The direction in which indexes are read.
+    let direction: SortDirection
+    /// Rows come in the order of the query.
+    let isOrdered: Bool
+    /// Inputs of the first collection; those of the others are alike.
+    private let shownCount: Int
+    // The resume token, beside those of the inputs: the input, and whether a transaction knows of the read.
+    private var position = 0
+    private var isNoted = false
+
+    /// - Parameter shownCount: how many of the inputs explain shows.
+    init(
+        _ inputs: [Fetch], in scope: QueryScope, direction: SortDirection, isOrdered: Bool, collectionCount: Int?,
+        shownCount: Int
+    ) {
+        self.inputs = inputs
+        self.scope = scope
+        self.direction = direction
+        self.isOrdered = isOrdered
+        self.collectionCount = collectionCount
+        self.shownCount = shownCount
+    }
+
+    var isFinished: Bool { position == inputs.count }
+
+    /// See `Fetch.orderLostAfter`.
+    var orderLostAfter: [UInt8]? { isFinished ? nil : inputs[position].orderLostAfter }
+
+    mutating func restart() {
+        position = 0
+        for input in inputs.indices { inputs[input].restart() }
+    }
+
+    mutating func next<Source: QuerySource & ~Copyable>(
+        from source: borrowing Source, _ work: inout StepWork,
+        into page: (borrowing QueryRow) throws(RequestError) -> PageControl
+    ) throws(RequestError) {
+        if !isNoted, source.notesReads { try noteScope(source) }
+        while position < inputs.count {
+            try inputs[position].next(from: source, &work, into: page)
+            guard inputs[position].isFinished else { return }
+            position += 1
+        }
+    }
+
+    /// Notes the whole scope as read: any document that begins to match the query is a conflict.
+    private mutating func noteScope<Source: QuerySource & ~Copyable>(_ source: borrowing Source) throws(RequestError) {
+        isNoted = true
+        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        guard case .collection(let collection) = scope else {
+            DocumentKey.writeSubtree([UInt8]().byteSpan, database: source.database, into: &key)
+            let lower = key.copyBytes()
+            let id = scope.collectionID
+            return try source.noteRead(
+                from: lower, to: lower + [KeyLayout.afterEverything], collectionID: id.isEmpty ? nil : id)
+        }
+        DocumentKey.writeCollection(collection.byteSpan, database: source.database, into: &key)
+        let prefix = key.copyBytes()
+        try source.noteRead(
+            from: prefix + [KeyLayout.documentMarker], to: prefix + [KeyLayout.documentMarker + 1], collectionID: nil)
+    }
+
+    // MARK: Explain
+
+    var tree: PlanTree {
+        if inputs.isEmpty { return PlanTree(line: "Nothing") }
+        let shown = inputs.prefix(shownCount).map(\.tree)
+        if let collectionCount, !isOrdered {
+            return PlanTree(line: "Append of \(collectionCount) collections, each by", inputs: shown)
+        }
+        return shown.count == 1 ? shown[0] : PlanTree(line: "Append", inputs: shown)
+    }
+
+    /// The indexes in use, each once.
+    var indexes: [IndexUse] {
+        var indexes: [IndexUse] = []
+        for index in inputs.prefix(shownCount).flatMap(\.indexes) where !indexes.contains(index) {
+            indexes.append(index)
+        }
+        return indexes
+    }
+}

@@ -1,0 +1,102 @@
+// Nearest-neighbour search: which documents' vectors lie closest to a given one. Rules: semantics page, section 5.
+//
+// Exact: every document that passes the filter is measured, and the closest are kept as rows of a sorted query whose
+// key is the distance, then the name.
+
+import Basics
+import DocumentModel
+internal import Indexing
+
+/// The last stage of a vector query.
+struct NearestSearch: Sendable, Equatable {
+    /// Where the vectors are, and how long those are that can be measured.
+    let part: IndexShape.VectorPart
+    private let vector: [Double]
+    /// The length of the vector.
+    private let norm: Double
+    private let measure: FindNearest.DistanceMeasure
+    let limit: Int
+    private let resultField: FieldPath?
+    private let threshold: Double?
+
+    /// Reads the stage.
+    ///
+    /// - Throws: `INVALID_ARGUMENT` for an operand that is not a vector, or a query with another order.
+    init(_ stage: FindNearest, of query: StructuredQuery) throws(RequestError) {
+        guard let elements = (try? Value(wire: stage.queryVector.span))?.vectorElements, !elements.isEmpty else {
+            throw .invalidArgument("The query_vector of find_nearest must be a vector with at least one dimension.")
+        }
+        if query.startAt != nil || query.endAt != nil {
+            throw .invalidArgument("find_nearest cannot be combined with cursors.")
+        }
+        if !query.orderBy.isEmpty || query.offset != 0 {
+            throw .invalidArgument("find_nearest cannot be combined with order_by or offset.")
+        }
+        if stage.vectorField.isDocumentName {
+            throw .invalidArgument("find_nearest cannot use __name__ as a field.")
+        }
+        part = IndexShape.VectorPart(field: stage.vectorField, dimension: elements.count)
+        vector = elements
+        norm = elements.reduce(0) { $0 + $1 * $1 }.squareRoot()
+        measure = stage.distanceMeasure
+        limit = Int(min(stage.limit, query.limit ?? .max))
+        resultField = stage.distanceResultField.map { FieldPath(fieldName: $0) }
+        threshold = stage.distanceThreshold
+    }
+
+    /// Whether results carry their distance.
+    var addsField: Bool { resultField != nil }
+
+    /// How far a document lies from the query's vector.
+    ///
+    /// - Returns: nil if the document has no vector of the same dimension there, if its distance is not a number (the
+    ///   cosine of a zero vector), or if it lies beyond the threshold.
+    func distance(of fields: RawSpan) -> Double? {
+        guard let elements = part.elementBytes(in: fields) else { return nil }
+        let kernel = VectorKernel(elements, vector)
+        let distance =
+            switch measure {
+            case .euclidean: kernel.squaredDistance().squareRoot()
+            case .cosine: 1 - kernel.dotProduct() / (norm * kernel.squaredNorm().squareRoot())
+            case .dotProduct: kernel.dotProduct()
+            }
+        if distance.isNaN { return nil }
+        guard let threshold else { return distance }
+        return (measure == .dotProduct ? distance >= threshold : distance <= threshold) ? distance : nil
+    }
+
+    /// Appends the sort key: closest first, which for dot products is the largest first; then by name.
+    func appendKey(_ distance: Double, path: RawSpan, into writer: inout WireWriter) {
+        let start = writer.count
+        KeyEncoding.append(number: .double(distance), into: &writer)
+        if measure == .dotProduct { writer.invertBits(from: start) }
+        SortKey.append(path: path, descending: false, into: &writer)
+    }
+
+    /// The document's fields with the distance added, in the place of a field of that name.
+    func fields(_ fields: RawSpan, with distance: Double) -> [UInt8] {
+        guard let resultField else { return [UInt8](copying: fields) }
+        let value = Value.double(distance).wireBytes
+        var writer = WireWriter(capacity: fields.byteCount + 64)
+        let edits = FieldEdits([FieldEdit(path: resultField, value: 0..<value.count)])
+        // Stored documents are well formed: nothing throws.
+        guard (try? edits.apply(to: fields, values: value.byteSpan, into: &writer)) != nil else {
+            return [UInt8](copying: fields)
+        }
+        return writer.copyBytes()
+    }
+}
+
+extension NearestSearch: CustomStringConvertible {
+    var description: String {
+        let name =
+            switch measure {
+            case .euclidean: "EUCLIDEAN"
+            case .cosine: "COSINE"
+            case .dotProduct: "DOT_PRODUCT"
+            }
+        let bound = threshold.map { ", \(measure == .dotProduct ? ">=" : "<=") \($0)" } ?? ""
+        let result = resultField.map { ", as \($0)" } ?? ""
+        return "\(limit) to \(part.field) by \(name) of \(vector.count) dimensions\(bound)\(result)"
+    }
+}

@@ -1,0 +1,158 @@
+// A zigzag merge join: intersects ranges of index entries by their suffixes.
+//
+//     a = 1    1 2 3 4 5 6 7 8 9             at 1; 6 wanted: seeks 6
+//     b = 2              6       9           at 6; both at 6: found. Next: 7 wanted, b seeks 9, then a seeks 9
+//
+// Entries with equal values are in the order of their suffixes, so each range is only ever read forwards (or only
+// backwards), and what the others do not contain is skipped by a seek.
+
+import Basics
+import DocumentModel
+internal import Indexing
+internal import StoreFormat
+
+/// The entries that all ranges contain. A merge of one range is that range.
+struct ZigzagMerge: Sendable {
+    var ranges: [IndexRange]
+    /// Where entries of several collections are united: the one that the ranges are of.
+    var collection: GroupCollection?
+
+    func estimate<Source: QuerySource & ~Copyable>(
+        in source: borrowing Source, atMost: Int
+    ) throws(RequestError) -> Int {
+        // An intersection has no more entries than its smallest range.
+        var least = atMost
+        for range in ranges { least = min(least, try range.count(in: source, atMost: least)) }
+        return least
+    }
+
+    func tree(_ direction: SortDirection) -> PlanTree {
+        let inputs = ranges.map { $0.tree(direction) }
+        return inputs.count == 1 ? inputs[0] : PlanTree(line: "ZigzagMerge", inputs: inputs)
+    }
+}
+
+/// Where a merge stands: its resume token.
+struct MergePosition: Sendable, Equatable {
+    /// The next entry is at or after this suffix; nil is the beginning.
+    var suffix: [UInt8]?
+    /// Whether an entry with the suffix itself is still wanted.
+    var isInclusive = true
+    var isExhausted = false
+}
+
+/// A zigzag merge being read, for one page.
+struct ZigzagReader {
+    private var readers: [RangeReader]
+    private let collection: CollectionSuffixes?
+    private(set) var position: MergePosition
+    /// The entry found by the last `seek`, in the form common to all collections; nil at the end.
+    private(set) var head: MergeEntry?
+
+    init(_ merge: ZigzagMerge, at position: MergePosition, database: UInt32, _ direction: SortDirection) {
+        readers = merge.ranges.map { RangeReader($0, direction) }
+        collection = merge.collection.map {
+            CollectionSuffixes($0, database: database, valueBytes: merge.ranges[0].valueBytes, direction)
+        }
+        self.position = position
+    }
+
+    /// Moves past the head.
+    mutating func pass() {
+        position.isInclusive = false
+        head = nil
+    }
+
+    /// Finds the next entry that all ranges contain.
+    ///
+    /// - Returns: false if the step's budget was spent before; the position has moved on.
+    mutating func seek<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source, _ work: inout EntryWork
+    ) throws(RequestError) -> Bool {
+        if position.isExhausted { return true }
+        let start = try readers[0].seek(to: position.suffix, isInclusive: position.isInclusive, source, &work)
+        guard var target = start else { return end() }
+        var agreeing = 1
+        var next = readers.count > 1 ? 1 : 0
+        while agreeing < readers.count {
+            guard let found = try readers[next].seek(to: target.suffix, isInclusive: true, source, &work) else {
+                return end()
+            }
+            next = next + 1 == readers.count ? 0 : next + 1
+            if found.suffix == target.suffix {
+                agreeing += 1
+                continue
+            }
+            target = found
+            agreeing = 1
+            if work.scanned >= work.limit {
+                // Later than before: repeated steps come to an end.
+                stand(at: target)
+                return false
+            }
+        }
+        stand(at: target)
+        guard let collection else {
+            head = target
+            return true
+        }
+        head = collection.united(target)
+        if head == nil { throw .damagedEntry }
+        return true
+    }
+
+    private mutating func stand(at entry: MergeEntry) {
+        position.suffix = entry.suffix
+        position.isInclusive = true
+    }
+
+    private mutating func end() -> Bool {
+        position.isExhausted = true
+        return true
+    }
+}
+
+/// The suffixes of one collection's entries among those of others: the value, the document's path, a terminator, the
+/// path's length. Entries of all collections are compared in this form.
+///
+///     collection c       value | id | 1 byte               value | c, id | 00 | 2 bytes
+///     collection c/x/c   value | id | 1 byte               value | c, x, c, id | 00 | 2 bytes
+///
+/// Paths are never cut here, and the terminator sorts below every segment's first byte: a document comes before those
+/// below it.
+private struct CollectionSuffixes {
+    /// The collection's path.
+    private let segments: [UInt8]
+    /// What the keys of its documents begin with, with the marker.
+    private let documentPrefix: [UInt8]
+    /// Bytes of values in the prefix of the ranges.
+    private let valueBytes: Int
+    private let isForward: Bool
+
+    private static let tailBytes = 3
+
+    init(_ collection: GroupCollection, database: UInt32, valueBytes: Int, _ direction: SortDirection) {
+        segments = collection.segments
+        self.valueBytes = valueBytes
+        isForward = direction == .ascending
+        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        DocumentKey.writeCollection(collection.path.byteSpan, database: database, into: &key)
+        key.append(byte: KeyLayout.documentMarker)
+        documentPrefix = key.copyBytes()
+    }
+
+    /// An entry in the common form.
+    func united(_ entry: MergeEntry) -> MergeEntry? {
+        guard let place = IndexKey.idSegment(of: entry.suffix.byteSpan, from: 0) else { return nil }
+        let segment = entry.suffix[place]
+        let isCutID = IndexKey.isCut(idSegment: Array(segment).byteSpan)
+        // One that is cut comes before everything whose place it could take.
+        var path = segments + (isCutID && isForward ? segment.prefix(KeyLayout.plainBytesMaximum) : segment)
+        let count = path.count
+        path += [KeyLayout.terminator, UInt8(truncatingIfNeeded: count >> 8), UInt8(truncatingIfNeeded: count)]
+        let isCutValue = place.lowerBound > 0 && valueBytes + place.lowerBound >= IndexKey.valueBytesMaximum
+        return MergeEntry(
+            suffix: entry.suffix[..<place.lowerBound] + path, documentKey: documentPrefix + segment,
+            isCut: isCutID || isCutValue)
+    }
+}

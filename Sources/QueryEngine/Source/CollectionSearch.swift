@@ -1,0 +1,240 @@
+// Finding collections, one at a time.
+//
+// Collections of any id are found in the documents' keys. Where a collection's documents begin, its path can be read
+// from the key, and one seek skips all of them to the next collection in path order. What is found is what exists in
+// the source's state.
+//
+// Collections of one id are found in the catalogue, whose entries are adjacent, in the order of paths. It has no
+// history, but contains every collection that ever held a document, so some of what is found may be empty.
+//
+// Paths too long for a key are in groups without order, as long ids are; a group is read as a whole.
+
+package import Basics
+internal import DocumentModel
+internal import StoreFormat
+
+extension QuerySource where Self: ~Copyable {
+    /// The first collection in path order that lies after a position and below a path. If an id is asked for, it may
+    /// be empty.
+    ///
+    /// Path order compares segment by segment (numeric ids first, else UTF-8 bytes), a prefix first.
+    ///
+    /// - Parameters:
+    ///   - position: a collection or document path; the result is greater. Empty: from the start.
+    ///   - skipsBelow: the result does not lie below `position` either.
+    ///   - parent: a document or collection path; empty means the whole database.
+    ///   - collectionID: the last segment that the result must have; nil takes any.
+    package borrowing func nextCollection(
+        after position: [UInt8], skippingBelow skipsBelow: Bool = false, below parent: [UInt8], collectionID: [UInt8]?
+    ) throws(RequestError) -> [UInt8]? {
+        let search = CollectionSearch(
+            position: position, skipsBelow: skipsBelow, parent: parent, collectionID: collectionID, database: database)
+        let found = try search.first(in: self)
+        // A document that appears in the range searched could change the result.
+        let (lower, upper) = search.range(until: found)
+        if lower.byteSpan.compareBytes(upper.byteSpan) < 0 {
+            try noteRead(from: lower, to: upper, collectionID: collectionID)
+        }
+        return found?.path
+    }
+}
+
+/// One search.
+struct CollectionSearch {
+    /// A collection, and the key at which the search could stop.
+    struct Found {
+        var path: [UInt8]
+        /// The first key that was not looked at.
+        var end: [UInt8]
+    }
+
+    private let position: [UInt8]
+    private let skipsBelow: Bool
+    private let parent: [UInt8]
+    private let collectionID: [UInt8]?
+    private let lower: [UInt8]
+    private let upper: [UInt8]
+
+    init(position: [UInt8], skipsBelow: Bool, parent: [UInt8], collectionID: [UInt8]?, database: UInt32) {
+        self.position = position
+        self.skipsBelow = skipsBelow
+        self.parent = parent
+        self.collectionID = collectionID
+        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
+        DocumentKey.writeSubtree(parent.byteSpan, database: database, into: &key)
+        let start = key.copyBytes()
+        key.appendAfterGroup()
+        upper = key.copyBytes()
+        let isCut = DocumentKey.writeSubtree(position.byteSpan, database: database, into: &key)
+        if !isCut, !position.isEmpty {
+            if skipsBelow {
+                key.appendAfterGroup()
+            } else if CollectionSearch.isCollection(position) {
+                // Past the collection's own documents.
+                key.append(byte: KeyLayout.documentMarker + 1)
+            }
+        }
+        lower = start.byteSpan.compareBytes(key.bytes) > 0 ? start : key.copyBytes()
+    }
+
+    /// Searches for all collections below a document (empty: everywhere), of one id or of all.
+    init(below parent: [UInt8], collectionID: [UInt8]?, database: UInt32) {
+        self.init(position: parent, skipsBelow: false, parent: parent, collectionID: collectionID, database: database)
+    }
+
+    private static func isCollection(_ path: [UInt8]) -> Bool {
+        path.count { $0 == RelativePath.slash } % 2 == 0
+    }
+
+    package func first<Source: QuerySource & ~Copyable>(in source: borrowing Source) throws(RequestError) -> Found? {
+        collectionID == nil ? try firstByDocuments(source) : try firstInCatalogue(source)
+    }
+
+    /// The part of the key space that was searched.
+    func range(until found: Found?) -> (lower: [UInt8], upper: [UInt8]) { (lower, found?.end ?? upper) }
+
+    // MARK: The catalogue
+
+    /// The first collection in the catalogue that the search accepts.
+    private func firstInCatalogue<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source
+    ) throws(RequestError) -> Found? {
+        var found: Found?
+        try forEachInCatalogue(source) { (key, _, path) in
+            let place = [KeySpace.documents.rawValue] + [UInt8](copying: key.extracting(1..<key.byteCount))
+            guard DocumentKey.isCutCollection(byteCount: key.byteCount) else {
+                if found == nil { found = Found(path: [UInt8](copying: path), end: place) }
+                return .stop
+            }
+            // Of a group of long paths the first one: they come in no order.
+            let end = DocumentKey.endOfGroup(Array(place.prefix(KeyLayout.pathOffset + KeyLayout.plainBytesMaximum)))
+            if let known = found {
+                if known.end != end { return .stop }
+                if ResourcePath.compare(path, known.path.byteSpan) >= 0 { return .more }
+            }
+            found = Found(path: [UInt8](copying: path), end: end)
+            return .more
+        }
+        return found
+    }
+
+    /// A collection's number and document count, and the version that these are of.
+    struct Statistics {
+        let number: UInt64
+        let count: Int
+        let versionMicroseconds: UInt64
+    }
+
+    /// Calls `body` with the collections in the catalogue that the search accepts, in the order of keys.
+    func forEachInCatalogue<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source,
+        _ body: (_ key: RawSpan, Statistics, _ path: RawSpan) throws(RequestError) -> ScanControl
+    ) throws(RequestError) {
+        let lower = CollectionSearch.inCatalogue(lower)
+        let upper = CollectionSearch.inCatalogue(upper)
+        if lower.byteSpan.compareBytes(upper.byteSpan) >= 0 { return }
+        var path = WireWriter(capacity: 256)
+        var cursor = try source.cursor(from: lower.byteSpan, to: upper.byteSpan, .ascending)
+        while try cursor.next() {
+            guard let entry = CatalogueEntry(cursor.value) else { throw .damagedCatalogue }
+            path.reset()
+            if DocumentKey.isCutCollection(byteCount: cursor.key.byteCount) {
+                path.append(entry.path)
+            } else {
+                DocumentKey.appendCollectionPath(of: cursor.key, collectionByteCount: cursor.key.byteCount, to: &path)
+            }
+            if !accepts(path.bytes) { continue }
+            let statistics = Statistics(
+                number: entry.number, count: entry.count, versionMicroseconds: cursor.versionMicroseconds)
+            if try body(cursor.key, statistics, path.bytes) == .stop { return }
+        }
+    }
+
+    /// Where a key of the documents would be in the catalogue.
+    private static func inCatalogue(_ key: [UInt8]) -> [UInt8] { [KeySpace.catalogue.rawValue] + key[1...] }
+
+    // MARK: Documents
+
+    private func firstByDocuments<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source
+    ) throws(RequestError) -> Found? {
+        if lower.byteSpan.compareBytes(upper.byteSpan) >= 0 { return nil }
+        var path = WireWriter(capacity: 256)
+        var next = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
+        var cursor = try source.cursor(from: lower.byteSpan, to: upper.byteSpan, .ascending)
+        while try cursor.next() {
+            guard let parts = DocumentKey.parts(of: cursor.key) else { throw .damagedDocument }
+            if DocumentKey.isCutCollection(byteCount: parts.collectionByteCount) {
+                let plain = KeyLayout.pathOffset + KeyLayout.plainBytesMaximum
+                let group = [UInt8](copying: cursor.key.extracting(0..<plain))
+                let end = DocumentKey.endOfGroup(group)
+                if let found = try firstOfGroup(group, end: end, source) { return Found(path: found, end: end) }
+                try cursor.seek(to: end.byteSpan)
+                continue
+            }
+            path.reset()
+            DocumentKey.appendCollectionPath(
+                of: cursor.key, collectionByteCount: parts.collectionByteCount, to: &path)
+            if accepts(path.bytes) {
+                let end = [UInt8](copying: cursor.key.extracting(0..<parts.collectionByteCount))
+                return Found(path: path.copyBytes(), end: end)
+            }
+            next.reset()
+            next.append(cursor.key.extracting(0..<parts.collectionByteCount))
+            next.append(byte: KeyLayout.documentMarker + 1)
+            try cursor.seek(to: next.bytes)
+        }
+        return nil
+    }
+
+    /// The first collection of a group that the search accepts.
+    private func firstOfGroup<Source: QuerySource & ~Copyable>(
+        _ group: [UInt8], end: [UInt8], _ source: borrowing Source
+    ) throws(RequestError) -> [UInt8]? {
+        var best: [UInt8]?
+        var next = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
+        var cursor = try source.cursor(from: group.byteSpan, to: end.byteSpan, .ascending)
+        while try cursor.next() {
+            guard let parts = DocumentKey.parts(of: cursor.key),
+                let path = CollectionSearch.storedCollectionPath(cursor.value)
+            else { throw .damagedDocument }
+            if accepts(path.byteSpan) {
+                if let known = best {
+                    if ResourcePath.compare(path.byteSpan, known.byteSpan) < 0 { best = path }
+                } else {
+                    best = path
+                }
+            }
+            next.reset()
+            next.append(cursor.key.extracting(0..<parts.collectionByteCount))
+            next.append(byte: KeyLayout.documentMarker + 1)
+            try cursor.seek(to: next.bytes)
+        }
+        return best
+    }
+
+    /// The path of a document's collection, from its record.
+    private static func storedCollectionPath(_ value: RawSpan) -> [UInt8]? {
+        guard let record = StoredRecordView(value, versionMicroseconds: 0), record.path.byteCount > 0 else {
+            return nil
+        }
+        return [UInt8](copying: DocumentKey.collectionPath(ofDocument: record.path))
+    }
+
+    /// Whether a collection is a result, apart from being the first.
+    private func accepts(_ path: RawSpan) -> Bool {
+        if !parent.isEmpty, !RelativePath.isBelow(path, parent.byteSpan) { return false }
+        if !position.isEmpty {
+            if ResourcePath.compare(path, position.byteSpan) <= 0 { return false }
+            if skipsBelow, RelativePath.isBelow(path, position.byteSpan) { return false }
+        }
+        guard let collectionID else { return true }
+        return RelativePath.lastSegment(path).equalsBytes(collectionID.byteSpan)
+    }
+}
+
+/// Whether a loop over stored entries continues.
+package enum ScanControl: Sendable {
+    case more
+    case stop
+}

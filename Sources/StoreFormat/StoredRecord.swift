@@ -1,0 +1,70 @@
+// The value of a document's key.
+//
+//     | flags, 1 | create time, 8 | path length, varint | path | fields ... |
+//                  if bit 0         if bit 1
+//
+// The update time is not there: it is the version of the entry itself. A document that was never changed since it was
+// created, which most are, has that as create time too and needs one byte of header. The full relative path is kept
+// where the key holds only a part of it.
+
+package import DocumentModel
+
+/// The header of a stored document.
+package enum StoredRecord {
+    static let createTimeFlag: UInt8 = 1
+    static let pathFlag: UInt8 = 2
+
+    /// Writes the header that goes before the fields into an empty writer.
+    ///
+    /// - Parameters:
+    ///   - createMicroseconds: nil when the document is created by this very commit.
+    ///   - path: the full relative path; written only when the key is cut.
+    package static func writeHeader(
+        createMicroseconds: UInt64?, path: RawSpan, isCut: Bool, into writer: inout WireWriter
+    ) {
+        writer.reset()
+        writer.append(byte: (createMicroseconds == nil ? 0 : createTimeFlag) | (isCut ? pathFlag : 0))
+        if let createMicroseconds { writer.append(littleEndian: createMicroseconds) }
+        if isCut {
+            writer.appendVarint(UInt64(path.byteCount))
+            writer.append(path)
+        }
+    }
+}
+
+/// A stored document taken apart in place.
+package struct StoredRecordView: ~Escapable {
+    package let createMicroseconds: UInt64
+    package let updateMicroseconds: UInt64
+    /// The full relative path, if the key does not hold it; else empty.
+    package let path: RawSpan
+    package let fields: RawSpan
+
+    /// Reads the value of a document key; nil when they are not a record.
+    @_lifetime(copy bytes)
+    package init?(_ bytes: RawSpan, versionMicroseconds: UInt64) {
+        guard bytes.byteCount > 0 else { return nil }
+        let flags = bytes[byteAt: 0]
+        updateMicroseconds = versionMicroseconds
+        guard flags <= StoredRecord.createTimeFlag | StoredRecord.pathFlag else { return nil }
+        var created = versionMicroseconds
+        var offset = 1
+        if flags & StoredRecord.createTimeFlag != 0 {
+            guard bytes.byteCount >= 9 else { return nil }
+            // In bounds by the check above.
+            created = UInt64(littleEndian: unsafe bytes.unsafeLoadUnaligned(fromByteOffset: 1, as: UInt64.self))
+            offset = 9
+        }
+        createMicroseconds = created
+        if flags & StoredRecord.pathFlag == 0 {
+            path = bytes.extracting(0..<0)
+            fields = bytes.extracting(offset..<bytes.byteCount)
+            return
+        }
+        var reader = WireReader(bytes)
+        reader.position = offset
+        guard let path = try? reader.lengthDelimited() else { return nil }
+        self.path = path
+        fields = bytes.extracting(reader.position..<bytes.byteCount)
+    }
+}
