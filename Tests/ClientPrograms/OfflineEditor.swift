@@ -16,6 +16,9 @@ struct OfflineEditor {
     private let run: Int
     private let seed: UInt64
 
+    /// Edits of one run: a slow test does not make the documents larger.
+    private static let editsMax = 120
+
     /// The collections that all clients must agree on.
     static let collections = ["marks", "totals", "history", "shared"]
 
@@ -48,7 +51,7 @@ struct OfflineEditor {
             firestore.collection(name).addSnapshotListener(includeMetadataChanges: true) { _, _ in }
         }
         Self.print("started")
-        for number in 0... {
+        for number in 0..<Self.editsMax {
             switch Int.random(in: 0..<20, using: &generator) {
             case 0: try await firestore.disableNetwork()
             case 1, 2, 3: try await firestore.enableNetwork()
@@ -59,6 +62,8 @@ struct OfflineEditor {
             // The time between the edits of a person, shortened.
             try await Task.sleep(for: .milliseconds(Int.random(in: 0..<12, using: &generator)))
         }
+        // The test kills the process before.
+        try await Task.sleep(for: .seconds(600))
     }
 
     private func edit(_ number: Int, _ generator: inout Generator) {

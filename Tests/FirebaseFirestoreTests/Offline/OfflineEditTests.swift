@@ -60,7 +60,7 @@ struct OfflineEditTests {
             }
         }
         for name in Self.clients { try start(name) }
-        for _ in 0..<(Self.isLong ? 60 : 8) {
+        for _ in 0..<(Self.isLong ? 30 : 8) {
             // Time for edits between two kills.
             try await Task.sleep(for: .milliseconds(200 + generator.below(600)))
             if generator.oneIn(3) {
