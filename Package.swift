@@ -42,7 +42,6 @@ let package = Package(
     ],
     targets: [
         // C libraries of the system.
-        systemLibrary("CLMDB", pkgConfig: "lmdb", apt: "liblmdb-dev"),
         systemLibrary("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
         systemLibrary("CXXHash", pkgConfig: "libxxhash", apt: "libxxhash-dev"),
         systemLibrary("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
@@ -69,7 +68,7 @@ let package = Package(
 
         // Storage.
         .target(
-            name: "KeyValueStore", dependencies: ["Basics", "CLinux", "CLMDB", "CPrefetch", "CXXHash"],
+            name: "KeyValueStore", dependencies: ["Basics", "CLinux", "CPrefetch", "CXXHash"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         .target(
             name: "StoreFormat", dependencies: ["Basics", "COpenSSL", "DocumentModel"], swiftSettings: strictAndUnsafe),

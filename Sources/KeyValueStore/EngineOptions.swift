@@ -24,7 +24,7 @@ package struct EngineOptions: Sendable {
     package var logSpareSegmentsMax = 6
 
     /// Disk space reserved for commits that only delete, in bytes, so that they succeed on a full disk. A quarter of
-    /// it, at most one segment, is for the log, the rest for the tree. 0 reserves none.
+    /// it, at most one segment, is for the log, the rest for the runs. 0 reserves none.
     package var diskReserveBytes = 16 << 20
 
     /// The log's part of the reserve.
@@ -36,15 +36,19 @@ package struct EngineOptions: Sendable {
     /// Staged bytes at which a writer should seal a group.
     package var groupBytesMax = 4 << 20
 
-    /// Address space of the tree in bytes, which limits its file. The file grows as needed.
-    package var mapBytesMax = 1 << 40
+    /// Bound of all files of runs together, in bytes. Beyond it commits are refused.
+    package var runBytesMax = 1 << 40
 
-    /// Memory of each reader for the positions of tree entries, in bytes, rounded to a power of two; 16 per entry.
+    /// Size at which a file of a run is closed, in bytes; a 64th of the data, and at least 1 MiB, if this is less. A merge
+    /// needs space for ten files, and gives the space of its inputs back in such steps.
+    package var runFileBytesMax = 64 << 20
+
+    /// Number of runs from which on commits are slowed, so that merges keep up.
+    package var runsUsual = 40
+
+    /// Memory of each reader for the positions of entries in runs, in bytes, rounded to a power of two; 24 per entry.
     /// It is allocated as entries are read. Repeated reads are two to three times as fast. 0 disables it.
     package var entryCacheBytesMax = 16 << 20
-
-    /// Memory of changed pages in one transaction of a checkpoint, in bytes. LMDB keeps it for the next one.
-    package var checkpointTransactionBytes = 16 << 20
 
     /// How long superseded values stay readable, in microseconds. With 0 there is no history.
     package var retentionMicroseconds: UInt64 = 3_600_000_000
@@ -57,9 +61,6 @@ package struct EngineOptions: Sendable {
 
     /// Time without commits after which the memtable is checkpointed and its memory released. 0 disables this.
     package var idleCheckpointMicroseconds: UInt64 = 2_000_000
-
-    /// Maximum number of open readers and writers. A snapshot that overlaps another of its reader counts as one.
-    package var readersMax = 1_000
 
     /// The current time in microseconds since 1970. It only decides when history is removed.
     package var clock: @Sendable () -> UInt64 = { SystemClock.microseconds() }
@@ -77,8 +78,8 @@ package struct EngineOptions: Sendable {
 
 /// Bounds that no setting changes.
 package enum EngineLimits {
-    /// LMDB's 511 bytes less the version that a history key ends with.
-    package static let keyBytesMax = 511 - 8
+    /// Bytes of a key.
+    package static let keyBytesMax = 503
 
     package static let valueBytesMax = 64 << 20
 
@@ -93,12 +94,20 @@ package enum EngineLimits {
 package enum FileOperation: Hashable, Sendable {
     /// A new log segment is being filled with zeros, or the log's reserve allocated.
     case allocateSegment
-    /// Space for the tree is being allocated.
-    case allocateTree
+    /// Space for the runs is being allocated.
+    case allocateRun
+    /// Part of a run is being written by a checkpoint.
+    case writeRun
+    /// Part of a run is being written by a merge.
+    case writeMerge
     /// A commit group is being written to the log.
     case writeLog
     /// A commit group is being made durable.
     case syncLog
-    /// A transaction of a checkpoint or of the history sweep is being committed to the tree.
-    case commitTree
+    /// The manifest is being written when a directory is opened.
+    case openRuns
+    /// A checkpoint or a new horizon is being entered into the manifest.
+    case commitRun
+    /// A step of a merge is being entered into the manifest.
+    case commitMerge
 }

@@ -3,7 +3,7 @@
 /// A reading of the engine's counters. Values are taken one by one, not at one instant.
 package struct EngineStatistics: Sendable, Equatable {
     package var publishedVersion = CommitVersion.zero
-    /// All commits up to here are in the tree.
+    /// All commits up to here are in runs.
     package var checkpointVersion = CommitVersion.zero
 
     /// Commit groups synced since the engine was opened, and the frame bytes they took.
@@ -25,12 +25,25 @@ package struct EngineStatistics: Sendable, Equatable {
     /// Times the writer had to wait for a checkpoint to end.
     package var writerStalls: UInt64 = 0
 
-    /// Keys in the tree, and superseded values kept for reads at older versions.
-    package var treeEntries = 0
+    /// Runs, the bytes of their files, and their entries: keys at versions, in several runs if a merge is due.
+    package var runs = 0
+    package var runBytes = 0
+    package var runEntries = 0
+    /// Entries that are known to be superseded, kept for reads at older versions; and those that merges left out.
     package var historyEntries = 0
     package var historyEntriesSwept: UInt64 = 0
-    /// Size of the tree's file.
-    package var treeFileBytes = 0
+
+    /// Bytes of runs that are being merged, or should be.
+    package var mergePendingBytes = 0
+    /// Merges that ended, entries that they read, and the time they took.
+    package var merges: UInt64 = 0
+    package var mergedEntries: UInt64 = 0
+    package var mergeNanoseconds: UInt64 = 0
+    /// Time for which commits were slowed because merges lag.
+    package var paceNanoseconds: UInt64 = 0
+    /// Bytes of files written by the level of their run: 0 by checkpoints, the others by merges; the last one has all
+    /// higher levels.
+    package var runBytesWritten: [UInt64] = Array(repeating: 0, count: 8)
 
     /// Why writes are refused because space is missing, or nil.
     package var shortage: StorageError?

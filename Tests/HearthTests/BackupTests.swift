@@ -75,12 +75,12 @@ struct BackupTests {
         await client.close()
         server.stop()
         #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
-        // The tree's pages are overwritten: whatever is read there, it is not what was written.
-        let tree = try #require(
+        // The blocks of a run are overwritten.
+        let run = try #require(
             FileManager.default.enumerator(atPath: data)?.compactMap { $0 as? String }.first {
-                $0.hasSuffix("data.mdb")
+                $0.hasSuffix(".run")
             })
-        let handle = try #require(FileHandle(forWritingAtPath: "\(data)/\(tree)"))
+        let handle = try #require(FileHandle(forWritingAtPath: "\(data)/\(run)"))
         try handle.write(contentsOf: Data(repeating: 0xA5, count: 3 * 4_096))
         try handle.close()
         let damaged = try HearthBinary.run(["check", "--data", data])

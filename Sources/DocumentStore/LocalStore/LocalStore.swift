@@ -107,8 +107,6 @@ package final class LocalStore {
         options.logSpareSegmentsMax = 1
         options.diskReserveBytes = 0
         options.entryCacheBytesMax = 1 << 20
-        options.checkpointTransactionBytes = 4 << 20
-        options.readersMax = 8
         do {
             return try StorageEngine.open(directory: configuration.directory ?? "", options: options) {
                 _, record, mutations, _ in try LocalDraft.replay(record, into: &mutations)

@@ -150,14 +150,28 @@ final class MetricsPage: Sendable {
             "hearth_log_file_bytes", .gauge, "Size of all log segments.",
             (engine.logSegmentsInUse + engine.logSegmentsSpare) * self.store.configuration.engine.logSegmentBytes)
         page.single(
-            "hearth_overlay_entries", .gauge, "Entries of the memtables, which are not in the tree yet.",
+            "hearth_overlay_entries", .gauge, "Entries of the memtables, which are not in runs yet.",
             engine.overlayEntries)
         page.single("hearth_overlay_bytes", .gauge, "Memory of the memtables.", engine.overlayBytes)
-        page.single("hearth_tree_entries", .gauge, "Keys in the tree.", engine.treeEntries)
-        page.single("hearth_tree_file_bytes", .gauge, "Size of the tree file.", engine.treeFileBytes)
+        page.single("hearth_runs", .gauge, "Sorted runs.", engine.runs)
+        page.single("hearth_run_entries", .gauge, "Entries of all runs.", engine.runEntries)
+        page.single("hearth_run_file_bytes", .gauge, "Size of the files of all runs.", engine.runBytes)
+        page.family(
+            "hearth_run_written_bytes_total", .counter, "Bytes written to runs, by level; checkpoints write level 0.")
+        for (level, bytes) in engine.runBytesWritten.enumerated() { page.sample(["level": "\(level)"], bytes) }
         page.single(
-            "hearth_history_entries", .gauge, "Superseded values kept for reads at earlier versions.",
-            engine.historyEntries)
+            "hearth_merge_pending_bytes", .gauge, "Bytes of runs that are being merged or should be.",
+            engine.mergePendingBytes)
+        page.single("hearth_merges_total", .counter, "Completed merges of runs.", engine.merges)
+        page.single("hearth_merge_entries_total", .counter, "Entries read by merges.", engine.mergedEntries)
+        page.single(
+            "hearth_merge_seconds_total", .counter, "Time spent in merges.", Double(engine.mergeNanoseconds) / 1e9)
+        page.single(
+            "hearth_merge_pace_seconds_total", .counter, "Time for which commits were slowed because merges lag.",
+            Double(engine.paceNanoseconds) / 1e9)
+        page.single(
+            "hearth_history_entries", .gauge,
+            "Superseded values that are known to be kept for reads at earlier versions.", engine.historyEntries)
         page.single("hearth_history_swept_total", .counter, "Superseded values removed.", engine.historyEntriesSwept)
         page.single("hearth_checkpoints_total", .counter, "Completed checkpoints.", engine.checkpoints)
         page.single(

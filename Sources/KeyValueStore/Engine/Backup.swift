@@ -5,11 +5,11 @@ internal import Synchronization
 
 extension EmbeddedEngine {
     /// Writes a copy, as of a version published during the call, into a directory that does not exist yet or is empty.
-    /// The copy is a separate data directory: compact, without a log. Serving continues; the tree's file may grow
-    /// meanwhile, because pages that the copy still reads are not reused.
+    /// The copy is a separate data directory without a log, with all entries merged into one run. Serving continues; the
+    /// files that the copy is made of stay until it is complete.
     ///
-    /// - Throws: `full`, `failed`, `closed`, `inputOutput`. What was written is left there then; a copy is whole once
-    ///   it has its FORMAT file, which comes last.
+    /// - Throws: `full`, `failed`, `closed`, `corrupt`, `inputOutput`. What was written is left there then; a copy is
+    ///   complete once it has its FORMAT file, which is written last.
     package func backup(to directory: String) throws(StorageError) {
         if Directory.exists(directory), try !Directory.names(in: directory).isEmpty {
             throw StorageError(.inputOutput, "the backup directory is not empty", file: directory)
@@ -17,24 +17,45 @@ extension EmbeddedEngine {
         try Directory.create(directory)
         let lock = try DirectoryFormat.lock(directory)
         try checkpointNow()
-        // A read transaction may begin in the middle of another checkpoint; wait for one that does not.
-        var transaction = try TreeTransaction(core.tree)
-        var state = try transaction.state()
-        while state.newest != state.checkpoint {
-            try checkpointNow()
-            transaction = try TreeTransaction(core.tree)
-            state = try transaction.state()
-        }
-        let copy = try Tree(path: directory + "/tree", .new, mapBytesMax: options.mapBytesMax, readersMax: 16)
-        let source = transaction.snapshot
-        unsafe try copy.append(PageCursor<ByteOrder>(source, source.main), to: copy.main)
-        unsafe try copy.append(PageCursor<HistoryOrder>(source, source.history), to: copy.history)
-        state.firstSegment = 0
-        try TreeUpdate.begin(copy, horizon: state.horizon).commit(state, fault: FaultInjection(fault: nil))
-        copy.close()
+        let set = core.runs.current
+        let path = directory + "/runs"
+        try RunStore.create(path)
+        var manifest = set.manifest
+        manifest.firstSegment = 0
+        manifest.runs = []
+        let parts = try copy(set, to: path)
+        manifest.nextNumber = UInt64(parts.count + 2)
+        if !parts.isEmpty { manifest.runs = [Manifest.Run(number: UInt64(parts.count + 1), level: 1, parts: parts)] }
+        try manifest.write(in: path, space: nil)
         try Directory.create(directory + "/log")
-        try Directory.sync(directory + "/tree")
         try DirectoryFormat.create(directory)
         lock.unlock()
+    }
+
+    /// Merges all runs of a set into files in a directory.
+    private func copy(_ set: RunSet, to directory: String) throws(StorageError) -> [Manifest.Part] {
+        let footers = set.files.joined().map(\.footer)
+        let lowest = footers.map(\.versionMin).min() ?? 0
+        let highest = footers.map(\.versionMax).max() ?? 0
+        var merge = try RunMerge(
+            set.slices(0..<set.view.count), horizon: set.manifest.horizon.microseconds, isLowest: true,
+            latestOnly: core.latestOnly)
+        var parts: [Manifest.Part] = []
+        while !merge.isAtEnd {
+            let number = UInt64(parts.count + 1)
+            let writer = try RunWriter(
+                path: directory + "/" + RunFormat.fileName(number), versions: lowest...highest)
+            if let part = try Self.copy(&merge, writer, number, core.options.runFileBytesMax) { parts.append(part) }
+        }
+        return parts
+    }
+
+    private static func copy(
+        _ merge: inout RunMerge, _ writer: consuming RunWriter, _ number: UInt64, _ byteCountMax: Int
+    ) throws(StorageError) -> Manifest.Part? {
+        while !merge.isAtEnd, writer.byteCount < byteCountMax { try merge.appendKey(to: &writer) }
+        guard writer.entryCount > 0 else { return nil }
+        let (footer, byteCount) = try writer.finish()
+        return Manifest.Part(file: number, identity: footer.identity, byteCount: UInt64(byteCount))
     }
 }

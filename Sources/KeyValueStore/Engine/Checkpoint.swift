@@ -1,79 +1,83 @@
 internal import Synchronization
 
-/// Writes a frozen memtable to the tree, in key order, in transactions of bounded size.
+/// Writes a frozen memtable as a run: one pass over its entries, which are in order.
 ///
-/// Each transaction has all versions of its keys. Between two transactions the tree is a mixture of old and new keys:
-/// history keeps it readable at any version, and recovery applies the memtable again. Keys without history cannot be
-/// read at an older version, so the last transaction writes all of them. It also advances `checkpoint`, so recovery
-/// reads them as of exactly that version.
+/// The manifest gets the run, the version that the runs have reached, and the segment where the log continues, all at
+/// once. Before that the files are of no use, and recovery removes them.
 struct Checkpoint {
     let core: EngineCore
     let frozen: FrozenOverlay
-    /// Where the tree is; brought up to date by each transaction.
-    var state: TreeState
-
-    /// The newest entries of keys without history.
-    private var deferred: [UInt32] = []
     private(set) var entryCount: UInt64 = 0
 
-    init(core: EngineCore, frozen: FrozenOverlay, state: TreeState) {
+    init(core: EngineCore, frozen: FrozenOverlay) {
         self.core = core
         self.frozen = frozen
-        self.state = state
     }
 
-    /// Writes the overlay to the tree; when this returns the tree holds every commit up to the overlay's last.
-    /// - Throws: `full`: what has been written stays and may be written again; `inputOutput`, `corrupt`.
+    /// Writes the overlay; when this returns the runs hold every commit up to the overlay's last.
+    /// - Throws: `full`, `inputOutput`; nothing has changed then.
     mutating func run() throws(StorageError) {
         let overlay = frozen.overlay
-        let newest = max(state.newest, overlay.versionMax)
-        // Before any of it can be seen in the tree: readers at lower versions must look at history from now on.
-        core.treeNewest.store(newest.microseconds, ordering: .sequentiallyConsistent)
-        state.newest = newest
+        try core.runs.checkBound(adding: overlay.byteCount)
+        var written: [Manifest.Part] = []
+        do throws(StorageError) {
+            try write(overlay, &written)
+            let parts = written
+            let number = core.runs.takeNumber()
+            try core.runs.change(.commitRun) { manifest in
+                manifest.checkpoint = max(manifest.checkpoint, overlay.versionMax)
+                manifest.firstSegment = frozen.nextSegment
+                manifest.runs.insert(Manifest.Run(number: number, level: 0, parts: parts), at: 0)
+            }
+        } catch {
+            core.runs.discard(written, after: error)
+            throw error
+        }
+        core.counters.addRunBytes(written.reduce(0) { $0 + Int($1.byteCount) }, level: 0)
+    }
+
+    private mutating func write(_ overlay: Overlay, _ parts: inout [Manifest.Part]) throws(StorageError) {
+        let byteCountMax = core.runFileBytes
         var entry = overlay.firstEntry
-        let transactionBytes = transactionBytes
-        var update = try TreeUpdate.begin(core.tree, horizon: state.horizon)
-        var entries: [UInt32] = []
         while entry != 0 {
-            entry = Self.takeKey(of: overlay, from: entry, into: &entries)
-            entryCount += UInt64(entries.count)
-            if unsafe core.latestOnly.contains(overlay.key(entries[0])) {
-                deferred.append(entries[0])
-                continue
-            }
-            try update.apply(entries, of: overlay, keepsHistory: true)
-            if update.dirtyBytes >= transactionBytes {
-                try update.commit(state, fault: core.fault)
-                update = try TreeUpdate.begin(core.tree, horizon: state.horizon)
+            let number = core.runs.takeNumber()
+            let path = core.runs.path(ofFile: number)
+            do throws(StorageError) {
+                let writer = try RunWriter(
+                    path: path, versions: overlay.versionMin...overlay.versionMax.microseconds,
+                    space: (core.runs.space, .checkpoint))
+                parts.append(try write(overlay, from: &entry, writer, number, byteCountMax))
+            } catch {
+                try? Directory.removeFile(path)
+                throw error
             }
         }
-        if !deferred.isEmpty { update.endOrder() }
-        for entry in deferred {
-            entries.removeAll(keepingCapacity: true)
-            entries.append(entry)
-            try update.apply(entries, of: overlay, keepsHistory: false)
+    }
+
+    /// Writes one file, from an entry on.
+    private mutating func write(
+        _ overlay: Overlay, from entry: inout UInt32, _ writer: consuming RunWriter, _ number: UInt64,
+        _ byteCountMax: Int
+    ) throws(StorageError) -> Manifest.Part {
+        let horizon = core.horizon.load(ordering: .acquiring)
+        while entry != 0, writer.byteCount < byteCountMax {
+            let key = unsafe overlay.key(entry)
+            let hasHistory = unsafe !core.latestOnly.contains(key)
+            var version = overlay.version(entry)
+            unsafe try writer.add(key, version: version, overlay.value(entry), superseded: nil)
+            entryCount &+= 1
+            entry = overlay.next(entry)
+            while unsafe entry != 0 && compareBytes(overlay.key(entry), key) == 0 {
+                let older = overlay.version(entry)
+                if hasHistory && version > horizon {
+                    unsafe try writer.add(key, version: older, overlay.value(entry), superseded: version)
+                    entryCount &+= 1
+                }
+                version = older
+                entry = overlay.next(entry)
+            }
         }
-        state.checkpoint = max(state.checkpoint, overlay.versionMax)
-        state.firstSegment = frozen.nextSegment
-        try update.commit(state, fault: core.fault)
-    }
-
-    /// Memory of changed pages in one transaction: less on a disk that is nearly full, as each copies what it changes.
-    private var transactionBytes: Int {
-        let usual = core.options.checkpointTransactionBytes
-        let isTight = core.tree.space.isTight(for: 4 * usual)
-        return isTight ? min(usual, TreeSpace.smallTransactionBytes) : usual
-    }
-
-    /// Collects the versions of the key at `entry`, newest first; returns the entry after them.
-    private static func takeKey(of overlay: Overlay, from entry: UInt32, into entries: inout [UInt32]) -> UInt32 {
-        entries.removeAll(keepingCapacity: true)
-        let key = unsafe overlay.key(entry)
-        var following = entry
-        repeat {
-            entries.append(following)
-            following = overlay.next(following)
-        } while unsafe following != 0 && compareBytes(overlay.key(following), key) == 0
-        return following
+        let (footer, byteCount) = try writer.finish()
+        return Manifest.Part(file: number, identity: footer.identity, byteCount: UInt64(byteCount))
     }
 }

@@ -1,9 +1,8 @@
 internal import Basics
 internal import Synchronization
 
-/// The checkpoint thread: it writes checkpoints, removes history and releases memory, until the engine is closed.
-///
-/// All write transactions of the tree run here.
+/// The checkpoint thread: it writes checkpoints, raises the horizon of history and releases memory, until the engine is
+/// closed.
 final class CheckpointThread {
     private enum Task {
         case checkpoint(FrozenOverlay)
@@ -18,14 +17,12 @@ final class CheckpointThread {
     }
 
     private let core: EngineCore
-    private var state: TreeState
-    private var sweep: HistorySweep?
-    /// The last request for a sweep before the current one began.
-    private var sweepCovering: UInt64 = 0
+    /// The last request for a sweep that was begun, and the merge of everything that ends it.
+    private var sweep: (request: UInt64, merge: UInt64)?
     private var nextSweepNanoseconds: UInt64
     private var retryNanoseconds: UInt64 = 0
     private var nextSpaceCheckNanoseconds: UInt64 = 0
-    /// The first time at which the tree was seen with too little space; nil if it has enough.
+    /// The first time at which there was too little space for runs; nil if there is enough.
     private var shortSinceNanoseconds: UInt64?
     /// The end of the last sweep or of the last attempt.
     private var lastSweepNanoseconds: UInt64 = 0
@@ -33,8 +30,8 @@ final class CheckpointThread {
     /// Whether the current checkpoint started because there were no commits.
     private var isIdleCheckpoint = false
 
-    /// Whether space for the tree or the log is missing. Take no lock except that of `progress`.
-    private var isSpaceShort: Bool { core.tree.space.isShort || core.pool.error != nil }
+    /// Whether space for the runs or the log is missing. Take no lock except that of `progress`.
+    private var isSpaceShort: Bool { core.runs.space.isShort || core.pool.error != nil }
 
     /// Time from a full disk to the next attempt of a checkpoint.
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
@@ -42,9 +39,8 @@ final class CheckpointThread {
     private static let shortBeforeSweepNanoseconds: UInt64 = 1_000_000_000
     private static let reclaimAfterNanoseconds: UInt64 = 10_000_000
 
-    init(_ core: EngineCore, state: TreeState) {
+    init(_ core: EngineCore) {
         self.core = core
-        self.state = state
         nextSweepNanoseconds = 0
         scheduleSweep()
     }
@@ -54,7 +50,7 @@ final class CheckpointThread {
         while true {
             switch nextTask() {
             case .checkpoint(let frozen): checkpoint(frozen)
-            case .sweep: continueSweep()
+            case .sweep: beginSweep()
             case .notify: core.progress.wake()
             case .checkSpace: checkSpace()
             case .reclaim: hasMemoryToFree = !core.registry.reclaim()
@@ -87,6 +83,7 @@ final class CheckpointThread {
     private func task(_ progress: inout EngineCore.Progress) -> Task? {
         let now = SystemClock.monotonicNanoseconds()
         if progress.failure != nil { return progress.isClosed ? .stop : nil }
+        if finishSweep(&progress) { return .notify }
         if progress.full != nil, progress.frozen == nil, now >= retryNanoseconds {
             // No checkpoint met the full disk, so no checkpoint will notice that there is space again: try now.
             progress.full = nil
@@ -126,16 +123,13 @@ final class CheckpointThread {
         if isSpaceShort, now >= nextSpaceCheckNanoseconds { return .checkSpace }
         if isSweepDueForSpace(progress, now) { return .sweep }
         if progress.full != nil { return nil }
-        if sweep == nil, progress.sweepsRequested > progress.sweepsDone {
-            sweepCovering = progress.sweepsRequested
-            return .sweep
-        }
-        return sweep != nil || now >= nextSweepNanoseconds ? .sweep : nil
+        let isSweepRequested = progress.sweepsRequested > (sweep?.request ?? progress.sweepsDone)
+        return isSweepRequested || now >= nextSweepNanoseconds ? .sweep : nil
     }
 
     /// While space is short, history is removed earlier.
     private func isSweepDueForSpace(_ progress: EngineCore.Progress, _ now: UInt64) -> Bool {
-        guard isTreeShort(progress) else {
+        guard isRunSpaceShort(progress) else {
             shortSinceNanoseconds = nil
             return false
         }
@@ -143,12 +137,12 @@ final class CheckpointThread {
         shortSinceNanoseconds = since
         guard now >= since + Self.shortBeforeSweepNanoseconds else { return false }
         let pause = max(retentionWhenFull / 8, core.options.sweepPauseMicroseconds) * 1000
-        return sweep != nil || now >= lastSweepNanoseconds + pause
+        return now >= lastSweepNanoseconds + pause
     }
 
-    /// Removing history makes space in the tree, but not in the log.
-    private func isTreeShort(_ progress: EngineCore.Progress) -> Bool {
-        progress.full != nil || core.tree.space.isShort
+    /// Removing history makes space for runs, but not in the log.
+    private func isRunSpaceShort(_ progress: EngineCore.Progress) -> Bool {
+        progress.full != nil || core.runs.space.isShort
     }
 
     private var retentionWhenFull: UInt64 {
@@ -164,17 +158,14 @@ final class CheckpointThread {
 // MARK: - Shutdown
 
 extension CheckpointThread {
-    /// If the tree has all commits, the next open does not need the written segments of the log: record this in the
-    /// tree.
+    /// If the runs have all commits, the next open does not need the written segments of the log: record this in the
+    /// manifest.
     private func recordCleanShutdown() {
         let isClean = core.progress.withLock { $0.failure == nil && $0.full == nil && $0.frozen == nil }
-        guard isClean, core.registry.viewForUpdate.active.isEmpty, state.newest == state.checkpoint else { return }
-        guard core.pool.hasSegments else { return }
-        var last = state
-        last.firstSegment = core.pool.firstUnwritten
-        guard last != state else { return }
+        guard isClean, core.registry.viewForUpdate.active.isEmpty, core.pool.hasSegments else { return }
+        let first = core.pool.firstUnwritten
         do throws(StorageError) {
-            try TreeUpdate.begin(core.tree, horizon: state.horizon).commit(last, fault: core.fault)
+            try core.runs.change(.commitRun) { $0.firstSegment = first }
         } catch {
             // The next open reads more of the log. Nothing is lost.
             core.progress.update { $0.full = error }
@@ -188,31 +179,28 @@ extension CheckpointThread {
     private func checkpoint(_ frozen: FrozenOverlay) {
         guard waitUntilPublished(frozen.overlay.versionMax) else { return }
         let start = SystemClock.monotonicNanoseconds()
-        var checkpoint = Checkpoint(core: core, frozen: frozen, state: state)
+        var checkpoint = Checkpoint(core: core, frozen: frozen)
         do throws(StorageError) {
             try checkpoint.run()
         } catch {
-            // Some of its transactions may have been committed.
-            state.newest = checkpoint.state.newest
             return handle(error)
         }
-        state = checkpoint.state
-        core.checkpoint.store(state.checkpoint.microseconds, ordering: .releasing)
+        let manifest = core.runs.current.manifest
+        core.checkpoint.store(manifest.checkpoint.microseconds, ordering: .releasing)
         core.counters.checkpoints.add(1, ordering: .relaxed)
         core.counters.checkpointEntries.add(checkpoint.entryCount, ordering: .relaxed)
         core.counters.checkpointNanoseconds.add(SystemClock.monotonicNanoseconds() - start, ordering: .relaxed)
-        core.pool.release(before: state.firstSegment)
+        core.pool.release(before: manifest.firstSegment)
         if isIdleCheckpoint { core.pool.trim() }
         isIdleCheckpoint = false
         core.progress.update { progress in
-            progress.frozen = nil
             progress.full = nil
             progress.satisfied = max(progress.satisfied, progress.covering)
-            core.registry.show(active: core.registry.viewForUpdate.active, frozen: nil, retiring: frozen.overlay)
+            core.showRuns(&progress, written: frozen.overlay)
         }
         hasMemoryToFree = !core.registry.reclaim()
-        settleSpace()
-        if isSpaceShort { core.recheckSpace() }
+        core.merging.update { $0.hasChanged = true }
+        core.settleSpace()
     }
 
     /// Waits until everything in a frozen overlay is durable.
@@ -236,7 +224,7 @@ extension CheckpointThread {
         } else if error.code == .corrupt {
             core.fail(error)
         } else {
-            core.fail(StorageError(.failed, "the tree cannot be written: \(error.message)", file: error.file))
+            core.fail(StorageError(.failed, "the runs cannot be written: \(error.message)", file: error.file))
         }
     }
 }
@@ -244,17 +232,10 @@ extension CheckpointThread {
 // MARK: - Space
 
 extension CheckpointThread {
-    /// Counts the free pages of the changed tree.
-    private func settleSpace() {
-        // If no reader slot is free, the next call counts.
-        try? core.tree.settleSpace()
-    }
-
     /// Accepts commits again if there is space.
     private func checkSpace() {
         nextSpaceCheckNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
-        settleSpace()
-        core.recheckSpace()
+        core.settleSpace()
         core.progress.wake()
     }
 }
@@ -262,29 +243,41 @@ extension CheckpointThread {
 // MARK: - History
 
 extension CheckpointThread {
-    private func continueSweep() {
-        let isShort = core.progress.withLock { isTreeShort($0) }
+    /// Raises the horizon. If that was asked for, or space is short, everything is merged too; otherwise merges find
+    /// what may go by themselves.
+    private func beginSweep() {
+        let (isShort, requested, done) = core.progress.withLock { progress in
+            (isRunSpaceShort(progress), progress.sweepsRequested, progress.sweepsDone)
+        }
         let retention = isShort ? retentionWhenFull : core.options.retentionMicroseconds
-        var current =
-            sweep
-            ?? {
-                let now = core.options.clock()
-                let oldest = now > retention ? now - retention : 0
-                return HistorySweep(
-                    core: core, horizon: min(CommitVersion(microseconds: oldest), state.checkpoint))
-            }()
+        let now = core.options.clock()
+        let oldest = CommitVersion(microseconds: now > retention ? now - retention : 0)
+        scheduleSweep()
         do throws(StorageError) {
-            try current.step(&state)
+            let horizon = min(oldest, core.runs.current.manifest.checkpoint)
+            try core.runs.change(.commitRun) { $0.horizon = max($0.horizon, horizon) }
         } catch {
-            sweep = nil
-            scheduleSweep()
             return handle(error)
         }
-        sweep = current.isFinished ? nil : current
-        guard current.isFinished else { return }
-        settleSpace()
-        scheduleSweep()
-        core.progress.update { $0.sweepsDone = max($0.sweepsDone, sweepCovering) }
+        // Merges use it only after readers do.
+        let horizon = core.runs.current.manifest.horizon.microseconds
+        core.horizon.store(max(horizon, core.horizon.load(ordering: .relaxed)), ordering: .sequentiallyConsistent)
+        let isAll = isShort || requested > done
+        let merge = core.merging.update { requests in
+            requests.hasChanged = true
+            // One that waits for space covers this one.
+            if isAll && (requested > done || requests.allRequested == requests.allDone) { requests.allRequested += 1 }
+            return requests.allRequested
+        }
+        if requested > done { sweep = (requested, merge) }
+    }
+
+    /// Notes that a sweep is over when its merge is.
+    private func finishSweep(_ progress: inout EngineCore.Progress) -> Bool {
+        guard let (request, merge) = sweep, core.merging.withLock({ $0.allDone >= merge }) else { return false }
+        sweep = nil
+        progress.sweepsDone = max(progress.sweepsDone, request)
+        return true
     }
 
     /// The next sweep starts after an eighth of the retention, so history exceeds the retention by that much at most.

@@ -5,19 +5,22 @@ internal import Glibc
 /// A new directory is created in these steps, each durable before the next:
 ///
 ///     1. NEW       an empty file: the directory is incomplete
-///     2. tree/     with its first transaction
-///     3. FORMAT    the directory is complete: a missing or empty tree is now damage
+///     2. runs/     with a manifest without runs
+///     3. FORMAT    the directory is complete: a missing manifest is now damage
 ///     4. NEW is removed
 ///
 /// A process that ends between 1 and 3 leaves a directory with NEW and without FORMAT. The next process starts over.
 enum DirectoryFormat {
     /// What FORMAT says. Never change; a directory of another format gets another line.
     enum Version: String {
-        /// Entries of the tree have no sums.
+        /// A tree, whose entries have no sums.
         case one = "hearth key-value store, format 1\n"
+        /// A tree.
         case two = "hearth key-value store, format 2\n"
+        /// Sorted runs.
+        case three = "hearth key-value store, format 3\n"
 
-        static let current = two
+        static let current = three
     }
 
     /// Takes the directory's lock, making the directory if there is none.
@@ -31,36 +34,28 @@ enum DirectoryFormat {
         return file
     }
 
-    /// Checks the format; makes a new directory whole, with an empty tree; gives one of an older format the current
-    /// one.
+    /// Checks the format; creates a new directory, without any run; gives one of an older format the current one.
     /// - Throws: `unsupportedFormat`; `full` or `corrupt` when an older directory cannot be upgraded, which it
     ///   survives.
-    static func openOrCreate(_ directory: String, mapBytesMax: Int) throws(StorageError) {
+    static func openOrCreate(_ directory: String, _ options: EngineOptions) throws(StorageError) {
         let path = directory + "/FORMAT"
         let marker = directory + "/NEW"
         if Directory.exists(path) {
-            if try read(path) == .one { try upgrade(directory, mapBytesMax: mapBytesMax) }
+            if try read(path) != .current { try upgrade(directory, options) }
+            try removeTree(directory)
             return try Directory.removeFile(marker)
         }
         if !Directory.exists(marker) {
-            guard !Directory.exists(directory + "/tree"), !Directory.exists(directory + "/log") else {
+            let parts = ["tree", "runs", "log"]
+            guard !parts.contains(where: { Directory.exists(directory + "/" + $0) }) else {
                 throw StorageError(.unsupportedFormat, "the data directory has no FORMAT file", file: directory)
             }
             try File(marker, flags: O_RDWR | O_CREAT).sync()
             try Directory.sync(directory)
         }
-        try createTree(directory + "/tree", mapBytesMax: mapBytesMax)
+        try RunStore.create(directory + "/runs")
         try create(directory)
         try Directory.removeFile(marker)
-    }
-
-    /// Makes an empty tree, in place of what a process left that ended while it did the same.
-    private static func createTree(_ path: String, mapBytesMax: Int) throws(StorageError) {
-        try Directory.create(path)
-        for name in ["data.mdb", "lock.mdb"] { try Directory.removeFile(path + "/" + name) }
-        // LMDB's table of readers never shrinks; the next opening gives it its size.
-        try Tree(path: path, .new, mapBytesMax: mapBytesMax, readersMax: 1).close()
-        try Directory.sync(path)
     }
 
     /// Gives a directory its format file, durably.

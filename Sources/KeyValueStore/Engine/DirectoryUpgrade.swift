@@ -1,80 +1,97 @@
-// The upgrade from format 1 to format 2: the tree is copied, and each entry gets checksums.
+// The upgrade from formats 1 and 2 to format 3: the entries of the tree become a run.
 //
-//   1. `upgrade/` is created with a complete copy of the tree
-//   2. one rename replaces the old file by the copy
-//   3. FORMAT is set to 2
-//   4. `upgrade/` is removed
+//   1. `runs/` is created with all entries and a manifest
+//   2. FORMAT is set to 3
+//   3. `tree/` is removed
 //
-// A process that ends before 2 leaves the old tree, and the next process starts over. After 2 the state of the tree has
-// a checksum, which shows the next process that only 3 and 4 remain. The log is the same in both formats.
+// A process that ends before 2 leaves a directory of the old format, and the next process starts over. After 2 only 3
+// remains. The log is the same in all formats.
 
-internal import CLMDB
 internal import Glibc
 
 extension DirectoryFormat {
-    /// Gives a directory of format 1 the current format. The disk must have room for a second tree.
+    /// Gives a directory of an older format the current one. The disk must have room for the entries a second time.
     /// - Throws: `corrupt`, `full`, `inputOutput`; the directory can be opened again then.
-    static func upgrade(_ directory: String, mapBytesMax: Int) throws(StorageError) {
-        let tree = directory + "/tree"
-        let work = directory + "/upgrade"
-        if try !isUpgraded(tree, mapBytesMax: mapBytesMax) {
-            try remove(work)
-            try copy(tree, to: work, mapBytesMax: mapBytesMax)
-            try Directory.rename(work + "/data.mdb", to: tree + "/data.mdb")
-            try Directory.sync(tree)
+    static func upgrade(_ directory: String, _ options: EngineOptions) throws(StorageError) {
+        try remove(directory + "/upgrade")
+        let tree = try openTree(directory)
+        let contents = try tree.newest()
+        let state = try tree.state(contents)
+        let runs = directory + "/runs"
+        try RunStore.create(runs)
+        var source = try TreeEntries(contents.snapshot, upTo: state.checkpoint.microseconds)
+        var versions = VersionRange()
+        while let entry = unsafe try source.next() { unsafe versions.add(entry.version) }
+        source = try TreeEntries(contents.snapshot, upTo: state.checkpoint.microseconds)
+        var manifest = Manifest()
+        manifest.checkpoint = state.checkpoint
+        manifest.firstSegment = state.firstSegment
+        manifest.horizon = state.horizon
+        if let range = versions.range {
+            var parts: [Manifest.Part] = []
+            var entry = unsafe try source.next()
+            while unsafe entry != nil {
+                let number = manifest.takeNumber()
+                let writer = try RunWriter(path: runs + "/" + RunFormat.fileName(number), versions: range)
+                unsafe parts.append(
+                    try write(&source, from: &entry, writer, number, options.runFileBytesMax))
+            }
+            manifest.runs = [Manifest.Run(number: manifest.takeNumber(), level: 1, parts: parts)]
         }
+        try manifest.write(in: runs, space: nil)
         try create(directory)
-        try remove(work)
     }
 
-    /// Whether the tree has been replaced already.
-    private static func isUpgraded(_ tree: String, mapBytesMax: Int) throws(StorageError) -> Bool {
-        let file = try TreeFile(directory: tree, mapBytesMax: mapBytesMax, isReadOnly: true, isSummed: false)
-        return unsafe try file.stateBytes(try file.newest()).count == TreeState.byteCount
+    /// The tree of a directory of format 1 or 2; it is only read.
+    static func openTree(_ directory: String) throws(StorageError) -> TreeFile {
+        let isSummed = try read(directory + "/FORMAT") != .one
+        let path = directory + "/tree"
+        let tree = try TreeFile(directory: path, isSummed: isSummed)
+        if isSummed { return tree }
+        // A process of format 2 that ended while it upgraded a tree has left one with sums and the old FORMAT.
+        let isUpgraded = unsafe try tree.stateBytes(try tree.newest()).count == TreeState.byteCount
+        return isUpgraded ? try TreeFile(directory: path, isSummed: true) : tree
     }
 
-    private static func copy(_ tree: String, to work: String, mapBytesMax: Int) throws(StorageError) {
-        let old = try TreeFile(directory: tree, mapBytesMax: mapBytesMax, isReadOnly: true, isSummed: false)
-        let contents = try old.newest()
-        let state = try old.state(contents)
-        let new = try Tree(path: work, .new, mapBytesMax: mapBytesMax, readersMax: 1)
-        try new.appendMain(of: contents.snapshot)
-        try new.appendHistory(of: contents.snapshot)
-        try TreeUpdate.begin(new, horizon: state.horizon).commit(state, fault: FaultInjection(fault: nil))
-        new.close()
-        try Directory.sync(work)
+    /// Writes one file of the run, from an entry on.
+    private static func write(
+        _ source: inout TreeEntries, from next: inout TreeEntries.Entry?, _ writer: consuming RunWriter,
+        _ number: UInt64, _ byteCountMax: Int
+    ) throws(StorageError) -> Manifest.Part {
+        var last: UInt64?
+        while let entry = unsafe next {
+            let isSameKey = unsafe last != nil && compareBytes(entry.key, writer.lastKey) == 0
+            if !isSameKey {
+                if writer.byteCount >= byteCountMax { break }
+                last = nil
+            }
+            unsafe try writer.add(entry.key, version: entry.version, entry.value, superseded: last)
+            unsafe last = entry.version
+            unsafe next = try source.next()
+        }
+        let (footer, byteCount) = try writer.finish()
+        return Manifest.Part(file: number, identity: footer.identity, byteCount: UInt64(byteCount))
     }
 
-    private static func remove(_ work: String) throws(StorageError) {
-        guard Directory.exists(work) else { return }
-        for name in try Directory.names(in: work) { try Directory.removeFile(work + "/" + name) }
-        guard unsafe rmdir(work) == 0 else { throw .system(errno, "cannot remove", file: work) }
+    /// Removes the tree of a directory that has been upgraded.
+    static func removeTree(_ directory: String) throws(StorageError) {
+        try remove(directory + "/upgrade")
+        try remove(directory + "/tree")
+    }
+
+    private static func remove(_ directory: String) throws(StorageError) {
+        guard Directory.exists(directory) else { return }
+        for name in try Directory.names(in: directory) { try Directory.removeFile(directory + "/" + name) }
+        guard unsafe rmdir(directory) == 0 else { throw .system(errno, "cannot remove", file: directory) }
     }
 }
 
-extension Tree {
-    /// Appends the entries of a `main` without sums: version, value.
-    fileprivate func appendMain(of old: TreeSnapshot) throws(StorageError) {
-        unsafe try append(PageCursor<ByteOrder>(old, old.main), to: main) { key, entry, buffer in
-            let value = unsafe UnsafeRawBufferPointer(rebasing: entry[8...])
-            let count = MainEntry.byteCount(valueBytes: value.count)
-            buffer.reserve(count, keeping: 0)
-            unsafe MainEntry.write(
-                buffer.start, keyHash: EntrySum.hash(key: key), version: entry.word(at: 0), value)
-            return count
-        }
-    }
+/// The lowest and the highest of some versions.
+private struct VersionRange {
+    private(set) var range: ClosedRange<UInt64>?
 
-    /// Appends the entries of a `history` without sums: superseded, version, value.
-    fileprivate func appendHistory(of old: TreeSnapshot) throws(StorageError) {
-        unsafe try append(PageCursor<HistoryOrder>(old, old.history), to: history) { key, entry, buffer in
-            let value = unsafe UnsafeRawBufferPointer(rebasing: entry[16...])
-            let count = HistoryEntry.byteCount(valueBytes: value.count)
-            buffer.reserve(count, keeping: 0)
-            unsafe HistoryEntry.write(
-                buffer.start, keyHash: EntrySum.hash(key: key), version: entry.word(at: 8),
-                superseded: entry.word(at: 0), value)
-            return count
-        }
+    mutating func add(_ version: UInt64) {
+        guard let range else { return self.range = version...version }
+        self.range = min(range.lowerBound, version)...max(range.upperBound, version)
     }
 }

@@ -1,4 +1,4 @@
-// Walking a range: the overlays and the tree merged by key.
+// Walking a range: the overlays and the runs merged by key.
 
 /// A place in an ordered range; `key`, `value` and `version` are those of the entry that `next()` went to, and
 /// undefined before that and at the end.
@@ -6,7 +6,11 @@
 package struct EmbeddedCursor: ~Copyable, ~Escapable, KeyValueCursor {
     private var active: OverlayCursor
     private var frozen: OverlayCursor
-    private var tree: TreeCursor
+    private var runs: RunSetCursor
+    /// The sources that are at the entry taken last; they move on with the next step, as keys are lent by them.
+    private var isActiveTaken = false
+    private var isFrozenTaken = false
+    private var isRunTaken = false
 
     private let direction: ScanDirection
     private let lower: [UInt8]?
@@ -21,11 +25,11 @@ package struct EmbeddedCursor: ~Copyable, ~Escapable, KeyValueCursor {
 
     @_lifetime(immortal)
     private init(
-        view: ReadView, tree: consuming TreeCursor, lower: [UInt8]?, upper: [UInt8]?, direction: ScanDirection
+        view: ReadView, lower: [UInt8]?, upper: [UInt8]?, direction: ScanDirection
     ) {
         active = OverlayCursor(view.active, version: CommitVersion(microseconds: view.version))
         frozen = .open(view.frozen, beside: view.active, version: CommitVersion(microseconds: view.version))
-        self.tree = tree
+        runs = RunSetCursor(view.runs, version: view.version, latestOnly: view.latestOnly)
         self.direction = direction
         self.lower = lower
         self.upper = upper
@@ -36,11 +40,8 @@ package struct EmbeddedCursor: ~Copyable, ~Escapable, KeyValueCursor {
     static func open(
         _ view: ReadView, lower: RawSpan?, upper: RawSpan?, direction: ScanDirection
     ) throws(StorageError) -> EmbeddedCursor {
-        let tree = TreeCursor(
-            view.tree, version: view.version, needsHistory: view.needsHistory, latestOnly: view.latestOnly)
-        return EmbeddedCursor(
-            view: view, tree: tree, lower: try RangeBound.copy(lower), upper: try RangeBound.copy(upper),
-            direction: direction)
+        EmbeddedCursor(
+            view: view, lower: try RangeBound.copy(lower), upper: try RangeBound.copy(upper), direction: direction)
     }
 
     package var key: RawSpan {
@@ -108,6 +109,9 @@ extension EmbeddedCursor {
     @_lifetime(self: copy self)
     private mutating func position(_ bound: [UInt8]?, inclusive: Bool) throws(StorageError) {
         isPositioned = true
+        isActiveTaken = false
+        isFrozenTaken = false
+        isRunTaken = false
         guard let bound, !bound.isEmpty else {
             return unsafe try position(UnsafeRawBufferPointer?.none, inclusive: inclusive)
         }
@@ -123,59 +127,58 @@ extension EmbeddedCursor {
         case .forward:
             unsafe active.seekForward(bound)
             unsafe frozen.seekForward(bound)
-            unsafe try tree.seekForward(bound)
+            unsafe try runs.seekForward(bound)
         case .backward:
             unsafe active.seekBackward(bound, inclusive: inclusive)
             unsafe frozen.seekBackward(bound, inclusive: inclusive)
-            unsafe try tree.seekBackward(bound, inclusive: inclusive)
+            unsafe try runs.seekBackward(bound, inclusive: inclusive)
         }
     }
 
-    /// Takes the nearest entry of all sources, the newest layer first among equal keys, and moves every source beyond
-    /// its key. A deletion is taken with a value of no address (an empty value has one). False when all are at their
-    /// end.
+    /// Takes the nearest entry of all sources, the newest layer first among equal keys, after every source has moved
+    /// beyond the entry before. A deletion is taken with a value of no address (an empty value has one). False when all
+    /// are at their end.
     @_lifetime(self: copy self)
     @inline(__always)
     private mutating func takeNearest() throws(StorageError) -> Bool {
-        let isInOverlays = active.isAtEntry || frozen.isAtEntry
-        if !isInOverlays {
-            guard tree.isAtEntry else { return false }
-            takeTreeEntry()
-            try tree.step(direction)
-            return true
+        if isActiveTaken { active.step(direction) }
+        if isFrozenTaken { frozen.step(direction) }
+        if isRunTaken { try runs.step() }
+        if !active.isAtEntry && !frozen.isAtEntry {
+            isActiveTaken = false
+            isFrozenTaken = false
+            isRunTaken = runs.isAtEntry
+            if isRunTaken { takeRunEntry() }
+            return isRunTaken
         }
-        return try takeNearestOfAll()
+        takeNearestOfAll()
+        return true
     }
 
     @_lifetime(self: copy self)
-    private mutating func takeTreeEntry() {
-        unsafe currentKey = tree.key
-        unsafe currentValue = tree.value
-        currentVersion = tree.entryVersion
+    @inline(__always)
+    private mutating func takeRunEntry() {
+        unsafe currentKey = runs.key
+        unsafe currentValue = runs.value ?? UnsafeRawBufferPointer(start: nil, count: 0)
+        currentVersion = runs.entryVersion
     }
 
+    /// One of the overlays is at an entry.
     @_lifetime(self: copy self)
-    private mutating func takeNearestOfAll() throws(StorageError) -> Bool {
-        var nearest: UnsafeRawBufferPointer?
-        if active.isAtEntry { unsafe nearest = active.key }
+    private mutating func takeNearestOfAll() {
+        var nearest = unsafe active.isAtEntry ? active.key : frozen.key
         if frozen.isAtEntry, unsafe isNearer(frozen.key, nearest) { unsafe nearest = frozen.key }
-        if tree.isAtEntry, unsafe isNearer(tree.key, nearest) { unsafe nearest = tree.key }
-        guard let nearest = unsafe nearest else { return false }
-
-        let isInActive = unsafe active.isAtEntry && compareBytes(active.key, nearest) == 0
-        let isInFrozen = unsafe frozen.isAtEntry && compareBytes(frozen.key, nearest) == 0
-        let isInTree = unsafe tree.isAtEntry && compareBytes(tree.key, nearest) == 0
-        if isInActive {
+        if runs.isAtEntry, unsafe isNearer(runs.key, nearest) { unsafe nearest = runs.key }
+        isActiveTaken = unsafe active.isAtEntry && compareBytes(active.key, nearest) == 0
+        isFrozenTaken = unsafe frozen.isAtEntry && compareBytes(frozen.key, nearest) == 0
+        isRunTaken = unsafe runs.isAtEntry && compareBytes(runs.key, nearest) == 0
+        if isActiveTaken {
             take(active)
-        } else if isInFrozen {
+        } else if isFrozenTaken {
             take(frozen)
         } else {
-            takeTreeEntry()
+            takeRunEntry()
         }
-        if isInActive { active.step(direction) }
-        if isInFrozen { frozen.step(direction) }
-        if isInTree { try tree.step(direction) }
-        return true
     }
 
     @_lifetime(self: copy self)
@@ -189,8 +192,7 @@ extension EmbeddedCursor {
         }
     }
 
-    private func isNearer(_ key: UnsafeRawBufferPointer, _ other: UnsafeRawBufferPointer?) -> Bool {
-        guard let other = unsafe other else { return true }
+    private func isNearer(_ key: UnsafeRawBufferPointer, _ other: UnsafeRawBufferPointer) -> Bool {
         let order = unsafe compareBytes(key, other)
         return direction == .forward ? order < 0 : order > 0
     }

@@ -1,4 +1,4 @@
-// Opening a directory: lock it, check its format, open the tree, replay the log after its checkpoint.
+// Opening a directory: lock it, check its format, open the runs, replay the log after their checkpoint.
 
 internal import Basics
 internal import Glibc
@@ -12,21 +12,19 @@ extension EmbeddedEngine {
         directory: String, options: EngineOptions = EngineOptions(), replay: Replay
     ) throws -> EmbeddedEngine {
         let lock = try DirectoryFormat.lock(directory)
-        try DirectoryFormat.openOrCreate(directory, mapBytesMax: options.mapBytesMax)
-        let tree = try Tree(
-            path: directory + "/tree", .existing, mapBytesMax: options.mapBytesMax, readersMax: options.readersMax,
-            reserveBytes: options.diskReserveBytes - options.logReserveBytes,
-            fault: FaultInjection(fault: options.fault))
-        let state = try tree.state()
-        let core = try EngineCore(directory: directory, options: options, tree: tree, state: state, lock: lock)
-        let opening = Opening(core, state)
-        try tree.settleSpace()
+        let fault = FaultInjection(fault: options.fault)
+        try DirectoryFormat.openOrCreate(directory, options)
+        let runs = try RunStore(
+            directory: directory + "/runs", byteCountMax: options.runBytesMax,
+            reserveBytes: options.diskReserveBytes - options.logReserveBytes, fault: fault)
+        let core = try EngineCore(directory: directory, options: options, runs: runs, lock: lock)
+        let opening = Opening(core)
         let log = try opening.recoverLog(replay)
-        try tree.settleSpace()
-        core.recheckSpace()
+        core.settleSpace()
         let start = try TimelineFile.start(in: directory, now: options.clock(), creates: options.beginsTimeline)
         return try EmbeddedEngine(
-            core: core, log: log, checkpointThread: CheckpointThread(core, state: opening.state), timelineStart: start)
+            core: core, log: log, checkpointThread: CheckpointThread(core), mergeThread: MergeThread(core),
+            timelineStart: start)
     }
 }
 
@@ -39,21 +37,21 @@ extension EmbeddedEngine {
 private final class Opening {
     private let core: EngineCore
     private let latest: EmbeddedLatest
-    private(set) var state: TreeState
     private var batch = MutationBatch()
 
-    init(_ core: EngineCore, _ state: TreeState) {
+    init(_ core: EngineCore) {
         self.core = core
-        self.state = state
         latest = EmbeddedLatest(core, version: .maximum)
     }
+
+    private var manifest: Manifest { core.runs.current.manifest }
 
     /// Replays the log and prepares its end for writing.
     func recoverLog(_ replay: Replay) throws -> LogWriter {
         let directory = core.directory + "/log"
         try Directory.create(directory)
         try Self.removeUnfinished(in: directory)
-        var log = unsafe try LogRecovery.read(directory: directory, state: state) { version, record in
+        var log = unsafe try LogRecovery.read(directory: directory, state: manifest) { version, record in
             unsafe try self.replay(version, record, replay)
         }
         latest.finish()
@@ -63,7 +61,7 @@ private final class Opening {
             try log.repairEnd()
         }
         let end = log.segments.isEmpty ? nil : log.segments[log.endSegmentIndex]
-        if state.firstSegment == 0, let first = log.segments.first { try noteFirstSegment(first.sequence) }
+        if manifest.firstSegment == 0, let first = log.segments.first { try noteFirstSegment(first.sequence) }
         core.pool.adopt(log)
         core.progress.withLock { progress in
             progress.nextGroupSegment = end?.sequence ?? log.highestSequence + 1
@@ -76,7 +74,7 @@ private final class Opening {
         }
     }
 
-    /// Gives a new directory or a backup its first segment, and notes it in the tree. On a full disk that is left for
+    /// Gives a new directory or a backup its first segment, and notes it in the manifest. On a full disk that is left for
     /// later: the engine opens without, for reading.
     private func prepareFirstSegment(_ log: inout RecoveredLog) throws(StorageError) {
         do throws(StorageError) {
@@ -92,11 +90,9 @@ private final class Opening {
 
     /// Writes down where the log of a new directory or of a backup begins: from now on a missing segment is damage.
     private func noteFirstSegment(_ sequence: UInt64) throws(StorageError) {
-        var noted = state
-        noted.firstSegment = sequence
         do throws(StorageError) {
-            try TreeUpdate.begin(core.tree, horizon: state.horizon).commit(noted, fault: FaultInjection(fault: nil))
-            state = noted
+            try core.runs.change(.openRuns) { $0.firstSegment = sequence }
+            core.progress.update { core.showRuns(&$0) }
         } catch {
             // On a full disk the first checkpoint writes it.
             if error.code != .full { throw error }
@@ -113,8 +109,6 @@ private final class Opening {
     private func replay(
         _ version: CommitVersion, _ record: UnsafeRawBufferPointer, _ replay: Replay
     ) throws {
-        // After a crash in a checkpoint the tree holds newer values of some keys; history hides them.
-        if state.newest > state.checkpoint { latest.version = CommitVersion(microseconds: version.microseconds - 1) }
         batch.removeAll()
         try replay(version, unsafe RawSpan(_unsafeBytes: record), &batch, .embedded(latest))
         let overlay = core.registry.viewForUpdate.active
@@ -136,12 +130,12 @@ private final class Opening {
     /// The disk is full: the frozen overlay stays, or the next one will.
     private var isFull = false
 
-    /// Empties the overlay into the tree. On a full disk it is frozen instead, once, when it has grown to its limit.
+    /// Writes the overlay to a run. On a full disk it is frozen instead, once, when it has grown to its limit.
     private func makeRoom() throws(StorageError) {
         let (overlay, hasFrozen) = core.progress.withLock { (core.registry.viewForUpdate.active, $0.frozen != nil) }
         if hasFrozen { return }
         do throws(StorageError) {
-            if !isFull { try core.tree.space.admit(heldBytes: overlay.byteCount, mayUseReserve: true, isFinal: true) }
+            if !isFull { try core.runs.space.admit(heldBytes: overlay.byteCount, mayUseReserve: true, isFinal: true) }
             try checkpoint()
         } catch {
             guard error.code == .full else { throw error }
@@ -150,26 +144,19 @@ private final class Opening {
         }
     }
 
-    /// Empties the overlay into the tree. The log stays as it is: it is still being read.
+    /// Writes the overlay to a run. The log stays as it is: it is still being read.
     private func checkpoint() throws(StorageError) {
         latest.finish()
         let full = try core.progress.withLock { progress throws(StorageError) -> FrozenOverlay? in
-            progress.nextGroupSegment = state.firstSegment
+            progress.nextGroupSegment = manifest.firstSegment
             try core.freeze(&progress)
             return progress.frozen
         }
         guard let full else { return }
-        var checkpoint = Checkpoint(core: core, frozen: full, state: state)
-        // If it fails, some of its transactions may have been committed.
-        defer { state.newest = checkpoint.state.newest }
+        var checkpoint = Checkpoint(core: core, frozen: full)
         try checkpoint.run()
-        state = checkpoint.state
-        try core.tree.settleSpace()
-        core.checkpoint.store(state.checkpoint.microseconds, ordering: .releasing)
-        core.progress.withLock { progress in
-            progress.frozen = nil
-            core.registry.show(active: core.registry.viewForUpdate.active, frozen: nil, retiring: full.overlay)
-        }
-        latest.version = .maximum
+        core.settleSpace()
+        core.checkpoint.store(manifest.checkpoint.microseconds, ordering: .releasing)
+        core.progress.withLock { core.showRuns(&$0, written: full.overlay) }
     }
 }

@@ -3,7 +3,7 @@
 internal import Synchronization
 
 extension EmbeddedEngine {
-    /// A reading of the counters; costs a few locks and a read transaction. Any thread.
+    /// A reading of the counters; costs a few locks. Any thread.
     package var statistics: EngineStatistics {
         var statistics = EngineStatistics()
         statistics.publishedVersion = publishedVersion
@@ -20,28 +20,48 @@ extension EmbeddedEngine {
         (statistics.logSegmentsInUse, statistics.logSegmentsSpare) = core.pool.counts
         statistics.hasFailed = core.progress.withLock { $0.failure != nil }
         statistics.shortage = shortage
-        statistics.reserveBytes = core.pool.bytesReserved + core.tree.space.bytesReserved
-        readTree(into: &statistics)
+        statistics.reserveBytes = core.pool.bytesReserved + core.runs.space.bytesReserved
+        readOverlays(into: &statistics)
+        readRuns(into: &statistics)
         return statistics
     }
 
     /// Why commits other than deletes are refused because space is missing, or nil. Costs a few locks. Any thread.
     package var shortage: StorageError? {
-        core.progress.withLock { $0.full } ?? core.tree.space.shortage ?? core.pool.shortage
+        core.progress.withLock { $0.full } ?? core.runs.space.shortage ?? core.pool.shortage
     }
 
-    /// The numbers that need a look through a reader's eyes; left at zero when there is no reader slot or the engine is
-    /// closed.
-    private func readTree(into statistics: inout EngineStatistics) {
+    /// The numbers that need a look through a reader's eyes; left at zero when the engine is closed.
+    private func readOverlays(into statistics: inout EngineStatistics) {
         let reader = EmbeddedReader(core)
         guard let view = try? reader.open(at: .max) else { return }
         defer { reader.close(view) }
         statistics.overlayEntries = view.active.entryCount + (view.frozen?.entryCount ?? 0)
         statistics.overlayBytes = view.active.byteCount + (view.frozen?.byteCount ?? 0)
-        if let contents = unsafe try? TreeTransaction.contents(core.tree, view.transaction) {
-            statistics.treeEntries = Int(contents.main.entries)
-            statistics.historyEntries = Int(contents.history.entries)
+    }
+
+    private func readRuns(into statistics: inout EngineStatistics) {
+        let set = core.runs.current
+        let runs = set.manifest.runs
+        statistics.runs = runs.count
+        statistics.runBytes = set.manifest.byteCount
+        for file in set.files.joined() {
+            let footer = file.footer
+            statistics.runEntries += Int(footer.entryCount)
+            statistics.historyEntries += Int(footer.supersededCount)
         }
-        statistics.treeFileBytes = (try? File(core.tree.path + "/data.mdb", flags: 0).byteCount()) ?? 0
+        var pending = set.manifest.merges.reduce(0) { bytes, merge in
+            bytes + runs[merge.inputs].reduce(0) { $0 + $1.byteCount }
+        }
+        if let choice = MergePolicy.choice(set.manifest, isIdle: false, hasGarbage: { _ in false }) {
+            pending += runs[choice.places].reduce(0) { $0 + $1.byteCount }
+        }
+        statistics.mergePendingBytes = pending
+        let counters = core.counters
+        statistics.merges = counters.merges.load(ordering: .relaxed)
+        statistics.mergedEntries = counters.mergedEntries.load(ordering: .relaxed)
+        statistics.mergeNanoseconds = counters.mergeNanoseconds.load(ordering: .relaxed)
+        statistics.paceNanoseconds = counters.paceNanoseconds.load(ordering: .relaxed)
+        statistics.runBytesWritten = (0..<8).map { counters.runBytesWritten[$0].load(ordering: .relaxed) }
     }
 }

@@ -1,19 +1,22 @@
 internal import Basics
 internal import Synchronization
 
-/// An open data directory: a write-ahead log for durability, a memtable for recent commits, a tree for the rest.
+/// An open data directory: a write-ahead log for durability, a memtable for recent commits, sorted runs
+/// for the rest.
 ///
 ///     DIR/FORMAT            the format of the directory; an unknown one is refused
 ///     DIR/LOCK              locked (flock) by the process that has the directory open
 ///     DIR/TIMELINE          the time from which the directory's history is its own (``TimelineFile``)
 ///     DIR/log/….log         segments of the log (`LogFormat`)
-///     DIR/tree/data.mdb     the tree (`TreeFormat`), an LMDB environment
+///     DIR/runs/MANIFEST     which runs there are (`Manifest`)
+///     DIR/runs/….run        files of sorted runs (`RunFormat`)
 ///
 /// - Write: stage → memtable (invisible) and log group → seal → write and sync the group → publish → reply.
-/// - Read: the memtables, then the tree; the first that has the key at the version is used (``EmbeddedReader``).
-/// - Checkpoint: the memtable is frozen, written to the tree in key order, and released; its log segments are recycled
+/// - Read: the memtables, then the runs, the newest first; the first that has the key at the version is used (``EmbeddedReader``).
+/// - Checkpoint: the memtable is frozen, written to a new run, and released; its log segments are recycled
 ///   (``Checkpoint``).
-/// - Open: commits in the log after the tree's checkpoint go into a new memtable (`EmbeddedEngine+Open`).
+/// - Merge: runs become fewer and larger ones (``MergePolicy``).
+/// - Open: commits in the log after the last checkpoint go into a new memtable (`EmbeddedEngine+Open`).
 ///
 /// docs/storage.md has the complete description. ``EngineCore`` lists the threads.
 package final class EmbeddedEngine: KeyValueEngine {
@@ -29,23 +32,27 @@ package final class EmbeddedEngine: KeyValueEngine {
         var latest: EmbeddedLatest?
         var logThread: SystemThread?
         var checkpointThread: SystemThread?
+        var mergeThread: SystemThread?
         var poolThread: SystemThread?
         var isClosed = false
     }
 
     init(
-        core: EngineCore, log: LogWriter, checkpointThread: CheckpointThread, timelineStart: CommitVersion
+        core: EngineCore, log: LogWriter, checkpointThread: CheckpointThread, mergeThread: MergeThread,
+        timelineStart: CommitVersion
     ) throws(StorageError) {
         self.core = core
         self.timelineStart = timelineStart
         synchronizer = LogSynchronizer(fault: core.fault) { core.groupFinished($0, $1) }
         parts = Monitor(Parts(log: log))
-        let runner = CheckpointRunner(checkpointThread)
+        let runner = ThreadBodies(checkpointThread, mergeThread)
         let synchronizer = synchronizer
         let poolThread = try SystemThread.start("segments") { core.pool.run() }
         let logThread = try SystemThread.start("log") { synchronizer.run() }
         let thread = try SystemThread.start("checkpoint") { runner.checkpointThread.run() }
+        let merging = try SystemThread.start("merge") { runner.mergeThread.run() }
         parts.withLock { parts in
+            parts.mergeThread = merging
             parts.poolThread = poolThread
             parts.logThread = logThread
             parts.checkpointThread = thread
@@ -89,7 +96,7 @@ package final class EmbeddedEngine: KeyValueEngine {
         CommitVersion(microseconds: core.horizon.load(ordering: .acquiring))
     }
 
-    /// Writes everything published so far into the tree, and returns when it is there. Waits for an open group to be
+    /// Writes everything published so far into runs, and returns when it is there. Waits for an open group to be
     /// sealed, so the commit thread must not call it with something staged.
     /// - Throws: `full`, `failed`, `closed`.
     package func checkpointNow() throws(StorageError) {
@@ -111,8 +118,8 @@ package final class EmbeddedEngine: KeyValueEngine {
         }
     }
 
-    /// Removes all history that has become too old by the engine's clock, and returns when it is gone. It also happens
-    /// by itself.
+    /// Removes all history that has become too old by the engine's clock, and returns when it is gone: merges all runs.
+    /// It also happens by itself.
     /// - Throws: `full`, `failed`, `closed`.
     package func sweepHistoryNow() throws(StorageError) {
         let request = core.progress.update { progress in
@@ -122,19 +129,19 @@ package final class EmbeddedEngine: KeyValueEngine {
         try core.progress.wait { progress throws(StorageError) -> Void? in
             if progress.sweepsDone >= request { return () }
             if let failure = progress.failure { throw failure }
-            if let full = progress.full { throw full }
+            if let full = progress.full ?? core.merging.withLock({ $0.full }) { throw full }
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
             return nil
         }
     }
 
-    /// Ends all activity; what is published goes to the tree, so that the next open is quick. A group that is being
+    /// Ends all activity; what is published goes to runs, so that the next open is quick. A group that is being
     /// synced is waited for; what is staged and not sealed is lost. Calling it again does nothing.
     ///
-    /// No other thread may be using the writer. Snapshots should be closed: while one is open the environment and the
-    /// lock stay with it.
+    /// No other thread may be using the writer. Snapshots should be closed: while one is open the lock and the files stay
+    /// with it.
     /// - Throws: `full` or `failed` when the last checkpoint did not succeed. The engine is closed all the same, and
-    ///   the log keeps what is not in the tree.
+    ///   the log keeps what is not in runs.
     package func close() throws(StorageError) {
         let threads = parts.withLock { parts -> Parts? in
             if parts.isClosed { return nil }
@@ -148,6 +155,8 @@ package final class EmbeddedEngine: KeyValueEngine {
             progress.isGroupOpen = false
             progress.isClosed = true
         }
+        core.merging.update { $0.isStopping = true }
+        threads.mergeThread?.join()
         threads.checkpointThread?.join()
         synchronizer.stop()
         threads.logThread?.join()
@@ -161,30 +170,25 @@ package final class EmbeddedEngine: KeyValueEngine {
     }
 }
 
-/// Passes the checkpoint thread its state.
-private final class CheckpointRunner: @unchecked Sendable {  // Made before the thread, used by it alone.
+/// Passes two threads their states.
+private final class ThreadBodies: @unchecked Sendable {  // Made before the threads; each uses its own alone.
     let checkpointThread: CheckpointThread
+    let mergeThread: MergeThread
 
-    init(_ checkpointThread: CheckpointThread) {
+    init(_ checkpointThread: CheckpointThread, _ mergeThread: MergeThread) {
         self.checkpointThread = checkpointThread
+        self.mergeThread = mergeThread
     }
 }
 
 extension EngineCore {
-    /// Ends the readers' tree transactions and the environment, unless a snapshot is still open; then they go with the
-    /// last reader.
+    /// Releases the lock, unless a snapshot is still open; then it goes with the last reader.
     func endReaders() {
         let isInUse = readers.withLock { readers in
             // A reader that is going waits for this lock in its deinit: it is still whole.
             let all = unsafe readers.values.map { unsafe $0.reader }
-            if unsafe all.contains(where: { unsafe $0._withUnsafeGuaranteedRef { $0.isInUse } }) { return true }
-            // The formatter would join `unsafe` and the name.
-            // swift-format-ignore
-            for unsafe reader in unsafe all { unsafe reader._withUnsafeGuaranteedRef { $0.endTransactions() } }
-            return false
+            return unsafe all.contains { unsafe $0._withUnsafeGuaranteedRef { $0.isInUse } }
         }
-        if isInUse { return }
-        tree.close()
-        lock.unlock()
+        if !isInUse { lock.unlock() }
     }
 }

@@ -1,18 +1,10 @@
-internal import CLMDB
 internal import Synchronization
 
-/// Makes snapshots for one thread: the state as of a version, over the memtables and the tree.
+/// Makes snapshots for one thread: the state as of a version, over the memtables and the runs.
 ///
-/// Make one reader per event loop and keep it; a snapshot then costs two stores and a renewed transaction. A snapshot
-/// takes three things, and their order makes it correct:
-///
-/// 1. The version. Everything up to it is published, so it is in a memtable or in the tree.
-/// 2. The view of the memtables. What leaves a memtable later is in the tree by then.
-/// 3. The read transaction of the tree.
-///
-/// What the tree gets between 2 and 3 is either in the memtables of the view with the same values, or newer than the
-/// version. Readers search the memtables first; only keys without an entry there are searched in the tree, where
-/// history hides newer values.
+/// Make one reader per event loop and keep it; a snapshot then costs two stores. A snapshot takes the version first, and
+/// then the view of the memtables and runs. Everything up to the version is published, so it is in the view. What is
+/// newer is skipped by its version.
 ///
 /// Not thread-safe. A reader may move between threads while no snapshot is open.
 @safe
@@ -25,12 +17,7 @@ package final class EmbeddedReader: KeyValueReader {
     @safe
     private struct State {
         var openSnapshots = 0
-        /// Read transactions not in use, reset; the first `idleCount` are there.
-        var idle: (OpaquePointer?, OpaquePointer?, OpaquePointer?, OpaquePointer?) = (nil, nil, nil, nil)
-        var idleCount = 0
         let cache: EntryCache
-        /// The state of the tree that was looked at last.
-        var known: TreeSnapshot?
         var keepsView = false
         /// The view of the snapshot closed last, for the next one; the slot is entered while there is one.
         var kept: UnsafeMutablePointer<ReadView>?
@@ -43,7 +30,7 @@ package final class EmbeddedReader: KeyValueReader {
         slot = core.registry.makeSlot()
         unsafe state = .allocate(capacity: 1)
         unsafe state.initialize(
-            to: State(cache: EntryCache(bytesMax: core.options.entryCacheBytesMax, pageBytes: core.tree.pageBytes)))
+            to: State(cache: EntryCache(bytesMax: core.options.entryCacheBytesMax)))
         core.readers.withLock {
             unsafe $0[ObjectIdentifier(self)] = RegisteredReader(reader: Unmanaged.passUnretained(self))
         }
@@ -52,7 +39,6 @@ package final class EmbeddedReader: KeyValueReader {
     deinit {
         core.readers.withLock { $0[ObjectIdentifier(self)] = nil }
         releaseSnapshots()
-        endTransactions()
         core.registry.removeSlot(slot)
         unsafe state.pointee.spare?.deallocate()
         unsafe state.pointee.cache.release()
@@ -62,15 +48,15 @@ package final class EmbeddedReader: KeyValueReader {
     /// The state as of `version`, or of the last published commit. A version above that one is lowered to it.
     ///
     /// The caller that returns times to clients must ensure that no later commit gets a version at or below them.
-    /// - Throws: `versionTooOld`, `tooManyReaders`, `closed`, `inputOutput`.
+    /// - Throws: `versionTooOld`, `closed`.
     package func snapshot(at version: CommitVersion? = nil) throws(StorageError) -> EmbeddedSnapshot {
         while true {
             let published = core.published.load(ordering: .acquiring)
             let chosen = min(version?.microseconds ?? published, published)
             let view =
                 if let again = unsafe reopen(at: chosen) { unsafe again } else { unsafe box(try open(at: chosen)) }
-            // Looked at only now: the sweep raises the horizon before it removes anything.
-            if unsafe view.pointee.needsHistory && chosen < core.horizon.load(ordering: .acquiring) {
+            // Looked at only now: the horizon is raised before a merge removes anything.
+            if chosen < core.horizon.load(ordering: .acquiring) {
                 unsafe close(view)
                 // The last published version can be overtaken by the horizon only between two lines here: take a newer one.
                 if version == nil && core.published.load(ordering: .acquiring) > chosen { continue }
@@ -89,15 +75,9 @@ package final class EmbeddedReader: KeyValueReader {
             if core.isClosed.load(ordering: .sequentiallyConsistent) {
                 throw StorageError(.closed, "the engine is closed")
             }
-            let (transaction, tree) = unsafe try takeTransaction()
             unsafe state.pointee.openSnapshots += 1
-            let needsHistory = version < core.treeNewest.load(ordering: .acquiring)
-            let cache = unsafe state.pointee.cache
             return unsafe ReadView(
-                active: overlays.active, frozen: overlays.frozen, generation: overlays.generation,
-                transaction: transaction,
-                tree: tree, version: version, needsHistory: needsHistory, latestOnly: core.latestOnly,
-                cache: cache.admits(tree: Int(tree.transaction)) ? cache : nil)
+                overlays, version: version, latestOnly: core.latestOnly, state.pointee.cache)
         } catch {
             if unsafe state.pointee.openSnapshots == 0 { core.registry.leave(slot) }
             throw error
@@ -107,7 +87,7 @@ package final class EmbeddedReader: KeyValueReader {
     /// Ends a view made by `open`.
     func close(_ view: ReadView) {
         unsafe state.pointee.openSnapshots -= 1
-        end(view)
+        end()
     }
 
     /// Ends the view of a snapshot, or keeps it for the next one.
@@ -128,34 +108,31 @@ package final class EmbeddedReader: KeyValueReader {
     }
 
     private func endBoxed(_ view: UnsafeMutablePointer<ReadView>) {
-        unsafe end(view.pointee)
+        end()
         unsafe view.deinitialize(count: 1)
         if unsafe state.pointee.spare == nil { unsafe state.pointee.spare = view } else { unsafe view.deallocate() }
     }
 
-    private func end(_ view: ReadView) {
-        unsafe mdb_txn_reset(view.transaction)
-        unsafe keepTransaction(view.transaction)
+    private func end() {
         if unsafe state.pointee.openSnapshots == 0 { core.registry.leave(slot) }
     }
 
     // MARK: Many snapshots in a row
 
-    /// Keeps the view of a closed snapshot for the next one, which then does not renew a transaction. The caller must
+    /// Keeps the view of a closed snapshot for the next one, which then does not announce itself again. The caller must
     /// call ``releaseSnapshots()`` before it waits for anything.
     package func reuseSnapshots() { unsafe state.pointee.keepsView = true }
 
-    /// Releases the view that was kept, and with it pages and memory of earlier states.
+    /// Releases the view that was kept, and with it memory and files of earlier states.
     package func releaseSnapshots() {
         guard let view = unsafe state.pointee.kept else { return }
         unsafe state.pointee.kept = nil
         unsafe endBoxed(view)
     }
 
-    /// The view that was kept, at another version; nil if there is none or another overlay has come since.
+    /// The view that was kept, at another version; nil if there is none or the overlays or runs have changed since.
     ///
-    /// As long as the overlays are the same, whatever was published since is in them: it is visible through the old
-    /// transaction, and nothing that it lacks has left them.
+    /// As long as the overlays are the same, whatever was published since is in them.
     private func reopen(at version: UInt64) -> UnsafeMutablePointer<ReadView>? {
         guard let kept = unsafe state.pointee.kept else { return nil }
         guard unsafe core.registry.generation == kept.pointee.generation,
@@ -166,74 +143,12 @@ package final class EmbeddedReader: KeyValueReader {
         }
         unsafe state.pointee.kept = nil
         unsafe state.pointee.openSnapshots += 1
-        unsafe kept.pointee.move(to: version, needsHistory: version < core.treeNewest.load(ordering: .acquiring))
+        unsafe kept.pointee.move(to: version)
         return unsafe kept
     }
 
     /// Whether a snapshot is open. Any thread.
     var isInUse: Bool { core.registry.isInUse(slot) }
-}
-
-// MARK: - Transactions
-
-extension EmbeddedReader {
-    /// A read transaction on the tree as it is now.
-    private func takeTransaction() throws(StorageError) -> (OpaquePointer, TreeSnapshot) {
-        let transaction =
-            if let idle = unsafe try renewIdle() { unsafe idle } else { unsafe try TreeTransaction.begin(core.tree) }
-        do throws(StorageError) {
-            return unsafe (transaction, try snapshot(transaction))
-        } catch {
-            unsafe mdb_txn_abort(transaction)
-            throw error
-        }
-    }
-
-    /// The state that a transaction shows; that of the last one is remembered.
-    private func snapshot(_ transaction: OpaquePointer) throws(StorageError) -> TreeSnapshot {
-        if let known = unsafe state.pointee.known, unsafe known.transaction == mdb_txn_id(transaction) { return known }
-        let snapshot = unsafe try TreeTransaction.contents(core.tree, transaction).snapshot
-        unsafe state.pointee.known = snapshot
-        return snapshot
-    }
-
-    private func renewIdle() throws(StorageError) -> OpaquePointer? {
-        guard let transaction = unsafe popIdle() else { return nil }
-        let status = unsafe mdb_txn_renew(transaction)
-        if status == MDB_SUCCESS { return unsafe transaction }
-        unsafe mdb_txn_abort(transaction)
-        throw Tree.error(status, "cannot renew a read transaction", core.tree.path)
-    }
-
-    /// Keeps a reset transaction, and with it its reader slot, for the next snapshot.
-    private func keepTransaction(_ transaction: OpaquePointer) {
-        switch unsafe state.pointee.idleCount {
-        case 0: unsafe state.pointee.idle.0 = transaction
-        case 1: unsafe state.pointee.idle.1 = transaction
-        case 2: unsafe state.pointee.idle.2 = transaction
-        case 3: unsafe state.pointee.idle.3 = transaction
-        default:
-            unsafe mdb_txn_abort(transaction)
-            return
-        }
-        unsafe state.pointee.idleCount += 1
-    }
-
-    private func popIdle() -> OpaquePointer? {
-        guard unsafe state.pointee.idleCount > 0 else { return nil }
-        unsafe state.pointee.idleCount -= 1
-        return switch unsafe state.pointee.idleCount {
-        case 0: unsafe state.pointee.idle.0
-        case 1: unsafe state.pointee.idle.1
-        case 2: unsafe state.pointee.idle.2
-        default: unsafe state.pointee.idle.3
-        }
-    }
-
-    /// Ends the idle transactions. No snapshot is open.
-    func endTransactions() {
-        while let transaction = unsafe popIdle() { unsafe mdb_txn_abort(transaction) }
-    }
 }
 
 /// A reader that the engine does not keep alive; it leaves the engine's list before it goes.
@@ -242,7 +157,7 @@ struct RegisteredReader: @unchecked Sendable {  // Used under the lock of the li
     let reader: Unmanaged<EmbeddedReader>
 }
 
-/// One consistent state. Keep it for a page of results, not for the time of a client: it holds memory and pages back.
+/// One consistent state. Keep it for a page of results, not for the time of a client: it holds memory and files back.
 @safe
 package struct EmbeddedSnapshot: ~Copyable, KeyValueSnapshot {
     /// In memory of the reader: a snapshot is moved several times on its way to its user, and a view is large.
@@ -265,7 +180,7 @@ package struct EmbeddedSnapshot: ~Copyable, KeyValueSnapshot {
     package borrowing func value(forKey key: RawSpan) throws(StorageError) -> StoredValue? {
         let found = unsafe try key.withUnsafeBytes { key throws(StorageError) in unsafe try view.pointee.find(key) }
         guard let bytes = unsafe found.bytes else { return nil }
-        // The bytes are in the map or in an overlay; both are kept by the snapshot.
+        // The bytes are in a map or in an overlay; both are kept by the snapshot.
         let span = unsafe RawSpan(_unsafeBytes: bytes)
         let value = unsafe StoredValue(bytes: span, version: CommitVersion(microseconds: found.version))
         return unsafe _overrideLifetime(value, borrowing: self)

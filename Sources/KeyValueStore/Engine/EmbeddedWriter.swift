@@ -1,4 +1,5 @@
 internal import Basics
+internal import Glibc
 internal import Synchronization
 
 /// The one writer: stage into the log group and the memtable, seal, publish. It belongs to the commit thread.
@@ -34,6 +35,8 @@ package final class EmbeddedWriter: KeyValueWriter {
     /// Bytes of the frozen overlay when the group was opened.
     private var frozenBytes = 0
     private var stagedMutationBytes = 0
+    /// Bytes of the last sealed group.
+    private var lastGroupBytes = 0
 
     /// Keys put and deleted by what is staged and not sealed yet.
     package private(set) var stagedEntries = 0
@@ -63,6 +66,7 @@ package final class EmbeddedWriter: KeyValueWriter {
     package var canCommitAtOnce: Bool {
         // Under the lock: the checkpoint thread changes the view too.
         !synchronizer.isBusy
+            && core.paceNanoseconds(bytes: 1 << 20) == 0
             && core.progress.withLock { _ in core.registry.viewForUpdate.active.byteCount }
                 < core.options.overlayBytesMax
     }
@@ -92,13 +96,12 @@ package final class EmbeddedWriter: KeyValueWriter {
             throw StorageError(
                 .valueTooLong, "a commit of \(record.byteCount + needed) bytes does not fit into a group")
         }
-        let overlay = try openGroup(mayUseReserve: mayUseReserve)
+        let overlay: Overlay
         do throws(StorageError) {
-            try reserveSpace(
-                recordBytes: record.byteCount, overlayBytes: overlay.byteCount + needed, mayUseReserve: mayUseReserve)
+            overlay = try openGroup(recordBytes: record.byteCount, needed: needed, mayUseReserve: mayUseReserve)
         } catch {
-            if log.isEmpty { closeGroup() }
-            throw error
+            guard error.code == .full, log.isEmpty, checkpointForSpace() else { throw error }
+            overlay = try openGroup(recordBytes: record.byteCount, needed: needed, mayUseReserve: mayUseReserve)
         }
         // From here on nothing can fail.
         unsafe record.withUnsafeBytes { unsafe log.append($0, version: version) }
@@ -131,17 +134,43 @@ package final class EmbeddedWriter: KeyValueWriter {
         return try synchronizer.perform(try sealGroup())
     }
 
-    /// Lets go of the view that `latest` reads through. Call it before sleeping, so that the tree can reuse pages;
+    /// Lets go of the view that `latest` reads through. Call it before sleeping, so that memory and files can be released;
     /// sealing does it too.
     package func finishReading() { latest.finish() }
 }
 
 extension EmbeddedWriter {
+    /// The overlay to stage into, with space for one more commit. When this throws, an empty group is closed.
+    private func openGroup(recordBytes: Int, needed: Int, mayUseReserve: Bool) throws(StorageError) -> Overlay {
+        let overlay = try openGroup(mayUseReserve: mayUseReserve)
+        do throws(StorageError) {
+            try reserveSpace(
+                recordBytes: recordBytes, overlayBytes: overlay.byteCount + needed, mayUseReserve: mayUseReserve)
+        } catch {
+            if log.isEmpty { closeGroup() }
+            throw error
+        }
+        return overlay
+    }
+
+    /// Writes a checkpoint because there is no space, which gives segments of the log back; false if there is nothing to
+    /// write, or it did not succeed. No group is open.
+    private func checkpointForSpace() -> Bool {
+        let isBegun = core.progress.update { progress in
+            guard progress.failure == nil, progress.full == nil, progress.frozen == nil else { return false }
+            guard (try? core.freeze(&progress)) != nil, let frozen = progress.frozen else { return false }
+            frozenBytes = frozen.overlay.byteCount
+            return true
+        }
+        return isBegun && waitForCheckpoint()
+    }
+
     /// The overlay to stage into. When the group is empty, makes room first: freezes a full overlay; or if the one
-    /// before is not in the tree yet and this one has grown to its limit, waits until it is.
+    /// before is not in a run yet and this one has grown to its limit, waits until it is.
     private func openGroup(mayUseReserve: Bool) throws(StorageError) -> Overlay {
         if let overlay { return overlay }
         latest.finish()
+        keepPace()
         var hasWaited = false
         let isPressed = core.isSpacePressed
         let opened = try core.progress.wait { progress throws(StorageError) -> (overlay: Overlay, hasFrozen: Bool)? in
@@ -180,16 +209,25 @@ extension EmbeddedWriter {
         return opened.overlay
     }
 
-    /// Makes sure that log and tree have space for one more commit. If they do not while a checkpoint is under way,
-    /// waits for its end: it gives segments back, and then it is known what its entries take in the tree.
+    /// Waits a little for the group before if there are many runs, so that merges catch up long before commits must
+    /// stop.
+    private func keepPace() {
+        let nanoseconds = core.paceNanoseconds(bytes: lastGroupBytes)
+        guard nanoseconds > 0 else { return }
+        core.counters.paceNanoseconds.add(nanoseconds, ordering: .relaxed)
+        usleep(UInt32(nanoseconds / 1000))
+    }
+
+    /// Makes sure that log and runs have space for one more commit. If they do not while a checkpoint is under way,
+    /// waits for its end: it gives segments back, and then it is known what its entries take.
     private func reserveSpace(recordBytes: Int, overlayBytes: Int, mayUseReserve: Bool) throws(StorageError) {
         do throws(StorageError) {
-            try core.tree.space.admit(
+            try core.runs.space.admit(
                 heldBytes: frozenBytes + overlayBytes, mayUseReserve: mayUseReserve, isFinal: frozenBytes == 0)
             try log.reserve(recordBytes: recordBytes, mayUseReserve: mayUseReserve)
         } catch {
             guard error.code == .full, waitForCheckpoint() else { throw error }
-            try core.tree.space.admit(heldBytes: overlayBytes, mayUseReserve: mayUseReserve, isFinal: true)
+            try core.runs.space.admit(heldBytes: overlayBytes, mayUseReserve: mayUseReserve, isFinal: true)
             try log.reserve(recordBytes: recordBytes, mayUseReserve: mayUseReserve)
         }
     }
@@ -230,6 +268,7 @@ extension EmbeddedWriter {
             let failure = core.progress.withLock { $0.failure }
             throw failure ?? StorageError(.failed, "the engine has failed")
         }
+        lastGroupBytes = stagedBytes
         let group = log.seal()
         core.counters.logBytesWritten.add(UInt64(group.byteCount), ordering: .relaxed)
         closeGroup()

@@ -7,7 +7,8 @@ package enum EngineCheck {
         package var problems: [String] = []
         package var checkpoint = CommitVersion.zero
         package var lastVersion = CommitVersion.zero
-        package var treeEntries = 0
+        package var runs = 0
+        package var entries = 0
         package var historyEntries = 0
         package var logFrames = 0
         package var logRecords = 0
@@ -20,7 +21,7 @@ package enum EngineCheck {
         }
     }
 
-    /// Checks format, log, tree and history. Changes nothing. Takes the directory's lock meanwhile.
+    /// Checks format, log and runs; of an older format the tree. Changes nothing. Takes the directory's lock meanwhile.
     /// - Throws: `locked`, `unsupportedFormat` or `inputOutput` when the directory cannot be looked at.
     package static func run(directory: String) throws(StorageError) -> Report {
         guard Directory.exists(directory + "/FORMAT") else {
@@ -28,12 +29,13 @@ package enum EngineCheck {
         }
         let lock = try DirectoryFormat.lock(directory)
         defer { lock.unlock() }
-        let isSummed = try DirectoryFormat.read(directory + "/FORMAT") != .one
+        let format = try DirectoryFormat.read(directory + "/FORMAT")
         var report = Report()
         do throws(StorageError) {
-            let tree = try TreeFile(
-                directory: directory + "/tree", mapBytesMax: 1 << 36, isReadOnly: true, isSummed: isSummed)
-            let state = try checkTree(tree, isSummed: isSummed, &report)
+            let state =
+                if format == .current { try RunCheck.run(directory + "/runs", &report) } else {
+                    try checkTree(directory, &report)
+                }
             checkLog(directory + "/log", state, &report)
         } catch {
             report.note(error.description)
@@ -41,23 +43,20 @@ package enum EngineCheck {
         return report
     }
 
-    private static func checkLog(_ directory: String, _ state: TreeState, _ report: inout Report) {
+    private static func checkLog(_ directory: String, _ state: Manifest, _ report: inout Report) {
         do {
             let log = unsafe try LogRecovery.read(directory: directory, state: state) { _, _ in }
             report.logFrames = log.frameCount
             report.logRecords = log.recordCount
             report.lastVersion = log.lastVersion
-            if log.lastVersion < state.newest {
-                report.note("the tree holds version \(state.newest), but the log ends at \(log.lastVersion)")
-            }
         } catch {
             report.note("\(error)")
         }
     }
 
-    private static func checkTree(
-        _ tree: TreeFile, isSummed: Bool, _ report: inout Report
-    ) throws(StorageError) -> TreeState {
+    /// Checks the tree of a directory of format 1 or 2; returns what it says about itself.
+    private static func checkTree(_ directory: String, _ report: inout Report) throws(StorageError) -> Manifest {
+        let tree = try DirectoryFormat.openTree(directory)
         let contents = try tree.newest()
         let state = try tree.state(contents)
         report.checkpoint = state.checkpoint
@@ -67,68 +66,29 @@ package enum EngineCheck {
         tree.walk(contents) { problem in if problems.count < Report.problemsMax { problems.append(problem) } }
         for problem in problems { report.note(problem) }
         // Among damaged pages the entries cannot be gone through.
-        if problems.isEmpty && isSummed {
-            try checkMain(contents.snapshot, state, &report)
-            try checkHistory(contents.snapshot, state, &report)
-        }
-        return state
+        if problems.isEmpty { try countEntries(contents.snapshot, state, &report) }
+        var manifest = Manifest()
+        manifest.checkpoint = state.checkpoint
+        manifest.firstSegment = state.firstSegment
+        return manifest
     }
 
-    private static func checkMain(
+    /// Goes through the entries as an upgrade will.
+    private static func countEntries(
         _ tree: TreeSnapshot, _ state: TreeState, _ report: inout Report
     ) throws(StorageError) {
-        var cursor = PageCursor<ByteOrder>(tree, tree.main)
-        try cursor.moveToEnd(.forward)
-        while cursor.isAtEntry {
-            report.treeEntries += 1
-            let version = unsafe MainEntry.version(try cursor.data())
-            if version == 0 || version > state.newest.microseconds {
-                report.note(
-                    "main: the entry of \(unsafe hex(cursor.key)) has version \(version), the newest version of the tree is \(state.newest)"
-                )
+        var entries = try TreeEntries(tree, upTo: state.newest.microseconds)
+        var key: [UInt8] = []
+        var newer: UInt64 = 0
+        while let entry = unsafe try entries.next() {
+            report.entries += 1
+            let isSameKey = unsafe key.withUnsafeBytes { unsafe compareBytes($0, entry.key) } == 0
+            if unsafe entry.version == 0 || isSameKey && entry.version >= newer {
+                let name = unsafe RunCheck.hex(entry.key)
+                unsafe report.note("the tree has \(name) at version \(entry.version) after version \(newer)")
             }
-            try cursor.step(.forward)
-        }
-    }
-
-    /// For one key, history's spans of time may not overlap, and end before the value in `main` begins.
-    private static func checkHistory(
-        _ tree: TreeSnapshot, _ state: TreeState, _ report: inout Report
-    ) throws(StorageError) {
-        var previous: [UInt8] = []
-        var newerVersion = UInt64.max
-        var cursor = PageCursor<HistoryOrder>(tree, tree.history)
-        try cursor.moveToEnd(.forward)
-        while cursor.isAtEntry {
-            report.historyEntries += 1
-            let entry = unsafe try cursor.data()
-            let userKey = unsafe HistoryEntry.userKey(cursor.key)
-            let version = unsafe HistoryEntry.version(entry)
-            if unsafe previous.withUnsafeBytes({ unsafe compareBytes($0, userKey) }) != 0 {
-                unsafe previous.replaceSubrange(previous.indices, with: userKey)
-                let newest = unsafe try tree.find(userKey, in: tree.main, ByteOrder.self)
-                newerVersion = unsafe newest.map { unsafe MainEntry.version($0) } ?? UInt64.max
-            }
-            if unsafe ~HistoryEntry.invertedVersion(cursor.key) != version {
-                report.note("history: the key and the entry of \(unsafe hex(cursor.key)) have different versions")
-            }
-            let superseded = unsafe HistoryEntry.superseded(entry)
-            if version == 0 || version >= superseded || superseded > newerVersion {
-                report.note(
-                    "history: \(unsafe hex(userKey)) has a value from \(version) until \(superseded), the next from \(newerVersion)"
-                )
-            }
-            if superseded > state.newest.microseconds {
-                report.note("history: \(unsafe hex(userKey)) ends after the newest version of the tree")
-            }
-            newerVersion = version
-            try cursor.step(.forward)
-        }
-    }
-
-    private static func hex(_ bytes: UnsafeRawBufferPointer) -> String {
-        unsafe bytes.prefix(64).reduce(into: "0x") { text, byte in
-            text += (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            if isSameKey { report.historyEntries += 1 } else { unsafe key = Array(entry.key) }
+            unsafe newer = entry.version
         }
     }
 }

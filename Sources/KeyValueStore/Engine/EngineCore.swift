@@ -1,20 +1,21 @@
 internal import Basics
 internal import Synchronization
 
-/// An overlay that is being written to the tree.
+/// An overlay that is being written to a run.
 struct FrozenOverlay: Sendable {
     let overlay: Overlay
     /// The log from this segment on holds all commits after the overlay's.
     let nextSegment: UInt64
 }
 
-/// The state that the parts of an engine share: the tree, the memtables, the log segments, and the progress.
+/// The state that the parts of an engine share: the runs, the memtables, the log segments, and the progress.
 ///
 ///     thread       does                                                                  waits for
 ///     ──────       ────                                                                  ─────────
 ///     commit       stages into the active memtable, seals groups (`EmbeddedWriter`)        room in the memtable; the log
 ///     log          writes and syncs one group at a time, publishes it                    a group
-///     checkpoint   freezes the memtable when idle, checkpoints, removes history          a frozen memtable; time
+///     checkpoint   freezes the memtable when idle, checkpoints, raises the horizon       a frozen memtable; time
+///     merge        merges runs (`MergeThread`)                                           runs to merge
 ///     segments     prepares log segments                                                 a need for one
 ///     any          reads (`EmbeddedReader`)                                                nothing
 ///
@@ -22,7 +23,7 @@ struct FrozenOverlay: Sendable {
 ///
 ///     horizon  ≤  checkpoint  ≤  published  ≤  staged
 ///     │           │              └ durable in the log, visible to snapshots
-///     │           └ in the tree; the log before it is not needed
+///     │           └ in the runs; the log before it is not needed
 ///     └ history superseded up to here may be removed; snapshots below it are refused
 final class EngineCore: Sendable {
     /// What the commit thread and the checkpoint thread tell each other.
@@ -51,21 +52,23 @@ final class EngineCore: Sendable {
     let directory: String
     let options: EngineOptions
     let latestOnly: LatestOnlySpaces
-    let tree: Tree
+    let runs: RunStore
     let registry: OverlayRegistry
     let pool: SegmentPool
     let fault: FaultInjection
     let progress: Monitor<Progress>
-    /// The exclusive lock of the directory, held until the environment is closed.
+    /// What the merge thread is asked to do.
+    let merging = Monitor(MergeRequests())
+    /// The exclusive lock of the directory, held until no snapshot is open.
     let lock: File
-    /// All readers, whose tree transactions must end before the environment does.
+    /// All readers.
     let readers = Monitor<[ObjectIdentifier: RegisteredReader]>([:])
 
     let published: Atomic<UInt64>
     let checkpoint: Atomic<UInt64>
     let horizon: Atomic<UInt64>
-    /// Nothing in the tree is newer than this; raised before the tree is.
-    let treeNewest: Atomic<UInt64>
+    /// The number of runs, for the pace of commits.
+    let runCount: Atomic<Int>
     let isClosed = Atomic<Bool>(false)
     let hasFailed = Atomic<Bool>(false)
     /// The checkpoint thread waits for a group to be published.
@@ -74,21 +77,22 @@ final class EngineCore: Sendable {
     let counters = EngineCounters()
 
     init(
-        directory: String, options: EngineOptions, tree: Tree, state: TreeState, lock: File
+        directory: String, options: EngineOptions, runs: RunStore, lock: File
     ) throws(StorageError) {
         self.directory = directory
         self.options = options
         latestOnly = LatestOnlySpaces(options.latestOnlySpaces)
-        self.tree = tree
-        registry = OverlayRegistry(active: try EngineCore.makeOverlay(options))
+        self.runs = runs
+        let set = runs.current
+        registry = OverlayRegistry(active: try EngineCore.makeOverlay(options), runs: set)
         pool = SegmentPool(directory: directory + "/log", options: options)
         self.lock = lock
         fault = FaultInjection(fault: options.fault)
         progress = Monitor(Progress())
-        published = Atomic(state.checkpoint.microseconds)
-        checkpoint = Atomic(state.checkpoint.microseconds)
-        horizon = Atomic(state.horizon.microseconds)
-        treeNewest = Atomic(state.newest.microseconds)
+        published = Atomic(set.manifest.checkpoint.microseconds)
+        checkpoint = Atomic(set.manifest.checkpoint.microseconds)
+        horizon = Atomic(set.manifest.horizon.microseconds)
+        runCount = Atomic(set.view.count)
     }
 
     /// A new overlay, with room for a group beyond its bound.
@@ -110,14 +114,36 @@ final class EngineCore: Sendable {
 
     /// The disk is nearly full: a checkpoint should not wait until the overlay is, as it gives segments of the log
     /// back.
-    var isSpacePressed: Bool { tree.space.isPressed || pool.error != nil }
+    var isSpacePressed: Bool { runs.space.isPressed || pool.error != nil }
 
     /// Looks whether there is space for what the overlays hold, after commits were refused.
     func recheckSpace() {
         let held = progress.withLock { progress in
             registry.viewForUpdate.active.byteCount + (progress.frozen?.overlay.byteCount ?? 0)
         }
-        tree.space.recheck(heldBytes: held)
+        runs.space.recheck(heldBytes: held)
+    }
+
+    /// How long commits wait for merges after a group of so many bytes. It grows with the number of runs: the writer is
+    /// slowed to 60 MB/s with eight more than usual, and to 4 MB/s with a hundred more.
+    func paceNanoseconds(bytes: Int) -> UInt64 {
+        let excess = runCount.load(ordering: .relaxed) - options.runsUsual
+        guard excess > 0 else { return 0 }
+        let nanosecondsPerByte = 2 * excess + excess * excess / 64
+        return min(UInt64(bytes * nanosecondsPerByte), 100_000_000)
+    }
+
+    /// Notes what merges may need for the moment, and looks whether there is space for commits.
+    func settleSpace() {
+        // Files of the inputs that are not read to their ends yet, and the output.
+        let files = (MergePolicy.runsPerLevel + 2) * runFileBytes
+        runs.space.setMergeBytes(min(runs.current.manifest.byteCount, files))
+        recheckSpace()
+    }
+
+    /// Size at which a file of a run is closed: a 64th of the data, so that merges of few data need little space.
+    var runFileBytes: Int {
+        min(options.runFileBytesMax, max(1 << 20, runs.current.manifest.byteCount / 64))
     }
 
     /// Records the first failure; from now on nothing is promised.
@@ -136,7 +162,18 @@ final class EngineCore: Sendable {
         let fresh = try EngineCore.makeOverlay(options)
         progress.frozen = FrozenOverlay(overlay: active, nextSegment: progress.nextGroupSegment)
         progress.covering = progress.requested
-        registry.show(active: fresh, frozen: active, retiring: nil)
+        registry.show(active: fresh, frozen: active, retiring: nil, runs: runs.current)
+    }
+
+    /// Shows readers the runs as they are now. Call under the lock of `progress`.
+    /// - Parameter written: the frozen overlay, if the runs have all of it.
+    func showRuns(_ progress: inout Progress, written: Overlay? = nil) {
+        let view = registry.viewForUpdate
+        let set = runs.current
+        if written != nil { progress.frozen = nil }
+        registry.show(
+            active: view.active, frozen: written == nil ? view.frozen : nil, retiring: written, runs: set)
+        runCount.store(set.view.count, ordering: .relaxed)
     }
 }
 
@@ -149,4 +186,15 @@ final class EngineCounters: Sendable {
     let checkpointNanoseconds = Atomic<UInt64>(0)
     let writerStalls = Atomic<UInt64>(0)
     let historyEntriesSwept = Atomic<UInt64>(0)
+    let merges = Atomic<UInt64>(0)
+    let mergedEntries = Atomic<UInt64>(0)
+    let mergeNanoseconds = Atomic<UInt64>(0)
+    /// Bytes of files written, by the level of their run; the last one has all higher levels.
+    let runBytesWritten = InlineArray<8, Atomic<UInt64>> { _ in Atomic(0) }
+    /// Time for which commits were slowed because merges lag.
+    let paceNanoseconds = Atomic<UInt64>(0)
+
+    func addRunBytes(_ bytes: Int, level: UInt64) {
+        runBytesWritten[Int(min(level, 7))].add(UInt64(bytes), ordering: .relaxed)
+    }
 }

@@ -1,27 +1,31 @@
-// Looking a key up: the newest version that is not too new, in the active overlay, the frozen one, or the tree.
+// Looking a key up: the newest version that is not too new, in the active overlay, the frozen one, or the runs.
 
-/// The overlays and the tree as one reader sees them at one version. Valid until the reader closes it.
+/// The overlays and the runs as one reader sees them at one version. Valid until the reader closes it.
 /// Plain numbers and addresses: copying one counts no references.
 @safe
 struct ReadView {
     let active: Overlay
     let frozen: Overlay?
-    /// The generation of the overlays.
+    /// The generation of the overlays and runs.
     let generation: UInt64
-    let transaction: OpaquePointer
-    let tree: TreeSnapshot
+    let runs: RunSetView
     private(set) var version: UInt64
-    /// The tree may hold commits after the version.
-    private(set) var needsHistory: Bool
     let latestOnly: LatestOnlySpaces
-    /// Places of entries in the tree of `transaction`; nil if they are of another tree.
-    let cache: EntryCache?
+    /// Places of entries in the runs.
+    let cache: EntryCache
 
-    /// Makes this the view of the same memtables and tree at another version.
-    mutating func move(to version: UInt64, needsHistory: Bool) {
+    init(_ view: OverlayView, version: UInt64, latestOnly: LatestOnlySpaces, _ cache: EntryCache) {
+        active = view.active
+        frozen = view.frozen
+        generation = view.generation
+        runs = view.runs
         self.version = version
-        self.needsHistory = needsHistory
+        self.latestOnly = latestOnly
+        self.cache = cache
     }
+
+    /// Makes this the view of the same memtables and runs at another version.
+    mutating func move(to version: UInt64) { self.version = version }
 
     /// What a key has at the version.
     func find(_ key: UnsafeRawBufferPointer) throws(StorageError) -> FoundEntry {
@@ -31,9 +35,7 @@ struct ReadView {
         let hash = unsafe Overlay.hash(key)
         if let found = unsafe Self.find(key, hash, in: active, atMost: version) { return unsafe found }
         if let frozen, let found = unsafe Self.find(key, hash, in: frozen, atMost: version) { return unsafe found }
-        let found = unsafe try tree.find(
-            key, hash: hash, version: version, needsHistory: needsHistory, latestOnly: latestOnly, cache)
-        return unsafe FoundEntry(bytes: found?.bytes, version: found?.version ?? 0)
+        return unsafe try findInRuns(key, hash)
     }
 
     private static func find(
@@ -43,6 +45,24 @@ struct ReadView {
         let entry = unsafe overlay.find(key, atMost: version)
         if entry == 0 { return nil }
         return unsafe FoundEntry(bytes: overlay.value(entry), version: overlay.version(entry))
+    }
+
+    @inline(__always)
+    private func findInRuns(_ key: UnsafeRawBufferPointer, _ hash: UInt64) throws(StorageError) -> FoundEntry {
+        let versionMax = unsafe latestOnly.contains(key) ? .max : version
+        if cache.admits(runs.generation), let found = unsafe cache.find(key, hash: hash),
+            unsafe found.version <= versionMax
+        {
+            return unsafe found
+        }
+        guard let found = unsafe try runs.find(key, hash: hash, atMost: versionMax) else {
+            return unsafe FoundEntry(bytes: nil, version: 0)
+        }
+        let entry = unsafe found.block.entry(found.index)
+        let result = unsafe FoundEntry(bytes: entry.value, version: entry.version &+ found.versionMin)
+        // Only what every later read of these runs will find too.
+        if versionMax >= runs.versionMax { unsafe cache.keep(found, of: key, hash: hash, runs.generation) }
+        return unsafe result
     }
 }
 

@@ -2,7 +2,7 @@
 //
 // The log is a row of segment files of a fixed size, `log/<sequence, 16 hex digits>.log`. A segment is filled with zeros and synced
 // before its first use, so that writing a group changes no metadata and a sync is one flush; a segment whose commits are in
-// the tree is recycled under a new sequence. All integers are little-endian. On-disk constants: never change one without a
+// the runs is recycled under a new sequence. All integers are little-endian. On-disk constants: never change one without a
 // new format number.
 //
 //      segment  ┌────────────────┬─────────┬─────────┬─────────┬── ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ──┐

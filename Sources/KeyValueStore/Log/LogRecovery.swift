@@ -24,9 +24,9 @@ struct RecoveredLog {
 /// Reads the frames of a log directory in order.
 struct LogRecovery {
     let directory: String
-    let state: TreeState
+    let state: Manifest
 
-    /// Called with each record of a commit after the tree's checkpoint, in order.
+    /// Called with each record of a commit after the checkpoint, in order.
     typealias Visit = (CommitVersion, UnsafeRawBufferPointer) throws -> Void
 
     private var log = RecoveredLog()
@@ -34,7 +34,7 @@ struct LogRecovery {
     private var firstBad: (file: String, offset: Int)?
     private var previousFrameVersion: UInt64 = 0
 
-    init(directory: String, state: TreeState) {
+    init(directory: String, state: Manifest) {
         self.directory = directory
         self.state = state
         log.lastVersion = state.checkpoint
@@ -42,7 +42,7 @@ struct LogRecovery {
 
     /// Reads everything; throws `corrupt` when something synced is missing, or what `visit` throws. Changes nothing on
     /// disk.
-    static func read(directory: String, state: TreeState, _ visit: Visit) throws -> RecoveredLog {
+    static func read(directory: String, state: Manifest, _ visit: Visit) throws -> RecoveredLog {
         var recovery = LogRecovery(directory: directory, state: state)
         let sequences = try recovery.findSegments()
         let buffer = ByteBuffer(capacity: 4096)
@@ -128,7 +128,7 @@ struct LogRecovery {
 
     /// Checks a good frame's place in the chain.
     private mutating func accept(_ frame: FrameHeader, path: String) throws(StorageError) {
-        // A gap among commits that the tree holds is harmless: the first segment may begin with such, and a damaged group of such
+        // A gap among commits that the runs have is harmless: the first segment may begin with such, and a damaged group of such
         // may have been cut.
         let isContinuous =
             frame.previousVersion == previousFrameVersion && log.frameCount > 0

@@ -1,4 +1,4 @@
-// Segments to write next: prepared ahead by a separate thread, recycled when the tree has caught up.
+// Segments to write next: prepared ahead by a separate thread, recycled when the runs have caught up.
 //
 // The file `log/reserve` is the space of one more segment. On a full disk it becomes a segment for commits that only delete.
 
@@ -110,7 +110,7 @@ final class SegmentPool: Sendable {
         }
     }
 
-    /// Takes back the segments before `sequence`: the tree holds all their commits, durably.
+    /// Takes back the segments before `sequence`: the runs have all their commits, durably.
     func release(before sequence: UInt64) {
         state.update { state in
             while let first = state.inUse.first, first.sequence < sequence, state.inUse.count > 1 {

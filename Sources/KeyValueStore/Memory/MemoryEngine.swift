@@ -88,7 +88,7 @@ package final class MemoryEngine: KeyValueEngine {
             statistics.publishedVersion = CommitVersion(microseconds: contents.published)
             statistics.checkpointVersion = CommitVersion(microseconds: contents.checkpoint)
             statistics.groupsSynced = contents.groups
-            statistics.treeEntries = contents.table.count
+            statistics.runEntries = contents.table.count
             statistics.historyEntries = contents.superseded.count - contents.supersededStart
             return statistics
         }

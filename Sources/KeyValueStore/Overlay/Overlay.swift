@@ -19,7 +19,7 @@ internal import Synchronization
 /// The filter (Bloom 1970, with all bits of a key in one 64-bit word) shows with one cache miss that a key is absent,
 /// which is the result of most lookups. Entries grow upwards and values downwards, in pages of 2 MiB if the kernel has
 /// them, because random reads of a table of this size would otherwise miss the TLB. Only touched pages use memory.
-/// Memory is released as a whole, when the list has been written to the tree and no reader uses it
+/// Memory is released as a whole, when the list has been written to a run and no reader uses it
 /// (``OverlayRegistry``).
 ///
 /// Why this is safe without a lock: an entry is complete before its number is stored (release) in the entry before it,
@@ -61,6 +61,7 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
         /// Of the search tree: its root, and the writer's path through it.
         static let root = 64
         static let path = 72
+        static let versionMin = 160
     }
 
     /// Where things stand in an entry.
@@ -111,6 +112,9 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
     var versionMax: CommitVersion {
         CommitVersion(microseconds: unsafe base.load(fromByteOffset: Field.versionMax, as: UInt64.self))
     }
+
+    /// The lowest version inserted, which is the first. Like `versionMax`.
+    var versionMin: UInt64 { unsafe base.load(fromByteOffset: Field.versionMin, as: UInt64.self) }
 
     /// An upper bound of what inserting `count` entries with `bytes` of keys and values takes.
     static func bytesNeeded(count: Int, bytes: Int) -> Int {
@@ -291,6 +295,7 @@ extension Overlay {
         unsafe (start + EntryField.key).copyMemory(from: key.baseAddress!, byteCount: key.count)
         unsafe setValue(of: entry, to: value)
         unsafe noteInFilter(key)
+        if entryCount == 0 { unsafe base.storeBytes(of: version, toByteOffset: Field.versionMin, as: UInt64.self) }
         if version > versionMax.microseconds {
             unsafe base.storeBytes(of: version, toByteOffset: Field.versionMax, as: UInt64.self)
         }

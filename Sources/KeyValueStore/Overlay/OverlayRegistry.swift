@@ -1,11 +1,23 @@
 internal import Basics
 internal import Synchronization
 
-/// The overlays to look through, newest first.
+/// The overlays and the runs to look through, newest first.
+@safe
 struct OverlayView {
     let generation: UInt64
     let active: Overlay
     let frozen: Overlay?
+    let runs: RunSetView
+    /// Each view holds its set.
+    fileprivate let set: Unmanaged<RunSet>
+
+    fileprivate init(generation: UInt64, active: Overlay, frozen: Overlay?, _ set: RunSet) {
+        self.generation = generation
+        self.active = active
+        self.frozen = frozen
+        runs = set.view
+        unsafe self.set = Unmanaged.passRetained(set)
+    }
 }
 
 /// A reader's announcement. Belongs to one thread at a time; the registry reads it from another.
@@ -14,11 +26,11 @@ struct ReaderSlot: @unchecked Sendable {  // The slot is atomic; see `OverlayReg
     fileprivate let generation: UnsafeMutablePointer<Atomic<UInt64>>
 }
 
-/// The memtables, their readers, and when their memory can be released.
+/// The memtables, the runs, their readers, and when their memory and files can be released.
 ///
-/// At any time there is one view: the active memtable, and possibly a frozen one that is being written to the tree.
-/// Changing the view increments the generation. A reader announces the generation that it uses in a separate slot. The
-/// memory of a memtable is released when every slot is empty or has a later generation than the memtable's last:
+/// At any time there is one view: the active memtable, possibly a frozen one that is being written to a run, and the
+/// runs. Changing the view increments the generation. A reader announces the generation that it uses in a separate
+/// slot. What only earlier views have is released when every slot is empty or has a later generation:
 ///
 ///     generation 4: active A                    reader 1: slot 4 ─── reads A ──────────────── slot 0
 ///     generation 5: active B, frozen A                      reader 2: slot 5 ─ reads B, A ─ slot 0
@@ -39,10 +51,10 @@ final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic o
     private let currentGeneration = Atomic<UInt64>(1)
     private let currentView: Atomic<UInt>
 
-    init(active: Overlay) {
+    init(active: Overlay, runs: RunSet) {
         shared = Monitor(Shared())
         let view = UnsafeMutablePointer<OverlayView>.allocate(capacity: 1)
-        unsafe view.initialize(to: OverlayView(generation: 1, active: active, frozen: nil))
+        unsafe view.initialize(to: OverlayView(generation: 1, active: active, frozen: nil, runs))
         currentView = Atomic(UInt(bitPattern: view))
     }
 
@@ -51,12 +63,14 @@ final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic o
         let view = unsafe viewPointer(ordering: .acquiring)
         unsafe view.pointee.active.release()
         unsafe view.pointee.frozen?.release()
+        unsafe view.pointee.set.release()
         unsafe view.deallocate()
         shared.withLock { shared in
             // The formatter would join `unsafe` and the name.
             // swift-format-ignore
             for unsafe item in unsafe shared.retired {
                 unsafe item.overlay?.release()
+                unsafe item.view.pointee.set.release()
                 unsafe item.view.deallocate()
             }
             // The formatter would join `unsafe` and the name.
@@ -95,7 +109,7 @@ extension OverlayRegistry {
         unsafe slot.generation.deallocate()
     }
 
-    /// Announces a reader and answers the view; both of its overlays stay until `leave`.
+    /// Announces a reader and returns the view; its overlays and runs stay until `leave`.
     ///
     /// The announcement counts once the generation is seen unchanged after it: a changer that raises the generation
     /// later sees the slot when it looks for readers.
@@ -124,11 +138,11 @@ extension OverlayRegistry {
 
 extension OverlayRegistry {
     /// Replaces the view. `retiring` is no longer part of it, and is released when no reader uses it.
-    func show(active: Overlay, frozen: Overlay?, retiring: Overlay?) {
+    func show(active: Overlay, frozen: Overlay?, retiring: Overlay?, runs: RunSet) {
         let old = unsafe viewPointer(ordering: .acquiring)
         let generation = unsafe old.pointee.generation + 1
         let view = UnsafeMutablePointer<OverlayView>.allocate(capacity: 1)
-        unsafe view.initialize(to: OverlayView(generation: generation, active: active, frozen: frozen))
+        unsafe view.initialize(to: OverlayView(generation: generation, active: active, frozen: frozen, runs))
         shared.withLock { shared in
             currentView.store(UInt(bitPattern: view), ordering: .sequentiallyConsistent)
             currentGeneration.store(generation, ordering: .sequentiallyConsistent)
@@ -151,6 +165,7 @@ extension OverlayRegistry {
             unsafe shared.retired.removeAll { item in
                 guard unsafe item.generation <= oldestInUse else { return false }
                 unsafe item.overlay?.release()
+                unsafe item.view.pointee.set.release()
                 unsafe item.view.deallocate()
                 return true
             }

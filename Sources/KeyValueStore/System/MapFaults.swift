@@ -16,7 +16,7 @@ enum MapFaults {
         let line = Atomic<UInt>(0)
     }
 
-    private static let slotCount = 64
+    private static let slotCount = 4096
     /// Never freed: a signal may come at any time.
     nonisolated(unsafe) private static let slots: UnsafeMutablePointer<Slot> = {
         let slots = UnsafeMutablePointer<Slot>.allocate(capacity: slotCount)

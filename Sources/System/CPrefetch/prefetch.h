@@ -6,4 +6,7 @@
 /// Begins to fetch the cache line at an address, to be written. Never faults, whatever the address.
 static inline void prefetch_for_writing(const void *_Nonnull address) { __builtin_prefetch(address, 1, 3); }
 
+/// Begins to fetch the cache line at an address, to be read. Never faults, whatever the address.
+static inline void prefetch_for_reading(const void *_Nonnull address) { __builtin_prefetch(address, 0, 3); }
+
 #endif

@@ -38,7 +38,7 @@ final class Connection {
         configuration.transport.port = 0
         configuration.figuresMilliseconds = 0
         // Profilers leave little address space.
-        configuration.store.engine.mapBytesMax = 1 << 32
+        configuration.store.engine.runBytesMax = 1 << 32
         configuration.store.engine.overlayBytesMax = 16 << 20
         server = try GatewayServer.start(configuration)
         socket = loopback_connect(server.port)

@@ -12,12 +12,14 @@ import Testing
 
 /// A switch for one kind of failing file operation.
 final class FaultSwitch: Sendable {
-    private let state = Mutex<(operation: FileOperation, errorNumber: Int32)?>(nil)
+    private let state = Mutex<(operations: Set<FileOperation>, errorNumber: Int32)?>(nil)
 
-    func fail(_ operation: FileOperation, with errorNumber: Int32) { state.withLock { $0 = (operation, errorNumber) } }
+    func fail(_ operations: FileOperation..., with errorNumber: Int32) {
+        state.withLock { $0 = (Set(operations), errorNumber) }
+    }
     func heal() { state.withLock { $0 = nil } }
     func check(_ operation: FileOperation) -> Int32 {
-        state.withLock { $0?.operation == operation ? $0!.errorNumber : 0 }
+        state.withLock { $0?.operations.contains(operation) == true ? $0!.errorNumber : 0 }
     }
 }
 
@@ -35,7 +37,8 @@ struct FaultTests {
         }
         let text = MapValue([("text", .string(String(repeating: "x", count: 2_000)))])
         try await harness.commit([.set("c/first", fields(1))])
-        fault.fail(.allocateSegment, with: ENOSPC)
+        // A checkpoint would give segments back.
+        fault.fail(.allocateSegment, .commitRun, with: ENOSPC)
         var written = 0
         var refusal: RequestError?
         while refusal == nil, written < 500 {

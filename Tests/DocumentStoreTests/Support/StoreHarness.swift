@@ -89,7 +89,7 @@ final class StoreHarness: Sendable {
         var configuration = StoreConfiguration(directory: self.directory.path(of: "data"))
         configuration.clock = clock
         // Many are open at once, and the address space of a process ends at 128 TiB.
-        configuration.engine.mapBytesMax = 4 << 30
+        configuration.engine.runBytesMax = 4 << 30
         configuration.engine.overlayBytesMax = 1 << 20
         configuration.engine.logSegmentBytes = 256 << 10
         configuration.engine.idleCheckpointMicroseconds = 0

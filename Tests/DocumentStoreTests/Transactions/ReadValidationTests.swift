@@ -26,7 +26,7 @@ import Testing
         ///   - rescan: documents that such a reading may look at.
         init(remembered: Int = 1_000, rescan: Int = 1_000) throws {
             var options = EngineOptions()
-            options.mapBytesMax = 1 << 28
+            options.runBytesMax = 1 << 28
             options.overlayBytesMax = 1 << 20
             options.logSegmentBytes = 1 << 20
             options.retentionMicroseconds = 1 << 60

@@ -49,7 +49,7 @@ struct SwiftCompiler {
             return try FileManager.default.subpathsOfDirectory(atPath: folder).filter { $0.hasSuffix(".o") }
                 .map { "\(folder)/\($0)" }
         }
-        let libraries = ["protobuf-c", "lmdb", "xxhash", "crypto"]
+        let libraries = ["protobuf-c", "xxhash", "crypto"]
         return (try compile(source, .v6, isScript: false, objects + libraries.map { "-l\($0)" } + ["-o", path]), path)
     }
 
@@ -60,7 +60,7 @@ struct SwiftCompiler {
         try source.write(toFile: file, atomically: true, encoding: .utf8)
         var all = ["swiftc", file, "-swift-version", mode.rawValue, "-warnings-as-errors", "-I", "\(build)/Modules"]
         let systemModules = [
-            "CUV", "CNGHTTP2", "CZlib", "CLMDB", "CLinux", "CPrefetch", "CXXHash", "COpenSSL",
+            "CUV", "CNGHTTP2", "CZlib", "CLinux", "CPrefetch", "CXXHash", "COpenSSL",
         ]
         for library in systemModules { all += ["-I", "\(repository)/Sources/System/\(library)"] }
         all += ["-I", "\(repository)/Sources/CFirestoreProto/include"]

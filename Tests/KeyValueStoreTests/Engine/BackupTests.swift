@@ -64,7 +64,6 @@ struct BackupTests {
     func backupUnderWriting() throws {
         var options = EngineOptions.small
         options.overlayBytesMax = 40 << 10
-        options.checkpointTransactionBytes = 8 << 10
         let store = try Store(directory.path(of: "data"), options)
         let keys = (0..<50).map { Bytes("key \($0)".utf8) }
         let isOver = Atomic<Bool>(false)

@@ -7,20 +7,20 @@ import Testing
 
 @testable import KeyValueStore
 
-/// A closed directory with a tree of several levels, history, large values, free pages and a log.
+/// A directory with several runs, one being merged, history, large values, and a log.
 private final class DamagedDirectory {
     private let directory = TemporaryDirectory()
     let original: String
     let copy: String
     let model: Model
     let keys: [Bytes]
-    /// The last version, which is in the log alone; the tree has everything before.
+    /// The last version, which is in the log alone; the runs have everything before.
     let last: UInt64
     private var entries: [UInt64: [Entry]] = [:]
     static let options: EngineOptions = {
         var options = EngineOptions.small
         options.logSegmentBytes = 32 << 10
-        options.checkpointTransactionBytes = 64 << 10
+        options.runFileBytesMax = 16 << 10
         return options
     }()
 
@@ -66,7 +66,12 @@ private final class DamagedDirectory {
 
     /// Files that may be damaged, by their path in the directory. Damage to unused segments of the log changes nothing.
     var files: [String] {
-        ["tree/data.mdb", "FORMAT"] + Files.names(in: original + "/log").map { "log/\($0)" }
+        ["FORMAT"] + runFiles + Files.names(in: original + "/log").map { "log/\($0)" }
+    }
+
+    /// The manifest and the files of runs.
+    var runFiles: [String] {
+        Files.names(in: original + "/runs").filter { $0 != "space" }.map { "runs/\($0)" }
     }
 }
 
@@ -147,59 +152,78 @@ struct DamageTests {
         try expectClean(damaged.copy)
     }
 
-    @Test("A flipped bit in any part of each page of the tree is found by the check, and never served")
-    func everyPage() throws {
+    @Test("A flipped bit in any part of each file is found by the check, and never served")
+    func everyFile() throws {
         let damaged = try DamagedDirectory(seed: 2)
-        let tree = Files.read(damaged.original + "/tree/data.mdb")
         var random = SeededGenerator(seed: 7)
-        for page in 0..<(tree.count / 4096) {
-            for place in [random.below(16), 16 + random.below(32), 48 + random.below(4048)] {
+        for file in damaged.runFiles {
+            let whole = Files.read(damaged.original + "/" + file)
+            for start in stride(from: 0, to: whole.count, by: 2048) {
+                let place = start + random.below(min(2048, whole.count - start))
                 damaged.restore()
-                var bytes = tree
-                let bit = random.below(8)
-                bytes[page * 4096 + place] ^= 1 << bit
-                Files.write(bytes, to: damaged.copy + "/tree/data.mdb")
-                try expectHonest(damaged, "page \(page), byte \(place), bit \(bit)", mayCut: false)
+                var bytes = whole
+                bytes[place] ^= 1 << random.below(8)
+                Files.write(bytes, to: damaged.copy + "/" + file)
+                try expectHonest(damaged, "\(file), byte \(place)", mayCut: false)
             }
         }
     }
 
-    @Test("A page that cannot be read ends the process with a line that names the file")
+    @Test("A block that cannot be read ends the process with a line that names the file")
     func unreadable() async throws {
         let result = await #expect(processExitsWith: .signal(SIGBUS), observing: [\.standardErrorContent]) {
             let directory = TemporaryDirectory()
             let store = try Store(directory.path)
             try store.commit(1, [Change(key: [1], value: Bytes(repeating: 7, count: 100_000))])
             try store.engine.checkpointNow()
-            truncate(directory.path(of: "tree/data.mdb"), 3 * 4096)
+            for name in Files.names(in: directory.path(of: "runs")) where name.hasSuffix(".run") {
+                truncate(directory.path(of: "runs/" + name), 4096)
+            }
             _ = try store.scan()
         }
         let text = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
         #expect(text.contains("hearth: memory of "))
-        #expect(text.contains("tree/data.mdb cannot be read"))
+        #expect(text.contains(".run cannot be read"))
     }
 
-    @Test("A damaged value is named by its page, and others are served")
+    @Test("A damaged value is named by its file and block, and others are served")
     func oneValue() throws {
-        let damaged = try DamagedDirectory(seed: 3)
-        damaged.restore()
-        let path = damaged.copy + "/tree/data.mdb"
-        var tree = Files.read(path)
-        let entry = damaged.entries(at: 7).first { $0.value.count > 3_000 }!
-        let place = tree.indices.first { tree[$0...].starts(with: entry.value) }!
-        tree[place + 100] ^= 1
-        Files.write(tree, to: path)
-        let store = try Store(damaged.copy, DamagedDirectory.options)
-        let snapshot = try store.engine.makeReader().snapshot(at: CommitVersion(microseconds: 7))
-        let error = #expect(throws: StorageError.self) { try snapshot.bytes(entry.key) }
+        let directory = TemporaryDirectory()
+        let value = Bytes((0..<5_000).map { UInt8(truncatingIfNeeded: $0 * 31 >> 3) })
+        do {
+            let store = try Store(directory.path)
+            try store.commit(
+                1,
+                (0..<40).map { Change(key: [1, $0], value: Bytes(repeating: $0, count: 900)) }
+                    + [Change(key: [2], value: value)]
+                    + (0..<40).map { Change(key: [3, $0], value: Bytes(repeating: $0, count: 900)) })
+            try store.engine.close()
+        }
+        let names = Files.names(in: directory.path(of: "runs")).filter { $0.hasSuffix(".run") }
+        #expect(names.count > 0)
+        var damaged: (path: String, place: Int)?
+        for name in names {
+            let path = directory.path(of: "runs/" + name)
+            var bytes = Files.read(path)
+            guard let place = bytes.indices.first(where: { bytes[$0...].starts(with: value) }) else { continue }
+            bytes[place + 100] ^= 1
+            Files.write(bytes, to: path)
+            damaged = (path, place)
+        }
+        let (path, place) = try #require(damaged)
+        let store = try Store(directory.path)
+        let snapshot = try store.engine.makeReader().snapshot()
+        let error = #expect(throws: StorageError.self) { try snapshot.bytes([2]) }
         #expect(error?.code == .corrupt)
         #expect(error?.file == path)
-        #expect(error?.offset == place / 4096 * 4096)
-        #expect(try snapshot.bytes(damaged.entries(at: 7).last!.key) == damaged.entries(at: 7).last!.value)
+        let offset = try #require(error?.offset)
+        #expect(offset < place && offset > place - 12_000)
+        #expect(try snapshot.bytes([1, 0]) == Bytes(repeating: 0, count: 900))
+        #expect(try snapshot.bytes([3, 39]) == Bytes(repeating: 39, count: 900))
         #expect(throws: StorageError.self) { try snapshot.entries() }
     }
 
-    @Test("A checkpoint leaves a damaged entry as it is, for reads to find, and stops where it would replace it")
+    @Test("A checkpoint does not read damaged runs; a merge that meets damage ends writing")
     func checkpointBesideDamage() throws {
         let directory = TemporaryDirectory()
         let value = String(repeating: "the value ", count: 5)
@@ -208,19 +232,22 @@ struct DamageTests {
             try store.commit(1, [.put("a", "1"), .put("b", value), .put("c", "1")])
             try store.engine.close()
         }
-        let path = directory.path(of: "tree/data.mdb")
-        var tree = Files.read(path)
-        for place in tree.indices where tree[place...].starts(with: Bytes(value.utf8)) { tree[place] ^= 1 }
-        Files.write(tree, to: path)
-
+        for name in Files.names(in: directory.path(of: "runs")) where name.hasSuffix(".run") {
+            let path = directory.path(of: "runs/" + name)
+            var bytes = Files.read(path)
+            for place in bytes.indices where bytes[place...].starts(with: Bytes(value.utf8)) { bytes[place] ^= 1 }
+            Files.write(bytes, to: path)
+        }
         let store = try Store(directory.path)
         try store.commit(2, [.put("a", "2")])
         try store.engine.checkpointNow()
+        #expect(try store.get("a") == "2")
         let read = #expect(throws: StorageError.self) { try store.get("b") }
         #expect(read?.code == .corrupt)
-        try store.commit(3, [.put("b", "3")])
-        let replaced = #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
-        #expect(replaced?.code == .corrupt)
+        let merged = #expect(throws: StorageError.self) { try store.engine.sweepHistoryNow() }
+        #expect(merged?.code == .corrupt)
+        let written = #expect(throws: StorageError.self) { try store.commit(3, [.put("b", "3")]) }
+        #expect(written?.code == .corrupt)
     }
 
     /// Seeds of the fuzzer; many more with HEARTH_SOAK.
@@ -237,7 +264,7 @@ struct DamageTests {
         let logs = files.filter { $0.hasPrefix("log/") }
         for round in 0..<Self.rounds {
             damaged.restore()
-            let file = random.oneIn(3) ? random.pick(files) : "tree/data.mdb"
+            let file = random.oneIn(3) ? random.pick(files) : random.pick(damaged.runFiles)
             let kind = damage(damaged.copy + "/" + file, &random)
             // The end of the log may be a torn group, and nothing can tell that there ever was another segment.
             let mayCut = logs.contains(file)

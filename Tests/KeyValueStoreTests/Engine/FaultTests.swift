@@ -63,7 +63,7 @@ struct FaultTests {
         "With no room for a log segment or the tree writes are refused, reads go on, and writes resume when there is room"
     )
     func noRoomForSegment() throws {
-        let faults = Faults([.allocateSegment, .commitTree], ENOSPC)
+        let faults = Faults([.allocateSegment, .commitRun], ENOSPC)
         var options = EngineOptions.small
         options.fault = faults.injection
         let store = try Store(directory.path, options)
@@ -111,7 +111,7 @@ struct FaultTests {
         "With no room for the tree's space writes are refused before they are acknowledged, deletes are not, and writes resume"
     )
     func noRoomForSpace() throws {
-        let faults = Faults([.allocateTree], ENOSPC)
+        let faults = Faults([.allocateRun], ENOSPC)
         var options = EngineOptions.small
         options.fault = faults.injection
         let store = try Store(directory.path, options)
@@ -150,7 +150,7 @@ struct FaultTests {
 
     @Test("With no room for a log segment the reserve takes deletes")
     func reserveTakesDeletes() throws {
-        let faults = Faults([.allocateSegment, .commitTree], ENOSPC)
+        let faults = Faults([.allocateSegment, .commitRun], ENOSPC)
         var options = EngineOptions.small
         options.fault = faults.injection
         let store = try Store(directory.path, options)
@@ -174,10 +174,9 @@ struct FaultTests {
         "With no room for the tree writes are refused once a checkpoint failed, and resume",
         arguments: [ENOSPC, EDQUOT])
     func noRoomForTree(status: Int32) throws {
-        let faults = Faults([.commitTree], status)
+        let faults = Faults([.commitRun], status)
         var options = EngineOptions.small
         options.overlayBytesMax = 100 << 10
-        options.checkpointTransactionBytes = 16 << 10
         options.fault = faults.injection
         let store = try Store(directory.path, options)
         try store.commit(1, [.put("first", "1")])
@@ -205,7 +204,7 @@ struct FaultTests {
         var options = EngineOptions.small
         options.overlayBytesMax = bound
         options.fault = { operation in
-            if operation == .commitTree { gate.pass() }
+            if operation == .commitRun { gate.pass() }
             return 0
         }
         let store = try Store(directory.path, options)
@@ -237,7 +236,7 @@ struct FaultTests {
     @Test(
         "With no room for a sweep of history writes resume when there is room, though nothing waits to be checkpointed")
     func noRoomForSweep() throws {
-        let faults = Faults([.commitTree], ENOSPC)
+        let faults = Faults([.commitRun], ENOSPC)
         var options = EngineOptions.small
         options.fault = faults.injection
         options.retentionMicroseconds = 0
@@ -248,7 +247,6 @@ struct FaultTests {
         try store.engine.checkpointNow()
         try store.commit(2, [.put("a", "2")])
         try store.engine.checkpointNow()
-        #expect(store.engine.statistics.historyEntries == 1)
         faults.isOn.store(true, ordering: .releasing)
         let error = #expect(throws: StorageError.self) { try store.engine.sweepHistoryNow() }
         #expect(error?.code == .full)
@@ -256,15 +254,16 @@ struct FaultTests {
         faults.isOn.store(false, ordering: .releasing)
         try commitWhenPossible(store, 3)
         try store.engine.sweepHistoryNow()
-        #expect(store.engine.statistics.historyEntries == 0)
+        #expect(store.engine.statistics.historyEntriesSwept == 1)
+        #expect(throws: StorageError.self) { try store.get("a", at: 1) }
         try store.engine.close()
         try expectClean(directory.path)
     }
 
-    @Test("A full map refuses writes and keeps everything acknowledged; a larger one goes on")
-    func fullMap() throws {
+    @Test("A bound of the runs refuses writes and keeps everything acknowledged; a larger one goes on")
+    func fullRuns() throws {
         var options = EngineOptions.small
-        options.mapBytesMax = 256 << 10
+        options.runBytesMax = 256 << 10
         options.overlayBytesMax = 100 << 10
         let last: UInt64
         do {
@@ -318,9 +317,9 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test("A failed commit of the tree is final; the log keeps what it did not take")
+    @Test("A failed commit of a run is final; the log keeps what it did not take")
     func failedTree() throws {
-        let faults = Faults([.commitTree], EIO)
+        let faults = Faults([.commitRun], EIO)
         var options = EngineOptions.small
         options.fault = faults.injection
         let store = try Store(directory.path, options)
@@ -341,12 +340,11 @@ struct FaultTests {
         return (value.bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }, value.version.microseconds)
     }
 
-    @Test("A crash between two transactions of a checkpoint loses nothing and mixes nothing up", arguments: 1...12)
-    func crashInCheckpoint(transactions: Int) throws {
-        // Lets some transactions through, then fails: the tree is left in the middle of a checkpoint.
-        let allowed = Countdown(transactions)
+    @Test("A crash in a checkpoint loses nothing and mixes nothing up", arguments: 0...3)
+    func crashInCheckpoint(checkpoints: Int) throws {
+        // Lets some checkpoints through, then fails.
+        let allowed = Countdown(checkpoints)
         var options = EngineOptions.small
-        options.checkpointTransactionBytes = 8 << 10
         options.latestOnlySpaces = [0xF0]
         options.fault = allowed.injection
         let store = try Store(directory.path, options)
@@ -363,7 +361,7 @@ struct FaultTests {
         let last = store.engine.publishedVersion.microseconds
         try? store.engine.close()
         options.fault = nil
-        // During replay each commit must see the state just before it, whatever the tree holds already.
+        // During replay each commit must see the state just before it, whatever the runs have already.
         let engine = try StorageEngine.open(directory: directory.path, options: options) {
             version, record, batch, latest in
             let before = version.microseconds - 1
@@ -395,7 +393,7 @@ private final class Countdown: Sendable {
 
     var injection: @Sendable (FileOperation) -> Int32 {
         { [self] operation in
-            guard operation == .commitTree else { return 0 }
+            guard operation == .commitRun else { return 0 }
             return left.subtract(1, ordering: .relaxed).newValue >= 0 ? 0 : EIO
         }
     }

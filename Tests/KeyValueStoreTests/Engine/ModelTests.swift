@@ -49,7 +49,7 @@ private final class ModelRun {
     var model = Model()
     var store: Store?
     var options: EngineOptions
-    /// A reader that lives as long as the store: it remembers places in the tree, and may keep its view between reads.
+    /// A reader that lives as long as the store: it remembers places in the runs, and may keep its view between reads.
     var lasting: EngineReader?
     let now = Clock()
     let keys: [Bytes]
@@ -63,9 +63,9 @@ private final class ModelRun {
         latestOnlySpace = seed % 2 == 0 ? 0 : 0x80
         keys = Self.makeKeys(&random, latestOnlySpace)
         options = .small
-        // Overlays that fill up in the middle of things, chunks of a few pages, segments of a few groups.
+        // Overlays that fill up in the middle of things, files of a few blocks, segments of a few groups.
         options.overlayBytesMax = 24 << 10
-        options.checkpointTransactionBytes = 16 << 10
+        options.runFileBytesMax = random.pick([4 << 10, 24 << 10, 1 << 20])
         options.logSegmentBytes = 16 << 10
         options.latestOnlySpaces = [latestOnlySpace]
         options.entryCacheBytesMax = random.pick([0, 16 << 10, 1 << 20])

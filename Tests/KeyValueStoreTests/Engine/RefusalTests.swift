@@ -33,7 +33,7 @@ struct RefusalTests {
     @Test("An unknown format is refused and left alone")
     func unknownFormat() throws {
         try Store(directory.path).engine.close()
-        Files.write(Bytes("hearth key-value store, format 3\n".utf8), to: directory.path(of: "FORMAT"))
+        Files.write(Bytes("hearth key-value store, format 4\n".utf8), to: directory.path(of: "FORMAT"))
         #expect(code { _ = try Store(directory.path) } == .unsupportedFormat)
         #expect(code { _ = try EngineCheck.run(directory: directory.path) } == .unsupportedFormat)
         Files.remove(directory.path(of: "FORMAT"))
@@ -41,9 +41,9 @@ struct RefusalTests {
     }
 
     @Test(
-        "A directory whose tree is missing or empty is refused, and nothing is made in its place",
-        arguments: [true, false])
-    func lostTree(isClean: Bool) throws {
+        "A directory whose manifest or run is missing or empty is refused, and nothing is made in its place",
+        arguments: [true, false], [true, false])
+    func lostRun(isClean: Bool, isManifest: Bool) throws {
         let original = directory.path(of: "original")
         let copy = directory.path(of: "copy")
         let store = try Store(original)
@@ -51,18 +51,20 @@ struct RefusalTests {
         try store.engine.checkpointNow()
         if isClean { try store.engine.close() }
         Files.copyTree(original, to: copy)
-        let file = copy + "/tree/data.mdb"
+        let names = Files.names(in: copy + "/runs")
+        let name = try #require(names.first { isManifest ? $0 == "MANIFEST" : $0.hasSuffix(".run") })
+        let file = copy + "/runs/" + name
         for isThere in [true, false] {
             if isThere { Files.write([], to: file) } else { Files.remove(file) }
             let error = #expect(throws: StorageError.self) { try Store(copy) }
             #expect(error?.code == .corrupt)
             #expect(error?.file == file)
             #expect(try EngineCheck.run(directory: copy).problems.count == 1)
-            #expect(Files.names(in: copy + "/tree").contains("data.mdb") == isThere)
+            #expect(Files.names(in: copy + "/runs").contains(name) == isThere)
         }
-        Files.remove(copy + "/tree")
+        Files.remove(copy + "/runs")
         #expect(code { _ = try Store(copy) } == .corrupt)
-        #expect(!Files.names(in: copy).contains("tree"))
+        #expect(!Files.names(in: copy).contains("runs"))
     }
 
     @Test("A directory whose log is missing is refused", arguments: [true, false])
@@ -86,20 +88,16 @@ struct RefusalTests {
     func leftWhileMade() throws {
         try Store(directory.path(of: "whole")).engine.close()
         let states: [(String, [String])] = [
-            ("marked", ["NEW"]), ("tree", ["NEW", "tree"]), ("formatted", ["NEW", "FORMAT", "tree"]),
+            ("marked", ["NEW"]), ("runs", ["NEW", "runs"]), ("formatted", ["NEW", "FORMAT", "runs"]),
         ]
         for (name, kept) in states {
             let path = directory.path(of: name)
             Files.copyTree(directory.path(of: "whole"), to: path)
             Files.write([], to: path + "/NEW")
             for entry in Files.names(in: path) where !kept.contains(entry) { Files.remove(path + "/" + entry) }
-            if name == "tree" { Files.write([1, 2, 3], to: path + "/tree/data.mdb") }
+            if name == "runs" { Files.write([1, 2, 3], to: path + "/runs/MANIFEST") }
             // The log of the whole directory is gone; a process that got as far as FORMAT had not begun one.
-            if name == "formatted" {
-                Files.remove(path + "/tree")
-                mkdir(path + "/tree", 0o700)
-                try Tree(path: path + "/tree", .new, mapBytesMax: 1 << 30, readersMax: 4).close()
-            }
+            if name == "formatted" { try RunStore.create(path + "/runs") }
             let store = try Store(path)
             try store.commit(1, [.put("a", "1")])
             try store.engine.close()
@@ -140,28 +138,6 @@ struct RefusalTests {
             } == .valueTooLong)
         try store.commit(1, [.put("a", "1")])
         #expect(try store.scan().count == 1)
-        try store.engine.close()
-        try expectClean(directory.path)
-    }
-
-    @Test("More readers than allowed are refused, and there is room again when some go")
-    func readerSlots() throws {
-        var options = EngineOptions.small
-        options.readersMax = 10
-        let store = try Store(directory.path, options)
-        try store.commit(1, [.put("a", "1")])
-        do {
-            let readers = try (0..<10).map { _ in try store.engine.makeReader() }
-            var refused = 0
-            for reader in readers where code({ _ = try reader.snapshot() }) == .tooManyReaders { refused += 1 }
-            // The engine itself may hold a slot.
-            #expect(refused <= 1)
-            let one = try store.engine.makeReader()
-            let other = try store.engine.makeReader()
-            _ = code { _ = try one.snapshot() }
-            #expect(code { _ = try other.snapshot() } == .tooManyReaders)
-        }
-        #expect(try store.get("a") == "1")
         try store.engine.close()
         try expectClean(directory.path)
     }

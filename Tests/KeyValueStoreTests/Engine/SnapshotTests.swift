@@ -70,7 +70,6 @@ struct SnapshotTests {
         let race = Race()
         var options = EngineOptions.small
         options.overlayBytesMax = 40 << 10
-        options.checkpointTransactionBytes = 8 << 10
         options.logSegmentBytes = 32 << 10
         options.retentionMicroseconds = 150
         options.sweepPauseMicroseconds = 1_000

@@ -1,4 +1,4 @@
-// Directories of format 1, whose entries have no sums, become directories of the current format when they are opened.
+// Directories of formats 1 and 2, which have a tree, become directories with runs when they are opened.
 
 import Foundation
 import TestSupport
@@ -10,11 +10,11 @@ import Testing
 struct UpgradeTests {
     let directory = TemporaryDirectory()
 
-    /// A copy of a directory that the last build of format 1 left behind when it was killed: six commits, the tree
-    /// holds four.
-    private func makeOld(_ name: String) -> String {
+    /// A copy of a directory that the last build of a format left when it was killed: six commits, the tree has four.
+    private func makeOld(_ name: String, _ format: DirectoryFormat.Version) -> String {
         let path = directory.path(of: name)
-        Files.copyTree(Bundle.module.resourcePath! + "/Fixtures/format-1", to: path)
+        let fixture = format == .one ? "format-1" : "format-2"
+        Files.copyTree(Bundle.module.resourcePath! + "/Fixtures/" + fixture, to: path)
         return path
     }
 
@@ -46,38 +46,49 @@ struct UpgradeTests {
         }
         try store.commit(7, [.put("after", "7")])
         try store.engine.close()
-        #expect(Files.read(path + "/FORMAT") == Bytes(DirectoryFormat.Version.two.rawValue.utf8))
-        #expect(!Files.names(in: path).contains("upgrade"))
+        #expect(Files.read(path + "/FORMAT") == Bytes(DirectoryFormat.Version.three.rawValue.utf8))
+        #expect(!Files.names(in: path).contains("upgrade") && !Files.names(in: path).contains("tree"))
         try expectClean(path)
         #expect(try Store(path, options).get("after") == "7")
     }
 
-    @Test("A directory of format 1 is checked as it is, and upgraded when it is opened")
-    func upgrade() throws {
-        let path = makeOld("old")
+    @Test(
+        "A directory of an older format is checked as it is, and upgraded when it is opened",
+        arguments: [DirectoryFormat.Version.one, .two])
+    func upgrade(format: DirectoryFormat.Version) throws {
+        let path = makeOld("old", format)
         try expectClean(path)
-        #expect(Files.read(path + "/FORMAT") == Bytes(DirectoryFormat.Version.one.rawValue.utf8))
+        #expect(Files.read(path + "/FORMAT") == Bytes(format.rawValue.utf8))
         try expectUpgraded(path)
     }
 
-    @Test("An upgrade that ended in the middle is done again, or finished")
-    func interrupted() throws {
-        let begun = makeOld("begun")
-        mkdir(begun + "/upgrade", 0o700)
+    @Test(
+        "An upgrade that ended in the middle is done again, or finished",
+        arguments: [DirectoryFormat.Version.one, .two])
+    func interrupted(format: DirectoryFormat.Version) throws {
+        let begun = makeOld("begun", format)
+        for name in ["upgrade", "runs"] { mkdir(begun + "/" + name, 0o700) }
         Files.write([1, 2, 3], to: begun + "/upgrade/data.mdb")
+        Files.write([1, 2, 3], to: begun + "/runs/0000000000000001.run")
+        Files.write([1, 2, 3], to: begun + "/runs/MANIFEST.new")
+        try expectClean(begun)
         try expectUpgraded(begun)
 
-        let replaced = makeOld("replaced")
-        _ = try DirectoryFormat.lock(replaced)
-        try DirectoryFormat.openOrCreate(replaced, mapBytesMax: 1 << 30)
-        Files.write(Bytes(DirectoryFormat.Version.one.rawValue.utf8), to: replaced + "/FORMAT")
-        mkdir(replaced + "/upgrade", 0o700)
-        try expectUpgraded(replaced)
+        // The runs are there, and FORMAT is old; then FORMAT is new, and the tree is there.
+        for isFormatted in [false, true] {
+            let upgraded = makeOld("upgraded \(isFormatted)", format)
+            _ = try DirectoryFormat.lock(upgraded)
+            try DirectoryFormat.openOrCreate(upgraded, .small)
+            Files.copyTree(makeOld("tree \(isFormatted)", format) + "/tree", to: upgraded + "/tree")
+            if !isFormatted { Files.write(Bytes(format.rawValue.utf8), to: upgraded + "/FORMAT") }
+            try expectUpgraded(upgraded)
+        }
     }
 
-    @Test("A damaged tree of format 1 is refused and left alone")
-    func damaged() throws {
-        let path = makeOld("old")
+    @Test(
+        "A damaged tree of an older format is refused and left alone", arguments: [DirectoryFormat.Version.one, .two])
+    func damaged(format: DirectoryFormat.Version) throws {
+        let path = makeOld("old", format)
         var tree = Files.read(path + "/tree/data.mdb")
         for offset in stride(from: 2 * 4096, to: tree.count, by: 4096) { tree[offset + 10] ^= 0xFF }
         Files.write(tree, to: path + "/tree/data.mdb")

@@ -267,7 +267,7 @@ struct RecoveryTests {
         options.overlayBytesMax = 64 << 10
         let small = try Store(copy, options)
         #expect(small.replayed == Array(1...60))
-        #expect(small.engine.statistics.treeEntries > 40)
+        #expect(small.engine.statistics.runEntries > 40)
         #expect(try small.scan().map(\.version) == Array(1...60))
         try small.engine.close()
         try expectClean(copy)

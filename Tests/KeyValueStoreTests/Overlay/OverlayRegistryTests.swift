@@ -7,6 +7,9 @@ import Testing
 
 @testable import KeyValueStore
 
+/// A set without runs.
+private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
+
 @Suite("Overlay registry", .timeLimit(.minutes(20))) struct OverlayRegistryTests {
     private static let key: Bytes = [1, 2, 3]
 
@@ -26,23 +29,23 @@ import Testing
     }
 
     @Test func `What no reader looks through goes at once`() throws {
-        let registry = OverlayRegistry(active: try Self.overlay(1))
+        let registry = OverlayRegistry(active: try Self.overlay(1), runs: noRuns)
         let (first, second) = (registry.viewForUpdate.active, try Self.overlay(2))
-        registry.show(active: second, frozen: first, retiring: nil)
-        registry.show(active: second, frozen: nil, retiring: first)
+        registry.show(active: second, frozen: first, retiring: nil, runs: noRuns)
+        registry.show(active: second, frozen: nil, retiring: first, runs: noRuns)
         #expect(registry.reclaim())
         #expect(registry.generation == 3)
         #expect(registry.viewForUpdate.frozen == nil)
     }
 
     @Test func `A reader keeps the overlays of its view until it leaves`() throws {
-        let registry = OverlayRegistry(active: try Self.overlay(1))
+        let registry = OverlayRegistry(active: try Self.overlay(1), runs: noRuns)
         let slot = registry.makeSlot()
         let view = registry.enter(slot)
         #expect(view.generation == 1 && registry.isInUse(slot))
         let second = try Self.overlay(2)
-        registry.show(active: second, frozen: view.active, retiring: nil)
-        registry.show(active: second, frozen: nil, retiring: view.active)
+        registry.show(active: second, frozen: view.active, retiring: nil, runs: noRuns)
+        registry.show(active: second, frozen: nil, retiring: view.active, runs: noRuns)
         #expect(!registry.reclaim())
         #expect(Self.number(in: view.active) == 1)
         registry.leave(slot)
@@ -51,11 +54,11 @@ import Testing
     }
 
     @Test func `A reader that came later does not keep what it cannot see`() throws {
-        let registry = OverlayRegistry(active: try Self.overlay(1))
+        let registry = OverlayRegistry(active: try Self.overlay(1), runs: noRuns)
         let (early, late) = (registry.makeSlot(), registry.makeSlot())
         let first = registry.enter(early).active
         let second = try Self.overlay(2)
-        registry.show(active: second, frozen: nil, retiring: first)
+        registry.show(active: second, frozen: nil, retiring: first, runs: noRuns)
         let view = registry.enter(late)
         #expect(view.generation == 2 && Self.number(in: view.active) == 2)
         #expect(!registry.reclaim())
@@ -63,7 +66,7 @@ import Testing
         // The late one is still there.
         #expect(registry.reclaim())
         let third = try Self.overlay(3)
-        registry.show(active: third, frozen: nil, retiring: second)
+        registry.show(active: third, frozen: nil, retiring: second, runs: noRuns)
         #expect(!registry.reclaim())
         #expect(Self.number(in: view.active) == 2)
         registry.leave(late)
@@ -72,12 +75,14 @@ import Testing
 
     @Test func `The oldest of several readers decides, in whatever order they leave`() throws {
         for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
-            let registry = OverlayRegistry(active: try Self.overlay(1))
+            let registry = OverlayRegistry(active: try Self.overlay(1), runs: noRuns)
             let slots = (0..<3).map { _ in registry.makeSlot() }
             var views: [OverlayView] = []
             for (index, slot) in slots.enumerated() {
                 views.append(registry.enter(slot))
-                registry.show(active: try Self.overlay(UInt64(index) + 2), frozen: nil, retiring: views[index].active)
+                registry.show(
+                    active: try Self.overlay(UInt64(index) + 2), frozen: nil, retiring: views[index].active,
+                    runs: noRuns)
             }
             var left: Set<Int> = []
             for index in order {
@@ -92,10 +97,10 @@ import Testing
     }
 
     @Test func `A slot that is removed keeps nothing`() throws {
-        let registry = OverlayRegistry(active: try Self.overlay(1))
+        let registry = OverlayRegistry(active: try Self.overlay(1), runs: noRuns)
         let slot = registry.makeSlot()
         let first = registry.enter(slot).active
-        registry.show(active: try Self.overlay(2), frozen: nil, retiring: first)
+        registry.show(active: try Self.overlay(2), frozen: nil, retiring: first, runs: noRuns)
         #expect(!registry.reclaim())
         registry.removeSlot(slot)
         #expect(registry.reclaim())
@@ -109,7 +114,7 @@ import Testing
     }
 
     @Test func `Readers find whole overlays while the view changes`() throws {
-        let registry = OverlayRegistry(active: try Self.overlay(1))
+        let registry = OverlayRegistry(active: try Self.overlay(1), runs: noRuns)
         let readers = Readers()
         for _ in 0..<2 {
             let slot = registry.makeSlot()
@@ -131,7 +136,7 @@ import Testing
         var previous: Overlay?
         for number in 2...3_000 as ClosedRange<UInt64> {
             let active = registry.viewForUpdate.active
-            registry.show(active: try Self.overlay(number), frozen: active, retiring: previous)
+            registry.show(active: try Self.overlay(number), frozen: active, retiring: previous, runs: noRuns)
             previous = active
         }
         try waitUntil("the readers have read") { readers.seen.load(ordering: .relaxed) > 1_000 }

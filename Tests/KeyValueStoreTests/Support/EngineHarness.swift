@@ -53,16 +53,30 @@ enum Files {
         rmdir(path)
     }
 
-    /// Copies a directory, as a kill would leave it. Not LMDB's lock file: closing it in this process would give up the
-    /// lock. A file may go meanwhile: a log segment that is being prepared, or recycled, which nobody needs.
+    /// Copies a directory, as a kill would leave it. A file may go meanwhile: a log segment that is being prepared or
+    /// recycled, or a file of a run that has been merged.
     static func copyTree(_ source: String, to target: String) {
+        let manifest = source + "/runs/MANIFEST"
+        guard let before = readIfThere(manifest) else { return copyOnce(source, to: target) }
+        // What a kill leaves belongs to one moment: a merge must not end while files are copied.
+        var known = before
+        while true {
+            copyOnce(source, to: target)
+            let after = read(manifest)
+            if after == known { return }
+            known = after
+            remove(target)
+        }
+    }
+
+    private static func copyOnce(_ source: String, to target: String) {
         mkdir(target, 0o700)
-        for name in names(in: source) where source + "/" + name != target && name != "lock.mdb" {
+        for name in names(in: source) where source + "/" + name != target {
             let from = source + "/" + name
             var status = stat()
             guard !name.hasSuffix(".prepare"), lstat(from, &status) == 0 else { continue }
             if status.st_mode & S_IFMT == S_IFDIR {
-                copyTree(from, to: target + "/" + name)
+                copyOnce(from, to: target + "/" + name)
             } else if let bytes = readIfThere(from) {
                 write(bytes, to: target + "/" + name)
             }
@@ -239,8 +253,8 @@ extension EngineOptions {
         options.overlayBytesMax = 1 << 20
         options.logSegmentBytes = 64 << 10
         options.diskReserveBytes = 256 << 10
-        options.mapBytesMax = 1 << 30
-        options.checkpointTransactionBytes = 256 << 10
+        options.runBytesMax = 1 << 30
+        options.runFileBytesMax = 64 << 10
         options.idleCheckpointMicroseconds = 0
         options.retentionMicroseconds = 1 << 60
         return options

@@ -53,7 +53,7 @@ final class ListenHarness {
         clock = TestClock()
         var configuration = StoreConfiguration(directory: directory.path(of: "data"))
         configuration.clock = clock
-        configuration.engine.mapBytesMax = 4 << 30
+        configuration.engine.runBytesMax = 4 << 30
         configuration.engine.overlayBytesMax = 1 << 20
         configuration.engine.logSegmentBytes = 256 << 10
         // `Tools/test` runs the tests over both storage engines.

@@ -13,9 +13,9 @@ enum CheckCommand: Subcommand {
 
     static let discussion = """
         Reads all data and verifies the checksums of the log, the order and versions of the
-        keys in the tree, the document counts of the catalogue, the index entries, and that
+        keys in the runs, the document counts of the catalogue, the index entries, and that
         each document is valid and canonical. After a crash, the log is first replayed into
-        the tree, as the next start would do. The exit status is 0 if there is no problem
+        the runs, as the next start would do. The exit status is 0 if there is no problem
         and 1 otherwise.
 
         The directory must not be in use: stop the server, or check a backup.

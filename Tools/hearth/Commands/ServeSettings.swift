@@ -234,7 +234,7 @@ enum ServeSettings {
         .size(
             "overlay", in: mebibyte...ByteCount(bytes: 64 << 30), \.store.engine.overlayBytesMax,
             """
-            Memory of the memtable, which holds commits until a checkpoint writes them to the tree: up to twice this \
+            Memory of the memtable, which holds commits until a checkpoint writes them to a run: up to twice this \
             during a checkpoint, four times if checkpoints are slower than commits. A larger memtable makes writes \
             cheaper and recovery longer.
             """),
@@ -247,14 +247,13 @@ enum ServeSettings {
         .size(
             "entry-cache", in: ByteCount(bytes: 0)...gibibyte, \.store.engine.entryCacheBytesMax,
             """
-            Memory of each loop for the positions of documents in the tree, 16 bytes each. It speeds up repeated \
+            Memory of each loop for the positions of documents in runs, 24 bytes each. It speeds up repeated \
             reads.
             """),
         .size(
-            "max-tree", in: mebibytes16...ByteCount(bytes: 1 << 46), \.store.engine.mapBytesMax,
+            "max-data", in: mebibytes16...ByteCount(bytes: 1 << 46), \.store.engine.runBytesMax,
             """
-            Size limit of the tree file; it reserves address space, not disk. At the limit commits get \
-            RESOURCE_EXHAUSTED.
+            Size limit of all files of sorted runs together. At the limit commits get RESOURCE_EXHAUSTED.
             """),
         .choice(
             "automatic-indexes", "on|off", [("on", true), ("off", false)], \.store.indexesAutomatically,

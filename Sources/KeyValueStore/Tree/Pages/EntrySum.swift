@@ -58,25 +58,4 @@ enum EntrySum {
     static func valueStart(_ count: Int, headerBytes: Int) -> Int {
         count > headerBytes + valueBytesMax ? headerBytes + byteCount : headerBytes
     }
-
-    /// Bytes of an entry with a value of `valueBytes`.
-    @inline(__always)
-    static func entryBytes(valueBytes: Int, headerBytes: Int) -> Int {
-        headerBytes + valueBytes + (valueBytes > valueBytesMax ? byteCount : 0)
-    }
-
-    /// Completes an entry of `count` bytes, whose header is in place, with its value and its sums.
-    static func seal(
-        _ entry: UnsafeMutableRawPointer, _ count: Int, headerBytes: Int, value: UnsafeRawBufferPointer, keyHash: UInt64
-    ) {
-        let valueStart = valueStart(count, headerBytes: headerBytes)
-        if let bytes = value.baseAddress { unsafe (entry + valueStart).copyMemory(from: bytes, byteCount: value.count) }
-        var coveredEnd = count
-        if valueStart > headerBytes {
-            unsafe entry.storeBytes(of: sum(ofValue: value), toByteOffset: headerBytes, as: UInt32.self)
-            coveredEnd = valueStart
-        }
-        let covered = unsafe UnsafeRawBufferPointer(start: entry + byteCount, count: coveredEnd - byteCount)
-        unsafe entry.storeBytes(of: sum(keyHash: keyHash, covered), as: UInt32.self)
-    }
 }

@@ -41,13 +41,6 @@ struct PageCursor<Order: KeyOrder> {
         return unsafe try tree.data(place.page.node(place.index), database.kind)
     }
 
-    /// The same as `data` where the snapshot is for writing: checks the sum of the entry.
-    /// - Throws: `corrupt`.
-    func checkedData() throws(StorageError) -> UnsafeRawBufferPointer {
-        let place = places[leafLevel]
-        return unsafe try tree.checkedData(place.page.node(place.index), leafNumber, database.kind)
-    }
-
     // MARK: Moving
 
     /// Goes to the first entry whose key is not below `key`; answers whether it is equal.
@@ -64,17 +57,6 @@ struct PageCursor<Order: KeyOrder> {
         let page = try tree.page(number, isLeaf: true, database.kind)
         let (index, isEqual) = unsafe TreeSnapshot.search(page, key, from: 0, Order.self)
         places[leafLevel] = Place(page: page, index: index)
-        if !isEqual { unsafe try settleBesides(key) }
-        return isEqual
-    }
-
-    /// The same as `seek`, faster when the key belongs to the leaf where the cursor stands.
-    mutating func seekOnward(_ key: UnsafeRawBufferPointer) throws(StorageError) -> Bool {
-        guard isAtEntry, unsafe Order.compare(leaf.key(0), key) < 0,
-            unsafe Order.compare(leaf.key(leaf.count - 1), key) > 0
-        else { return unsafe try seek(key) }
-        let (index, isEqual) = unsafe TreeSnapshot.search(leaf, key, from: 0, Order.self)
-        places[leafLevel].index = index
         if !isEqual { unsafe try settleBesides(key) }
         return isEqual
     }
@@ -178,39 +160,6 @@ extension PageCursor {
         tree.pages.damaged((page ?? leaf).number, "has keys that belong elsewhere, or a page above it is damaged")
     }
 
-    /// Checks the pages that LMDB may touch when it removes the entry: at each level those beside the way, which it may
-    /// merge, and the lowest leaves below them, whose keys it moves up.
-    func checkSurroundings() throws(StorageError) {
-        for level in 1..<max(1, database.depth) {
-            try checkLowest(places[level].page.number, level)
-            for direction in [ScanDirection.forward, .backward] {
-                var beside = self
-                if try beside.moveBeside(level, direction) { try checkLowest(beside.places[level].page.number, level) }
-            }
-        }
-    }
-
-    /// Goes to the page beside the way at a level; false if there is none.
-    private mutating func moveBeside(_ level: Int, _ direction: ScanDirection) throws(StorageError) -> Bool {
-        var above = level - 1
-        while above >= 0, !canMove(above, direction) { above -= 1 }
-        if above < 0 { return false }
-        places[above].index += direction == .forward ? 1 : -1
-        for below in (above + 1)...level {
-            let page = try tree.page(child(below - 1), isLeaf: below == leafLevel, database.kind)
-            places[below] = Place(page: page, index: direction == .forward ? 0 : page.count - 1)
-        }
-        return true
-    }
-
-    private func checkLowest(_ number: UInt64, _ level: Int) throws(StorageError) {
-        var number = number
-        for below in level...leafLevel {
-            let page = try tree.page(number, isLeaf: below == leafLevel, database.kind)
-            if below < leafLevel { number = page.node(0).child }
-        }
-    }
-
-    /// The leaf at which the cursor stands.
+    /// The leaf at which the cursor is.
     var leafNumber: UInt64 { leaf.number }
 }

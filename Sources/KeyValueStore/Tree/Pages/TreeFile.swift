@@ -1,4 +1,5 @@
-// A tree's file as it lies on the disk: opened, looked over and mapped without LMDB, which trusts what it reads.
+// The file of a tree, which formats 1 and 2 had instead of runs: an LMDB environment, read without LMDB, which trusts
+// what it reads. It is never written.
 
 internal import Glibc
 
@@ -20,19 +21,22 @@ final class TreeFile: Sendable {
     /// Whether entries have sums: since format 2.
     private let isSummed: Bool
 
+    /// The map is larger than the file: pages that were never written may be missing at its end.
+    private static let mapBytesMin = 1 << 36
+
     /// Opens the file in a tree's directory and checks what everything else depends on: size, meta pages and
     /// their seal.
     /// - Throws: `corrupt` when the file is missing, cut short or damaged; `inputOutput`.
-    init(directory: String, mapBytesMax: Int, isReadOnly: Bool, isSummed: Bool) throws(StorageError) {
+    init(directory: String, isSummed: Bool) throws(StorageError) {
         self.isSummed = isSummed
         let path = directory + "/data.mdb"
         guard Directory.exists(path) else { throw StorageError(.corrupt, "the tree's file is missing", file: path) }
-        let file = try File(path, flags: isReadOnly ? O_RDONLY : O_RDWR)
+        let file = try File(path, flags: O_RDONLY)
         guard try file.byteCount() > 0 else {
             throw StorageError(.corrupt, "the tree's file is empty", file: path, offset: 0)
         }
         let newest = try MetaPages(file).newest
-        map = try PageMap(file, pageBytes: newest.pageBytes, mapBytesMax: mapBytesMax)
+        map = try PageMap(file, pageBytes: newest.pageBytes, mapBytesMax: Self.mapBytesMin)
         guard newest.pageCount <= UInt64(map.mapBytes / map.pageBytes) else {
             throw StorageError(.corrupt, "the tree's file has been cut short", file: path, offset: try file.byteCount())
         }
@@ -44,18 +48,8 @@ final class TreeFile: Sendable {
         try checkLength(contents)
     }
 
-    /// The newest committed state. Not while a transaction is being committed.
+    /// The newest committed state.
     func newest() throws(StorageError) -> TreeContents { try contents(try MetaPages(map.file).newest) }
-
-    /// The state of a transaction, whose meta page is still there.
-    func contents(ofTransaction transaction: UInt64) throws(StorageError) -> TreeContents {
-        let number = transaction & 1
-        guard let meta = unsafe MetaPage(map.pages[number].start, number: number), meta.transaction == transaction
-        else {
-            throw map.pages.damaged(number, "is not the meta page of transaction \(transaction)")
-        }
-        return try contents(meta)
-    }
 
     private func contents(_ meta: MetaPage) throws(StorageError) -> TreeContents {
         let bare = TreeSnapshot(map.pages, meta)
@@ -102,21 +96,8 @@ final class TreeFile: Sendable {
         return unsafe bytes
     }
 
-    /// Seals a state that has just been committed.
-    func seal(_ contents: TreeContents) throws(StorageError) {
-        let transaction = contents.snapshot.transaction
-        let words = MetaPage.seal(transaction: transaction, sum: contents.sealSum)
-        let buffer = ByteBuffer(capacity: MetaPage.sealBytes)
-        for (index, word) in words.enumerated() {
-            unsafe buffer.start.storeBytes(of: word.littleEndian, toByteOffset: 8 * index, as: UInt64.self)
-        }
-        let bytes = unsafe UnsafeRawBufferPointer(rebasing: buffer.all[..<MetaPage.sealBytes])
-        unsafe try map.file.write(bytes, at: Int(transaction & 1) * map.pageBytes + MetaPage.sealOffset)
-    }
-
-    /// Marks the pages that the next write transaction may write. Checks the free list on the way, before LMDB reads
-    /// it.
-    func noteFreePages(_ contents: TreeContents) throws(StorageError) {
+    /// Marks the free pages, which no other page may refer to. Checks the free list on the way.
+    private func noteFreePages(_ contents: TreeContents) throws(StorageError) {
         let snapshot = contents.snapshot
         try snapshot.forEachFreePage(contents.freeList) { number throws(StorageError) in
             snapshot.pages.noteFree(number, in: snapshot.transaction)

@@ -28,8 +28,7 @@ struct TreePageCheck {
         self.kind = kind
     }
 
-    /// - Parameter withSums: whether the sums of the entries are checked too.
-    func run(isLeaf: Bool, withSums: Bool = true) throws(PageProblem) {
+    func run(isLeaf: Bool) throws(PageProblem) {
         guard page.number == number else { throw PageProblem("has the number of another") }
         guard page.flags == (isLeaf ? PageFormat.leaf : PageFormat.branch) else {
             throw PageProblem(isLeaf ? "is not a leaf" : "is not a branch page")
@@ -41,7 +40,7 @@ struct TreePageCheck {
         guard page.count >= (isLeaf || kind == .freeList ? 1 : 2) else { throw PageProblem("has too few entries") }
         try checkTiling(isLeaf: isLeaf)
         for index in 0..<page.count {
-            if isLeaf { try checkEntry(page.node(index), withSum: withSums) } else { try checkChild(page.node(index)) }
+            if isLeaf { try checkEntry(page.node(index)) } else { try checkChild(page.node(index)) }
         }
         switch kind {
         case .freeList: try checkOrder(isLeaf: isLeaf, NumberOrder.self)
@@ -92,14 +91,14 @@ struct TreePageCheck {
         guard node.keyCount <= PageFormat.keyBytesMax else { throw PageProblem("has a key that is too long") }
     }
 
-    private func checkEntry(_ node: TreeNode, withSum: Bool) throws(PageProblem) {
+    private func checkEntry(_ node: TreeNode) throws(PageProblem) {
         let flags = kind == .directory ? PageFormat.isDatabase : node.flags & PageFormat.isLarge
         guard node.flags == flags, isKeyPossible(node.keyCount) else { throw PageProblem("has a damaged entry") }
         if node.isLarge {
             guard kind == .freeList || node.dataCount <= pageBytes + EngineLimits.valueBytesMax else {
                 throw PageProblem("has a damaged entry")
             }
-        } else if unsafe withSum && !EntrySum.isRight(key: node.key, data: node.inlineData, kind) {
+        } else if unsafe !EntrySum.isRight(key: node.key, data: node.inlineData, kind) {
             throw PageProblem("has an entry whose checksum is wrong")
         }
     }

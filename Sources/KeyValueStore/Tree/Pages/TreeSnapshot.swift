@@ -45,8 +45,6 @@ struct TreeSnapshot {
     let pageCount: UInt64
     let main: DatabaseRoot
     let history: DatabaseRoot
-    /// Leaves are checked without the sums of their entries.
-    private var isForWriting = false
 
     /// A state without any database, to look for them.
     init(_ pages: TreePages, _ meta: MetaPage) {
@@ -65,14 +63,6 @@ struct TreeSnapshot {
         self.history = history
     }
 
-    /// The state for looking up where a write transaction will put its entries. Entries that it moves keep their sums,
-    /// so only the form of a leaf is checked. `checkedData` checks the sum of an entry that is read.
-    func forWriting() -> TreeSnapshot {
-        var snapshot = self
-        snapshot.isForWriting = true
-        return snapshot
-    }
-
     /// A branch page or a leaf, checked.
     /// - Throws: `corrupt`.
     @inline(__always)
@@ -86,16 +76,14 @@ struct TreeSnapshot {
 
     @inline(never)
     private func check(_ number: UInt64, isLeaf: Bool, _ kind: PageKind) throws(StorageError) {
-        let mark = PageMark(kind, !isLeaf ? .branch : isForWriting ? .leafForm : .leaf)
-        if isForWriting, number < pageCount, pages.isChecked(number, as: mark) { return }
         try checkUse(number, count: 1)
         do throws(PageProblem) {
             let check = TreePageCheck(pages[number], number, pages.pageBytes, pageCount, kind)
-            try check.run(isLeaf: isLeaf, withSums: !isForWriting)
+            try check.run(isLeaf: isLeaf)
         } catch {
             throw pages.damaged(number, error.text)
         }
-        pages.noteChecked(number, as: mark, in: transaction)
+        pages.noteChecked(number, as: PageMark(kind, isLeaf ? .leaf : .branch), in: transaction)
     }
 
     /// Makes sure that pages are there and in use.
@@ -113,18 +101,6 @@ struct TreeSnapshot {
     func data(_ node: TreeNode, _ kind: PageKind) throws(StorageError) -> UnsafeRawBufferPointer {
         if !node.isLarge { return unsafe node.inlineData }
         return unsafe try largeData(node, kind)
-    }
-
-    /// The data of a node in the leaf `number`, whose form has been checked. Checks the sum of the entry.
-    /// - Throws: `corrupt`.
-    func checkedData(
-        _ node: TreeNode, _ number: UInt64, _ kind: PageKind
-    ) throws(StorageError) -> UnsafeRawBufferPointer {
-        let data = unsafe try data(node, kind)
-        guard unsafe node.isLarge || EntrySum.isRight(key: node.key, data: data, kind) else {
-            throw pages.damaged(number, "has an entry whose checksum is wrong")
-        }
-        return unsafe data
     }
 
     private func largeData(_ node: TreeNode, _ kind: PageKind) throws(StorageError) -> UnsafeRawBufferPointer {

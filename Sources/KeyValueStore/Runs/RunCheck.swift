@@ -1,0 +1,127 @@
+/// Verifies the runs of a directory that no engine has open. Changes nothing.
+enum RunCheck {
+    /// Reads the manifest, then every block and every entry of every file.
+    /// - Returns: the manifest.
+    /// - Throws: `corrupt` if there is no manifest, or what it names is missing.
+    static func run(_ directory: String, _ report: inout EngineCheck.Report) throws(StorageError) -> Manifest {
+        let manifest = try Manifest.read(in: directory)
+        report.checkpoint = manifest.checkpoint
+        report.runs = manifest.runs.count
+        if manifest.horizon > manifest.checkpoint { report.note("history was removed after the checkpoint") }
+        let open = try RunStore.open(manifest, in: directory)
+        let set = RunSet(manifest, generation: 1, open: open)
+        for (place, files) in set.files.enumerated() {
+            for (index, file) in files.enumerated() {
+                if index > 0, unsafe compareBytes(files[index - 1].part.highestKey, file.part.lowestKey) >= 0 {
+                    let number = manifest.runs[place].number
+                    report.note("run \(number): the keys of \(file.path) are not above those before")
+                }
+                do throws(StorageError) {
+                    try check(file, manifest, &report)
+                } catch {
+                    report.note(error.description)
+                }
+            }
+        }
+        // Among damaged blocks the entries of all runs cannot be compared.
+        if report.problems.isEmpty { try checkAges(set, &report) }
+        return manifest
+    }
+
+    /// Checks a file by itself: all blocks, the index, the filter, the order and the counts of its entries.
+    private static func check(
+        _ file: RunFile, _ manifest: Manifest, _ report: inout EngineCheck.Report
+    ) throws(StorageError) {
+        let part = file.part
+        try part.verifyFilter()
+        for block in 0..<part.blockCount { _ = try part.block(block) }
+        var slice = unsafe RunSlice(part: part, lowerBound: UnsafeRawBufferPointer(start: nil, count: 0))
+        var counts = RunFooter()
+        var failure: StorageError?
+        unsafe withUnsafePointer(to: &slice) { pointer in
+            do throws(StorageError) {
+                var source = unsafe MergeSource(RunSlices(start: pointer, count: 1))
+                defer { source.release() }
+                try source.start()
+                var key: [UInt8] = []
+                var newer = UInt64.max
+                while source.isAtEntry {
+                    try checkEntry(source, key, newer, file, manifest, &counts, &report)
+                    unsafe key.replaceSubrange(key.indices, with: source.key)
+                    newer = source.version
+                    try source.next()
+                }
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        let footer = file.footer
+        let isCounted =
+            counts.entryCount == footer.entryCount && counts.tombstoneCount == footer.tombstoneCount
+            && counts.supersededCount == footer.supersededCount
+        if !isCounted { report.note("the entries of \(file.path) are not as many as its footer says") }
+        report.entries += Int(counts.entryCount)
+        report.historyEntries += Int(counts.supersededCount)
+    }
+
+    private static func checkEntry(
+        _ source: MergeSource, _ before: [UInt8], _ newer: UInt64, _ file: RunFile, _ manifest: Manifest,
+        _ counts: inout RunFooter, _ report: inout EngineCheck.Report
+    ) throws(StorageError) {
+        let key = unsafe source.key
+        let order = unsafe before.withUnsafeBytes { unsafe compareBytes($0, key) }
+        counts.entryCount += 1
+        if unsafe source.value == nil { counts.tombstoneCount += 1 }
+        if order == 0 { counts.supersededCount += 1 }
+        if order > 0 || order == 0 && source.version >= newer || key.count == 0 {
+            report.note("\(file.path): \(unsafe hex(key)) at version \(source.version) is out of order")
+        }
+        if source.version == 0 || source.version > manifest.checkpoint.microseconds {
+            report.note(
+                "\(file.path): \(unsafe hex(key)) has version \(source.version), the checkpoint is \(manifest.checkpoint)"
+            )
+        }
+        if unsafe try !file.part.mayContain(hash: RunFilter.hash(key)) {
+            report.note("\(file.path): the filter hides \(unsafe hex(key))")
+        }
+        let found = unsafe try file.part.find(key, atMost: source.version)
+        let version = found.map { unsafe $0.0.entry($0.1).version &+ file.part.versionMin }
+        if version != source.version { report.note("\(file.path): a search does not find \(unsafe hex(key))") }
+    }
+
+    /// What a newer run has of a key is not older than what an older run has.
+    private static func checkAges(_ set: RunSet, _ report: inout EngineCheck.Report) throws(StorageError) {
+        let sources = set.slices(0..<set.view.count).map { MergeSource($0) }
+        guard !sources.isEmpty else { return }
+        let memory = UnsafeMutablePointer<MergeSource>.allocate(capacity: sources.count)
+        unsafe memory.initialize(from: sources, count: sources.count)
+        defer {
+            for index in sources.indices { unsafe memory[index].release() }
+            unsafe memory.deallocate()
+        }
+        for index in sources.indices { unsafe try memory[index].start() }
+        var tree = LoserTree(count: sources.count)
+        tree.build { unsafe MergeSource.isBefore(memory, $0, $1) }
+        var key: [UInt8] = []
+        var run = 0
+        while unsafe memory[tree.winner].isAtEntry {
+            let winner = tree.winner
+            let isSameKey = unsafe key.withUnsafeBytes { unsafe compareBytes($0, memory[winner].key) } == 0
+            if isSameKey && winner < run {
+                report.note("a newer run has an older version of \(unsafe hex(memory[winner].key))")
+            }
+            unsafe key.replaceSubrange(key.indices, with: memory[winner].key)
+            run = winner
+            unsafe try memory[winner].next()
+            tree.replay { unsafe MergeSource.isBefore(memory, $0, $1) }
+        }
+    }
+
+    /// The first bytes of a key, for messages.
+    static func hex(_ bytes: UnsafeRawBufferPointer) -> String {
+        unsafe bytes.prefix(64).reduce(into: "0x") { text, byte in
+            text += (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }
+    }
+}

@@ -1,0 +1,134 @@
+// The layout of a file of a sorted run. On-disk constants: never change one without a new format number.
+//
+//      ┌─────────────┬───────────────┬───────────────┬──────────────┬────────┐
+//      │ data blocks │ index, lowest │ table: offset │ filter pages │ footer │
+//      │             │ level first   │ of each block │              │        │
+//      └─────────────┴───────────────┴───────────────┴──────────────┴────────┘
+//
+// An entry is a key at a version, with a value or a tombstone. Entries are ordered by key, and for one key newest
+// first. Blocks have numbers: data blocks first, in order, then the blocks of the index, and the root last. An entry of
+// an index block has the key and version with which a block of the level below begins; its value is the number of that
+// block (4 bytes). All integers are little-endian.
+//
+// Every byte is covered by an XXH3-64: blocks and filter pages by their own, which are verified before the first use;
+// the table and the footer by those in the footer, which are verified when the file is opened. All are seeded with the
+// file's identity, a random number that the manifest has too, so an older file or a block of another file is not
+// accepted.
+
+internal import CXXHash
+
+/// Numbers of the format of run files.
+enum RunFormat {
+    /// A block is closed when its entries have this many bytes. A value may make it longer.
+    static let blockBytes = 8192
+    /// Blocks, the table and the filter begin at multiples of this.
+    static let alignment = 8
+    /// Entries of a block: their offsets have 16 bits.
+    static let blockEntriesMax = 8192
+    static let levelsMax = 12
+
+    /// The name of a file: its number in 16 hexadecimal digits.
+    static func fileName(_ number: UInt64) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits + ".run"
+    }
+
+    /// The number of a file by its name, or nil.
+    static func number(ofFile name: String) -> UInt64? {
+        guard name.hasSuffix(".run"), name.utf8.count == 20 else { return nil }
+        return UInt64(name.dropLast(4), radix: 16)
+    }
+
+    @inline(__always)
+    static func align(_ offset: Int) -> Int { (offset + alignment - 1) & ~(alignment - 1) }
+
+    /// The checksum of bytes at an offset of a file with this identity.
+    static func sum(_ bytes: UnsafeRawPointer, _ count: Int, identity: UInt64, offset: Int) -> UInt64 {
+        unsafe XXH3_64bits_withSeed(bytes, count, identity &+ UInt64(truncatingIfNeeded: offset))
+    }
+}
+
+/// The header of a block.
+///
+///      0  checksum       8 bytes, of everything after it in the block
+///      8  byte count     4 bytes: of the block, with header and slots
+///     12  entries        2 bytes
+///     14  version bytes  1 byte: the width of the versions
+///     15  level          1 byte: 0 for data
+///     16  entries
+///         slots          4 bytes each, at the end
+enum BlockField {
+    static let byteCount = 8
+    static let count = 12
+    static let versionBytes = 14
+    static let level = 15
+    static let entries = 16
+    static let slotBytes = 4
+}
+
+/// What a footer says about its file. The footer is at the end: the lowest key, the highest key, and these fields.
+struct RunFooter: Equatable {
+    /// Random; the seed of all checksums of the file.
+    var identity: UInt64 = 0
+    var entryCount: UInt64 = 0
+    /// Entries without a value.
+    var tombstoneCount: UInt64 = 0
+    /// Entries with a newer one of the same key in the same run.
+    var supersededCount: UInt64 = 0
+    /// The lowest version by which one of these was superseded; the maximum if there are none.
+    var oldestSuperseded: UInt64 = .max
+    /// Bytes of keys and values.
+    var contentBytes: UInt64 = 0
+    var versionMin: UInt64 = .max
+    var versionMax: UInt64 = 0
+    var dataBlockCount: UInt64 = 0
+    var blockCount: UInt64 = 0
+    var tableOffset: UInt64 = 0
+    var filterOffset: UInt64 = 0
+    var filterPageCount: UInt64 = 0
+    var tableSum: UInt64 = 0
+    var lowestKeyBytes: UInt64 = 0
+    var highestKeyBytes: UInt64 = 0
+
+    static let magic: UInt64 = 0x314E_5552_4854_5248  // "HRTHRUN1"
+    static let fieldCount = 16
+    /// Fields, magic and checksum.
+    static let fixedBytes = (fieldCount + 2) * 8
+
+    var fields: [UInt64] {
+        get {
+            [
+                identity, entryCount, tombstoneCount, supersededCount, oldestSuperseded, contentBytes, versionMin,
+                versionMax, dataBlockCount, blockCount, tableOffset, filterOffset, filterPageCount, tableSum,
+                lowestKeyBytes, highestKeyBytes,
+            ]
+        }
+        set {
+            identity = newValue[0]
+            entryCount = newValue[1]
+            tombstoneCount = newValue[2]
+            supersededCount = newValue[3]
+            oldestSuperseded = newValue[4]
+            contentBytes = newValue[5]
+            versionMin = newValue[6]
+            versionMax = newValue[7]
+            dataBlockCount = newValue[8]
+            blockCount = newValue[9]
+            tableOffset = newValue[10]
+            filterOffset = newValue[11]
+            filterPageCount = newValue[12]
+            tableSum = newValue[13]
+            lowestKeyBytes = newValue[14]
+            highestKeyBytes = newValue[15]
+        }
+    }
+
+    /// Bytes of the whole footer.
+    var byteCount: Int { Int(lowestKeyBytes + highestKeyBytes) + Self.fixedBytes }
+}
+
+/// The number of bytes that versions of a file take, as differences from the lowest.
+func versionWidth(from lowest: UInt64, to highest: UInt64) -> Int {
+    guard highest > lowest else { return 0 }
+    return (64 - (highest - lowest).leadingZeroBitCount + 7) / 8
+}
