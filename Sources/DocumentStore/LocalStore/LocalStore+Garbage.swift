@@ -77,11 +77,19 @@ extension LocalStore {
 
     /// Removes documents that no listener covers, if the store is configured to. Not to be called while a read is on
     /// its way: its result may depend on them.
-    package func collectEagerly() throws(RequestError) {
+    ///
+    /// - Parameter isShown: whether a listener shows the document with this name. An acknowledged write is shown before
+    ///   the server sends the document, so no target covers it yet.
+    package func collectEagerly(keeping isShown: (String) -> Bool) throws(RequestError) {
         guard configuration.isEager, !keepsAll, !eagerCandidates.isEmpty else { return }
         begin()
         defer { writer.finishReading() }
+        var kept: Set<[UInt8]> = []
         for path in eagerCandidates where !isPending(path) {
+            if isShown(name(path)) {
+                kept.insert(path)
+                continue
+            }
             let location = LocalLocation(path: path)
             var isCovered = false
             for target in activeTargets where try value(forKey: LocalKey.member(target, location.key)) != nil {
@@ -96,7 +104,7 @@ extension LocalStore {
                 delete(key)
             }
         }
-        eagerCandidates = []
+        eagerCandidates = kept
         try commit()
     }
 }

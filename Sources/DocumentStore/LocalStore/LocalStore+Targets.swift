@@ -33,7 +33,7 @@ extension LocalStore {
         return target.canonical == canonical ? target : nil
     }
 
-    /// Nobody listens to the query any more.
+    /// Nobody listens to the query any more. An eager collection may remove its documents from now on.
     package func release(target canonical: [UInt8]) throws(RequestError) {
         begin()
         defer { writer.finishReading() }
@@ -48,7 +48,6 @@ extension LocalStore {
             put(LocalKey.target(canonical), target.encoded())
         }
         try commit()
-        try collectEagerly()
     }
 
     /// The names of a target's documents as of its last snapshot, with their update times in microseconds.

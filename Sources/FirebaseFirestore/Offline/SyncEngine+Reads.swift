@@ -96,7 +96,7 @@ extension SyncEngine {
         }
         guard readsInFlight.isEmpty, !isClosed else { return }
         store.keepsAll = false
-        do throws(RequestError) { try store.collectEagerly() } catch { report(error) }
+        collectEagerly()
     }
 
     // MARK: Queries

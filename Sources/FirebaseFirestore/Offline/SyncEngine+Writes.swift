@@ -80,7 +80,7 @@ extension SyncEngine {
             // Only now will no process send the batch again.
             store.whenDurable { [numbers] in numbers.finish(ticket) }
             broadcast(changes)
-            if readsInFlight.isEmpty { try store.collectEagerly() }
+            if readsInFlight.isEmpty { collectEagerly() }
         } catch {
             report(error)
         }

@@ -258,6 +258,7 @@ final class SyncEngine: @unchecked Sendable {
         if let watchID = channel.watchID { stream?.remove(watchID) }
         guard let target = channel.target, !isClosed else { return }
         do throws(RequestError) { try store.release(target: target.canonical) } catch { report(error) }
+        collectEagerly()
     }
 
     private func deliver(_ snapshot: ViewSnapshot, to id: ListenerID, of channel: Channel) {
@@ -332,7 +333,7 @@ final class SyncEngine: @unchecked Sendable {
                 broadcast(
                     changes, snapshotMicroseconds: step.readTime.map { UInt64(clamping: $0.microseconds) })
                 resolveLimbo()
-                try store.collectEagerly()
+                collectEagerly()
             }
         } catch {
             report(error)
@@ -411,6 +412,15 @@ final class SyncEngine: @unchecked Sendable {
     }
 
     // MARK: Garbage
+
+    /// Removes documents that no listener covers or shows, if the store is configured to.
+    func collectEagerly() {
+        do throws(RequestError) {
+            try store.collectEagerly { name in channels.contains { $0.view.shows(name) } }
+        } catch {
+            report(error)
+        }
+    }
 
     private static let firstCollection = DispatchTimeInterval.seconds(60)
     private static let nextCollection = DispatchTimeInterval.seconds(300)

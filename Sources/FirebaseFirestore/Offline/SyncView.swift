@@ -83,6 +83,12 @@ struct SyncView {
             hasNewSource: false, hasCachedResult: hasCachedResult)
     }
 
+    /// Whether a document is among the results.
+    mutating func shows(_ name: String) -> Bool {
+        view.index()
+        return view.document(name) != nil
+    }
+
     // MARK: The target
 
     /// The documents of the target as of the last snapshot of an earlier listener.
