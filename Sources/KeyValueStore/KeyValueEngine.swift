@@ -52,6 +52,9 @@ package protocol KeyValueEngine: AnyObject, Sendable {
     /// The lack of space for which commits other than deletes are refused; nil if there is enough. Any thread.
     var shortage: StorageError? { get }
 
+    /// The same, or the lack of space of the last two seconds, for those who look only now and then. Any thread.
+    var recentShortage: StorageError? { get }
+
     /// Makes the next open quick: nothing published before the call is replayed then. Returns when that is done.
     func checkpointNow() throws(StorageError)
 

@@ -78,6 +78,14 @@ package enum StorageEngine: Sendable {
         }
     }
 
+    /// See ``KeyValueEngine/recentShortage``.
+    package var recentShortage: StorageError? {
+        switch self {
+        case .embedded(let engine): engine.recentShortage
+        case .memory(let engine): engine.recentShortage
+        }
+    }
+
     /// See ``KeyValueEngine/checkpointNow()``.
     package func checkpointNow() throws(StorageError) {
         switch self {

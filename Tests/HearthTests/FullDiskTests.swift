@@ -62,6 +62,7 @@ struct FullDiskTests {
         #expect(metrics.contains("\nhearth_store_full 1\n"))
         #expect(metrics.contains("\nhearth_store_failed 0\n"))
         #expect(metrics.contains("\nhearth_disk_reserve_bytes \(4 << 20)\n"))
+        try waitUntil("the log says so") { server.process.errors.contains("event=store_full") }
         expectStored(server, stored)
         let client = HTTPTestClient(port: server.port)
         for id in stored.prefix(stored.count / 2) {
@@ -78,7 +79,6 @@ struct FullDiskTests {
         expectStored(server, stored.dropFirst(stored.count / 2))
         expectStored(server, (0..<(stored.count / 4)).map { "more\($0)" })
         #expect(server.stop() == 0)
-        #expect(server.process.errors.contains("event=store_full"))
         #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
     }
 

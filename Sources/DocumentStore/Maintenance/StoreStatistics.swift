@@ -34,8 +34,9 @@ package struct StoreStatistics: Sendable {
 }
 
 extension DocumentStore {
-    /// Why commits other than deletes are refused because there is no space, if they are; cheaper than the figures.
-    package var shortage: StorageError? { engine.shortage }
+    /// Why commits other than deletes are refused, or were in the last two seconds, because there is no space; cheaper
+    /// than the figures.
+    package var recentShortage: StorageError? { engine.recentShortage }
 
     /// How often the store's own commits have failed, and the last failure; cheaper than the figures.
     package var housekeepingFailures: (count: UInt64, last: String?) {

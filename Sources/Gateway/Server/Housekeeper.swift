@@ -62,7 +62,7 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
     }
 
     private func reportShortage() {
-        let shortage = store.shortage
+        let shortage = store.recentShortage
         switch state.withLock({ $0.shortage.change(isShort: shortage != nil) }) {
         case .begins, .lasts:
             log(.error, "store_full", ["message": shortage.map { "\($0)" } ?? ""])

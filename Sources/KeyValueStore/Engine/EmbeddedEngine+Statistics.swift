@@ -31,6 +31,8 @@ extension EmbeddedEngine {
         core.progress.withLock { $0.full } ?? core.runs.space.shortage ?? core.pool.shortage
     }
 
+    package var recentShortage: StorageError? { shortage ?? core.runs.space.recentShortage }
+
     /// The numbers that need a look through a reader's eyes; left at zero when the engine is closed.
     private func readOverlays(into statistics: inout EngineStatistics) {
         let reader = EmbeddedReader(core)

@@ -32,6 +32,8 @@ final class RunSpace: Sendable {
         /// Why ordinary commits are refused, and when to look again (monotonic clock).
         var shortage: StorageError?
         var retryNanoseconds: UInt64 = 0
+        /// The last shortage, and when it was found.
+        var lastShortage: (error: StorageError, nanoseconds: UInt64)?
         var hasAllocation = true
     }
 
@@ -69,6 +71,12 @@ final class RunSpace: Sendable {
     /// Set while the next commits may be refused.
     var isPressed: Bool { pressureFlag.load(ordering: .relaxed) }
     var shortage: StorageError? { state.withLock { $0.shortage } }
+    /// The last shortage, if it was found in the last two seconds.
+    var recentShortage: StorageError? {
+        let last = state.withLock { $0.lastShortage }
+        guard let last, SystemClock.monotonicNanoseconds() < last.nanoseconds + 2_000_000_000 else { return nil }
+        return last.error
+    }
 
     /// Bytes of the reserve that are there now.
     var bytesReserved: Int {
@@ -140,8 +148,12 @@ extension RunSpace {
             }
             state.shortage = nil
         } catch {
-            if isFinal { state.shortage = error }
-            state.retryNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
+            let now = SystemClock.monotonicNanoseconds()
+            if isFinal {
+                state.shortage = error
+                state.lastShortage = (error, now)
+            }
+            state.retryNanoseconds = now + Self.retryAfterNanoseconds
             throw error
         }
     }

@@ -41,8 +41,8 @@ struct SwiftCompiler {
         let path = directory.path(of: "program")
         let modules = [
             "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "Service", "Listening", "DocumentStore",
-            "KeyValueStore",
-            "DocumentCoding", "DocumentModel", "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
+            "QueryEngine", "Indexing", "StoreFormat", "KeyValueStore", "DocumentCoding", "DocumentModel",
+            "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
         ]
         let objects = try modules.flatMap { module in
             let folder = "\(build)/\(module).build"
