@@ -37,7 +37,5 @@ enum Ratchet {
 
     static let pagePhrases: [String: Int] = [:]
 
-    static let commentPhrases: [String: Int] = [
-        "Sources/Transport": 76
-    ]
+    static let commentPhrases: [String: Int] = [:]
 }

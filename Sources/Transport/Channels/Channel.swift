@@ -2,7 +2,7 @@
 //
 // Reading. Bytes arrive in the loop's shared buffer and are lent to the driver in place. What the driver cannot use yet, a
 // frame that is not complete, is kept in `carry` at its exact size and put in front of the next read; so a connection between
-// two frames holds no memory. A frame too large for that gets a buffer of its own that grows with the bytes that really come.
+// two frames holds no memory. A frame too large for that gets a separate buffer, which grows with the bytes that arrive.
 //
 // Writing. The driver appends to `output`, a buffer from the loop's pool. At the end of the turn `flush` tries to write it at
 // once; what the socket does not take becomes `inFlight` and libuv finishes it, while new output gathers in another buffer.
@@ -63,7 +63,7 @@ package enum CloseReason: Error, Equatable, Sendable {
     case tooManyConnections
     /// Opened with a protocol that is not served.
     case protocolNotServed(WireProtocol)
-    /// An HTTP request that could not be read; what its sender was told.
+    /// An HTTP request that could not be read; what its sender was sent.
     case malformedRequest(String)
     /// The loop or the server was stopped.
     case stopped
@@ -106,7 +106,7 @@ package struct ChannelLimits: Sendable {
     /// What every read and every message touches.
     private struct Hot: ~Copyable {
         var driver: (any ChannelDriver)?
-        /// Bytes that the driver could not use yet, but for those in `large`.
+        /// Bytes that the driver could not use yet, without those in `large`.
         var carry: [UInt8] = []
         var large: LargeFrame?
         var isReading = false
@@ -248,14 +248,14 @@ package struct ChannelLimits: Sendable {
     /// Reads no more when the driver returns from `received`, which must not be outside of it.
     func pauseInput() { hot.state.isInputPaused = true }
 
-    /// Goes on where the driver paused; not from inside `received`.
+    /// Continues where the driver paused; not to be called inside `received`.
     func resumeInput() {
         guard hot.state.isInputPaused else { return }
         hot.state.isInputPaused = false
         resumeReading()
     }
 
-    /// Goes on where congestion or the driver stopped.
+    /// Continues where congestion or the driver stopped.
     private func resumeReading() {
         guard !hot.state.isReading, !isCongested, !hot.state.isInputPaused, !hot.state.readsToEnd else { return }
         if !hot.state.carry.isEmpty {
@@ -331,7 +331,7 @@ package struct ChannelLimits: Sendable {
         flush()
     }
 
-    /// Writes what there is, as far as the socket takes it; the rest goes on by itself.
+    /// Writes what there is, as far as the socket takes it; the rest is written when the socket is ready.
     func flush() {
         guard !isClosing else { return }
         if pendingBytes > limits.outputBytesMax { return close(.outputOverflow) }

@@ -47,7 +47,7 @@ import Glibc
     }
 
     deinit {
-        // A listener that was closed has closed it already, whoever still holds the object.
+        // A listener that was closed has closed it already, even if the object is still referenced.
         if !isClosing { closeDescriptor(descriptor) }
         unsafe poll.deallocate()
     }

@@ -102,7 +102,7 @@ enum SocketAddress {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return unsafe withUnsafeMutablePointer(to: &storage) { storage in
-            // The port stands at the same place in both families.
+            // The port is at the same offset in both families.
             unsafe storage.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 _ = unsafe getsockname(descriptor, $0, &length)
             }
@@ -145,7 +145,7 @@ struct ResolvedAddress: Sendable, CustomStringConvertible {
     func with(port: UInt16) -> ResolvedAddress {
         var copy = self
         unsafe withUnsafeMutablePointer(to: &copy.storage) {
-            // The port stands at the same place in both families.
+            // The port is at the same offset in both families.
             unsafe $0.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
                 unsafe $0.pointee.sin_port = port.bigEndian
             }

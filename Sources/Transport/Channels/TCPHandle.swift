@@ -44,7 +44,7 @@ import CUV
         }
     }
 
-    /// The loop is ending: whatever is left is to be closed. Overridden by those who must tell somebody.
+    /// The loop is ending: what is left is closed. Overridden by handles that report it.
     func cutOff() { closeHandle() }
 
     /// The handle is closed, no callback comes any more.

@@ -65,7 +65,7 @@ package final class ClientCall: @unchecked Sendable {
         outgoing = [(payload, isComplete)]
     }
 
-    /// Gives the call up: it ends with CANCELLED unless it has ended already, and the server is told.
+    /// Gives the call up: it ends with CANCELLED unless it has ended already, and the server receives a cancellation.
     package func cancel() {
         connection.onLoop { $0.cancel(self, CallOutcome(.cancelled, "the caller cancelled the call")) }
     }
@@ -83,6 +83,6 @@ package final class ClientCall: @unchecked Sendable {
     /// Asks the server to stop sending: no more than a window's worth of messages follows.
     package func holdMessages() { connection.onLoop { $0.setHeld(self, true) } }
 
-    /// Lets the server go on.
+    /// Lets the server continue.
     package func releaseMessages() { connection.onLoop { $0.setHeld(self, false) } }
 }

@@ -45,11 +45,11 @@ package struct CallOutcome: Error, Equatable, Sendable {
     package static let ok = CallOutcome(.ok)
 }
 
-/// What a connection's owner is told of it, on the loop's thread.
+/// An event of a connection, delivered to its owner on the loop's thread.
 package enum ClientConnectionEvent: Sendable {
     /// TCP is up and the server has said HELLO.
     case ready
-    /// The server takes no more calls here; open ones go on. New ones belong on another connection.
+    /// The server takes no more calls here; open ones continue. New ones belong on another connection.
     case goingAway(StatusCode, String)
     /// The end, and what happened in words that name the address; comes once, after every call was completed.
     case closed(CloseReason, String)

@@ -52,7 +52,7 @@ package final class ClientConnection: @unchecked Sendable {
 
     /// Begins to connect, and returns at once. Calls may be started right away.
     ///
-    /// - Parameter onEvent: told of the connection's fate on the loop's thread; let go of after `closed`.
+    /// - Parameter onEvent: called with the connection's events on the loop's thread; released after `closed`.
     package static func connect(
         to host: String, port: UInt16, on loop: EventLoop, _ configuration: ClientConfiguration = ClientConfiguration(),
         onEvent: @escaping @Sendable (ClientConnectionEvent) -> Void = { _ in }

@@ -36,7 +36,7 @@ import Glibc
         }
     }
 
-    /// Forgets the attempt; nothing will be told.
+    /// Forgets the attempt; nothing is reported.
     func cancel() {
         completion = nil
         attempt?.close(.finished)

@@ -6,7 +6,7 @@
 internal import Basics
 import Synchronization
 
-/// Looks host names up on threads of its own. Thread-safe.
+/// Looks host names up on its own threads. Thread-safe.
 final class HostResolver: Sendable {
     /// Receives the addresses, without ports, on a thread of the resolver.
     typealias Completion = @Sendable (Result<[ResolvedAddress], SocketError>) -> Void

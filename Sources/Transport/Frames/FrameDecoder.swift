@@ -1,6 +1,6 @@
 // Cuts a stream of bytes into frames: the whole incremental parser, without state and without copies.
 
-/// What stands at a place of the received bytes.
+/// What begins at an offset of the received bytes.
 package enum FrameScan: Equatable, Sendable {
     /// A whole frame; its payload follows the header.
     case frame(FrameHeader)

@@ -40,7 +40,7 @@ package struct FrameFlags: OptionSet, Sendable, Hashable {
 
     /// The sender sends no more messages on this stream. From the server it also means status OK.
     package static let endStream = FrameFlags(rawValue: 1 << 0)
-    /// The message goes on in the stream's next REQUEST or MESSAGE frame.
+    /// The message continues in the stream's next REQUEST or MESSAGE frame.
     package static let more = FrameFlags(rawValue: 1 << 1)
     /// On REQUEST: four bytes of deadline stand before the message.
     package static let deadline = FrameFlags(rawValue: 1 << 2)

@@ -7,7 +7,7 @@ internal import Basics
 /// On the wire: any number of entries of six bytes, `id: u16` and `value: u32`. Unknown ids are ignored, a missing one
 /// means the default, and the last of a repeated id counts.
 package struct Settings: Equatable, Sendable {
-    /// The only version of the protocol so far; stands in the `code` of HELLO.
+    /// The only version of the protocol so far; the `code` of HELLO.
     package static let protocolVersion: UInt16 = 1
 
     /// No side may announce a smaller frame limit than this, so that a client may send before it has heard the server.

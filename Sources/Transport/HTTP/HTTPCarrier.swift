@@ -5,7 +5,7 @@ import Basics
 
 /// A connection with exchanges of HTTP.
 protocol HTTPCarrier: CallConnection {
-    /// The reply of an exchange that can still be answered.
+    /// The reply of an exchange whose reply is not complete.
     func openReply(_ exchange: UInt32) -> HTTPReply?
     /// Writes a reply whose body is known, and ends the exchange.
     func writeWhole(_ reply: HTTPReply, _ status: HTTPStatus, contentType: String, _ content: RawSpan)

@@ -23,7 +23,7 @@ package enum HTTPMethod: Sendable {
 }
 
 /// The head of a request: of one over HTTP/1.1, whose parser fills it in and hands it out when it is whole, or over
-/// HTTP/2, whose `:authority` stands in it as `host`.
+/// HTTP/2, whose `:authority` is in it as `host`.
 package struct HTTPHead: Sendable {
     package internal(set) var method = HTTPMethod.other
     /// The minor version of HTTP/1: 0, or 1 also for what comes after it.
@@ -41,7 +41,7 @@ package struct HTTPHead: Sendable {
     private var query: Range<Int>?
     private var fields: [(name: Range<Int>, value: Range<Int>)] = []
 
-    /// How the length of the body is told.
+    /// How the request gives the length of its body.
     package enum Body: Equatable, Sendable {
         case none
         case length(Int)

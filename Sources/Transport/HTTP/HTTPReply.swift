@@ -20,7 +20,7 @@ final class HTTPReply {
     /// The request's `authorization`, if that is kept.
     var authorization: String?
     var fields: [HTTPField] = []
-    /// How messages become the body; nil while the exchange is no call.
+    /// How messages become the body; nil while the exchange is not a call.
     var form: (any ReplyForm)?
     /// The head of a streaming reply is written.
     var hasBegun = false

@@ -11,7 +11,7 @@ internal import Basics
 
 /// Bounds of one request.
 package struct HTTP1Limits: Sendable {
-    /// Request line and headers with their line ends, and the same again for trailers; a longer request line is told
+    /// Request line and headers with their line ends, and the same again for trailers; a longer request line is refused with
     /// 414, the rest
     /// 431. Not above 32 KiB, so that an incomplete line always fits into the loop's read buffer.
     package var headBytesMax = 16 << 10
@@ -84,7 +84,7 @@ package struct HTTP1Parser: Sendable {
     /// Whether no byte of the body is missing.
     package var bodyIsWhole: Bool { state == .body(left: 0) }
 
-    /// Goes on from `offset` to the next event and moves the offset past what it used.
+    /// Continues from `offset` to the next event and moves the offset past what it used.
     ///
     /// - Parameter bytes: what came from the offset of the last call on; what was not used must be shown again.
     package mutating func next(_ bytes: RawSpan, _ offset: inout Int) throws(HTTP1Violation) -> Event {

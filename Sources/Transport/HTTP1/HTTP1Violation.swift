@@ -1,4 +1,4 @@
-// What can be wrong with an HTTP/1.1 request, and what its sender is told.
+// What can be wrong with an HTTP/1.1 request, and the reply to its sender.
 
 /// A request that cannot be served, or not be understood for certain. The connection ends with the answer: where the
 /// next request would begin is not known, and guessing is how requests are smuggled.

@@ -1,5 +1,5 @@
 // One HTTP/2 connection on the server: carries bytes between the channel and the session, and calls between the session and the
-// handler. What is no gRPC call goes to the HTTP handler (HTTP2Connection+HTTP.swift).
+// handler. Other requests than gRPC calls go to the HTTP handler (HTTP2Connection+HTTP.swift).
 //
 // Answers gather in the session while a turn lasts; at its end, or when there is enough for a write, `transfer` has them framed
 // into the channel's output.
@@ -20,7 +20,7 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     private static let drainNoticeMilliseconds: UInt64 = 1_000
 
     private(set) var session: HTTP2Session!
-    /// Serves requests that are no gRPC calls; nil where these are refused.
+    /// Serves requests other than gRPC calls; nil where these are refused.
     let http: (any HTTPHandler)?
     private let hot: Confined<Hot>
 
@@ -77,7 +77,7 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
             guard !isOver else { break }
             noteAssembly()
             if session.unsentBytes >= Channel.flushBytes { transfer() }
-            // Full enough to write, or too full to go on: the channel decides, and comes back with the rest.
+            // There is enough to write, or too much to continue: the channel decides, and calls again for the rest.
             if channel.outputIsDue || channel.isCongested { break }
         }
         channel.needsSettling()
@@ -244,7 +244,7 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
         transfer()
         let isLeaving = hot.state.drain == .begun || session.clientLeaves
         if session.isFinished, !isLeaving {
-            // nghttp2 has said why in a GOAWAY of its own.
+            // nghttp2 has sent a GOAWAY with the reason.
             server.statistics.protocolErrors &+= 1
             return close(.http2(session.failure ?? "a violation of HTTP/2"))
         }

@@ -26,12 +26,12 @@ struct HTTP2Limits: Sendable {
     var pauseBytes: Int
     /// Whether the `authorization` of requests is kept.
     var keepsAuthorization = false
-    /// Whether requests that are no gRPC calls are served.
+    /// Whether requests other than gRPC calls are served.
     var servesHTTP = false
     /// Header fields of such a request.
     var httpFieldsMax = 100
 
-    /// Fields beyond this many times the limit end the connection: they are no mistake.
+    /// Fields beyond this many times the limit end the connection: they are not an accident.
     static let metadataExcess = 64
     /// The range of SETTINGS_MAX_FRAME_SIZE, RFC 9113 section 6.5.2.
     static let frameBytesRange: ClosedRange<UInt32> = 16_384...16_777_215

@@ -120,7 +120,8 @@ extension HTTP2Session {
         stream.state.text = text
         guard stream.state.hasHead else { return submitStatusAlone(stream) }
         guard code == .deadlineExceeded else { return submitHead(stream) }
-        // Behind a shut window nothing would be sent, the end of the data included: trailers may pass it, and what waits is dropped.
+        // With a closed window nothing would be sent, the end of the data included. Trailers may be sent, and the data
+        // that waits is dropped.
         dropUnsent(stream)
         submitTrailers(stream)
     }
@@ -176,7 +177,7 @@ extension HTTP2Session {
     /// The answer's last frame is queued. A client that has not ended its side is to stop.
     ///
     /// One of plain HTTP may not have read the answer yet: some (curl 7.88) drop it when their stream is reset while
-    /// they send. What it goes on sending is dropped, until it ends or ``resetLingering(now:limit:)`` ends it.
+    /// they send. What it still sends is dropped, until it ends or ``resetLingering(now:limit:)`` ends it.
     private func answerEnds(_ stream: StreamPlace) {
         guard !stream.state.clientEnded else { return }
         guard stream.state.http != nil, !hot.state.isLeaving else {
@@ -185,7 +186,7 @@ extension HTTP2Session {
         stream.state.arrivingSince = hot.state.now
     }
 
-    /// Has streams reset whose exchanges were answered longer ago than the limit, while their clients went on sending.
+    /// Resets streams whose replies were complete longer ago than the limit, while their clients continued to send.
     func resetLingering(now: UInt64, limit: UInt64) {
         pool.forEachOver { stream in
             guard stream.state.http != nil, stream.state.isEnding, !stream.state.clientEnded,
@@ -244,7 +245,7 @@ extension HTTP2Session {
         while mayHaveMore {
             mayHaveMore = takeFrames(upTo: limit)
             if mayHaveMore { break }
-            // All answers are out: streams whose clients go on are closed, in good order.
+            // All answers are out: streams whose clients continue to send are closed in order.
             mayHaveMore = resetHalfOpen()
         }
         if !mayHaveMore { settleStaged() }

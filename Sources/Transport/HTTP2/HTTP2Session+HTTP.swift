@@ -1,10 +1,10 @@
-// Requests on HTTP/2 that are no gRPC calls, as REST over HTTP/2: a head and a body in, a head and parts of a body out. Windows, limits and
-// the order of sending are those of gRPC's messages.
+// Requests on HTTP/2 other than gRPC calls, as REST over HTTP/2: a head and a body in, a head and parts of a body out.
+// Windows, limits and the order of sending are those of gRPC's messages.
 
 import Basics
 import CNGHTTP2
 
-/// A request that is no gRPC call, while its stream lasts. Confined to its loop's thread.
+/// A request other than a gRPC call, while its stream lasts. Confined to its loop's thread.
 final class HTTP2Exchange {
     let head: HTTPHead
     let reply: HTTPReply

@@ -257,7 +257,7 @@ extension HTTP2Session {
         unsafe nghttp2_session_consume_stream(session, Int32(bitPattern: stream.state.identifier), due)
     }
 
-    /// Has the client stop sending on a stream when its window is used up, or go on.
+    /// Has the client stop sending on a stream when its window is used up, or continue.
     func setHeld(_ identifier: UInt32, _ isHeld: Bool) {
         guard let stream = find(identifier) else { return }
         stream.state.isHeld = isHeld
@@ -307,7 +307,7 @@ extension HTTP2Session {
         guard stream.state.head.rpc.shape != .bidirectional else { return true }
         let identifier = stream.state.identifier
         guard isLast else {
-            // The client goes on after a whole message: with its end, or with one message too many.
+            // The client sends more after a whole message: with its end, or with one message too many.
             if stream.state.isWhole {
                 unsafe delegate.refused(identifier, .messageCount(rpcs.name(of: stream.state.head.rpc)))
             }

@@ -4,7 +4,7 @@
 //     answers ──▶ `staged` ──▶ nghttp2, as windows permit ──▶ `send`
 //
 // nghttp2 does frames, HPACK, both flow controls and the rules of RFC 9113. Here requests become messages
-// (HTTP2Session+Requests.swift) and answers become HEADERS, DATA and trailers (HTTP2Session+Answers.swift). Requests that are no gRPC calls become exchanges
+// (HTTP2Session+Requests.swift) and answers become HEADERS, DATA and trailers (HTTP2Session+Answers.swift). Other requests become exchanges
 // (HTTP2Session+HTTP.swift).
 //
 // A message that comes whole is lent to the handler where it was received. Answers are written into one buffer, `staged`, and copied
@@ -32,7 +32,7 @@ protocol HTTP2SessionDelegate: AnyObject {
     func endedEmpty(_ stream: UInt32)
     /// The call cannot be served.
     func refused(_ stream: UInt32, _ refusal: Refusal)
-    /// A request that is no gRPC call has come whole; its body is lent.
+    /// A request other than a gRPC call is complete; its body is lent.
     func request(_ exchange: HTTP2Exchange, _ body: RawSpan)
     /// Such a request cannot be served.
     func refused(_ exchange: HTTP2Exchange, _ refusal: HTTPRefusal)
@@ -99,7 +99,7 @@ enum HTTP2Progress: Equatable {
         var unsentBytes = 0
         /// Answered streams whose clients have not ended their side; to be reset.
         var halfOpen: [UInt32] = []
-        /// No stream is left to a client that goes on sending after the answer.
+        /// No stream is left to a client that sends more after the answer.
         var isLeaving = false
         /// Where `send` puts frames; nil outside of it.
         var output: ByteBuffer?

@@ -12,7 +12,7 @@ struct HTTP2Stream {
     /// What came as `authorization`, if that is kept.
     var authorization: [UInt8] = []
 
-    /// The exchange of a request that is no gRPC call; its body is in `assembly`.
+    /// The exchange of a request other than a gRPC call; its body is in `assembly`.
     var http: HTTP2Exchange?
 
     // MARK: The request
@@ -40,7 +40,7 @@ struct HTTP2Stream {
     var isOver = false
     /// The answer's HEADERS are queued.
     var hasHead = false
-    /// nghttp2 asked for data when there were none, and has to be told when there are.
+    /// nghttp2 asked for data when there were none, and has to be resumed when there are.
     var isDeferred = false
     /// After what is unsent come the trailers.
     var isEnding = false
@@ -53,7 +53,7 @@ struct HTTP2Stream {
     var stagedStart = 0
     var stagedEnd = 0
 
-    /// Unsent bytes when somebody last looked for answers that nobody takes.
+    /// Unsent bytes at the last check for answers that nobody reads.
     var unsentSeen = 0
 
     /// A message is complete: the next one of a call that takes several has its own time.
@@ -67,7 +67,7 @@ struct HTTP2Stream {
 /// Where a stream's state stands: a small value that nghttp2 keeps with the stream. Confined to a loop.
 @safe struct StreamPlace {
     // Owner: the pool that made it, which keeps the memory until it goes. A place used too late shows a free stream or another
-    // one, never memory that is gone: whoever kept one over a turn looks at the identifier.
+    // one, never memory that is gone: code that keeps one over a turn checks the identifier.
     let pointer: UnsafeMutableRawPointer
 
     init(_ pointer: UnsafeMutableRawPointer) { unsafe self.pointer = unsafe pointer }

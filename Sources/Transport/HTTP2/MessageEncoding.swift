@@ -64,7 +64,7 @@ enum Inflater {
             }
         }
         guard written <= bytesMax else { throw .tooLarge }
-        // Bytes after the end of the compressed data are no message of ours.
+        // Bytes after the end of the compressed data are not a message.
         guard result == Z_STREAM_END, unsafe stream.avail_in == 0 else { throw .malformed }
         output.removeLast(output.count - written)
         return output

@@ -41,7 +41,7 @@ struct MessageReader {
     /// Whether a message has begun and is not complete.
     var isInsideMessage: Bool { prefixCount > 0 }
 
-    /// Looks at the bytes from `offset` on, and moves it behind what was taken.
+    /// Reads the bytes from `offset` on, and moves it after what was taken.
     mutating func next(_ bytes: RawSpan, _ offset: inout Int, bytesMax: Int) -> Step {
         if prefixCount < Self.prefixBytes {
             guard takePrefix(bytes, &offset) else { return .incomplete }

@@ -9,7 +9,7 @@ import Basics
 struct RequestFields {
     private let rpcs: RPCTable
     private let servesHTTP: Bool
-    /// The head of a request that is no call of ours, as far as it has come.
+    /// The head of a request other than a gRPC call, as far as it has arrived.
     private(set) var head = HTTPHead()
     /// `:authority`, until the path tells whether it is needed.
     private var authority: [UInt8] = []
@@ -49,7 +49,7 @@ struct RequestFields {
         self.servesHTTP = servesHTTP
     }
 
-    /// Starts anew.
+    /// Starts again.
     mutating func reset() {
         head = HTTPHead()
         authority.removeAll(keepingCapacity: true)
@@ -187,7 +187,7 @@ struct RequestFields {
         return .call(head, encoding)
     }
 
-    /// Why a request that is no gRPC call is not to be served; the same rules as over HTTP/1.1.
+    /// Why a request other than a gRPC call is not served; the same rules as over HTTP/1.1.
     private func refusal(bytesMax: Int, fieldsMax: Int) -> HTTPRefusal? {
         if byteCount > bytesMax { return .headTooLarge(bytesMax) }
         if head.fieldCount > fieldsMax { return .tooManyFields(fieldsMax) }

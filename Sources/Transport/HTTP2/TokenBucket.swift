@@ -18,7 +18,7 @@ struct TokenBucket {
     /// Brings back what time has earned; `now` is monotonic milliseconds.
     mutating func fill(now: UInt64) {
         let earned = (now &- filledAt) &* perSecond / 1_000
-        // What is less than a token goes on counting.
+        // Fractions of a token are kept.
         guard earned > 0 else { return }
         left = min(max, left &+ earned)
         filledAt = now

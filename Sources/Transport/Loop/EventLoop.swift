@@ -10,7 +10,7 @@ import CUV
 import Glibc
 import Synchronization
 
-/// Something that wants to be told when its time has come; called on the loop's thread.
+/// The target of a timer; called on the loop's thread.
 package protocol TimerTarget: AnyObject {
     func timerFired(_ token: UInt64)
 }
@@ -21,7 +21,7 @@ package protocol TurnObserver: AnyObject {
     func turnEnded(nanoseconds: UInt64)
 }
 
-/// A libuv loop on a thread of its own.
+/// A libuv loop on its own thread.
 ///
 /// `execute` and `stop` may be called from any thread; all else on the loop's thread only, which is checked.
 @safe package final class EventLoop: @unchecked Sendable {
@@ -215,7 +215,7 @@ package protocol TurnObserver: AnyObject {
     /// Has the channel settled once at the end of this turn. The caller sees to it that it is not in the list yet.
     func needsSettling(_ channel: Channel) { unsettled.state.append(channel) }
 
-    /// Has the channel settled in a turn of its own, after other sockets have had theirs.
+    /// Has the channel settled in a separate turn, after other sockets have had theirs.
     func settleLater(_ channel: Channel) {
         postponed.append(channel)
         if postponed.count == 1 { unsafe uv_async_send(wakeUp) }
@@ -336,7 +336,7 @@ private final class TimedWork: TimerTarget {
     func timerFired(_ token: UInt64) { work() }
 }
 
-/// Traps with libuv's own words when a call that can only fail by our mistake or for want of memory fails.
+/// Traps with libuv's message when a call fails that can only fail by our mistake or for lack of memory.
 func expectSuccess(_ result: Int32, _ call: StaticString) {
     guard result < 0 else { return }
     fatalError("\(call) failed: \(describeError(result))")

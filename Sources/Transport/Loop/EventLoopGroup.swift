@@ -2,7 +2,7 @@
 
 import Synchronization
 
-/// A fixed set of loops, each on a thread of its own. Thread-safe.
+/// A fixed set of loops, each on its own thread. Thread-safe.
 package final class EventLoopGroup: Sendable {
     package let loops: [EventLoop]
     private let turn = Atomic<Int>(0)

@@ -1,6 +1,6 @@
 // Thousands of coarse timers for the price of one: deadlines, idle and handshake limits of all connections of a loop.
 
-/// A hashed timer wheel: pure data, stepped by whoever has the clock.
+/// A hashed timer wheel: pure data, stepped by the owner of the clock.
 ///
 /// Time is counted in ticks. A timer hangs in the slot of its tick modulo the number of slots, in a doubly linked list
 /// of nodes that are reused, so adding and removing cost no allocation and no search. A timer further away than one

@@ -1,4 +1,4 @@
-// The refusal of an HTTP/2 connection, without HPACK or state: the first request is answered, whatever it is, and the connection ends.
+// The refusal of an HTTP/2 connection, without HPACK or state: the first request gets a reply, and the connection ends.
 
 /// Reads the frames of a client as far as its first request. A value without I/O.
 ///
@@ -45,7 +45,7 @@ struct RefusedHTTP2 {
         return frame(headers, 5, stream, fields)
     }
 
-    /// - Parameter lastStream: the highest that was answered; others were not processed, so their clients may try
+    /// - Parameter lastStream: the highest that got a reply; others were not processed, so their clients may try
     ///   again.
     static func goAway(lastStream: UInt32, _ text: String) -> [UInt8] {
         let enhanceYourCalm: UInt32 = 11

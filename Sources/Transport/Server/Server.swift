@@ -95,10 +95,10 @@ package final class Server: Sendable {
         }
     }
 
-    /// Stops accepting, lets calls that were accepted finish, closes each connection when its last call is answered.
+    /// Stops accepting, lets calls that were accepted finish, closes each connection after its last call.
     ///
     /// - Parameters:
-    ///   - graceMilliseconds: calls not finished by then are told UNAVAILABLE.
+    ///   - graceMilliseconds: calls not finished by then end with UNAVAILABLE.
     ///   - done: called once, on some loop's thread, when no connection is left.
     package func drain(graceMilliseconds: UInt64, _ done: @escaping @Sendable () -> Void) {
         let gathered = Gathering(parts: loops.count)

@@ -17,13 +17,13 @@ package struct ServerConfiguration: Sendable {
     package var refusalsMax = 64
     /// Time for a connection beyond `connectionsMax` to show by its first bytes which protocol it speaks.
     package var refusalMilliseconds: UInt64 = 1_000
-    /// Calls open at once on one connection; a further one is told RESOURCE_EXHAUSTED.
+    /// Calls open at once on one connection; a further one ends with RESOURCE_EXHAUSTED.
     package var streamsPerConnectionMax: UInt32 = 1024
     /// Payload of one frame; larger messages come in parts, so that they do not hold up others. Not below 16,384.
     package var frameBytesMax: UInt32 = 256 << 10
-    /// One message; a larger one is told RESOURCE_EXHAUSTED. The default is Firestore's request limit.
+    /// One message; a larger one ends with RESOURCE_EXHAUSTED. The default is Firestore's request limit.
     package var messageBytesMax: UInt32 = 10 << 20
-    /// Bytes of incomplete messages on one connection; a call beyond is told RESOURCE_EXHAUSTED.
+    /// Bytes of incomplete messages on one connection; a call beyond ends with RESOURCE_EXHAUSTED.
     package var assemblyBytesMax = 32 << 20
     /// Bytes of incomplete messages on all connections; the connection that passes it is closed.
     package var assemblyBytesTotalMax = 1 << 30
@@ -34,7 +34,7 @@ package struct ServerConfiguration: Sendable {
     package var http2WindowBytes: UInt32 = 1 << 20
     /// Window of an HTTP/2 connection, over all its streams.
     package var http2ConnectionWindowBytes: UInt32 = 16 << 20
-    /// Header fields of one gRPC request, as HTTP/2 counts them; a call beyond is told RESOURCE_EXHAUSTED.
+    /// Header fields of one gRPC request, as HTTP/2 counts them; a call beyond ends with RESOURCE_EXHAUSTED.
     package var metadataBytesMax = 16 << 10
     /// HTTP/2 streams that a client may reset at once, and in a second in the long run; the connection ends beyond.
     package var resetsMax: UInt64 = 2_000
@@ -70,7 +70,7 @@ package struct ServerConfiguration: Sendable {
     /// than the time above: here the connection is alive, and its program may only be busy with what it has read.
     package var stalledReplyMilliseconds: UInt64 = 5 * 60_000
 
-    /// Told of everything worth a line in a log; called on the loops' threads, must not block.
+    /// Receives the events that belong in a log; called on the loops' threads, must not block.
     package var onEvent: @Sendable (ServerEvent) -> Void = { _ in }
 
     package init() {}
@@ -134,7 +134,7 @@ package enum ServerEvent: Sendable {
     case connectionClosed(peer: String, CloseReason)
     /// One more than `connectionsMax`.
     case connectionRefused(peer: String)
-    /// The system could not accept a connection, for example for want of file descriptors.
+    /// The system could not accept a connection, for example for lack of file descriptors.
     case acceptFailed(String)
     /// A call was refused by the transport itself.
     case callRefused(peer: String, Refusal)

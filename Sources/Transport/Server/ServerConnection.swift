@@ -2,7 +2,7 @@
 //
 // Bytes ──▶ FrameDecoder ──▶ ServerSession ──action──▶ perform ──▶ handler.begin ──▶ call.respond ──▶ channel's output
 //
-// A call that is answered inside `begin` touches no table, timer or heap. What is answered later is parked in the session.
+// A call whose reply is made inside `begin` touches no table, timer or heap. Other calls are parked in the session.
 
 import Basics
 
@@ -56,7 +56,7 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
                 let start = offset + FrameHeader.byteCount
                 offset = start + Int(header.length)
                 take(header, bytes.extracting(start..<offset))
-                // Full enough to write, or too full to go on: the channel decides, and comes back with the rest.
+                // There is enough to write, or too much to continue: the channel decides, and calls again for the rest.
                 if channel.outputIsDue || channel.isCongested {
                     hot.state.partialSince = nil
                     return ReceiveProgress(consumed: offset)

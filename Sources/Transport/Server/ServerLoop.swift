@@ -40,7 +40,7 @@ package struct ServerStatistics: Sendable, Equatable {
     }
 }
 
-/// Confined to its loop's thread, but for what `shared` holds.
+/// Confined to its loop's thread, except what `shared` holds.
 final class ServerLoop: @unchecked Sendable {
     // Sendable: references are passed between threads, state is touched on the loop's thread only.
 

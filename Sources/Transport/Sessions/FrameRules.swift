@@ -1,4 +1,4 @@
-// The shape that each kind of frame must have, whoever sends it and whatever state the connection is in.
+// The shape that each kind of frame must have, for both sides and in every state of the connection.
 
 enum FrameRules {
     /// What of a frame's kind is wrong with its header; nil when nothing is.

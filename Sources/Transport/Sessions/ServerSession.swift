@@ -1,7 +1,7 @@
 // The server's side of one connection's protocol, as a struct without I/O: frames go in, actions come out.
 //
-// A call that is answered while its REQUEST is being handled is `current` and costs no table entry; one that outlives it is
-// parked in `streams` and is found there by its number. The connection performs the actions and tells
+// A call whose reply is made while its REQUEST is being handled is `current` and costs no table entry. A call that
+// lasts longer is parked in `streams` and is found there by its number. The connection performs the actions and tells
 // the session what it sent; the session knows limits, numbers, windows and half-closed sides.
 //
 //     REQUEST ──▶ current ──answered──▶ gone

@@ -4,8 +4,8 @@
 ///
 /// Stream numbers grow one by one and few are open at a time, so the low bits of the number are a fine hash: open
 /// addressing with linear probing, at most half full. Removal closes the gap and leaves no mark. The elements are in an
-/// array without gaps, in no order, so that an access copies nothing. A table starts without memory, since most streams
-/// of a server are answered before they need one.
+/// array without gaps, in no order, so that an access copies nothing. A table starts without memory, since most
+/// calls of a server end before they need one.
 package struct StreamTable<Element> {
     /// A place of the hash table.
     private struct Slot {

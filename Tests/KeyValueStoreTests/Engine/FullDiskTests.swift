@@ -127,7 +127,8 @@ struct FullDiskTests {
 
         let store = try Store(data, options)
         let reserve = store.engine.statistics.reserveBytes
-        #expect(reserve >= left / 2 + options.logSegmentBytes)
+        // A manifest that was written on the full disk has taken a few blocks of it.
+        #expect(reserve >= left / 2 + options.logSegmentBytes - (64 << 10))
         #expect(reserve < options.diskReserveBytes)
         #expect(try commitUntilFull(store, from: 2) == 1)
         try store.delete(2, "1")
