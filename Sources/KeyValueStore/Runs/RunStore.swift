@@ -11,7 +11,6 @@ final class RunStore: Sendable {
     private struct State {
         var open: [UInt64: RunFile]
         var set: RunSet
-        var generation = 1
         /// Numbers that were taken since the manifest was written.
         var nextNumber: UInt64
     }
@@ -23,7 +22,8 @@ final class RunStore: Sendable {
     private let byteCountMax: Int
     private let state: Monitor<State>
     /// Held while the manifest is changed, which may take long; `state` is held for moments.
-    private let changing = Monitor(())
+    /// The generation of the set of runs.
+    private let changing = Monitor(1)
 
     /// Opens the runs that the manifest names, and removes the files that it does not name.
     /// - Throws: `corrupt` if the manifest or a file is missing or damaged, `inputOutput`.
@@ -93,7 +93,7 @@ final class RunStore: Sendable {
     func change(
         _ operation: FileOperation, _ body: (inout Manifest) -> Void
     ) throws(StorageError) {
-        try changing.withLock { _ throws(StorageError) in
+        try changing.withLock { generation throws(StorageError) in
             let (before, known, nextNumber) = state.withLock { ($0.set.manifest, $0.open, $0.nextNumber) }
             var manifest = before
             body(&manifest)
@@ -109,10 +109,11 @@ final class RunStore: Sendable {
             }
             try manifest.write(in: directory, space: space)
             for (number, file) in known where open[number] == nil { file.markObsolete() }
+            generation += 1
+            let set = RunSet(manifest, generation: generation, open: open)
             state.withLock { state in
-                state.generation += 1
                 state.open = open
-                state.set = RunSet(manifest, generation: state.generation, open: open)
+                state.set = set
             }
         }
     }
