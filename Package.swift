@@ -137,7 +137,7 @@ let package = Package(
         .executableTarget(
             name: "hearth-bench",
             dependencies: [
-                "DocumentModel", "DocumentJSON", "QueryEngine", "DocumentStore", "FirestoreMessages",
+                "DocumentModel", "DocumentJSON", "KeyValueStore", "QueryEngine", "DocumentStore", "FirestoreMessages",
                 "FirebaseFirestore",
             ],
             path: "Benchmarks/Workloads", swiftSettings: strict),

@@ -1,10 +1,13 @@
 // Load client of the Hearth protocol (docs/protocol.md): one thread; every connection keeps DEPTH calls under way.
-// usage: frame_load PORT CONNECTIONS DEPTH get|commit DOCS [SECONDS=1.5] [RUNS=3] [SERVER_PID]
+// usage: frame_load PORT CONNECTIONS DEPTH get|query|commit|insert DOCS [SECONDS=1.5] [RUNS=3] [SERVER_PID]
 //   get     GetDocument of a random one of the DOCS documents that gen_docs makes, in the collection `books`
+//   query   RunQuery: 20 documents of `books` with the title of a random one
 //   commit  Commit of one new book of about 450 encoded bytes, with an id nobody has used; DOCS is the first number
-// Prints one line: connections, depth, requests/s (median, min, max), p50 and p99 latency in us and,
+//   insert  the same, but into `books`
+// Prints one line: connections, depth, requests/s (median, min, max), p50, p99 and p99.9 latency in us and,
 // given the server's process id, the server's CPU microseconds per request. Any answer but success ends it with status 1.
 #define _GNU_SOURCE
+#include "books.h"
 #include "frames.h"
 #include "load.h"
 #include "wire.h"
@@ -20,10 +23,12 @@ enum {
     KIND_WINDOW = 7,
     FLAG_END = 1,
     METHOD_GET = 1,
-    METHOD_COMMIT = 8
+    METHOD_COMMIT = 8,
+    METHOD_QUERY = 10
 };
 
 static const char DATABASE[] = "projects/bench/databases/(default)";
+static const char DOCUMENTS_ROOT[] = "projects/bench/databases/(default)/documents";
 
 typedef struct {
     int fd;
@@ -34,7 +39,8 @@ typedef struct {
 } Connection;
 
 static uint64_t documents, next_document;
-static int is_commit;
+static int is_commit, is_query;
+static const char *collection = "books";
 static uint64_t random_state = 88172645463325252u;
 
 static uint64_t next_random(void) {
@@ -79,12 +85,35 @@ static void put_book(Back *b, uint64_t number) {
     put_text(b, 0x12, "author", "Ursula Kroeber Le Guin");
 }
 
+// The first 20 books with a title.
+static void put_query(Back *b, const char *title) {
+    size_t query_end = b->at;
+    put_varint(b, 20);
+    put_byte(b, 0x08);
+    wrap(b, 0x2a, query_end); // StructuredQuery.limit
+    size_t where_end = b->at;
+    put_string(b, 17 << 3 | 2, title);
+    wrap(b, 0x1a, where_end); // FieldFilter.value
+    put_byte(b, 5);
+    put_byte(b, 0x10); // FieldFilter.op: EQUAL
+    size_t field_end = b->at;
+    put_string(b, 0x12, "title");
+    wrap(b, 0x0a, field_end); // FieldFilter.field
+    wrap(b, 0x12, where_end); // Filter.field_filter
+    wrap(b, 0x1a, where_end); // StructuredQuery.where
+    size_t from_end = b->at;
+    put_string(b, 0x12, collection);
+    wrap(b, 0x12, from_end); // StructuredQuery.from
+    wrap(b, 0x12, query_end); // RunQueryRequest.structured_query
+    put_string(b, 0x0a, DOCUMENTS_ROOT);
+}
+
 static size_t write_request(Connection *c, uint8_t *out, uint64_t now) {
     Back b = {.at = sizeof b.bytes};
     char id[ID_LENGTH + 1] = {0}, name[160];
     uint64_t number = is_commit ? next_document++ : next_random() % documents;
     write_random_id(id, number);
-    snprintf(name, sizeof name, "%s/documents/%s/%s", DATABASE, is_commit ? "written" : "books", id);
+    snprintf(name, sizeof name, "%s/%s/%s", DOCUMENTS_ROOT, collection, id);
     size_t end = b.at;
     if (is_commit) {
         put_book(&b, mix64(number));
@@ -92,11 +121,15 @@ static size_t write_request(Connection *c, uint8_t *out, uint64_t now) {
         wrap(&b, 0x0a, end); // Write.update
         wrap(&b, 0x12, end); // CommitRequest.writes
         put_string(&b, 0x0a, DATABASE);
+    } else if (is_query) {
+        char title[TITLE_ROOM];
+        write_title(title, number);
+        put_query(&b, title);
     } else {
         put_string(&b, 0x0a, name);
     }
     uint32_t length = (uint32_t)(sizeof b.bytes - b.at);
-    uint16_t code = is_commit ? METHOD_COMMIT : METHOD_GET;
+    uint16_t code = is_commit ? METHOD_COMMIT : is_query ? METHOD_QUERY : METHOD_GET;
     memcpy(out, &length, 4);
     out[4] = KIND_REQUEST;
     out[5] = FLAG_END;
@@ -145,11 +178,12 @@ static void receive(void *connection) {
             memcpy(&code, c->in + at + 6, 2);
             if (code) DIE("status %u: %.*s", code, (int)length, (char *)c->in + at + FRAME_HEADER);
         }
-        if (kind == KIND_MESSAGE && !(flags & FLAG_END)) DIE("a unary answer that goes on");
-        if (kind == KIND_MESSAGE || kind == KIND_STATUS) {
+        int is_last = kind == KIND_STATUS || (kind == KIND_MESSAGE && flags & FLAG_END);
+        if (kind == KIND_MESSAGE && !is_last && !is_query) DIE("a unary reply of several messages");
+        if (is_last) {
             histogram[bucket_of(now - c->sent_at[(stream >> 1) % MAX_DEPTH])]++;
             count++;
-        } else if (kind != KIND_HELLO && kind != KIND_WINDOW) {
+        } else if (kind != KIND_MESSAGE && kind != KIND_HELLO && kind != KIND_WINDOW) {
             DIE("unexpected frame kind %u", kind);
         }
         at += FRAME_HEADER + length;
@@ -161,9 +195,12 @@ static void receive(void *connection) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 6) DIE("usage: frame_load PORT CONNECTIONS DEPTH get|commit DOCS [SECONDS=1.5] [RUNS=3] [SERVER_PID]");
+    if (argc < 6) DIE("usage: frame_load PORT CONNECTIONS DEPTH get|query|commit|insert DOCS [SECONDS=1.5] [RUNS=3] [SERVER_PID]");
     int connections = atoi(argv[2]), depth = atoi(argv[3]), one = 1;
-    is_commit = !strcmp(argv[4], "commit");
+    is_query = !strcmp(argv[4], "query");
+    is_commit = !strcmp(argv[4], "commit") || !strcmp(argv[4], "insert");
+    if (!is_commit && !is_query && strcmp(argv[4], "get")) DIE("no such call: %s", argv[4]);
+    if (!strcmp(argv[4], "commit")) collection = "written";
     documents = next_document = strtoull(argv[5], NULL, 10);
     double seconds = argc > 6 ? atof(argv[6]) : 1.5;
     int runs = argc > 7 ? atoi(argv[7]) : 3, pid = argc > 8 ? atoi(argv[8]) : 0;

@@ -1,10 +1,8 @@
 // Makes deterministic JSON-lines documents: books of about 450 bytes with a map of three URLs and five tags, or records of eight
 // fields with a value each, for indexes.
 // usage: gen_docs COUNT [csv] [records]    csv: "id<TAB>json" lines, as COPY reads them
-#include "common.h"
+#include "books.h"
 
-static const char *const words[] = {"left", "hand", "dark", "winter", "river", "glass", "stone", "light", "ember", "north", "quiet", "garden",
-                                    "silver", "paper", "machine", "harbor"};
 static const char *const labels[] = {"fiction", "history", "gender", "hainish", "classic", "travel", "science", "poetry"};
 static const char *const colors[] = {"red", "white", "green", "indigo", "gold", "black", "teal", "orange"};
 
@@ -28,8 +26,10 @@ int main(int argc, char **argv) {
                    i & 1 ? "true" : "false", 1950 + (unsigned)(r % 70), 1 + (unsigned)(s % 12), 1 + (unsigned)(s / 12 % 28));
             continue;
         }
-        printf("\"title\":\"The %s %s of %s %s\",\"author\":\"%s %s\",\"pages\":%u,", words[r & 15], words[r >> 4 & 15], words[r >> 8 & 15],
-               words[r >> 12 & 15], words[r >> 16 & 15], words[r >> 20 & 15], (unsigned)(r >> 24 & 1023));
+        char title[TITLE_ROOM];
+        write_title(title, i);
+        printf("\"title\":\"%s\",\"author\":\"%s %s\",\"pages\":%u,", title, words[r >> 16 & 15], words[r >> 20 & 15],
+               (unsigned)(r >> 24 & 1023));
         printf("\"urls\":{\"cover\":\"https://books.example/c/%u.png\",\"preview\":\"https://books.example/p/%u\",\"publisher\":\"https://ace.example/titles/%u\"},",
                (unsigned)(s & 0xffff), (unsigned)(s >> 16 & 0xffff), (unsigned)(s >> 32 & 0xffff));
         printf("\"tags\":[");

@@ -42,7 +42,7 @@ static double cpu_seconds_of(int pid) {
 
 // Runs the load and prints its line; `receive` takes what epoll has for one connection and counts `replies`.
 static inline void measure(int loop, void (*receive)(void *connection), int connections, int depth, double seconds, int runs, int pid) {
-    double rate[MAX_RUNS], p50[MAX_RUNS], p99[MAX_RUNS], cpu[MAX_RUNS];
+    double rate[MAX_RUNS], p50[MAX_RUNS], p99[MAX_RUNS], p999[MAX_RUNS], cpu[MAX_RUNS];
     for (int run = -1; run < runs; run++) { // run -1 warms up
         memset(histogram, 0, sizeof histogram);
         replies = 0;
@@ -57,12 +57,13 @@ static inline void measure(int loop, void (*receive)(void *connection), int conn
         rate[run] = (double)replies / seconds_since(start);
         p50[run] = quantile_us(0.5);
         p99[run] = quantile_us(0.99);
+        p999[run] = quantile_us(0.999);
         cpu[run] = (cpu_seconds_of(pid) - cpu_before) * 1e6 / (double)replies;
     }
-    double *all[] = {rate, p50, p99, cpu};
-    for (int i = 0; i < 4; i++) qsort(all[i], (size_t)runs, sizeof(double), compare_double);
-    printf("conns %3d depth %2d: %9.0f req/s (%.0f-%.0f)  p50 %8.1f us  p99 %8.1f us  server cpu %6.2f us/req\n", connections, depth,
-           rate[runs / 2], rate[0], rate[runs - 1], p50[runs / 2], p99[runs / 2], cpu[runs / 2]);
+    double *all[] = {rate, p50, p99, p999, cpu};
+    for (int i = 0; i < 5; i++) qsort(all[i], (size_t)runs, sizeof(double), compare_double);
+    printf("conns %3d depth %2d: %9.0f req/s (%.0f-%.0f)  p50 %8.1f us  p99 %8.1f us  p99.9 %8.1f us  server cpu %6.2f us/req\n", connections,
+           depth, rate[runs / 2], rate[0], rate[runs - 1], p50[runs / 2], p99[runs / 2], p999[runs / 2], cpu[runs / 2]);
 }
 
 #endif

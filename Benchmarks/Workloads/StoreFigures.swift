@@ -17,7 +17,7 @@ struct StoreFigures {
     /// Prints a line for each figure: name, value, goal, unit, with tabs between.
     func run() async throws {
         let encoded = try encodedBytes()
-        let disk = try treeBytes()
+        let disk = try runBytes()
         row("disk bytes for each encoded byte, x100", Int(Double(disk) * 100 / Double(encoded)), "<= 160", "%")
 
         // The first start reads what it needs from the disk; the median of several is what a restart costs.
@@ -111,13 +111,14 @@ struct StoreFigures {
         return total
     }
 
-    /// Bytes that the tree takes on the disk; the log's preallocated segments are a fixed cost beside it.
-    private func treeBytes() throws -> Int {
-        let tree = URL(fileURLWithPath: data).appendingPathComponent("tree")
+    /// Bytes that the runs take on the disk; the log's preallocated segments and the space for checkpoints are a fixed
+    /// cost beside them.
+    private func runBytes() throws -> Int {
+        let runs = URL(fileURLWithPath: data).appendingPathComponent("runs")
         var total = 0
-        for file in try FileManager.default.contentsOfDirectory(atPath: tree.path) {
+        for file in try FileManager.default.contentsOfDirectory(atPath: runs.path) where file.hasSuffix(".run") {
             var status = stat()
-            if stat(tree.appendingPathComponent(file).path, &status) == 0 { total += Int(status.st_blocks) * 512 }
+            if stat(runs.appendingPathComponent(file).path, &status) == 0 { total += Int(status.st_blocks) * 512 }
         }
         return total
     }

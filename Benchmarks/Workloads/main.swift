@@ -3,6 +3,7 @@
 // usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS
 //        hearth-bench store DATA HEARTH BOOKS
 //        hearth-bench indexes DIRECTORY DOCUMENTS
+//        hearth-bench entries DATA FILE
 //        hearth-bench calls HOST CALLS
 //        hearth-bench cache HOST:PORT DIRECTORY DOCUMENTS
 
@@ -21,6 +22,7 @@ case ("store", 4):
 case ("indexes", 3):
     guard let documents = Int(arguments[2]) else { usage() }
     try IndexFigures(directory: arguments[1], documents: documents).run()
+case ("entries", 3): try EntryDump(directory: arguments[1], output: arguments[2]).run()
 case ("calls", 3):
     guard let calls = Int(arguments[2]), calls >= 100 else { usage() }
     try await ClientCalls(host: arguments[1], calls: calls).run()
@@ -35,7 +37,7 @@ func usage() -> Never {
         Data(
             """
             usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS | store DATA HEARTH BOOKS
-                 | indexes DIRECTORY DOCUMENTS | calls HOST CALLS | cache HOST:PORT DIRECTORY DOCUMENTS
+                 | indexes DIRECTORY DOCUMENTS | entries DATA FILE | calls HOST CALLS | cache HOST:PORT DIRECTORY DOCUMENTS
 
             """.utf8))
     exit(2)

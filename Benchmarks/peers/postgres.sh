@@ -22,8 +22,41 @@ printf '%s\n' "port=$port" "listen_addresses='127.0.0.1'" "unix_socket_directori
 as "$bin/pg_ctl -D $dir/cluster -l $dir/log -w start >/dev/null"
 trap 'as "$bin/pg_ctl -D $dir/cluster -m immediate stop >/dev/null"; rm -rf "$dir/cluster"' EXIT
 
+bench() { # bench NAME FILE CLIENTS
+    for _ in 1 2 3; do
+        as "pgbench -h $dir -p $port -n -M prepared -T $secs -f $2 -c $3 --max-tries=1000 postgres" 2>/dev/null | awk '/^tps/ {print $3}'
+    done | sort -n | sed -n 2p | awk -v n="$1" '{printf "%s\t%.0f\t/s\n", n, $1}'
+}
+
 count=$(wc -l <"$docs")
 sql "create table docs(id text primary key, doc jsonb)"
+if [ "$secs" = gin ]; then
+    secs=5
+    sql "create index on docs using gin (doc jsonb_path_ops)"
+    split -n l/2 "$docs" "$dir/half."
+    chmod a+r "$dir"/half.*
+    for half in "$dir"/half.*; do
+        as "psql -h $dir -p $port -qAtX -d postgres -c '\\timing on' -c \"copy docs from '$half'\"" |
+            awk -v n="$(wc -l <"$half")" -v name="copy-${half##*.}" '/Time/ {printf "%s\t%.0f\tdocuments/s\n", name, n / $2 * 1000}'
+        rm "$half"
+    done
+    # A random id: the first document at or after six random characters.
+    cat >"$dir/read.sql" <<'SQL'
+select doc from docs where id >= (select string_agg(substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz',
+    (random() * 61)::int + 1, 1), '') from generate_series(1, 6)) order by id limit 1;
+SQL
+    chown postgres "$dir/read.sql"
+    sql "vacuum analyze docs; checkpoint"
+    bench read-16 "$dir/read.sql" 16
+    as "$bin/pg_ctl -D $dir/cluster -m fast -w stop >/dev/null"
+    megabytes=$(du -sm "$dir/cluster/base" | cut -f1)
+    sed -i "s/^shared_buffers=.*/shared_buffers=$((megabytes / 16 + 1))MB/" "$dir/cluster/postgresql.conf"
+    quarter=$((megabytes / 4 > 256 ? megabytes / 4 : 256)) # the server does not start with much less
+    if "$(dirname "$0")/within-memory" "$quarter" su postgres -c "$bin/pg_ctl -D $dir/cluster -l $dir/log -w start >/dev/null"; then
+        bench read-16-quarter "$dir/read.sql" 16
+    fi
+    exit 0
+fi
 if [ "$secs" = indexed ]; then
     sql "create index on docs(((doc->>'random')::bigint)); create index on docs((doc->>'title'));
          create index on docs(((doc->>'price')::float8))"
@@ -48,11 +81,6 @@ update accounts set balance = balance + 1 where id = :b;
 commit;
 SQL
 chown postgres "$dir"/*.sql
-bench() { # bench NAME FILE CLIENTS
-    for _ in 1 2 3; do
-        as "pgbench -h $dir -p $port -n -M prepared -T $secs -f $2 -c $3 --max-tries=1000 postgres" 2>/dev/null | awk '/^tps/ {print $3}'
-    done | sort -n | sed -n 2p | awk -v n="$1" '{printf "%s\t%.0f\t/s\n", n, $1}'
-}
 bench insert-1 "$dir/insert.sql" 1
 bench insert-16 "$dir/insert.sql" 16
 bench transfer-16 "$dir/transfer.sql" 16
