@@ -78,9 +78,16 @@ let package = Package(
         .target(
             name: "QueryEngine", dependencies: ["Basics", "DocumentModel", "StoreFormat", "Indexing"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
+        .target(name: "WriteEngine", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "LocalStore",
+            dependencies: ["Basics", "DocumentModel", "KeyValueStore", "StoreFormat", "QueryEngine", "WriteEngine"],
+            swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         .target(
             name: "DocumentStore",
-            dependencies: ["Basics", "DocumentModel", "KeyValueStore", "StoreFormat", "Indexing", "QueryEngine"],
+            dependencies: [
+                "Basics", "DocumentModel", "KeyValueStore", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
+            ],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 
         // Listeners: changes of the store as messages.
@@ -114,7 +121,7 @@ let package = Package(
             name: "FirebaseFirestore",
             dependencies: [
                 "Basics", "DocumentModel", "DocumentCoding", "FirestoreMessages", "KeyValueStore", "StoreFormat",
-                "QueryEngine", "DocumentStore", "Service", "Transport", "FirebaseCore",
+                "QueryEngine", "LocalStore", "DocumentStore", "Service", "Transport", "FirebaseCore",
             ],
             swiftSettings: strict),
         .target(name: "Firebase", dependencies: ["FirebaseCore", "FirebaseFirestore"], swiftSettings: strict),
@@ -165,8 +172,13 @@ let package = Package(
         tests("FirestoreSchemaTests", ["Basics", "FirestoreSchema", "DocumentModel"]),
         tests("KeyValueStoreTests", ["Basics", "KeyValueStore"], resources: [.copy("Fixtures")]),
         tests(
+            "LocalStoreTests", ["Basics", "DocumentModel", "FirestoreMessages", "LocalStore", "QueryEngine"]),
+        tests(
             "DocumentStoreTests",
-            ["Basics", "StoreFormat", "Indexing", "QueryEngine", "DocumentStore", "KeyValueStore", "DocumentModel"],
+            [
+                "Basics", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine", "DocumentStore", "KeyValueStore",
+                "DocumentModel",
+            ],
             resources: [
                 .copy("Query/QueryScripts"), .copy("Query/OperatorScripts"), .copy("Indexes/IndexScripts"),
                 .copy("Writes/WriteScripts"),

@@ -10,6 +10,7 @@
 internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
+internal import WriteEngine
 
 /// Decides commits, one after the other, in buffers that are kept. Belongs to the commit thread.
 struct CommitDecider: ~Copyable {

@@ -3,6 +3,7 @@
 internal import DocumentModel
 internal import KeyValueStore
 internal import StoreFormat
+internal import WriteEngine
 
 /// A document as it was before a write: a copy, because staging may move what is stored.
 struct PriorDocument: ~Copyable {

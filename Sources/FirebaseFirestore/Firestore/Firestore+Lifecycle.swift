@@ -3,9 +3,9 @@
 import Basics
 import DocumentCoding
 import DocumentModel
-import DocumentStore
 import FirebaseCore
 import Foundation
+import LocalStore
 
 extension Firestore {
     /// Allows connections again after `disableNetwork`.

@@ -5,9 +5,9 @@ import Basics
 import Dispatch
 import DocumentCoding
 import DocumentModel
-import DocumentStore
 import FirestoreMessages
 import Foundation
+import LocalStore
 internal import QueryEngine
 
 extension Firestore {

@@ -1,6 +1,6 @@
 import DocumentModel
-import DocumentStore
 import Foundation
+import LocalStore
 
 /// Where the cache of an instance is, and how large it may be.
 ///

@@ -2,8 +2,8 @@
 
 import Basics
 import DocumentModel
-import DocumentStore
 import FirestoreMessages
+import LocalStore
 internal import QueryEngine
 
 /// What a read has found.

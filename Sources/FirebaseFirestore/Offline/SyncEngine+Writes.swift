@@ -2,8 +2,8 @@
 
 import Basics
 import DocumentModel
-import DocumentStore
 import FirestoreMessages
+import LocalStore
 
 extension CommitSequence.Ticket {
     init(_ identity: BatchIdentity) {

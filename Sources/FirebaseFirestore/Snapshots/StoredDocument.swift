@@ -2,7 +2,7 @@
 
 import Basics
 package import DocumentModel
-package import DocumentStore
+package import LocalStore
 
 /// The content of a document at one moment.
 package struct StoredDocument: Sendable, Equatable {

@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import WriteEngine
 
 /// A write as the tests build it.
 struct TestWrite: Sendable {

@@ -5,6 +5,7 @@ import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import WriteEngine
 
 /// A document name in the test database.
 let testName = Array("\(testRoot)/users/alice".utf8)

@@ -4,6 +4,7 @@ import Basics
 import DocumentModel
 import DocumentStore
 import Testing
+import WriteEngine
 
 @Suite("Write scripts", .timeLimit(.minutes(20)))
 struct WriteScriptTests {

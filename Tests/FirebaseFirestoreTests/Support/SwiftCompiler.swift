@@ -41,7 +41,7 @@ struct SwiftCompiler {
         let path = directory.path(of: "program")
         let modules = [
             "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "Service", "Listening", "DocumentStore",
-            "QueryEngine", "Indexing", "StoreFormat", "KeyValueStore", "DocumentCoding", "DocumentModel",
+            "LocalStore", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat", "KeyValueStore", "DocumentCoding", "DocumentModel",
             "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
         ]
         let objects = try modules.flatMap { module in

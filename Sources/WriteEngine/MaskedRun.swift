@@ -4,11 +4,11 @@
 // many times; where no field of one lies inside a field of another they come to the same as one update of all the
 // fields.
 
-import DocumentModel
+package import DocumentModel
 
 extension Write {
     /// Whether the write only sets or removes fields of a document that is there already.
-    var isMaskedUpdate: Bool {
+    package var isMaskedUpdate: Bool {
         guard kind == .update, mask != nil, transforms.isEmpty else { return false }
         return switch precondition {
         case nil, .exists(true): true

@@ -2,6 +2,7 @@
 
 internal import Basics
 internal import DocumentModel
+internal import WriteEngine
 
 /// Applies the writes of batches to documents of the cache. Belongs to one thread at a time.
 struct OverlayApplication: ~Copyable {

@@ -2,8 +2,8 @@
 
 import Basics
 import DocumentModel
-import DocumentStore
 import FirestoreMessages
+import LocalStore
 import QueryEngine
 import TestSupport
 import Testing

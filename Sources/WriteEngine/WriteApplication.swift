@@ -131,7 +131,7 @@ package struct WriteApplication: ~Copyable {
     ///   - run: positions in the list of writes that are masked updates of this document.
     ///   - fields: the fields of the document, which exists.
     /// - Returns: false if they have to be applied one by one. If true, `mergedFields` are the document's fields.
-    mutating func merge(
+    package mutating func merge(
         _ run: Range<Int>, of list: borrowing WriteList, to fields: RawSpan
     ) throws(RequestError) -> Bool {
         let write = list.writes[run.lowerBound]
@@ -150,7 +150,7 @@ package struct WriteApplication: ~Copyable {
     }
 
     /// The fields that `merge` left.
-    var mergedFields: RawSpan { @_lifetime(borrow self) borrowing get { merged.bytes } }
+    package var mergedFields: RawSpan { @_lifetime(borrow self) borrowing get { merged.bytes } }
 
     /// The fields to store after `apply` returned `.put`, lent until the next write.
     @_lifetime(borrow self, borrow list)

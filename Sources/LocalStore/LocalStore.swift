@@ -202,13 +202,20 @@ package final class LocalStore {
     ) throws(RequestError) {
         let end = LocalKey.end(of: prefix)
         let latest = writer.latest
-        var cursor: StoreCursor
+        var cursor: EngineCursor
         do throws(StorageError) {
-            cursor = StoreCursor(try latest.cursor(from: prefix.byteSpan, to: end.byteSpan))
+            cursor = try latest.cursor(from: prefix.byteSpan, to: end.byteSpan)
         } catch {
             throw RequestError(error)
         }
-        while try cursor.next() { try body(cursor.key, cursor.value) }
+        while true {
+            do throws(StorageError) {
+                guard try cursor.next() else { return }
+            } catch {
+                throw RequestError(error)
+            }
+            try body(cursor.key, cursor.value)
+        }
     }
 
     func put(_ key: [UInt8], _ value: [UInt8]) { draft.put(key, value) }
