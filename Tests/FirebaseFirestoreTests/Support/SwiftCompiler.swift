@@ -41,13 +41,17 @@ struct SwiftCompiler {
         let path = directory.path(of: "program")
         let modules = [
             "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "Service", "Listening", "DocumentStore",
-            "LocalStore", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat", "KeyValueStore", "DocumentCoding", "DocumentModel",
+            "LocalStore", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat", "KeyValueStore", "DocumentCoding",
+            "DocumentModel",
             "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
         ]
         let objects = try modules.flatMap { module in
             let folder = "\(build)/\(module).build"
-            return try FileManager.default.subpathsOfDirectory(atPath: folder).filter { $0.hasSuffix(".o") }
-                .map { "\(folder)/\($0)" }
+            // Objects of sources that were renamed or removed stay in the build folder.
+            let sources = try FileManager.default.subpathsOfDirectory(atPath: "\(repository)/Sources/\(module)")
+            let names = Set(sources.map { "\(($0 as NSString).lastPathComponent).o" })
+            return try FileManager.default.subpathsOfDirectory(atPath: folder)
+                .filter { names.contains(($0 as NSString).lastPathComponent) }.map { "\(folder)/\($0)" }
         }
         let libraries = ["protobuf-c", "xxhash", "crypto"]
         return (try compile(source, .v6, isScript: false, objects + libraries.map { "-l\($0)" } + ["-o", path]), path)
