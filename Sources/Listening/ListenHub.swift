@@ -42,9 +42,9 @@ package final class ListenHub {
     private var touched: [ListenSession] = []
     var shared = SharedReads()
     /// Memory of the targets of all sessions, for ``ListenLimits/targetBytes``.
-    var targetBytes = 0
+    package internal(set) var targetBytes = 0
     /// Changes that sessions hold, for ``ListenLimits/allChanges``.
-    var heldChanges = 0
+    package internal(set) var heldChanges = 0
 
     let limits: ListenLimits
 
