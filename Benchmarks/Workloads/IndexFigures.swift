@@ -50,7 +50,7 @@ struct IndexFigures {
     private func open(_ name: String, isIndexed: Bool) throws -> DocumentStore {
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         var configuration = StoreConfiguration(directory: "\(directory)/\(name)")
-        configuration.indexesAutomatically = isIndexed
+        configuration.automaticIndexes = isIndexed ? .on : .off
         return try DocumentStore.open(configuration)
     }
 
@@ -70,7 +70,7 @@ struct IndexFigures {
         return values.documentBytes
     }
 
-    private static func list(_ writes: [(path: String, fields: [UInt8])]) throws -> WriteList {
+    static func list(_ writes: [(path: String, fields: [UInt8])]) throws -> WriteList {
         var list = WriteList(database: database)
         for (path, fields) in writes {
             let name = Array("\(database.documentsRoot)/\(path)".utf8)
@@ -161,7 +161,7 @@ struct IndexFigures {
         ]
     }
 
-    private func latency(_ query: StructuredQuery, _ store: DocumentStore, runs: Int) throws -> (
+    static func latency(_ query: StructuredQuery, _ store: DocumentStore, runs: Int) throws -> (
         median: Double, read: Int
     ) {
         let reader = store.makeReader()
@@ -189,8 +189,8 @@ struct IndexFigures {
     }
 
     private func measure(_ measured: Measured, _ store: DocumentStore, small: Int) throws {
-        let smallTime = try latency(measured.query("small", small), store, runs: 500)
-        let largeTime = try latency(measured.query("large", documents), store, runs: 500)
+        let smallTime = try Self.latency(measured.query("small", small), store, runs: 500)
+        let largeTime = try Self.latency(measured.query("large", documents), store, runs: 500)
         let ratio = Int(largeTime.median / smallTime.median * 100)
         row(
             "\(measured.name): \(Int(smallTime.median)) us, \(Int(largeTime.median)) us, \(largeTime.read) read, ratio x100",
@@ -204,7 +204,7 @@ struct IndexFigures {
         let query = StructuredQuery(
             from: [CollectionSelector(collectionID: "large")],
             filter: .field(try FieldPath("price"), .lessThan, EncodedValue(.double(-1))))
-        let time = try latency(query, store, runs: 3)
+        let time = try Self.latency(query, store, runs: 3)
         row("scan with a filter on one field", Int(Double(documents) / time.median * 1_000_000), ">= 2500000", "docs/s")
     }
 }

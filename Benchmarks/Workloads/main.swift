@@ -4,6 +4,7 @@
 //        hearth-bench store DATA HEARTH BOOKS
 //        hearth-bench indexes DIRECTORY DOCUMENTS
 //        hearth-bench entries DATA FILE
+//        hearth-bench adaptive DIRECTORY DOCUMENTS
 //        hearth-bench calls HOST CALLS
 //        hearth-bench cache HOST:PORT DIRECTORY DOCUMENTS
 
@@ -23,6 +24,9 @@ case ("indexes", 3):
     guard let documents = Int(arguments[2]) else { usage() }
     try IndexFigures(directory: arguments[1], documents: documents).run()
 case ("entries", 3): try EntryDump(directory: arguments[1], output: arguments[2]).run()
+case ("adaptive", 3):
+    guard let documents = Int(arguments[2]), documents > 0 else { usage() }
+    try AdaptiveFigures(directory: arguments[1], documents: documents).run()
 case ("calls", 3):
     guard let calls = Int(arguments[2]), calls >= 100 else { usage() }
     try await ClientCalls(host: arguments[1], calls: calls).run()
@@ -37,7 +41,8 @@ func usage() -> Never {
         Data(
             """
             usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS | store DATA HEARTH BOOKS
-                 | indexes DIRECTORY DOCUMENTS | entries DATA FILE | calls HOST CALLS | cache HOST:PORT DIRECTORY DOCUMENTS
+                 | indexes DIRECTORY DOCUMENTS | entries DATA FILE | adaptive DIRECTORY DOCUMENTS | calls HOST CALLS
+                 | cache HOST:PORT DIRECTORY DOCUMENTS
 
             """.utf8))
     exit(2)

@@ -25,6 +25,8 @@ package final class DocumentStore: Sendable {
     let databases: DatabaseDirectory
     let transactions: TransactionTable
     let indexState = SharedIndexStates()
+    /// Nil unless indexes are made on demand.
+    let adaptiveIndexes: AdaptiveIndexes?
     private let queue: CommitQueue
     private let pipeline: CommitPipeline
     let counters = StoreCounters()
@@ -53,9 +55,12 @@ package final class DocumentStore: Sendable {
         changes = ChangeFeed(bytesMaximum: configuration.changeFeedBytesMaximum, versions: versions)
         queue = CommitQueue(
             requestsMaximum: configuration.queuedRequestsMaximum, bytesMaximum: configuration.queuedBytesMaximum)
+        adaptiveIndexes =
+            configuration.automaticIndexes == .adaptive
+            ? AdaptiveIndexes(configuration, databases: databases, indexState: indexState) : nil
         let services = StoreServices(
             configuration: configuration, versions: versions, databases: databases, transactions: transactions,
-            indexState: indexState, counters: counters, changes: changes)
+            indexState: indexState, adaptiveIndexes: adaptiveIndexes, counters: counters, changes: changes)
         pipeline = CommitPipeline(
             services, queue: queue, writer: writer, history: try engine.makeReader(), applier: applier)
         commitThread = Mutex(try SystemThread(name: "commit") { [pipeline] in pipeline.run() })
@@ -174,22 +179,30 @@ package final class DocumentStore: Sendable {
 
     /// Everything that a database's declaration has come to, as entries of `firestore.indexes.json` with their
     /// states: indexes over several fields first. An override is ready when no entry is left that it does away with,
-    /// and every one is there that it asks for; one that was lifted is listed until then.
+    /// and every one is there that it asks for; one that was lifted is listed until then. Indexes that were made on
+    /// demand are listed as overrides with the time of their last use; `*` of group `*` stands for the entries that all
+    /// fields have until they are unused.
     package func indexListing(in database: DatabaseName) -> [(json: String, state: IndexProgress)] {
         guard let number = databases.number(of: database) else { return [] }
         let declared = declaredIndexes(in: database)
         let published = engine.publishedVersion
+        let groups = indexState.current.groups
         var implied: [IndexShape] = []
         var overrides: [(json: String, state: IndexProgress)] = []
-        for group in indexState.current.groups.all where group.database == number {
+        if let since = groups.common.allKeptSince {
+            let all = FieldOverride(collectionID: "*", field: nil, indexes: .automatic, lastUse: since)
+            overrides.append((all.json, .ready))
+        }
+        for group in groups.all where group.database == number {
             let isReady = group.state.isComplete(at: published)
-            for override in group.overrides {
+            for override in group.overrides where !override.isAdaptive || override.field != nil {
+                let isSettled = isReady || group.hasSettled(override)
                 let parts = declared.filter { override.shapes.contains($0.shape) && $0.state != .dropping }
                 implied += parts.map(\.shape)
                 overrides.append(
-                    (override.json, isReady && parts.allSatisfy { $0.state == .ready } ? .ready : .building))
+                    (override.json, isSettled && parts.allSatisfy { $0.state == .ready } ? .ready : .building))
             }
-            for lifted in Set(group.previous.joined()) where !isReady {
+            for lifted in Set(group.previous.joined().map(\.ignoringUse)) where !isReady {
                 let isLifted = !group.overrides.contains { $0.field == lifted.field }
                 if isLifted { overrides.append((lifted.json, .dropping)) }
             }
@@ -378,7 +391,8 @@ package final class DocumentStore: Sendable {
             repeatsAnswered: counters.repeatsAnswered.load(ordering: .relaxed),
             housekeepingFailures: counters.housekeepingFailures.load(ordering: .relaxed),
             transactionsOpen: transactions.openCount, requestsQueued: load.requests, bytesQueued: load.bytes,
-            databases: databases.storedCount, engine: engine.statistics)
+            databases: databases.storedCount, adaptiveIndexes: adaptiveIndexes?.figures ?? AdaptiveIndexFigures(),
+            engine: engine.statistics)
     }
 
     /// Writes everything committed so far into the tree, and returns when it is there.

@@ -2,6 +2,7 @@
 
 import Basics
 package import DocumentModel
+package import Indexing
 package import KeyValueStore
 
 /// The settings of one store.
@@ -91,9 +92,12 @@ package struct StoreConfiguration: Sendable {
     /// Databases that this store may have; the next is refused with `RESOURCE_EXHAUSTED`.
     package var databasesMaximum = 100_000
 
-    /// Whether every field is indexed as it is written. Turned off, entries are given up; turned on again, they are
-    /// built again in the background.
-    package var indexesAutomatically = true
+    /// Which fields are indexed as they are written. Turned off, entries are given up; turned on again, they are built
+    /// again in the background.
+    package var automaticIndexes = AutomaticIndexes.on
+
+    /// When indexes are made and dropped, if that is done on demand.
+    package var adaptiveIndexes = AdaptiveIndexSettings()
 
     /// Index entries that one document may have; a write of one with more is refused with `INVALID_ARGUMENT`.
     package var indexEntriesPerDocumentMaximum = 40_000
@@ -114,10 +118,12 @@ package struct StoreConfiguration: Sendable {
         self.directory = directory
     }
 
-    /// The configuration of a tool that opens a directory without serving it: a backup does not begin its own history.
+    /// The configuration of a tool that opens a directory without serving it: a backup does not begin its own history,
+    /// and automatic indexes stay as they are.
     package static func forTool(_ directory: String) -> StoreConfiguration {
         var configuration = StoreConfiguration(directory: directory)
         configuration.engine.beginsTimeline = false
+        configuration.automaticIndexes = .unchanged
         return configuration
     }
 }

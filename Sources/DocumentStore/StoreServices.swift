@@ -9,6 +9,8 @@ struct StoreServices: Sendable {
     let databases: DatabaseDirectory
     let transactions: TransactionTable
     let indexState: SharedIndexStates
+    /// Nil unless indexes are made on demand.
+    let adaptiveIndexes: AdaptiveIndexes?
     let counters: StoreCounters
     let changes: ChangeFeed
 }

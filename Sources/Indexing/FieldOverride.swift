@@ -7,6 +7,9 @@
 //
 // A field without an entry has that of the nearest map around it, else that of `*`, else every index of scope
 // COLLECTION.
+//
+// Entries with a last use are not declared: the store makes them for indexes on demand (docs/indexes.md). Such an entry
+// holds for exactly its field, and `*` for every field without another entry.
 
 package import Basics
 package import DocumentModel
@@ -37,20 +40,46 @@ package struct FieldOverride: Sendable, Hashable {
     package var indexes: Modes?
     /// Documents expire when the time in the field has come.
     package var expires: Bool
+    /// When a query last used the index of an entry that the store made on demand, in seconds since 1970; nil for a
+    /// declared entry.
+    package var lastUse: UInt64?
 
-    package init(collectionID: String, field: FieldPath?, indexes: Modes?, expires: Bool = false) {
+    package init(
+        collectionID: String, field: FieldPath?, indexes: Modes?, expires: Bool = false, lastUse: UInt64? = nil
+    ) {
         self.collectionID = collectionID
         self.field = field
         self.indexes = indexes
         self.expires = expires
+        self.lastUse = lastUse
+    }
+
+    /// Whether the store made the entry on demand.
+    package var isAdaptive: Bool { lastUse != nil }
+
+    /// The entry without the time of its last use: equal for entries that differ in nothing else.
+    package var ignoringUse: FieldOverride {
+        var copy = self
+        if isAdaptive { copy.lastUse = 0 }
+        return copy
     }
 
     /// The modes of a field by the entries of its collection group.
     package static func modes(of field: [[UInt8]], by overrides: [FieldOverride]) -> Modes {
+        var exact: Modes?
+        for override in overrides where override.isAdaptive && override.field?.utf8Segments == field {
+            exact = (exact ?? []).union(override.indexes ?? [])
+        }
+        return exact ?? inheritedModes(of: field, by: overrides)
+    }
+
+    /// The modes of a field that has no entry on demand.
+    static func inheritedModes(of field: [[UInt8]], by overrides: [FieldOverride]) -> Modes {
         var nearest: (count: Int, modes: Modes) = (-1, .automatic)
         for override in overrides {
             guard let modes = override.indexes else { continue }
             let path = override.field?.utf8Segments ?? []
+            if override.isAdaptive, !path.isEmpty { continue }
             if path.count > nearest.count, field.starts(with: path) { nearest = (path.count, modes) }
         }
         return nearest.modes
@@ -86,14 +115,23 @@ extension FieldOverride {
         text += "\"fieldPath\":\(JSONText.quoted(field.map { "\($0)" } ?? "*"))"
         if expires { text += ",\"ttl\":true" }
         if let indexes { text += ",\"indexes\":[\(indexes.json)]" }
+        if let lastUse {
+            text += ",\"adaptive\":true"
+            if lastUse > 0 {
+                var date: [UInt8] = []
+                CalendarDate(secondsSinceEpoch: Int64(min(lastUse, 1 << 36))).appendRFC3339(to: &date)
+                text += ",\"lastUsed\":\"\(String(decoding: date, as: UTF8.self))Z\""
+            }
+        }
         return text + "}"
     }
 
     package func append(to writer: inout WireWriter) {
         writer.append(counted: collectionID)
         writer.append(counted: field.map { "\($0)" } ?? "")
-        writer.append(byte: (indexes == nil ? 0 : 1) | (expires ? 2 : 0))
+        writer.append(byte: (indexes == nil ? 0 : 1) | (expires ? 2 : 0) | (isAdaptive ? 4 : 0))
         writer.append(byte: indexes?.rawValue ?? 0)
+        if let lastUse { writer.appendVarint(lastUse) }
     }
 
     /// Reads what `append` wrote; nil when it is something else.
@@ -103,7 +141,7 @@ extension FieldOverride {
         else { return nil }
         let (flags, modes) = (reader.bytes[byteAt: reader.position], reader.bytes[byteAt: reader.position + 1])
         reader.position += 2
-        guard modes <= Modes.all.rawValue, flags <= 3 else { return nil }
+        guard modes <= Modes.all.rawValue, flags <= 7 else { return nil }
         collectionID = String(repairingUTF8: id)
         field = nil
         if path.byteCount > 0 {
@@ -112,6 +150,10 @@ extension FieldOverride {
         }
         indexes = flags & 1 == 0 ? nil : Modes(rawValue: modes)
         expires = flags & 2 != 0
+        if flags & 4 != 0 {
+            guard let seconds = try? reader.varint() else { return nil }
+            lastUse = seconds
+        }
     }
 
     /// Appends a list of entries, counted.
@@ -223,7 +265,7 @@ package struct IndexDeclaration: Sendable, Equatable {
     /// Reads what `append` wrote; nil when it is something else.
     package init?(_ bytes: RawSpan) {
         var reader = WireReader(bytes)
-        guard let overrides = FieldOverride.list(&reader) else { return nil }
+        guard let overrides = FieldOverride.list(&reader), !overrides.contains(where: \.isAdaptive) else { return nil }
         fieldOverrides = overrides
         indexes = []
         while !reader.isAtEnd {

@@ -64,13 +64,18 @@ package struct FieldRules: Sendable {
         let changed = previous.reduce(EntryKinds()) { changed, earlier in
             changed.union(kept.symmetricDifference(EntryKinds(FieldOverride.modes(of: path, by: earlier))))
         }
+        let inherited = EntryKinds(FieldOverride.inheritedModes(of: path, by: overrides))
+        let changedInherited = previous.reduce(EntryKinds()) { changed, earlier in
+            changed.union(
+                inherited.symmetricDifference(EntryKinds(FieldOverride.inheritedModes(of: path, by: earlier))))
+        }
         let place = nodes.count
         nodes.append(Node(name: path.last ?? [], kept: kept, changed: changed))
-        nodes.append(Node(name: [], kept: kept, changed: changed))
+        nodes.append(Node(name: [], kept: inherited, changed: changedInherited))
         nodes[place].others = place + 1
         nodes[place + 1].others = place + 1
-        var isOfUse = !kept.union(changed).isEmpty
-        nodes[place + 1].isOfUse = isOfUse
+        nodes[place + 1].isOfUse = !inherited.union(changedInherited).isEmpty
+        var isOfUse = nodes[place + 1].isOfUse || !kept.union(changed).isEmpty
         let names = Set(paths.filter { $0.count > path.count && $0.starts(with: path) }.map { $0[path.count] })
         for name in names.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
             let child = add(path + [name], paths, overrides, previous)
@@ -80,6 +85,26 @@ package struct FieldRules: Sendable {
         nodes[place].isOfUse = isOfUse
         return place
     }
+
+    /// No entry of a field, or of a field inside it, stood otherwise before.
+    func isUnchanged(_ field: FieldPath) -> Bool { isUnchanged(place(of: field)) }
+
+    private func isUnchanged(_ place: Place) -> Bool {
+        let node = nodes[place]
+        return node.changed.isEmpty && nodes[node.others].changed.isEmpty && node.children.allSatisfy(isUnchanged)
+    }
+
+    private func place(of field: FieldPath) -> Place {
+        var place = FieldRules.root
+        for segment in field.utf8Segments { place = self.field(segment.byteSpan, in: place) }
+        return place
+    }
+
+    /// Entries that some field is to have.
+    var kindsKept: EntryKinds { nodes.reduce(EntryKinds()) { $0.union($1.kept) } }
+
+    /// No entry is or was kept.
+    var areOfNoUse: Bool { !nodes[FieldRules.root].isOfUse }
 
     /// Some entries stood otherwise before.
     var changeAnything: Bool { !nodes.allSatisfy(\.changed.isEmpty) }
@@ -138,8 +163,7 @@ package struct FieldRules: Sendable {
     /// The entries of a field that readers can rely on.
     /// - Parameter isSettled: entries are in line with the rules.
     func kinds(of field: FieldPath, isSettled: Bool) -> EntryKinds {
-        var place = FieldRules.root
-        for segment in field.utf8Segments { place = self.field(segment.byteSpan, in: place) }
+        let place = place(of: field)
         return isSettled ? nodes[place].kept : nodes[place].kept.subtracting(nodes[place].changed)
     }
 }

@@ -2,6 +2,10 @@
 //
 //     06 | database, 4 | collection id, <= 248    ->
 //         | state length | state | begun, 8 | id length | id | number of settings | settings | earlier settings | ...
+//         | documents visited, varint |
+//
+// The entry of database 0 without an id stands for all groups of all databases that have none: with indexes on demand
+// it keeps no field's entries, or still those of all fields if the directory had them.
 //
 // When overrides change, commits go by the new ones at once. The documents of the group are then walked in logged
 // steps, as for a declared index, until every entry that is not kept any more is gone and every new one is there.
@@ -23,14 +27,16 @@ package struct GroupFields: Sendable {
     /// What was before; several if they followed each other faster than entries could.
     package let previous: [[FieldOverride]]
     /// The commit from which on entries are of one of the settings above, in microseconds.
-    let begun: UInt64
+    package let begun: UInt64
     /// `building` while entries are brought in line, else `complete`.
     package var state: IndexState
+    /// Documents that the walk under way has visited.
+    package var visited: Int
     package let rules: FieldRules
 
     package init(
         database: UInt32, collectionID: String, overrides: [FieldOverride], previous: [[FieldOverride]], begun: UInt64,
-        state: IndexState
+        state: IndexState, visited: Int = 0
     ) {
         self.database = database
         self.collectionID = collectionID
@@ -39,12 +45,22 @@ package struct GroupFields: Sendable {
         self.previous = previous
         self.begun = begun
         self.state = state
+        self.visited = visited
         rules = FieldRules(overrides, previous: previous)
     }
+
+    /// Stands for all groups without an entry.
+    package var isCommon: Bool { database == 0 }
 
     /// The group with other overrides, from a commit on.
     /// - Parameter start: the first document to go over; nil if there are no entries to bring in line.
     package func changed(to wanted: [FieldOverride], at version: CommitVersion, start: [UInt8]?) -> GroupFields {
+        if Self.entries(wanted) == Self.entries(overrides) {
+            // Only the last use of entries, or what expires.
+            return GroupFields(
+                database: database, collectionID: collectionID, overrides: wanted, previous: previous, begun: begun,
+                state: state, visited: visited)
+        }
         let earlier = state.hasWork ? previous + (previous.contains(overrides) ? [] : [overrides]) : [overrides]
         var changed = GroupFields(
             database: database, collectionID: collectionID, overrides: wanted, previous: earlier,
@@ -61,11 +77,23 @@ package struct GroupFields: Sendable {
         return changed
     }
 
+    /// What settings say of entries, without anything else.
+    private static func entries(_ overrides: [FieldOverride]) -> Set<FieldOverride> {
+        Set(
+            overrides.filter { $0.indexes != nil }.map {
+                FieldOverride(
+                    collectionID: "", field: $0.field, indexes: $0.indexes, lastUse: $0.isAdaptive ? 0 : nil)
+            })
+    }
+
     /// To what end a write walks a document.
     package var purpose: FieldRules.Purpose { state.hasWork ? .writeAmidChange : .write }
 
     /// Writes do not depend on the group.
     package var isPlain: Bool { overrides.allSatisfy { $0.indexes == nil } && !state.hasWork }
+
+    /// A write changes no entries of fields.
+    package var keepsNothing: Bool { state.hasWork ? rules.areOfNoUse : rules.kindsKept.isEmpty }
 
     /// The field whose time makes documents expire.
     package var expiringField: FieldPath? { overrides.first(where: \.expires)?.field }
@@ -92,11 +120,12 @@ package struct GroupFields: Sendable {
         writer.appendVarint(UInt64(1 + previous.count))
         FieldOverride.append(overrides, to: &writer)
         for settings in previous { FieldOverride.append(settings, to: &writer) }
+        writer.appendVarint(UInt64(visited))
     }
 
     /// Reads a group's entry; nil when it is none.
     package init?(key: RawSpan, value: RawSpan) {
-        guard key.byteCount > KeyLayout.pathOffset, key[byteAt: 0] == KeySpace.overrides.rawValue else { return nil }
+        guard key.byteCount >= KeyLayout.pathOffset, key[byteAt: 0] == KeySpace.overrides.rawValue else { return nil }
         var reader = WireReader(value)
         guard let stateBytes = try? reader.lengthDelimited(), let state = IndexState(stateBytes),
             let begun = try? reader.fixed64(), let id = try? reader.lengthDelimited(), let count = try? reader.varint(),
@@ -107,9 +136,10 @@ package struct GroupFields: Sendable {
             guard let settings = FieldOverride.list(&reader) else { return nil }
             previous.append(settings)
         }
+        let visited = reader.isAtEnd ? 0 : try? reader.varint()
         self.init(
             database: DocumentKey.database(of: key), collectionID: String(repairingUTF8: id), overrides: overrides,
-            previous: previous, begun: begun, state: state)
+            previous: previous, begun: begun, state: state, visited: Int(clamping: visited ?? 0))
     }
 }
 
@@ -143,8 +173,15 @@ extension GroupFields {
 /// The groups with overridden fields as the commit thread keeps them.
 package struct OverriddenGroups {
     package private(set) var all: [GroupFields] = []
+    /// What holds for groups that are not in `all`.
+    package private(set) var common = GroupFields(
+        database: 0, collectionID: "", overrides: [], previous: [], begun: 0, state: IndexState(phase: .complete))
     /// Every write is derived without a look at the groups.
     package private(set) var arePlain = true
+    /// No field of any group has entries.
+    package private(set) var keepNothing = false
+    /// Positions in `all` by the hash of id and database.
+    private var positions: [UInt64: [Int]] = [:]
 
     package init() {}
 
@@ -162,17 +199,56 @@ package struct OverriddenGroups {
 
     /// Takes a group in its new state.
     package mutating func set(_ group: GroupFields) {
-        all.removeAll { $0.database == group.database && $0.idBytes == group.idBytes }
-        all.append(group)
-        arePlain = all.allSatisfy(\.isPlain)
+        if group.isCommon {
+            common = group
+        } else if let position = position(group.idBytes.byteSpan, in: group.database) {
+            all[position] = group
+        } else {
+            positions[Self.hash(group.idBytes.byteSpan, in: group.database), default: []].append(all.count)
+            all.append(group)
+        }
+        noteKinds()
     }
 
-    /// The group that a document belongs to, if its fields are overridden.
-    package func group(ofDocument path: RawSpan, in database: UInt32) -> GroupFields? {
-        group(KeyedDocument.collectionID(ofDocument: path), in: database)
+    /// Lets go of a group: what is common holds for it.
+    package mutating func remove(_ group: GroupFields) {
+        guard let position = position(group.idBytes.byteSpan, in: group.database) else { return }
+        all.remove(at: position)
+        positions = [:]
+        for (position, group) in all.enumerated() {
+            positions[Self.hash(group.idBytes.byteSpan, in: group.database), default: []].append(position)
+        }
+        noteKinds()
     }
 
+    private mutating func noteKinds() {
+        arePlain = common.isPlain && all.allSatisfy(\.isPlain)
+        keepNothing = common.keepsNothing && all.allSatisfy(\.keepsNothing)
+    }
+
+    /// What holds for the group that a document belongs to; nil if every entry is kept.
+    package func settings(ofDocument path: RawSpan, in database: UInt32) -> GroupFields? {
+        if arePlain { return nil }
+        let settings = group(KeyedDocument.collectionID(ofDocument: path), in: database) ?? common
+        return settings.isPlain ? nil : settings
+    }
+
+    /// The group with its own settings; for database 0 what is common.
     package func group(_ id: RawSpan, in database: UInt32) -> GroupFields? {
-        all.first { $0.database == database && $0.idBytes.byteSpan.equalsBytes(id) }
+        if database == 0 { return common }
+        return position(id, in: database).map { all[$0] }
+    }
+
+    private func position(_ id: RawSpan, in database: UInt32) -> Int? {
+        guard let candidates = positions[Self.hash(id, in: database)] else { return nil }
+        for position in candidates {
+            let group = all[position]
+            if group.database == database, group.idBytes.byteSpan.equalsBytes(id) { return position }
+        }
+        return nil
+    }
+
+    private static func hash(_ id: RawSpan, in database: UInt32) -> UInt64 {
+        ByteTable.hash(id) &+ UInt64(database) &* 0x9E37_79B9_7F4A_7C15
     }
 }

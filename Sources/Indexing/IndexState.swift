@@ -96,13 +96,14 @@ package struct IndexStates: Sendable {
     /// Whether there are steps to take.
     var hasWork: Bool {
         automatic.hasWork || declared.contains { $0.state.hasWork } || groups.all.contains { $0.state.hasWork }
+            || groups.common.state.hasWork
     }
 
     /// The fields of a collection as queries at a version may use them.
     package func fields(ofCollection path: RawSpan, in database: UInt32, at version: CommitVersion) -> IndexedFields {
         if !automatic.isComplete(at: version) { return .none }
         let group = groups.group(RelativePath.lastSegment(path), in: database)
-        return group?.indexed(at: version) ?? .all
+        return (group ?? groups.common).indexed(at: version)
     }
 }
 

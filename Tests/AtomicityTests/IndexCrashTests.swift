@@ -39,21 +39,21 @@ struct IndexCrashTests {
     private static let flags = CrashTests.frequentCheckpoints + ["--ttl-interval", "1s"]
 
     /// Documents over which an index takes a while to be built.
-    private static let documentCount = 8_000
+    static let documentCount = 8_000
 
-    private static func document(_ number: Int64, _ kind: Int64) -> MapValue {
+    static func document(_ number: Int64, _ kind: Int64) -> MapValue {
         [
             "n": .integer(number), "kind": .integer(kind), "tags": .array([.integer(number % 7), "all"]),
             "info": .map(["inner": .string("text \(number % 100)"), "list": .array([.integer(number)])]),
         ]
     }
 
-    private static func path(_ number: Int64) -> String {
+    static func path(_ number: Int64) -> String {
         number % 3 == 0 ? "groups/g\(number % 10)/items/d\(number)" : "items/d\(number)"
     }
 
     /// Changes, adds and removes documents until a call fails.
-    private static func write(_ index: Int64, _ client: HearthClient, _ round: Int64) async {
+    static func write(_ index: Int64, _ client: HearthClient, _ round: Int64) async {
         var number = index
         while true {
             number += 8

@@ -131,7 +131,7 @@ struct CommitDraft: ~Copyable {
     private func checkEntries(of fields: RawSpan, _ path: RawSpan) throws(RequestError) {
         guard applier.indexes.state.isKept, IndexedValue.mayExceed(entriesMax: entriesMax, fields: fields)
         else { return }
-        let rules = applier.indexes.groups.group(ofDocument: path, in: database)?.rules
+        let rules = applier.indexes.groups.settings(ofDocument: path, in: database)?.rules
         if IndexedValue.exceeds(entriesMax: entriesMax, fields: fields, rules: rules) {
             throw .invalidArgument("too many index entries for entity: a document may have \(entriesMax)")
         }

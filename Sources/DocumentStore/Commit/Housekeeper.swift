@@ -6,6 +6,7 @@
 //
 //     tables        with the next group; the entries stay marked as changed until they are staged
 //     index step    after a second
+//     adaptation    after a second
 //     sessions      after a second
 //     clock note    after a second
 //     expiry        in the next round
@@ -18,7 +19,7 @@ internal import Synchronization
 
 /// A kind of work that the store does by itself.
 package enum HousekeepingTask: Sendable {
-    case indexStep, expiry, sessions, clockNote, tables
+    case indexStep, adaptation, expiry, sessions, clockNote, tables
 }
 
 /// Decides when housekeeping is due, and does it. Belongs to the commit thread.
@@ -28,6 +29,7 @@ final class Housekeeper {
     private let databases: DatabaseDirectory
     private let counters: StoreCounters
     private let indexState: SharedIndexStates
+    private let adaptiveIndexes: AdaptiveIndexes?
 
     private var expiry: ExpirySweep
     /// In elapsed milliseconds.
@@ -47,6 +49,7 @@ final class Housekeeper {
         databases = services.databases
         counters = services.counters
         indexState = services.indexState
+        adaptiveIndexes = services.adaptiveIndexes
         expiry = ExpirySweep(intervalMilliseconds: configuration.expiryIntervalMilliseconds)
     }
 
@@ -80,6 +83,7 @@ final class Housekeeper {
     /// clock together with the process.
     func doRound() {
         forgetIdleSessions()
+        adaptIndexes()
         if versionsAhead > Housekeeper.clockNoteMicroseconds { perform(.clockNote, as: .clockNote) }
     }
 
@@ -102,6 +106,14 @@ final class Housekeeper {
         if !idle.isEmpty { perform(.forgetSessions(idle), as: .sessions) }
     }
 
+    /// Makes and drops indexes on demand, and stores their last use.
+    private func adaptIndexes() {
+        guard let adaptiveIndexes, !isIndexStateUnknown else { return }
+        let changes = adaptiveIndexes.changes(stage.draft.applier.indexes.states)
+        if changes.isEmpty, stage.draft.applier.indexes.spentGroups.isEmpty { return }
+        perform(.adapt(changes), as: .adaptation)
+    }
+
     /// Adds what is staged once for a group, before the group is sealed: the changed entries of catalogue and field
     /// numbers.
     func completeGroup() {
@@ -113,8 +125,10 @@ final class Housekeeper {
     /// Takes the next step of an index build, if there is one and it is time for it.
     func takeIndexStep() {
         guard hasIndexWork, configuration.clock.elapsedMilliseconds >= nextIndexStepMilliseconds else { return }
-        if perform(.indexStep(isWanted: configuration.indexesAutomatically), as: .indexStep) {
-            isIndexStateUnknown = false
+        let mode = configuration.automaticIndexes
+        if perform(.indexStep(mode), as: .indexStep) {
+            // A change of the mode may take two steps.
+            if isIndexStateUnknown { isIndexStateUnknown = stage.draft.applier.indexes.isStill(toEnter: mode) }
         } else {
             nextIndexStepMilliseconds = configuration.clock.elapsedMilliseconds + Housekeeper.roundMilliseconds
         }

@@ -7,7 +7,9 @@ internal import KeyValueStore
 /// A commit of the store's own. Its record is decided from the tables in memory, and applied like any other.
 enum SystemCommit {
     /// The next step of an index build, or a change of whether automatic indexes are kept.
-    case indexStep(isWanted: Bool)
+    case indexStep(AutomaticIndexes)
+    /// Changes indexes on demand.
+    case adapt([IndexChange])
     /// Makes the indexes and field overrides of a database those of a declaration.
     case declaration(IndexDeclaration, database: UInt32)
     /// Deletes the remembered results of sessions.
@@ -20,7 +22,7 @@ enum SystemCommit {
     /// Whether the states of indexes may change with it.
     var changesIndexes: Bool {
         switch self {
-        case .indexStep, .declaration: true
+        case .indexStep, .adapt, .declaration: true
         case .forgetSessions, .tables, .clockNote: false
         }
     }
@@ -34,8 +36,10 @@ enum SystemCommit {
         _ tables: borrowing CommitApplier, version: CommitVersion, into record: inout WireWriter
     ) throws(StorageError) -> Bool {
         switch self {
-        case .indexStep(let isWanted):
-            return try tables.indexes.decideStep(isWanted: isWanted, version: version, into: &record)
+        case .indexStep(let mode):
+            return try tables.indexes.decideStep(mode: mode, version: version, into: &record)
+        case .adapt(let changes):
+            return tables.indexes.decide(changes, at: version, into: &record)
         case .declaration(let wanted, let database):
             return tables.indexes.decide(wanted, in: database, at: version, into: &record)
         case .forgetSessions(let sessions):

@@ -35,14 +35,15 @@ extension IndexMaintenance {
         let known = groups.all.filter { $0.database == database }
         for id in Set(overridden.keys).union(known.map(\.collectionID)).sorted() {
             let overrides = (overridden[id] ?? []).sorted { $0.json < $1.json }
-            let group =
-                known.first { $0.collectionID == id }
-                ?? GroupFields(
-                    database: database, collectionID: id, overrides: [], previous: [], begun: 0,
-                    state: IndexState(phase: .complete))
-            if group.overrides == overrides { continue }
+            let group = groups.group(id, in: database, start: documents.from)
+            if group.declared == overrides { continue }
             let start = state.isKept ? documents.from : nil
-            definitions.append(.group(group.changed(to: overrides, at: version, start: start)))
+            var settings = group.settings(declaring: overrides)
+            let others = groups.common.adaptive
+            // A declaration for all fields that was lifted gives way to what is common again.
+            if !settings.contains(where: { $0.covers([]) }) { settings += others }
+            definitions.append(
+                .group(group.changed(to: settings, at: version, start: start), isDropped: false))
         }
         if definitions.isEmpty { return false }
         DefinitionRecord.write(from: [], to: [], definitions, into: &record)
@@ -65,13 +66,15 @@ extension IndexMaintenance {
             DefinitionRecord.write(from: from, to: stop ?? to, [definition], into: &record)
             return true
         }
-        guard let group = groups.all.first(where: { $0.state.hasWork }) else { return false }
+        guard let group = (groups.all + [groups.common]).first(where: { $0.state.hasWork }) else { return false }
         let (from, to) = (group.state.position, Self.documents(of: group.database).to)
         // Without automatic indexes there is nothing to bring in line.
-        let stop = state.isKept ? try endOfStep(.settle(group), from: from, to: to) : nil
+        var visited = 0
+        let stop = state.isKept ? try endOfStep(.settle(group), from: from, to: to, visited: &visited) : nil
         var next = group
         next.state = IndexMaintenance.state(after: stop, of: group.state, version)
-        DefinitionRecord.write(from: from, to: stop ?? to, [.group(next)], into: &record)
+        next.visited = stop == nil ? 0 : group.visited + visited
+        DefinitionRecord.write(from: from, to: stop ?? to, [.group(next, isDropped: false)], into: &record)
         return true
     }
 
@@ -104,7 +107,7 @@ extension IndexMaintenance {
         case .index(let index, _):
             let known = declared.all.first { $0.number == index.number && $0.database == index.database }
             return known.map { $0.state.phase == .clearing ? .clear : .build($0) }
-        case .group(let group):
+        case .group(let group, _):
             if !state.isKept { return nil }
             return groups.group(group.idBytes.byteSpan, in: group.database).map { .settle($0) }
         }
@@ -119,13 +122,19 @@ extension IndexMaintenance {
         case .index(let index, let isDropped):
             declared.set(index, isDropped ? nil : index.state)
             if isDropped { return batch.delete(key: key.bytes) }
-        case .group(let group): groups.set(group)
+        case .group(let group, let isDropped):
+            if isDropped {
+                groups.remove(group)
+                return batch.delete(key: key.bytes)
+            }
+            groups.set(group)
         }
         batch.put(key: key.bytes, value: value.bytes)
     }
 
-    /// The keys of a database's documents.
-    private static func documents(of database: UInt32) -> (from: [UInt8], to: [UInt8]) {
+    /// The keys of a database's documents; for database 0 those of all.
+    static func documents(of database: UInt32) -> (from: [UInt8], to: [UInt8]) {
+        if database == 0 { return documents }
         var key = WireWriter(capacity: 8)
         key.append(byte: KeySpace.documents.rawValue)
         key.append(bigEndian: database)
@@ -137,7 +146,7 @@ extension IndexMaintenance {
 /// A declared index or an overridden group, as the log has it.
 enum IndexDefinition {
     case index(DeclaredIndex, isDropped: Bool)
-    case group(GroupFields)
+    case group(GroupFields, isDropped: Bool)
 
     /// Writes the key and the value that stand for it, of a dropped one too.
     func write(key: inout WireWriter, value: inout WireWriter) {
@@ -145,21 +154,23 @@ enum IndexDefinition {
         case .index(let index, _):
             index.writeKey(into: &key)
             index.writeValue(into: &value)
-        case .group(let group):
+        case .group(let group, _):
             group.writeKey(into: &key)
             group.writeValue(into: &value)
         }
     }
 
     var isDropped: Bool {
-        if case .index(_, let isDropped) = self { isDropped } else { false }
+        switch self {
+        case .index(_, let isDropped), .group(_, let isDropped): isDropped
+        }
     }
 
     /// Reads what `write` wrote; nil when it is something else.
     init?(key: RawSpan, value: RawSpan, isDropped: Bool) {
         if key.byteCount > 0, key[byteAt: 0] == KeySpace.overrides.rawValue {
             guard let group = GroupFields(key: key, value: value) else { return nil }
-            self = .group(group)
+            self = .group(group, isDropped: isDropped)
         } else {
             guard let index = DeclaredIndex(key: key, value: value) else { return nil }
             self = .index(index, isDropped: isDropped)

@@ -28,7 +28,7 @@ extension IndexMaintenance {
             switch self {
             case .clear, .buildAutomatic: nil
             case .build(let index): Array(index.shape.collectionID.utf8)
-            case .settle(let group): group.idBytes
+            case .settle(let group): group.isCommon ? nil : group.idBytes
             }
         }
 
@@ -42,18 +42,30 @@ extension IndexMaintenance {
     /// Finds where a step ends that begins at `from`: after as many keys or bytes as a step may take.
     /// - Returns: the first key after the step; nil if the step covers everything up to `to`.
     func endOfStep(_ work: Work, from: [UInt8], to: [UInt8]) throws(StorageError) -> [UInt8]? {
+        var visited = 0
+        return try endOfStep(work, from: from, to: to, visited: &visited)
+    }
+
+    /// The same, which counts the documents of the step that the work is about.
+    func endOfStep(
+        _ work: Work, from: [UInt8], to: [UInt8], visited: inout Int
+    ) throws(StorageError) -> [UInt8]? {
+        visited = 0
         var keysLeft = work.isClearing ? Self.entriesPerStep : Self.documentsPerStep
         var bytesLeft = work.isClearing ? Self.entryBytesPerStep : Self.documentBytesPerStep
         var stop: [UInt8]?
-        try Self.forEachKey(of: work, from: from, to: to, latest) { key, value, _ throws(StorageError) in
+        var documents = 0
+        try Self.forEachKey(of: work, from: from, to: to, latest) { key, value, document throws(StorageError) in
             if keysLeft == 0 || bytesLeft < 0 {
                 stop = [UInt8](copying: key)
                 return false
             }
             keysLeft -= 1
             bytesLeft -= key.byteCount + value.byteCount
+            if document != nil { documents += 1 }
             return true
         }
+        visited = documents
         return stop
     }
 
@@ -78,6 +90,12 @@ extension IndexMaintenance {
         _ work: Work, on found: FoundKey, _ key: RawSpan, _ catalogue: inout Catalogue,
         into batch: inout MutationBatch
     ) throws(StorageError) {
+        // Of groups with their own settings others take care.
+        if case .settle(let group) = work, group.isCommon,
+            groups.group(KeyedDocument.collectionID(ofDocument: found.path), in: DocumentKey.database(of: key)) != nil
+        {
+            return
+        }
         let collection = try catalogue.adjust(
             key.extracting(0..<found.parts.collectionByteCount), path: found.path, by: 0, latest: latest)
         let document = IndexedDocument(

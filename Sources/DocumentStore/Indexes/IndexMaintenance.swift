@@ -18,6 +18,9 @@ struct IndexMaintenance: ~Copyable {
     var groups: OverriddenGroups
     /// The states before the commit that is being made, if it changes them.
     private var statesBefore: IndexStates?
+    /// No state of the automatic indexes is stored yet.
+    private(set) var isNew: Bool
+    private var wasNew = false
     let latest: LatestReader
 
     /// Begins with what is stored.
@@ -25,15 +28,18 @@ struct IndexMaintenance: ~Copyable {
         let state = try IndexState.stored(latest)
         let declared = try DeclaredIndexes(latest: latest)
         let groups = try OverriddenGroups(latest: latest)
+        let key = IndexState.key
+        let isNew = try latest.value(forKey: key.byteSpan) == nil
         derivation = IndexDerivation(FieldNumbers(latest: latest))
         self.state = state
         self.declared = declared
         self.groups = groups
         self.latest = latest
+        self.isNew = isNew
     }
 
     /// Whether commits have entries to keep.
-    var keepsEntries: Bool { state.isKept || !declared.isEmpty }
+    var keepsEntries: Bool { state.isKept && !groups.keepNothing || !declared.isEmpty }
 
     var states: IndexStates { IndexStates(automatic: state, declared: declared.all, groups: groups) }
 
@@ -50,15 +56,15 @@ struct IndexMaintenance: ~Copyable {
         _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
     ) throws(StorageError) {
         // Most databases have no overrides: nothing is looked up for them.
-        guard !groups.arePlain, let group = groups.group(ofDocument: document.path, in: document.database),
-            !group.isPlain
+        guard let group = groups.settings(ofDocument: document.path, in: document.database)
         else { return try derivation.derive(document, from: old, to: new, into: &sink) }
+        if group.keepsNothing { return }
         try derivation.derive(document, from: old, to: new, by: group.rules, group.purpose, into: &sink)
     }
 
     /// Keys of entries, and of documents.
     private static let entries = (from: [KeySpace.values.rawValue], to: [KeySpace.elements.rawValue + 1])
-    private static let documents = (from: [KeySpace.documents.rawValue], to: [KeySpace.documents.rawValue + 1])
+    static let documents = (from: [KeySpace.documents.rawValue], to: [KeySpace.documents.rawValue + 1])
 
     // MARK: States
 
@@ -96,18 +102,22 @@ struct IndexMaintenance: ~Copyable {
         state = before.automatic
         declared.restore(before.declared)
         groups = before.groups
+        isNew = wasNew
         statesBefore = nil
     }
 
     /// To be called before a commit changes a state or definition.
     mutating func willChangeStates() {
-        if statesBefore == nil { statesBefore = states }
+        if statesBefore != nil { return }
+        statesBefore = states
+        wasNew = isNew
     }
 
     /// Takes a new state and puts it.
     private mutating func enter(_ new: IndexState, into batch: inout MutationBatch) {
         willChangeStates()
         state = new
+        isNew = false
         var value = WireWriter(capacity: 64)
         new.append(to: &value)
         let key = IndexState.key
@@ -118,18 +128,23 @@ struct IndexMaintenance: ~Copyable {
 
     private var work: Work { state.phase == .clearing ? .clear : .buildAutomatic }
 
-    /// Decides what brings the indexes one step further: a change of the state of the automatic indexes, else the
-    /// next step of building or clearing them, else the next step of a declared index or of an overridden group.
+    /// Decides what brings the indexes one step further: a change of the mode or state of the automatic indexes, else
+    /// the next step of building or clearing them, else the next step of a declared index or of an overridden group.
     ///
     /// - Parameters:
-    ///   - isWanted: whether automatic indexes are to be kept.
+    ///   - mode: whether automatic indexes are to be kept.
     ///   - version: the commit that the step will be.
     ///   - record: takes the record of the step.
     /// - Returns: false if there is nothing to do.
     func decideStep(
-        isWanted: Bool, version: CommitVersion, into record: inout WireWriter
+        mode: AutomaticIndexes, version: CommitVersion, into record: inout WireWriter
     ) throws(StorageError) -> Bool {
-        if let state = try change(isWanted: isWanted) {
+        let definitions = definitions(entering: mode, at: version)
+        if !definitions.isEmpty {
+            DefinitionRecord.write(from: [], to: [], definitions, into: &record)
+            return true
+        }
+        if let state = try change(isWanted: isWanted(mode)) {
             IndexStepRecord.write(from: [], to: [], state: state, into: &record)
             return true
         }

@@ -46,6 +46,7 @@ package enum StoreCheck {
         if !report.isClean { return report }
         var configuration = configuration
         configuration.engine.beginsTimeline = false
+        configuration.automaticIndexes = .unchanged
         let store = try DocumentStore.open(configuration)
         defer { store.close() }
         try run(store, into: &report)
@@ -162,7 +163,7 @@ private struct StoreWalk: ~Copyable {
         let nothing = record.fields.extracting(0..<0)
         // Its numbers come from the walk: nothing is read that could fail.
         if indexState.phase == .complete {
-            if let group = groups.group(ofDocument: path.bytes, in: document.database) {
+            if let group = groups.settings(ofDocument: path.bytes, in: document.database) {
                 let certain = group.state.hasWork ? FieldRules.Purpose.certain : .write
                 try? derivation.derive(
                     document, from: nothing, to: record.fields, by: group.rules, certain, into: &entries)

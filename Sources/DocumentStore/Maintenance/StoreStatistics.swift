@@ -29,6 +29,8 @@ package struct StoreStatistics: Sendable {
     package var bytesQueued = 0
     /// Databases that hold or held documents.
     package var databases = 0
+    /// Indexes that were made on demand.
+    package var adaptiveIndexes = AdaptiveIndexFigures()
     /// The storage engine's own figures.
     package var engine: EngineStatistics
 }

@@ -64,13 +64,15 @@ package struct StoreSource: QuerySource, ~Copyable {
 
     package borrowing func fieldOverrides(of collectionID: [UInt8]) -> [FieldOverride] {
         guard let database = point.databaseNumber else { return [] }
-        return reader.store.indexState.current.groups.group(collectionID.byteSpan, in: database)?.overrides ?? []
+        return reader.store.indexState.current.groups.group(collectionID.byteSpan, in: database)?.declared ?? []
     }
 
     package borrowing func indexedFields(of collection: RawSpan) -> IndexedFields {
         guard let database = point.databaseNumber else { return .none }
         return reader.store.indexState.current.fields(ofCollection: collection, in: database, at: point.version)
     }
+
+    package var indexUsage: (any IndexUsage)? { reader.store.adaptiveIndexes }
 
     // MARK: Transactions
 

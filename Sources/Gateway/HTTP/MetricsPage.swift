@@ -140,6 +140,15 @@ final class MetricsPage: Sendable {
         page.single(
             "hearth_commit_queue_bytes", .gauge, "Bytes of the requests in the queue of the commit thread.",
             store.bytesQueued)
+        page.single(
+            "hearth_adaptive_indexes", .gauge, "Indexes that were built on demand or are being built.",
+            store.adaptiveIndexes.count)
+        page.single(
+            "hearth_adaptive_indexes_made_total", .counter, "Indexes whose build on demand was completed.",
+            store.adaptiveIndexes.made)
+        page.single(
+            "hearth_adaptive_indexes_dropped_total", .counter, "Indexes built on demand that were dropped.",
+            store.adaptiveIndexes.dropped)
         page.single("hearth_databases", .gauge, "Databases that contain or contained documents.", store.databases)
 
         page.single("hearth_log_written_bytes_total", .counter, "Bytes of synced log frames.", engine.logBytesWritten)

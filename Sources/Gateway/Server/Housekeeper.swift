@@ -46,6 +46,7 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
         store.endExpiredWaits()
         reportShortage()
         reportFailures()
+        reportIndexes()
         server.statistics { [weak self] statistics in
             guard let self else { return }
             queue.async { self.trim(statistics) }
@@ -68,6 +69,24 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
             log(.error, "store_full", ["message": shortage.map { "\($0)" } ?? ""])
         case .ends: log(.info, "store_has_space")
         case nil: break
+        }
+    }
+
+    /// Logs which indexes were made and dropped on demand.
+    private func reportIndexes() {
+        for event in store.takeIndexEvents() {
+            let name: StaticString =
+                switch event.change {
+                case .requested: "index_requested"
+                case .made: "index_made"
+                case .dropped: "index_dropped"
+                }
+            log(
+                .info, name,
+                [
+                    "database": event.database, "collection": event.collectionID, "field": event.field,
+                    "kind": event.isOfElements ? "array-contains" : "values",
+                ])
         }
     }
 

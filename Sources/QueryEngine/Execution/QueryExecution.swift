@@ -19,6 +19,8 @@ package struct QueryExecution: ~Copyable, Sendable {
     /// Made with the first page, when the planner can ask the source; before, the plan without indexes.
     private var operators: QueryTree
     private var isPlanned = false
+    /// Nil unless indexes are made on demand.
+    private var report: IndexReport?
     private var work = StepWork()
 
     package init(_ plan: QueryPlan) {
@@ -39,6 +41,10 @@ package struct QueryExecution: ~Copyable, Sendable {
         if operators.isFinished { return .finished }
         work.budget = plan.options.candidatesPerStep
         try operators.next(from: source, &work, into: page)
+        if report != nil {
+            let (skipped, returned) = operators.counts
+            report?.note(documents: work.documents - skipped - returned)
+        }
         operators.replaceLostOrder(plan)
         return operators.isFinished ? .finished : .paused
     }
@@ -55,6 +61,7 @@ package struct QueryExecution: ~Copyable, Sendable {
                 source.fieldOverrides(of: plan.matcher.scope.collectionID))
         }
         operators = QueryTree(plan, try AccessPlanner.choose(plan, source))
+        report = try IndexReport(plan, indexes, source)
     }
 
     // MARK: Figures
@@ -73,6 +80,9 @@ package struct QueryExecution: ~Copyable, Sendable {
 
     /// The operators as a tree of text.
     package var tree: String { operatorTree.description }
+
+    /// A line for each index on demand that the query lacks: which one, and how far it is.
+    package var missingIndexes: [String] { report?.lines ?? [] }
 
     var operatorTree: PlanTree { operators.tree }
 

@@ -54,6 +54,9 @@ package protocol QuerySource: ~Copyable {
     /// - Parameter collection: the collection's path, or its id alone.
     borrowing func indexedFields(of collection: RawSpan) -> IndexedFields
 
+    /// Takes which indexes queries use and lack; nil if no index depends on it.
+    var indexUsage: (any IndexUsage)? { get }
+
     // MARK: Transactions
 
     /// Whether reads must be noted for a transaction.
@@ -94,6 +97,7 @@ extension QuerySource where Self: ~Copyable {
     package var declaredIndexes: [DeclaredIndex] { [] }
     package borrowing func fieldOverrides(of collectionID: [UInt8]) -> [FieldOverride] { [] }
     package borrowing func indexedFields(of collection: RawSpan) -> IndexedFields { .none }
+    package var indexUsage: (any IndexUsage)? { nil }
     package var notesReads: Bool { false }
     package var locksDocuments: Bool { false }
     package borrowing func noteRead(

@@ -18,7 +18,7 @@ extension ExplainMetrics {
     init(of run: borrowing QueryExecution) {
         self.init(
             indexes: run.indexesUsed.map { Index(queryScope: $0.queryScope, properties: $0.properties) },
-            tree: run.tree,
+            tree: ([run.tree] + run.missingIndexes).joined(separator: "\n"),
             advice: run.adviceJSON ?? "")
     }
 

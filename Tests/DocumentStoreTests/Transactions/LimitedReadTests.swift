@@ -25,7 +25,7 @@ struct LimitedReadTests {
             ("one without the field comes", false),
         ])
     func changes(way: Way, change: (String, isConflict: Bool)) async throws {
-        let model = try IndexedModel { $0.indexesAutomatically = way != .sort && way != .scan }
+        let model = try IndexedModel { $0.automaticIndexes = way != .sort && way != .scan ? .on : .off }
         let harness = model.harness
         // Downwards everything is mirrored.
         let sign: Int64 = way == .descending ? -1 : 1

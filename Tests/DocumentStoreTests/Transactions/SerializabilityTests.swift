@@ -203,7 +203,7 @@ struct SerializabilityTests {
     func random(seed: UInt64, isIndexed: Bool) async throws {
         let harness = try StoreHarness {
             $0.clock = SystemClock()
-            $0.indexesAutomatically = isIndexed
+            $0.automaticIndexes = isIndexed ? .on : .off
             // Locks that lapse at once, or are never there, test what validation alone is worth.
             if seed % 4 == 1 { $0.lockIdleMilliseconds = 0 }
             if seed % 4 == 2 { $0.shareLocksMaximum = 0 }

@@ -256,11 +256,28 @@ enum ServeSettings {
             Size limit of all files of sorted runs together. At the limit commits get RESOURCE_EXHAUSTED.
             """),
         .choice(
-            "automatic-indexes", "on|off", [("on", true), ("off", false)], \.store.indexesAutomatically,
+            "automatic-indexes", "MODE", [("on", .on), ("off", .off), ("adaptive", .adaptive)],
+            \.store.automaticIndexes,
             """
-            Whether every field is indexed when it is written. Without indexes writes are cheaper and queries scan. \
-            After a change to on, the indexes are built in the background.
+            on: every field is indexed when it is written. off: no field is; writes are cheaper and queries scan. \
+            adaptive: the index of a field is built in the background when queries need it, and dropped when it is \
+            long unused. After a change to on, the indexes are built in the background.
             """),
+        .number(
+            "adaptive-index-demand", in: anyCount, \.store.adaptiveIndexes.documentsDemanded,
+            """
+            adaptive: documents that queries must have read in vain before an index is built. A query with less than a \
+            tenth of it is not counted.
+            """),
+        .time(
+            "adaptive-index-unused", in: .seconds(1)...TimeSpan.seconds(400 * 86_400),
+            \.store.adaptiveIndexes.unusedMilliseconds, "adaptive: time without use after which an index is dropped."),
+        .number(
+            "max-group-adaptive-indexes", in: 1...1_000, \.store.adaptiveIndexes.indexesPerGroupMaximum,
+            "adaptive: indexes built on demand in one collection group."),
+        .number(
+            "max-adaptive-indexes", in: 1...10_000, \.store.adaptiveIndexes.indexesPerDatabaseMaximum,
+            "adaptive: indexes built on demand in one database."),
         .choice(
             "index-mode", "MODE", [("lenient", false), ("strict", true)], \.service.requiresIndexes,
             """

@@ -1,0 +1,311 @@
+// Indexes on demand in a store: made, used, kept over restarts and crashes, dropped; changes of the mode; explain.
+
+import DocumentModel
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+@testable import Indexing
+@testable import QueryEngine
+
+@Suite("Indexes on demand", .timeLimit(.minutes(20)))
+struct AdaptiveIndexTests {
+    static let documentCount = 3_000
+
+    /// Documents of `c` with three fields.
+    private static var documents: [TestDocument] {
+        (0..<documentCount).map { number in
+            TestDocument(
+                path: "c/d\(number)",
+                fields: [
+                    "a": .integer(Int64(number % 100)), "b": .integer(Int64(number)),
+                    "m": .map(["x": .array([.integer(Int64(number % 50)), "all"])]),
+                ])
+        }
+    }
+
+    private static func model(
+        _ mode: AutomaticIndexes, _ configure: (inout StoreConfiguration) -> Void = { _ in }
+    ) async throws -> IndexedModel {
+        var random = RandomQueries(seed: 1)
+        var model = try IndexedModel {
+            $0.automaticIndexes = mode
+            $0.adaptiveIndexes.documentsDemanded = 4_000
+            $0.engine.retentionMicroseconds = 1 << 42
+            configure(&$0)
+        }
+        try await model.replace(with: documents, random: &random)
+        return model
+    }
+
+    /// `where a == 3`.
+    private static func equality() throws -> StructuredQuery {
+        var query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        query.filter = .field(try FieldPath("a"), .equal, EncodedValue(.integer(3)))
+        return query
+    }
+
+    /// `order by b limit 5`.
+    private static func order() throws -> StructuredQuery {
+        var query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        query.orderBy = [Order(field: try FieldPath("b"))]
+        query.limit = 5
+        return query
+    }
+
+    private static func run(_ query: StructuredQuery, _ model: IndexedModel) throws -> (ids: [String], scanned: Int) {
+        let (found, _, scanned, _) = try model.run(query, parent: "", options: QueryOptions(), pageSize: 1_000)
+        return (found.map(\.path), scanned)
+    }
+
+    /// Lets seconds pass, so that the commit thread looks at the demand.
+    private static func pass(seconds: UInt64, _ model: IndexedModel) {
+        model.harness.clock.advance(milliseconds: seconds * 1_000)
+        model.harness.store.noticeTime()
+    }
+
+    /// Waits until a condition holds, while seconds pass.
+    private static func passing(_ what: String, _ model: IndexedModel, _ condition: () throws -> Bool) async throws {
+        try await eventually(what) {
+            pass(seconds: 1, model)
+            return try condition()
+        }
+    }
+
+    /// The lines that explain has for a query, which is not run.
+    private static func missing(_ query: StructuredQuery, _ model: IndexedModel) throws -> [String] {
+        var run = QueryExecution(try plan(query))
+        let reader = model.harness.store.makeReader()
+        try run.chooseOperators(try reader.source(at: try reader.readPoint(.latest, in: model.harness.database)))
+        return run.missingIndexes
+    }
+
+    private static func plan(_ query: StructuredQuery) throws -> QueryPlan {
+        let root = Array("projects/p/databases/d/documents".utf8)
+        return try QueryPlan(query, parent: root.byteSpan)
+    }
+
+    private static func entries(_ model: IndexedModel) throws -> Int {
+        let report = try StoreCheck.run(model.harness.store)
+        #expect(report.problems == [])
+        return report.indexEntries
+    }
+
+    @Test("An index is made when queries have read enough in vain, serves them, outlives a restart, and goes unused")
+    func life() async throws {
+        var model = try await Self.model(.adaptive)
+        let query = try Self.equality()
+        #expect(try Self.entries(model) == 0)
+        let before = model.harness.clock.nowMicroseconds
+        #expect(
+            try Self.missing(query, model) == ["Missing index c (a): not requested, 0 of 4000 documents read in vain"])
+        // 2,970 of 3,000 documents are read in vain.
+        #expect(try Self.run(query, model).scanned == Self.documentCount)
+        #expect(
+            try Self.missing(query, model) == [
+                "Missing index c (a): not requested, 2970 of 4000 documents read in vain"
+            ])
+        #expect(try Self.run(query, model).scanned == Self.documentCount)
+        #expect(try Self.missing(query, model) == ["Missing index c (a): requested"])
+        try await Self.passing("the index is used", model) { try Self.run(query, model).scanned == 30 }
+        #expect(try Self.missing(query, model) == [])
+        #expect(try Self.run(query, model).ids == NaiveQuery.results(query, parent: "", of: Self.documents).map(\.path))
+        #expect(try Self.entries(model) == Self.documentCount)
+        #expect(model.listing == ["READY"])
+        try await Self.passing("the index is noted", model) { model.harness.store.statistics.adaptiveIndexes.made == 1 }
+        #expect(model.harness.store.takeIndexEvents().map(\.change) == [.requested, .made])
+        // The past has no entries.
+        let (old, tree, scanned, _) = try model.run(
+            query, parent: "", options: QueryOptions(), pageSize: 1_000,
+            at: .time(TimestampValue(microseconds: Int64(before))))
+        #expect(old.count == 30 && scanned == Self.documentCount, "\(tree)")
+
+        model = IndexedModel(try model.harness.reopened())
+        #expect(try Self.run(query, model).scanned == 30)
+        // Used within the time, it stays; then it goes.
+        Self.pass(seconds: 6 * 86_400, model)
+        #expect(try Self.run(query, model).scanned == 30)
+        try await Self.passing("the use is stored", model) { model.harness.store.indexState.changes >= 2 }
+        Self.pass(seconds: 6 * 86_400, model)
+        try await Self.passing("a round passes", model) { true }
+        #expect(model.listing == ["READY"])
+        Self.pass(seconds: 2 * 86_400, model)
+        try await Self.passing("the index is dropped", model) {
+            model.harness.store.indexState.current.groups.all.isEmpty
+        }
+        #expect(try Self.entries(model) == 0 && model.listing == [])
+        #expect(try Self.run(query, model).scanned == Self.documentCount)
+        #expect(model.harness.store.takeIndexEvents().map(\.change) == [.dropped])
+        try model.harness.finish()
+    }
+
+    @Test("Using an index commits nothing, until its last use is an hour younger than the stored one")
+    func usesAreCoarse() async throws {
+        let model = try await Self.model(.adaptive)
+        for _ in 0..<2 { #expect(try Self.run(Self.order(), model).scanned == Self.documentCount) }
+        try await Self.passing("the index is used", model) { try Self.run(Self.order(), model).scanned == 5 }
+        let changes = model.harness.store.indexState.changes
+        for _ in 0..<300 {
+            #expect(try Self.run(Self.order(), model).scanned == 5)
+            Self.pass(seconds: 10, model)
+        }
+        try await model.harness.commit([.set("e/x", ["z": 1])])
+        #expect(model.harness.store.indexState.changes == changes)
+        Self.pass(seconds: 900, model)
+        #expect(try Self.run(Self.order(), model).scanned == 5)
+        try await Self.passing("the use is stored", model) { model.harness.store.indexState.changes == changes + 1 }
+        try model.harness.finish()
+    }
+
+    @Test("A build goes on after a crash; until then queries scan, and explain counts its documents")
+    func buildResumes() async throws {
+        let model = try await Self.model(.adaptive) {
+            // The mode, the state, and two steps of 512 documents.
+            $0.admitsHousekeeping = atMost(4, .indexStep)
+        }
+        let query = try Self.equality()
+        for _ in 0..<2 { #expect(try Self.run(query, model).scanned == Self.documentCount) }
+        let line = "Missing index c (a): being built, 1024 documents visited"
+        try await Self.passing("two steps are done", model) { try Self.missing(query, model) == [line] }
+        #expect(try Self.run(query, model).scanned == Self.documentCount)
+        try await model.harness.commit([.set("c/d2900", ["a": 3]), .set("c/d3", ["a": 4]), .delete("c/d103")])
+        #expect(model.listing == ["BUILDING"])
+        let crashed = try model.harness.crashed { $0.admitsHousekeeping = { _ in true } }
+        model.harness.store.close()
+        let after = IndexedModel(crashed)
+        try await Self.passing("the index is used", after) { try Self.run(query, after).scanned == 29 }
+        #expect(try Self.run(query, after).ids.contains("c/d2900"))
+        #expect(try Self.entries(after) == Self.documentCount - 1)
+        try after.harness.finish()
+    }
+
+    @Test("Entries of all fields are used after a change to adaptive; those of unused fields go later, together")
+    func fromOn() async throws {
+        var model = try await Self.model(.on)
+        let all = try Self.entries(model)
+        // a, b, m, m.x, two elements.
+        #expect(all == 6 * Self.documentCount)
+        model.harness.store.close()
+        let configuration = model.harness.configuration
+        func reopened(_ mode: AutomaticIndexes) throws -> IndexedModel {
+            IndexedModel(
+                try StoreHarness(in: model.harness.directory, clock: model.harness.clock, database: "d") {
+                    $0 = configuration
+                    $0.automaticIndexes = mode
+                })
+        }
+        model = try reopened(.adaptive)
+        try await eventually("the mode is adaptive") {
+            model.harness.store.indexState.current.groups.common.allKeptSince != nil
+        }
+        #expect(try Self.run(Self.equality(), model).scanned == 30)
+        #expect(try Self.entries(model) == all)
+        #expect(model.listing.count == 1)
+        try await Self.passing("the use is stored", model) {
+            !model.harness.store.indexState.current.groups.all.isEmpty
+        }
+        model.harness.store.close()
+        model = try reopened(.adaptive)
+        Self.pass(seconds: 6 * 86_400, model)
+        #expect(try Self.run(Self.equality(), model).scanned == 30)
+        try await Self.passing("the later use is stored", model) { model.harness.store.indexState.changes >= 2 }
+        #expect(try Self.entries(model) == all)
+        Self.pass(seconds: 86_400, model)
+        try await Self.passing("the entries of other fields are gone", model) {
+            let states = model.harness.store.indexState.current
+            return states.groups.common.allKeptSince == nil && !states.hasWork
+        }
+        #expect(try Self.entries(model) == Self.documentCount)
+        #expect(try Self.run(Self.equality(), model).scanned == 30)
+        #expect(try Self.run(Self.order(), model).scanned == Self.documentCount)
+        // Back to on: the index that exists is used throughout.
+        model.harness.store.close()
+        model = try reopened(.on)
+        try await eventually("the mode is on") {
+            model.harness.store.indexState.current.groups.common.adaptive.isEmpty
+        }
+        Self.pass(seconds: 1, model)
+        try await model.harness.commit([.delete("other/nothing")])
+        #expect(try Self.run(Self.equality(), model).scanned == 30)
+        try await Self.passing("every field has entries", model) { try Self.run(Self.order(), model).scanned == 5 }
+        try await eventually("the walks are over") { !model.harness.store.indexState.hasWork }
+        #expect(try Self.entries(model) == all)
+        // Off gives them up; adaptive begins with none.
+        model.harness.store.close()
+        model = try reopened(.off)
+        try await eventually("the state is off") { model.harness.store.indexState.current.automatic.phase == .off }
+        model.harness.store.close()
+        model = try reopened(.adaptive)
+        try await eventually("the mode is adaptive") {
+            model.harness.store.indexState.current.automatic.phase == .complete
+        }
+        #expect(try Self.entries(model) == 0)
+        #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount)
+        try model.harness.finish()
+    }
+
+    @Test("A tool that opens the directory leaves its mode as it is")
+    func toolsKeepTheMode() async throws {
+        let model = try await Self.model(.adaptive)
+        for _ in 0..<2 { #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount) }
+        try await Self.passing("the index is used", model) { try Self.run(Self.equality(), model).scanned == 30 }
+        model.harness.store.close()
+        let configuration = model.harness.configuration
+        let tool = IndexedModel(
+            try StoreHarness(in: model.harness.directory, clock: model.harness.clock, database: "d") {
+                $0 = configuration
+                $0.automaticIndexes = .unchanged
+            })
+        try await tool.harness.commit([.set("c/new", ["a": 3, "b": 1])])
+        #expect(try Self.run(Self.equality(), tool).scanned == 31)
+        #expect(try Self.entries(tool) == Self.documentCount + 1)
+        #expect(tool.listing == ["READY"])
+        try tool.harness.finish()
+    }
+
+    @Test("What a declaration says of a field is neither made nor dropped on demand")
+    func declarationsDecide() async throws {
+        let model = try await Self.model(.adaptive)
+        try await model.declare(
+            IndexDeclaration(fieldOverrides: [
+                FieldOverride(collectionID: "c", field: try FieldPath("a"), indexes: []),
+                FieldOverride(collectionID: "c", field: try FieldPath("b"), indexes: [.ascending]),
+            ]))
+        try await model.waitForIndexes()
+        #expect(try Self.entries(model) == Self.documentCount)
+        #expect(try Self.run(Self.order(), model).scanned == 5)
+        for _ in 0..<3 { #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount) }
+        #expect(try Self.missing(Self.equality(), model) == [])
+        Self.pass(seconds: 30 * 86_400, model)
+        try await Self.passing("rounds pass", model) { true }
+        #expect(try Self.entries(model) == Self.documentCount)
+        try await model.declare(IndexDeclaration())
+        try await model.waitForIndexes()
+        #expect(try Self.entries(model) == 0)
+        for _ in 0..<2 { #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount) }
+        try await Self.passing("the index is used", model) { try Self.run(Self.equality(), model).scanned == 30 }
+        // A declaration for all fields takes the index away.
+        try await model.declare(
+            IndexDeclaration(fieldOverrides: [FieldOverride(collectionID: "c", field: nil, indexes: [])]))
+        try await eventually("the walk is over") { !model.harness.store.indexState.hasWork }
+        #expect(try Self.entries(model) == 0)
+        try model.harness.finish()
+    }
+
+    @Test("Elements of arrays, fields in maps, counts and groups make their indexes")
+    func kinds() async throws {
+        let model = try await Self.model(.adaptive)
+        var query = StructuredQuery(from: [CollectionSelector(collectionID: "c", allDescendants: true)])
+        query.filter = .field(try FieldPath("m.x"), .arrayContains, EncodedValue(.integer(7)))
+        for _ in 0..<2 { #expect(try model.count(query, parent: "").scanned == Self.documentCount) }
+        #expect(try Self.missing(query, model) == ["Missing index c (m.x CONTAINS): requested"])
+        try await Self.passing("the index is used", model) {
+            let (count, scanned) = try model.count(query, parent: "")
+            return count == 60 && scanned == 0
+        }
+        // The array has two elements; the array as a whole and the map around it have no entries.
+        #expect(try Self.entries(model) == 2 * Self.documentCount)
+        try model.harness.finish()
+    }
+}
