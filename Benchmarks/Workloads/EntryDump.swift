@@ -8,8 +8,8 @@ import KeyValueStore
 struct EntryDump {
     /// A data directory that no process uses.
     let directory: String
-    /// The file to write. An entry is the byte counts of its key and its value (4 bytes each, little-endian), the key, the
-    /// value.
+    /// The file to write. An entry is the byte counts of its key and its value (4 bytes each, little-endian), the key,
+    /// the value.
     let output: String
 
     /// Entries go to a random one of these parts, and each part is shuffled in memory.

@@ -1,6 +1,6 @@
-// Requests of a client that breaks every rule: targets of all forms with bytes changed at random, ids used twice, tokens of
-// no server, between random commits. Nothing crashes, each question is answered in a bounded number of steps, each
-// message can be read, and a closed session leaves nothing behind.
+// Requests of a client that breaks every rule: targets of all forms with bytes changed at random, ids used twice,
+// tokens of no server, between random commits. Nothing crashes, a session comes to its end in a bounded number of
+// steps, each message can be read, and a closed session leaves no memory in use.
 
 import Basics
 import DocumentModel
