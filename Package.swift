@@ -171,18 +171,28 @@ let package = Package(
         tests("FirestoreMessagesTests", ["Basics", "FirestoreMessages", "DocumentModel"]),
         tests("FirestoreSchemaTests", ["Basics", "FirestoreSchema", "DocumentModel"]),
         tests("KeyValueStoreTests", ["Basics", "KeyValueStore"], resources: [.copy("Fixtures")]),
+        // Golden scripts, random queries and naive evaluators, for the tests of the store's modules.
+        .target(
+            name: "StoreTestSupport",
+            dependencies: ["Basics", "DocumentModel", "StoreFormat", "QueryEngine", "TestSupport"],
+            path: "Tests/StoreTestSupport", swiftSettings: strict),
+        tests("StoreFormatTests", ["DocumentModel", "StoreFormat", "StoreTestSupport"]),
+        tests("IndexingTests", ["Basics", "DocumentModel", "Indexing", "StoreTestSupport"]),
         tests(
-            "LocalStoreTests", ["Basics", "DocumentModel", "FirestoreMessages", "LocalStore", "QueryEngine"]),
+            "QueryEngineTests",
+            ["Basics", "DocumentModel", "KeyValueStore", "StoreFormat", "Indexing", "QueryEngine", "StoreTestSupport"],
+            resources: [.copy("QueryScripts"), .copy("OperatorScripts")]),
+        tests(
+            "WriteEngineTests", ["Basics", "DocumentModel", "WriteEngine", "StoreTestSupport"],
+            resources: [.copy("WriteScripts")]),
+        tests("LocalStoreTests", ["Basics", "DocumentModel", "FirestoreMessages", "LocalStore", "QueryEngine"]),
         tests(
             "DocumentStoreTests",
             [
-                "Basics", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine", "DocumentStore", "KeyValueStore",
-                "DocumentModel",
+                "Basics", "StoreFormat", "Indexing", "QueryEngine", "DocumentStore", "KeyValueStore", "DocumentModel",
+                "StoreTestSupport",
             ],
-            resources: [
-                .copy("Query/QueryScripts"), .copy("Query/OperatorScripts"), .copy("Indexes/IndexScripts"),
-                .copy("Writes/WriteScripts"),
-            ]),
+            resources: [.copy("Indexes/IndexScripts")]),
         tests(
             "ListeningTests",
             [

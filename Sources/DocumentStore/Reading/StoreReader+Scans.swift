@@ -4,6 +4,7 @@ package import Basics
 package import DocumentModel
 internal import KeyValueStore
 package import QueryEngine
+internal import StoreFormat
 
 extension StoreReader {
     /// One state of the store as a source for queries. Keep it for one page.
@@ -151,19 +152,5 @@ private struct MissingDocuments {
             let order = ResourceID.compare(candidate.byteSpan, upper.id.byteSpan)
             if order > 0 || (order == 0 && !upper.isInclusive) { upcoming = nil }
         }
-    }
-}
-
-/// Relative paths as byte arrays.
-enum ChildPath {
-    /// A path one segment longer.
-    static func join(_ parent: [UInt8], _ id: [UInt8]) -> [UInt8] {
-        parent.isEmpty ? id : parent + [UInt8(ascii: "/")] + id
-    }
-
-    /// The segment of `path` that follows `parent`, which it begins with.
-    static func firstSegment(of path: [UInt8], below parent: [UInt8]) -> ArraySlice<UInt8> {
-        let rest = path[(parent.isEmpty ? 0 : parent.count + 1)...]
-        return rest[..<(rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex)]
     }
 }

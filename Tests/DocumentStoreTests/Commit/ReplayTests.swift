@@ -4,6 +4,7 @@
 import Basics
 import DocumentModel
 import KeyValueStore
+import StoreTestSupport
 import Synchronization
 import TestSupport
 import Testing

@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import StoreTestSupport
 import TestSupport
 import Testing
 

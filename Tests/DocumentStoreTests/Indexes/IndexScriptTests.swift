@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import Foundation
+import StoreTestSupport
 import TestSupport
 import Testing
 

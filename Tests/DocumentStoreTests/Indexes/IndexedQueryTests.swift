@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import KeyValueStore
+import StoreTestSupport
 import TestSupport
 import Testing
 

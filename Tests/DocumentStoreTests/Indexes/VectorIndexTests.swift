@@ -1,6 +1,7 @@
 // Nearest neighbours through declared indexes that end with a vector, against the naive evaluator.
 
 import DocumentModel
+import StoreTestSupport
 import TestSupport
 import Testing
 
@@ -57,26 +58,6 @@ struct VectorIndexTests {
         guard let vector = NaiveQuery.value(field, document)?.vectorElements, vector.count == 2 else { return nil }
         let squares = zip(vector, target).map { ($0 - $1) * ($0 - $1) }
         return (squares[0] + squares[1]).squareRoot()
-    }
-
-    @Test("A definition is read as it was written, and nothing else is")
-    func layout() throws {
-        for parts in [[], [IndexShape.Part(field: try FieldPath("a.b"), kind: .descending)]] {
-            let shape = IndexShape(
-                collectionID: "c", isGroup: true, parts: parts,
-                vector: IndexShape.VectorPart(field: try FieldPath("`é`"), dimension: 2_048))
-            var writer = WireWriter(capacity: 64)
-            shape.append(to: &writer)
-            let bytes = writer.copyBytes()
-            #expect(IndexShape(bytes.byteSpan) == shape)
-            for count in 0..<bytes.count {
-                let cut = Array(bytes.prefix(count))
-                #expect(IndexShape(cut.byteSpan) != shape)
-            }
-            // A vector comes last.
-            let more = bytes + [1, 1, 97]
-            #expect(IndexShape(more.byteSpan) == nil)
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 import DocumentModel
 import KeyValueStore
+import StoreFormat
 import TestSupport
 import Testing
 

@@ -6,15 +6,6 @@ import Synchronization
 @testable import DocumentStore
 @testable import StoreFormat
 
-/// Order of the bytes: -1, 0 or 1.
-func order(_ left: [UInt8], _ right: [UInt8]) -> Int {
-    left.byteSpan.compareBytes(right.byteSpan).signum()
-}
-
-func keyParts(_ key: [UInt8]) -> DocumentKey.Parts? {
-    DocumentKey.parts(of: key.byteSpan)
-}
-
 extension LogRecordWriter {
     mutating func append(
         _ kind: LogRecord.ItemKind, _ path: String, createMicroseconds: UInt64 = 0, fields: [UInt8],

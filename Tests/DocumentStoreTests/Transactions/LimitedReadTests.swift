@@ -1,6 +1,7 @@
 // Queries with a limit in transactions: what lies behind the last result may change.
 
 import DocumentModel
+import StoreTestSupport
 import TestSupport
 import Testing
 

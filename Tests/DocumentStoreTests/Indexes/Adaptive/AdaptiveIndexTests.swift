@@ -1,6 +1,7 @@
 // Indexes on demand in a store: made, used, kept over restarts and crashes, dropped; changes of the mode; explain.
 
 import DocumentModel
+import StoreTestSupport
 import Synchronization
 import TestSupport
 import Testing

@@ -2,6 +2,7 @@
 // evaluator returns, now and in the past, and entries and documents agree.
 
 import DocumentModel
+import StoreTestSupport
 import Synchronization
 import TestSupport
 import Testing

@@ -2,38 +2,13 @@
 
 import Basics
 import DocumentModel
-import DocumentStore
+import StoreTestSupport
 import TestSupport
 import Testing
 import WriteEngine
 
 /// A document name in the test database.
 let testName = Array("\(testRoot)/users/alice".utf8)
-
-extension WriteList {
-    /// Adds a test's write to the document `name`.
-    mutating func add(_ write: TestWrite, to name: [UInt8]) throws(RequestError) {
-        let fields = write.fields.documentBytes
-        switch write.kind {
-        case .update:
-            try update(
-                name.byteSpan, fields: fields.byteSpan, mask: write.mask.map(DocumentMask.init),
-                precondition: write.precondition, transforms: write.transforms)
-        case .delete: try delete(name.byteSpan, precondition: write.precondition)
-        case .verify: try verify(name.byteSpan, precondition: write.precondition ?? .exists(true))
-        case .transform:
-            var writer = WireWriter()
-            writer.withLengthPrefix(field: 6) { writer in
-                writer.appendField(1, bytes: name)
-                for transform in write.transforms { writer.withLengthPrefix(field: 2) { transform.encode(into: &$0) } }
-            }
-            if let precondition = write.precondition {
-                writer.withLengthPrefix(field: 4) { precondition.encode(into: &$0) }
-            }
-            try append(wire: writer.bytes)
-        }
-    }
-}
 
 /// A list with one write.
 func list(_ write: TestWrite) throws(RequestError) -> WriteList {

@@ -2,10 +2,10 @@
 
 import Basics
 import DocumentModel
+import StoreTestSupport
 import TestSupport
 import Testing
 
-@testable import DocumentStore
 @testable import QueryEngine
 
 @Suite("Operators over rows", .timeLimit(.minutes(20)))
@@ -17,7 +17,7 @@ struct RowOperatorTests {
     private func plan(_ commands: String...) throws -> QueryPlan {
         var script = QueryCommands()
         for command in ["query c"] + commands { try script.read(command) }
-        return try DocumentStoreTests.plan(script.query, parent: script.parent, options: script.options)
+        return try StoreTestSupport.plan(script.query, parent: script.parent, options: script.options)
     }
 
     @Test("RowFilter gives out the rows that match", arguments: Paging.all)

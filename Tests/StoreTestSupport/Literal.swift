@@ -3,20 +3,20 @@
 //     null true 1 1.0 NaN -Infinity "text" [1, 2] {a: 1, "b c": 2}
 //     ts(1000000) in microseconds, bytes(00ff), ref(users/a), geo(1.5, 2.5), vector(1, 2)
 
-import DocumentModel
+package import DocumentModel
 
 /// Reads words, values and signs from a line of a script.
-struct LiteralParser {
+package struct LiteralParser {
     private let text: [Character]
     private var position = 0
 
-    init(_ text: String) { self.text = Array(text) }
+    package init(_ text: String) { self.text = Array(text) }
 
     private mutating func skipSpace() {
         while position < text.count, text[position] == " " { position += 1 }
     }
 
-    var isAtEnd: Bool {
+    package var isAtEnd: Bool {
         mutating get {
             skipSpace()
             return position == text.count
@@ -24,7 +24,7 @@ struct LiteralParser {
     }
 
     /// Takes the sign or word if it comes next.
-    mutating func take(_ sign: String) -> Bool {
+    package mutating func take(_ sign: String) -> Bool {
         skipSpace()
         let signs = Array(sign)
         guard position + signs.count <= text.count, Array(text[position..<position + signs.count]) == signs else {
@@ -39,7 +39,7 @@ struct LiteralParser {
         return true
     }
 
-    mutating func expect(_ sign: String) throws {
+    package mutating func expect(_ sign: String) throws {
         if !take(sign) { throw ScriptError("expected \(sign) at \(String(text[position...]))") }
     }
 
@@ -48,7 +48,7 @@ struct LiteralParser {
     }
 
     /// A name, path, operator or number; backticks quote.
-    mutating func word() throws -> String {
+    package mutating func word() throws -> String {
         skipSpace()
         var word = ""
         var isQuoted = false
@@ -62,7 +62,7 @@ struct LiteralParser {
     }
 
     /// Everything that is left.
-    mutating func rest() -> String {
+    package mutating func rest() -> String {
         skipSpace()
         defer { position = text.count }
         return String(text[position...])
@@ -93,7 +93,7 @@ struct LiteralParser {
         return result
     }
 
-    mutating func list(until end: String) throws -> [Value] {
+    package mutating func list(until end: String) throws -> [Value] {
         var values: [Value] = []
         while !take(end) {
             values.append(try value())
@@ -106,7 +106,7 @@ struct LiteralParser {
     }
 
     /// Values separated by commas to the end of the line.
-    mutating func listToEnd() throws -> [Value] {
+    package mutating func listToEnd() throws -> [Value] {
         var values: [Value] = []
         while !isAtEnd {
             values.append(try value())
@@ -115,7 +115,7 @@ struct LiteralParser {
         return values
     }
 
-    mutating func map() throws -> MapValue {
+    package mutating func map() throws -> MapValue {
         try expect("{")
         var map = MapValue()
         while !take("}") {
@@ -130,7 +130,7 @@ struct LiteralParser {
         return map
     }
 
-    mutating func value() throws -> Value {
+    package mutating func value() throws -> Value {
         skipSpace()
         if take("\"") { return .string(try string()) }
         if take("[") { return .array(try list(until: "]")) }
@@ -175,7 +175,7 @@ struct LiteralParser {
 
 extension Value {
     /// The value as scripts write it.
-    var literal: String {
+    package var literal: String {
         switch self {
         case .null: return "null"
         case .boolean(let value): return "\(value)"
@@ -197,7 +197,7 @@ extension Value {
 
 extension MapValue {
     /// The fields as scripts write them.
-    var literal: String {
+    package var literal: String {
         "{" + entries.map { "\($0.key.literalKey): \($0.value.literal)" }.joined(separator: ", ") + "}"
     }
 }

@@ -2,10 +2,10 @@
 
 import Basics
 import DocumentModel
+import StoreTestSupport
 import TestSupport
 import Testing
 
-@testable import DocumentStore
 @testable import Indexing
 @testable import QueryEngine
 

@@ -2,9 +2,9 @@
 
 import Basics
 import DocumentModel
+import StoreTestSupport
 import TestSupport
 
-@testable import DocumentStore
 @testable import QueryEngine
 
 /// Rows of an array, as an input of other operators.

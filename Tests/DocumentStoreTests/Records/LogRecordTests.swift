@@ -1,4 +1,4 @@
-// Stored records and log records come back from their bytes as they were.
+// Log records come back from their bytes as they were.
 
 import DocumentModel
 import KeyValueStore
@@ -8,38 +8,8 @@ import Testing
 @testable import DocumentStore
 @testable import StoreFormat
 
-@Suite("Records", .timeLimit(.minutes(20)))
-struct RecordTests {
-    @Test(
-        "A stored record gives back times, path and fields",
-        arguments: [
-            (nil, false), (UInt64(7), false), (nil, true), (UInt64(7), true),
-        ] as [(UInt64?, Bool)])
-    func stored(created: UInt64?, isCut: Bool) throws {
-        let path = Array("users/alice".utf8)
-        var writer = WireWriter()
-        StoredRecord.writeHeader(createMicroseconds: created, path: path.byteSpan, isCut: isCut, into: &writer)
-        if created == nil && !isCut { #expect(writer.count == 1) }
-        writer.append([1, 2, 3])
-        guard let view = StoredRecordView(writer.bytes, versionMicroseconds: 99) else {
-            Issue.record("no record")
-            return
-        }
-        let (create, update) = (view.createMicroseconds, view.updateMicroseconds)
-        #expect(create == created ?? 99)
-        #expect(update == 99)
-        let (storedPath, fields) = ([UInt8](copying: view.path), [UInt8](copying: view.fields))
-        #expect(storedPath == (isCut ? path : []))
-        #expect(fields == [1, 2, 3])
-    }
-
-    @Test(
-        "Bytes that are no record are refused", arguments: [[], [4], [1, 2, 3], [2, 0x85], [2, 5, 1]] as [[UInt8]])
-    func notStored(bytes: [UInt8]) {
-        let isRecord = StoredRecordView(bytes.byteSpan, versionMicroseconds: 1) != nil
-        #expect(!isRecord)
-    }
-
+@Suite("Log records", .timeLimit(.minutes(20)))
+struct LogRecordTests {
     @Test("A log record gives back its items in order")
     func log() throws {
         let identifier = RequestIdentifier(sessionHigh: 1, sessionLow: .max, sequence: 300, oldestPending: 299)

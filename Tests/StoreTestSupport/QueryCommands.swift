@@ -1,96 +1,24 @@
-// Runs the query scripts: `document` blocks fill the database, `query` blocks print a plan and the results, or the
-// error.
+// Queries as scripts write them.
 
-import Basics
-import DocumentModel
-import DocumentStore
-import Testing
-
-@testable import QueryEngine
-
-@Suite("Query scripts", .timeLimit(.minutes(20)))
-struct QueryScriptTests {
-    @Test(
-        "Scripts print what they say",
-        arguments: [
-            "filters", "orders", "cursors", "names", "groups", "plans", "rules", "projections", "aggregations",
-            "nearest",
-        ])
-    func script(name: String) throws {
-        var session = QuerySession()
-        try GoldenScript("QueryScripts/\(name)", besides: #filePath).run { try session.execute($0) }
-    }
-
-    @Test(
-        "Operators give out what their scripts say",
-        arguments: [
-            "collection-scan", "subtree-scan", "point-lookup", "index-scan", "zigzag-merge", "union", "append",
-            "fetch", "filter", "sort", "limit", "project", "nearest", "aggregate",
-        ])
-    func operators(name: String) throws {
-        var session = QuerySession()
-        try GoldenScript("OperatorScripts/\(name)", besides: #filePath).run { try session.execute($0) }
-    }
-}
-
-/// A database and the queries that a script asks of it.
-private struct QuerySession {
-    var documents: [TestDocument] = []
-
-    mutating func execute(_ commands: [String]) throws -> [String] {
-        if commands[0].hasPrefix("query ") { return try query(commands) }
-        for command in commands {
-            var parser = LiteralParser(command)
-            try parser.expect("document")
-            documents.append(TestDocument(path: try parser.word(), fields: try parser.map()))
-        }
-        return []
-    }
-
-    private func query(_ commands: [String]) throws -> [String] {
-        var script = QueryCommands()
-        for command in commands { try script.read(command) }
-        do {
-            return script.aggregations.isEmpty ? try results(script) : try totals(script)
-        } catch let error as RequestError {
-            return ["\(error.code): \(error.message)"]
-        }
-    }
-
-    private func results(_ script: QueryCommands) throws -> [String] {
-        let plan = try plan(script.query, parent: script.parent, options: script.options)
-        let source = try MemorySource(documents, isIndexed: script.isIndexed)
-        let (found, run) = try DocumentStoreTests.results(of: plan, over: source, pageSize: script.pageSize)
-        return run.tree.split(separator: "\n").map(String.init)
-            + (script.showsReads ? ["read \(run.scanned) documents, \(run.entries) entries in \(run.calls) calls"] : [])
-            + (found.isEmpty ? ["nothing"] : found.map { "\($0.path) \($0.fields.literal)" })
-    }
-
-    private func totals(_ script: QueryCommands) throws -> [String] {
-        let parent = Array(script.parent.utf8)
-        var run = try AggregationExecution(
-            StructuredAggregationQuery(query: script.query, aggregations: script.aggregations),
-            parent: parent.byteSpan, options: script.options)
-        let source = try MemorySource(documents, isIndexed: script.isIndexed)
-        while try run.next(from: source) != .finished {}
-        return run.tree.split(separator: "\n").map(String.init)
-            + (try run.result.map { "\($0.alias) = \(try Value(wire: $0.value.span).literal)" })
-    }
-}
+package import Basics
+package import DocumentModel
+package import QueryEngine
 
 /// A query as the lines of a block spell it.
-struct QueryCommands {
-    var query = StructuredQuery()
-    var parent = testRoot
-    var aggregations: [Aggregation] = []
-    var options = QueryOptions()
-    /// Every field has index entries.
-    var isIndexed = false
-    /// Rows that a page has room for.
-    var pageSize = Int.max
-    var showsReads = false
+package struct QueryCommands {
+    package init() {}
 
-    mutating func read(_ line: String) throws {
+    package var query = StructuredQuery()
+    package var parent = testRoot
+    package var aggregations: [Aggregation] = []
+    package var options = QueryOptions()
+    /// Every field has index entries.
+    package var isIndexed = false
+    /// Rows that a page has room for.
+    package var pageSize = Int.max
+    package var showsReads = false
+
+    package mutating func read(_ line: String) throws {
         var parser = LiteralParser(line)
         switch try parser.word() {
         case "query": try from(&parser)
@@ -201,4 +129,12 @@ struct QueryCommands {
         }
         throw ScriptError("unknown operator at \(parser.rest())")
     }
+}
+
+/// Plans a query below the root or a document.
+package func plan(
+    _ query: StructuredQuery, parent: String = testRoot, options: QueryOptions = QueryOptions()
+) throws(RequestError) -> QueryPlan {
+    let bytes = Array(parent.utf8)
+    return try QueryPlan(query, parent: bytes.byteSpan, options: options)
 }

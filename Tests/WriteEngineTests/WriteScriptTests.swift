@@ -2,7 +2,7 @@
 
 import Basics
 import DocumentModel
-import DocumentStore
+import StoreTestSupport
 import Testing
 import WriteEngine
 
@@ -37,7 +37,7 @@ private struct WriteSession: ~Copyable {
     private mutating func apply(_ commands: [String]) throws -> [String] {
         var write = TestWrite()
         for command in commands { try write.read(command, updated: current?.updateMicroseconds, commit: commit) }
-        let (state, result, effect) = try DocumentStoreTests.apply(
+        let (state, result, effect) = try WriteEngineTests.apply(
             write, to: current, at: commit, with: &application)
         current = state
         var lines = [state.map { "\(effect) \($0.fields.literal)" } ?? "\(effect)"]

@@ -2,7 +2,7 @@
 
 import Basics
 import DocumentModel
-import DocumentStore
+import StoreTestSupport
 import TestSupport
 import Testing
 

@@ -3,10 +3,10 @@
 import Basics
 import DocumentModel
 import KeyValueStore
+import StoreTestSupport
 import Synchronization
 import Testing
 
-@testable import DocumentStore
 @testable import Indexing
 @testable import QueryEngine
 @testable import StoreFormat

@@ -1,37 +1,53 @@
 // Writes applied the obvious way, on value trees: the judge of `WriteApplication`.
 
-import Basics
-import DocumentModel
-import WriteEngine
+package import Basics
+package import DocumentModel
 
 /// A write as the tests build it.
-struct TestWrite: Sendable {
-    var kind = Write.Kind.update
-    var fields = MapValue()
-    var mask: [FieldPath]?
-    var precondition: Precondition?
-    var transforms: [FieldTransform] = []
+package struct TestWrite: Sendable {
+    package var kind = Write.Kind.update
+    package var fields = MapValue()
+    package var mask: [FieldPath]?
+    package var precondition: Precondition?
+    package var transforms: [FieldTransform] = []
+
+    package init(
+        kind: Write.Kind = .update, fields: MapValue = MapValue(), mask: [FieldPath]? = nil,
+        precondition: Precondition? = nil, transforms: [FieldTransform] = []
+    ) {
+        self.kind = kind
+        self.fields = fields
+        self.mask = mask
+        self.precondition = precondition
+        self.transforms = transforms
+    }
 }
 
 /// The state of one document.
-struct TestState: Equatable, Sendable {
-    var fields: MapValue
-    var createMicroseconds: UInt64
-    var updateMicroseconds: UInt64
+package struct TestState: Equatable, Sendable {
+    package var fields: MapValue
+    package var createMicroseconds: UInt64
+    package var updateMicroseconds: UInt64
+
+    package init(fields: MapValue, createMicroseconds: UInt64, updateMicroseconds: UInt64) {
+        self.fields = fields
+        self.createMicroseconds = createMicroseconds
+        self.updateMicroseconds = updateMicroseconds
+    }
 }
 
 /// What the naive application makes of a write.
-struct NaiveOutcome: Equatable {
-    var state: TestState?
-    var updateMicroseconds: UInt64?
-    var transformResults: [Value]
+package struct NaiveOutcome: Equatable {
+    package var state: TestState?
+    package var updateMicroseconds: UInt64?
+    package var transformResults: [Value]
 }
 
-enum NaiveWrites {
+package enum NaiveWrites {
     /// Applies a write that breaks no limit.
     ///
     /// - Throws: a code for a failed precondition.
-    static func apply(
+    package static func apply(
         _ write: TestWrite, to current: TestState?, at commit: UInt64
     ) throws(RequestError) -> NaiveOutcome {
         switch write.precondition {
@@ -85,16 +101,16 @@ enum NaiveWrites {
             updateMicroseconds: commit, transformResults: results)
     }
 
-    static func isVector(_ map: MapValue) -> Bool { map.entries.contains { $0.key == "__type__" } }
+    package static func isVector(_ map: MapValue) -> Bool { map.entries.contains { $0.key == "__type__" } }
 
-    static func get(_ path: ArraySlice<String>, _ map: MapValue) -> Value? {
+    package static func get(_ path: ArraySlice<String>, _ map: MapValue) -> Value? {
         guard let first = path.first else { return .none }
         guard path.count > 1 else { return map[first] }
         guard case .map(let inner)? = map[first] else { return .none }
         return get(path.dropFirst(), inner)
     }
 
-    static func set(_ value: Value, _ path: ArraySlice<String>, _ map: inout MapValue) {
+    package static func set(_ value: Value, _ path: ArraySlice<String>, _ map: inout MapValue) {
         guard let first = path.first else { return }
         if path.count == 1 {
             map[first] = value
@@ -106,7 +122,7 @@ enum NaiveWrites {
         map[first] = .map(inner)
     }
 
-    static func remove(_ path: ArraySlice<String>, _ map: inout MapValue) {
+    package static func remove(_ path: ArraySlice<String>, _ map: inout MapValue) {
         guard let first = path.first else { return }
         if path.count == 1 {
             map[first] = .none
@@ -116,7 +132,8 @@ enum NaiveWrites {
         }
     }
 
-    static func transformed(_ stored: Value?, _ operation: FieldTransform.Operation, _ commit: UInt64) -> Value {
+    package static func transformed(_ stored: Value?, _ operation: FieldTransform.Operation, _ commit: UInt64) -> Value
+    {
         switch operation {
         case .requestTime: return .timestamp(TimestampValue(microseconds: Int64(commit)))
         case .increment(let operand):
@@ -162,5 +179,30 @@ enum NaiveWrites {
         guard let stored, !isNaN(stored) else { return .double(.nan) }
         if isNaN(operand) { return operand }
         return wins(ValueOrder.compare(operand, stored)) ? operand : stored
+    }
+}
+
+extension WriteList {
+    /// Adds a test's write to the document `name`.
+    package mutating func add(_ write: TestWrite, to name: [UInt8]) throws(RequestError) {
+        let fields = write.fields.documentBytes
+        switch write.kind {
+        case .update:
+            try update(
+                name.byteSpan, fields: fields.byteSpan, mask: write.mask.map(DocumentMask.init),
+                precondition: write.precondition, transforms: write.transforms)
+        case .delete: try delete(name.byteSpan, precondition: write.precondition)
+        case .verify: try verify(name.byteSpan, precondition: write.precondition ?? .exists(true))
+        case .transform:
+            var writer = WireWriter()
+            writer.withLengthPrefix(field: 6) { writer in
+                writer.appendField(1, bytes: name)
+                for transform in write.transforms { writer.withLengthPrefix(field: 2) { transform.encode(into: &$0) } }
+            }
+            if let precondition = write.precondition {
+                writer.withLengthPrefix(field: 4) { precondition.encode(into: &$0) }
+            }
+            try append(wire: writer.bytes)
+        }
     }
 }

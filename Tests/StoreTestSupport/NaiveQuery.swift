@@ -3,11 +3,10 @@
 // Written from the semantics page, without looking at wire bytes, plans or sort keys. It assumes queries that keep the
 // rules; the rules themselves are tested by tables.
 
-import DocumentModel
-import DocumentStore
+package import DocumentModel
 
-enum NaiveQuery {
-    static func results(
+package enum NaiveQuery {
+    package static func results(
         _ query: StructuredQuery, parent: String, of documents: [TestDocument]
     ) -> [TestDocument] {
         let order = effectiveOrder(query)
@@ -42,7 +41,7 @@ enum NaiveQuery {
         }
     }
 
-    static func isInScope(_ document: TestDocument, _ selector: CollectionSelector, parent: String) -> Bool {
+    package static func isInScope(_ document: TestDocument, _ selector: CollectionSelector, parent: String) -> Bool {
         let place = parent.isEmpty ? [] : parent.split(separator: "/").map(String.init)
         let collection = document.collection.split(separator: "/").map(String.init)
         guard collection.count > place.count, Array(collection.prefix(place.count)) == place else { return false }
@@ -53,7 +52,7 @@ enum NaiveQuery {
         return collection == place + [selector.collectionID]
     }
 
-    static func effectiveOrder(_ query: StructuredQuery) -> [Order] {
+    package static func effectiveOrder(_ query: StructuredQuery) -> [Order] {
         var order = query.orderBy
         let direction = order.last?.direction ?? .ascending
         func add(_ field: FieldPath) {
@@ -81,7 +80,7 @@ enum NaiveQuery {
         return order
     }
 
-    static func value(_ path: FieldPath, _ document: TestDocument) -> Value? {
+    package static func value(_ path: FieldPath, _ document: TestDocument) -> Value? {
         if path.isDocumentName { return .reference("\(testRoot)/\(document.path)") }
         var map = document.fields
         for segment in path.segments.dropLast() {
@@ -92,7 +91,7 @@ enum NaiveQuery {
     }
 
     // `value != nil` would compare with the value null: `Value` is expressible by a nil literal.
-    static func has(_ path: FieldPath, _ document: TestDocument) -> Bool {
+    package static func has(_ path: FieldPath, _ document: TestDocument) -> Bool {
         if case .some = value(path, document) { true } else { false }
     }
 
@@ -108,7 +107,7 @@ enum NaiveQuery {
         }
     }
 
-    static func compare(_ left: TestDocument, _ right: TestDocument, _ order: [Order]) -> Int {
+    package static func compare(_ left: TestDocument, _ right: TestDocument, _ order: [Order]) -> Int {
         for component in order {
             guard let left = value(component.field, left), let right = value(component.field, right) else { continue }
             let sign = ValueOrder.compare(left, right).rawValue
@@ -117,7 +116,7 @@ enum NaiveQuery {
         return 0
     }
 
-    static func compare(_ document: TestDocument, _ cursor: Cursor, _ order: [Order]) -> Int {
+    package static func compare(_ document: TestDocument, _ cursor: Cursor, _ order: [Order]) -> Int {
         for (component, bound) in zip(order, cursor.values) {
             guard let value = value(component.field, document), let bound = try? Value(wire: bound.span) else {
                 continue
@@ -128,11 +127,11 @@ enum NaiveQuery {
         return 0
     }
 
-    static func isNaN(_ value: Value) -> Bool {
+    package static func isNaN(_ value: Value) -> Bool {
         if case .double(let number) = value { number.isNaN } else { false }
     }
 
-    static func typeClass(_ value: Value) -> Int {
+    package static func typeClass(_ value: Value) -> Int {
         switch value {
         case .null: 1
         case .boolean: 2
@@ -147,7 +146,7 @@ enum NaiveQuery {
         }
     }
 
-    static func holds(_ filter: Filter, _ document: TestDocument) -> Bool {
+    package static func holds(_ filter: Filter, _ document: TestDocument) -> Bool {
         switch filter {
         case .and(let parts): return parts.allSatisfy { holds($0, document) }
         case .or(let parts): return parts.contains { holds($0, document) }

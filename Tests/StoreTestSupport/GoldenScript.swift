@@ -8,27 +8,27 @@
 //     users/b {n: 2}
 //
 // A block is the commands up to `---` and the expected output up to a blank line. A test runs every block of a file and
-// compares the texts. Run the tests with HEARTH_REWRITE_SCRIPTS=1 to write what they print into the files, and then read
-// the diff: the files are the specification.
+// compares the texts. Run the tests with HEARTH_REWRITE_SCRIPTS=1 to write what they print into the files, and then
+// read the diff: the files are the specification.
 
-import Foundation
+package import Foundation
 import Testing
 
-struct GoldenScript {
-    struct Block {
+package struct GoldenScript {
+    package struct Block {
         /// Lines before the commands that are copied through: comments.
-        var comments: [String] = []
-        var commands: [String] = []
-        var expected: [String] = []
-        var line = 0
+        package var comments: [String] = []
+        package var commands: [String] = []
+        package var expected: [String] = []
+        package var line = 0
     }
 
-    let url: URL
-    private(set) var blocks: [Block] = []
+    package let url: URL
+    package private(set) var blocks: [Block] = []
     private var trailer: [String] = []
 
     /// Reads a script by its path beside the test's source file, without the extension.
-    init(_ name: String, besides file: String) throws {
+    package init(_ name: String, besides file: String) throws {
         url = URL(fileURLWithPath: file).deletingLastPathComponent().appendingPathComponent("\(name).txt")
         let lines = try String(contentsOf: url, encoding: .utf8).components(separatedBy: "\n")
         var block = Block()
@@ -54,7 +54,7 @@ struct GoldenScript {
     }
 
     /// Runs every block and compares what it prints.
-    func run(_ execute: ([String]) throws -> [String]) throws {
+    package func run(_ execute: ([String]) throws -> [String]) throws {
         var rewritten: [String] = []
         for block in blocks {
             let output = try execute(block.commands)
@@ -83,7 +83,7 @@ struct GoldenScript {
 }
 
 /// What a script says wrongly.
-struct ScriptError: Error, CustomStringConvertible {
-    let description: String
-    init(_ description: String) { self.description = description }
+package struct ScriptError: Error, CustomStringConvertible {
+    package let description: String
+    package init(_ description: String) { self.description = description }
 }

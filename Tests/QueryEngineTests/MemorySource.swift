@@ -3,43 +3,11 @@
 import Basics
 import DocumentModel
 import KeyValueStore
+import StoreTestSupport
 
-@testable import DocumentStore
 @testable import Indexing
 @testable import QueryEngine
 @testable import StoreFormat
-
-/// One document of a test database.
-struct TestDocument: Sendable, Equatable {
-    /// Below `documents`.
-    var path: String
-    var fields: MapValue
-    var createMicroseconds: UInt64 = 1
-    var updateMicroseconds: UInt64 = 2
-
-    var segments: [String] { path.split(separator: "/").map(String.init) }
-    var collection: String { segments.dropLast().joined(separator: "/") }
-    var id: String { segments.last ?? "" }
-}
-
-/// Order of two relative paths, restated from the rules: ids one by one, numeric ones first, a prefix first.
-func pathOrder(_ left: String, _ right: String) -> Int {
-    func number(_ id: Substring) -> Int64? {
-        id.hasPrefix("__id") && id.hasSuffix("__") ? Int64(id.dropFirst(4).dropLast(2)) : nil
-    }
-    let lefts = left.split(separator: "/")
-    let rights = right.split(separator: "/")
-    for (left, right) in zip(lefts, rights) {
-        switch (number(left), number(right)) {
-        case (let left?, let right?): if left != right { return left < right ? -1 : 1 }
-        case (_?, nil): return -1
-        case (nil, _?): return 1
-        case (nil, nil):
-            if Array(left.utf8) != Array(right.utf8) { return left.utf8.lexicographicallyPrecedes(right.utf8) ? -1 : 1 }
-        }
-    }
-    return lefts.count - rights.count
-}
 
 /// A database in a sorted array: documents, the catalogue and, if asked for, index entries, under the keys of a store.
 struct MemorySource: QuerySource, ~Copyable {
@@ -240,8 +208,6 @@ private struct EntrySink: IndexEntrySink {
 }
 
 /// The database that tests query.
-let testDatabase = "projects/p/databases/d"
-let testRoot = "\(testDatabase)/documents"
 
 /// Runs a planned query to its end.
 ///
@@ -283,12 +249,4 @@ struct FinishedRun {
     let scanned: Int
     let entries: Int
     let calls: Int
-}
-
-/// Plans a query below the root or a document.
-func plan(
-    _ query: StructuredQuery, parent: String = testRoot, options: QueryOptions = QueryOptions()
-) throws(RequestError) -> QueryPlan {
-    let bytes = Array(parent.utf8)
-    return try QueryPlan(query, parent: bytes.byteSpan, options: options)
 }

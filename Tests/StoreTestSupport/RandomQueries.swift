@@ -1,27 +1,26 @@
 // Random databases and random legal queries over them, made so that queries meet documents: few fields, few values.
 
-import DocumentModel
-import DocumentStore
-import TestSupport
+package import DocumentModel
+package import TestSupport
 
-struct RandomQueries {
-    var random: RandomDocuments
+package struct RandomQueries {
+    package var random: RandomDocuments
 
-    init(seed: UInt64) {
+    package init(seed: UInt64) {
         random = RandomDocuments(seed: seed)
         random.database = testDatabase
     }
 
     /// Values and ids too long for a key are among them.
-    var isLong = false
+    package var isLong = false
 
-    static let longText = String(repeating: "long ", count: 44)
-    static let longIDs = ["a", "b", "c"].map { String(repeating: "i", count: 220) + $0 }
+    package static let longText = String(repeating: "long ", count: 44)
+    package static let longIDs = ["a", "b", "c"].map { String(repeating: "i", count: 220) + $0 }
 
-    static let fields = ["a", "b", "m.x", "m.y", "t"].map { try! FieldPath($0) }
+    package static let fields = ["a", "b", "m.x", "m.y", "t"].map { try! FieldPath($0) }
 
     /// A value that is likely to occur again.
-    mutating func value() -> Value {
+    package mutating func value() -> Value {
         if isLong, random.generator.oneIn(3) {
             let text = Self.longText + random.generator.pick(["", "a", "b", "c", "d"])
             return random.generator.oneIn(4) ? .array([.string(text), scalar()]) : .string(text)
@@ -42,7 +41,7 @@ struct RandomQueries {
         }
     }
 
-    mutating func scalar() -> Value {
+    package mutating func scalar() -> Value {
         switch random.generator.below(5) {
         case 0: .null
         case 1: .double(.nan)
@@ -52,11 +51,11 @@ struct RandomQueries {
         }
     }
 
-    static let collections = ["c", "d", "c/1/c", "c/1/d", "c/__id5__/c", "c/1/c/2/c", "d/z/c"]
-    static let ids = ["1", "2", "10", "__id5__", "__id-3__", "a", "b", "é", "z", "a\u{0}"]
+    package static let collections = ["c", "d", "c/1/c", "c/1/d", "c/__id5__/c", "c/1/c/2/c", "d/z/c"]
+    package static let ids = ["1", "2", "10", "__id5__", "__id-3__", "a", "b", "é", "z", "a\u{0}"]
 
     /// A database of documents with distinct paths.
-    mutating func documents() -> [TestDocument] {
+    package mutating func documents() -> [TestDocument] {
         var paths: Set<String> = []
         for _ in 0..<random.generator.below(40) {
             let ids = isLong && random.generator.oneIn(4) ? Self.longIDs : Self.ids
@@ -76,7 +75,7 @@ struct RandomQueries {
         }
     }
 
-    mutating func name() -> Value {
+    package mutating func name() -> Value {
         switch random.generator.below(8) {
         case 0: .reference("projects/o/databases/d/documents/c/1")
         case 1: .reference("projects/q/databases/d/documents/c/1")
@@ -90,7 +89,7 @@ struct RandomQueries {
     }
 
     /// A condition; exclusions are given out once, as the rules ask.
-    mutating func condition(_ exclusions: inout Int, namesOnly: Bool) -> Filter {
+    package mutating func condition(_ exclusions: inout Int, namesOnly: Bool) -> Filter {
         let range: [FieldOperator] = [.lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual]
         if namesOnly || random.generator.oneIn(8) {
             switch random.generator.below(5) {
@@ -115,7 +114,7 @@ struct RandomQueries {
         }
     }
 
-    mutating func filter(namesOnly: Bool) -> Filter {
+    package mutating func filter(namesOnly: Bool) -> Filter {
         var exclusions = 1
         // Lists that the rules allow once in a disjunction come alone.
         if !namesOnly, random.generator.oneIn(6) {
@@ -147,7 +146,7 @@ struct RandomQueries {
     }
 
     /// A legal query and the document (or root, empty) that it starts from.
-    mutating func query() -> (query: StructuredQuery, parent: String) {
+    package mutating func query() -> (query: StructuredQuery, parent: String) {
         let parent = random.generator.oneIn(4) ? random.generator.pick(["c/1", "d/z", "c/__id5__"]) : ""
         let isGroup = random.generator.oneIn(3)
         let isKindless = random.generator.oneIn(isGroup ? 3 : 8)

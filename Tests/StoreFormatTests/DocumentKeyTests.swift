@@ -1,10 +1,10 @@
 // Keys: byte order is name order, every key is short enough and leads back to its name.
 
 import DocumentModel
+import StoreTestSupport
 import TestSupport
 import Testing
 
-@testable import DocumentStore
 @testable import StoreFormat
 
 @Suite("Document keys", .timeLimit(.minutes(20)))
