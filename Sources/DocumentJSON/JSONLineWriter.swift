@@ -1,4 +1,5 @@
-// From the bytes of a document to a line of JSON. The mapping is docs/json-lines.md; `JSONLineParser` reads what this writes.
+// From the bytes of a document to a line of JSON. The mapping is docs/json-lines.md; `JSONLineParser` reads what this
+// writes.
 
 internal import Basics
 package import DocumentModel

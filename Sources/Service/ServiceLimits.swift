@@ -1,4 +1,5 @@
-// How much the service does for one call. Limits of connections and frames are the transport's, those of the store its own.
+// How much the service does for one call. Limits of connections and frames are the transport's, those of the store its
+// own.
 
 /// Bounds of single answers; each has a flag of `hearth serve`.
 package struct ServiceLimits: Sendable {

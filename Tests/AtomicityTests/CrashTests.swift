@@ -1,5 +1,5 @@
-// kill -9 at random moments, again and again: every acknowledged commit is there and whole, no half of another is, and a
-// commit that was sent again because its answer was lost counts once.
+// kill -9 at random moments, again and again: every acknowledged commit is there and whole, no half of another is, and
+// a commit that was sent again because its answer was lost counts once.
 
 import DocumentModel
 import FirebaseFirestore

@@ -1,5 +1,5 @@
-// kill -9 while indexes are kept, built, dropped and overridden: after every recovery each document has its entries, and there
-// are no others.
+// kill -9 while indexes are kept, built, dropped and overridden: after every recovery each document has its entries,
+// and there are no others.
 
 import DocumentModel
 import FirebaseFirestore

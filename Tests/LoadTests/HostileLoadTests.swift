@@ -1,5 +1,5 @@
-// Clients that do not read, that send too much, or that send nonsense: the server's memory stays bounded, each gets a clear
-// answer or a closed connection, and everybody else is served.
+// Clients that do not read, that send too much, or that send nonsense: the server's memory stays bounded, each gets a
+// clear answer or a closed connection, and everybody else is served.
 
 import Basics
 import DocumentModel

@@ -1,5 +1,5 @@
-// The official Python client against a real server: limits, deadlines, many streams, slow readers, contention. What the client
-// does and expects stands in Tests/Interop/official_client.py, a function for each test here.
+// The official Python client against a real server: limits, deadlines, many streams, slow readers, contention. What the
+// client does and expects stands in Tests/Interop/official_client.py, a function for each test here.
 
 import Foundation
 import TestSupport

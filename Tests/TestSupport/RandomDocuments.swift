@@ -1,5 +1,5 @@
-// Random documents of every type, leaning towards the edges: empty and long strings, the ends of number ranges, text whose
-// UTF-8, UTF-16 and canonical-equivalence orders differ, deep nesting, vectors, numeric ids.
+// Random documents of every type, leaning towards the edges: empty and long strings, the ends of number ranges, text
+// whose UTF-8, UTF-16 and canonical-equivalence orders differ, deep nesting, vectors, numeric ids.
 
 package import DocumentModel
 

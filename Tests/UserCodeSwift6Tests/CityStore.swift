@@ -1,5 +1,5 @@
-// A service as people write it today, in Swift 6 mode: async calls from the main actor, from actors and from tasks, with
-// plain closures and values that are not Sendable.
+// A service as people write it today, in Swift 6 mode: async calls from the main actor, from actors and from tasks,
+// with plain closures and values that are not Sendable.
 
 import FirebaseCore
 import FirebaseFirestore

@@ -1,4 +1,5 @@
-// `hearth`: the server and its tools. Each command is a file under `Commands/`; what they share is under `CommandLine/`.
+// `hearth`: the server and its tools. Each command is a file under `Commands/`; what they share is under
+// `CommandLine/`.
 
 import Glibc
 

@@ -7,8 +7,8 @@ public import Foundation
 /// Sentinels may replace the value of a field, in maps at any depth, but not inside arrays.
 /// `delete()` is for updates and merges only.
 public final class FieldValue: NSObject, Encodable, @unchecked Sendable {
-    // Unchecked because `NSObject` is not Sendable and the operands are `Any`: the reference is constant, and callers of
-    // `arrayUnion` and `arrayRemove` hand over values that they do not change any more, as the SDK demands.
+    // Unchecked because `NSObject` is not Sendable and the operands are `Any`: the reference is constant, and callers
+    // of `arrayUnion` and `arrayRemove` hand over values that they do not change any more, as the SDK demands.
 
     /// What the server is asked to do.
     package enum Operation {

@@ -1,8 +1,8 @@
 // What a transaction has read: documents with the versions seen, and ranges with the query that walked them.
 //
-// This is all that serializability needs. A transaction may commit if, done at the moment of its commit, its reads would
-// have come out the same: each document still has the version seen (or is still missing), and no document changed since
-// its snapshot that fulfilled a walked range's query before or fulfils it now. See `docs/commits.md`.
+// This is all that serializability needs. A transaction may commit if, done at the moment of its commit, its reads
+// would have come out the same: each document still has the version seen (or is still missing), and no document changed
+// since its snapshot that fulfilled a walked range's query before or fulfils it now. See `docs/commits.md`.
 
 internal import Basics
 internal import DocumentModel

@@ -1,9 +1,10 @@
 // Whether what a transaction read still stands: the test that makes transactions serializable.
 //
-// A transaction may commit now if, run now in one instant, it would have read the same. A document read by name must have
-// the version that was seen. A range that was walked must give the same documents: for each document in it that changed
-// since the snapshot, neither its state at the snapshot nor its state now may fulfil the query that walked it. The changes
-// come from the ring of recent ones; when that does not reach back far enough, the range is read again, at both times.
+// A transaction may commit now if, run now in one instant, it would have read the same. A document read by name must
+// have the version that was seen. A range that was walked must give the same documents: for each document in it that
+// changed since the snapshot, neither its state at the snapshot nor its state now may fulfil the query that walked it.
+// The changes come from the ring of recent ones; when that does not reach back far enough, the range is read again, at
+// both times.
 
 internal import Basics
 internal import DocumentModel

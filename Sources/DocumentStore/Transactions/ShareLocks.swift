@@ -1,8 +1,8 @@
 // Share locks: what pessimistic transactions have read.
 //
-// Any number of transactions may hold a lock on one document; commits of others to it wait until they have ended. Keys are
-// hashes, as in `LeaseTable`: two documents of one hash share their locks, which costs a wait and nothing else. A pure state
-// machine.
+// Any number of transactions may hold a lock on one document; commits of others to it wait until they have ended. Keys
+// are hashes, as in `LeaseTable`: two documents of one hash share their locks, which costs a wait and nothing else. A
+// pure state machine.
 
 /// Who has read what. Belongs to the commit thread.
 struct ShareLocks {

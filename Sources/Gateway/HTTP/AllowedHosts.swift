@@ -1,8 +1,8 @@
 // Which names this server answers to over HTTP/1.1: the defence against DNS rebinding.
 //
-// A page of any site can have its own name resolve to 127.0.0.1 and then speak to a server there as if it were its own: its requests
-// carry no foreign Origin. But they carry the page's name in Host. A server that is bound to loopback is only ever meant by
-// this machine's names; one that is bound to the network is known by names that it cannot know.
+// A page of any site can have its own name resolve to 127.0.0.1 and then speak to a server there as if it were its own:
+// its requests carry no foreign Origin. But they carry the page's name in Host. A server that is bound to loopback is
+// only ever meant by this machine's names; one that is bound to the network is known by names that it cannot know.
 
 internal import Basics
 internal import DocumentModel

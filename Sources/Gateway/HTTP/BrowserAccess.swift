@@ -1,8 +1,8 @@
 // Who may call from a browser (the Fetch standard's CORS).
 //
-// A page of any site can send requests to a server on its visitor's machine. What protects the server is to refuse requests that
-// carry the Origin of a foreign page: all of them, since some are sent without asking first. Programs other than browsers send no
-// Origin and are not concerned.
+// A page of any site can send requests to a server on its visitor's machine. What protects the server is to refuse
+// requests that carry the Origin of a foreign page: all of them, since some are sent without asking first. Programs
+// other than browsers send no Origin and are not concerned.
 
 internal import Basics
 internal import DocumentModel

@@ -1,8 +1,9 @@
 // Deleting every document of a database: what test suites ask of the emulator between tests.
 //
-// The documents that exist when the request comes are walked at that one version, page by page, and each page's deletions are one
-// commit. So up to `pageDocuments` documents go at once for every reader; of more, a reader may see the later ones for a while. What
-// is written meanwhile stays, unless it is to a document that was there. Memory is that of one page.
+// The documents that exist when the request comes are walked at that one version, page by page, and each page's
+// deletions are one commit. So up to `pageDocuments` documents go at once for every reader; of more, a reader may see
+// the later ones for a while. What is written meanwhile stays, unless it is to a document that was there. Memory is
+// that of one page.
 
 internal import Basics
 internal import DocumentModel

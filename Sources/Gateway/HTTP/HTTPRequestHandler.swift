@@ -1,4 +1,5 @@
-// What the port answers over HTTP/1.1, and over HTTP/2 beside gRPC: pages for operators and load balancers, REST, and what the emulator's tools ask for.
+// What the port answers over HTTP/1.1, and over HTTP/2 beside gRPC: pages for operators and load balancers, REST, and
+// what the emulator's tools ask for.
 //
 //     GET  /                    Ok
 //     GET  /livez  /readyz      whether the process runs; whether it takes work

@@ -1,5 +1,5 @@
-// Headers that a page sends in its URL (`$httpHeaders`): a request with none but the plainest headers is sent by browsers at once, any
-// other only after a preflight.
+// Headers that a page sends in its URL (`$httpHeaders`): a request with none but the plainest headers is sent by
+// browsers at once, any other only after a preflight.
 
 internal import Basics
 internal import DocumentModel

@@ -1,5 +1,5 @@
-// The front for REST: makes a request's path, parameters and JSON into the message of an RPC, and hands it to the loop's service,
-// whose reply `RESTReply` makes into JSON.
+// The front for REST: makes a request's path, parameters and JSON into the message of an RPC, and hands it to the
+// loop's service, whose reply `RESTReply` makes into JSON.
 
 internal import Basics
 internal import DocumentModel

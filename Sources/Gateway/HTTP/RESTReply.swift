@@ -1,5 +1,5 @@
-// The replies of REST calls: messages as JSON, streams as an array that is written as it comes or as events, errors as Google's APIs have
-// them.
+// The replies of REST calls: messages as JSON, streams as an array that is written as it comes or as events, errors as
+// Google's APIs have them.
 
 internal import Basics
 internal import DocumentModel

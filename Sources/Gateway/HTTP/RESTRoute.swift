@@ -1,5 +1,5 @@
-// Which RPC a REST request means, and which fields of its message stand in the path (google/api/http.proto; the paths are those
-// of the public google.firestore.v1 service).
+// Which RPC a REST request means, and which fields of its message stand in the path (google/api/http.proto; the paths
+// are those of the public google.firestore.v1 service).
 //
 //     D = /v1/projects/P/databases/D/documents
 //     GET, PATCH, DELETE  D/{collection}/{document}/...     GetDocument, UpdateDocument, DeleteDocument

@@ -1,4 +1,5 @@
-// grpc.reflection.v1.ServerReflection, and v1alpha, which has the same messages: what this server offers, for grpcurl and its like.
+// grpc.reflection.v1.ServerReflection, and v1alpha, which has the same messages: what this server offers, for grpcurl
+// and its like.
 
 internal import Basics
 internal import DocumentModel

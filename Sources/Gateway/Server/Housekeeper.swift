@@ -1,5 +1,5 @@
-// What is done once a second, away from the event loops: the time limits of waiting reads, memory of closed connections,
-// and whether the disk is full.
+// What is done once a second, away from the event loops: the time limits of waiting reads, memory of closed
+// connections, and whether the disk is full.
 
 internal import CLinux
 internal import Dispatch

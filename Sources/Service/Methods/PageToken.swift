@@ -6,8 +6,8 @@
 //   kind 2, by order    a `Cursor` message: the values by which the last document was ordered
 //   kind 3, collections collection id
 //
-// It says nothing of the state that was read: each page reads what its request asks for. A token that this server did not
-// make fails with INVALID_ARGUMENT; one made for another listing is only a position there.
+// It says nothing of the state that was read: each page reads what its request asks for. A token that this server did
+// not make fails with INVALID_ARGUMENT; one made for another listing is only a position there.
 
 internal import Basics
 internal import DocumentModel

@@ -44,7 +44,8 @@ extension FirestoreService {
         guard !message.transaction.isEmpty else {
             throw RequestError.invalidArgument("A rollback must name a transaction.")
         }
-        // Clients roll back after every failure, and an error here would hide the first one: ids that name nothing are fine.
+        // Clients roll back after every failure, and an error here would hide the first one: ids that name nothing are
+        // fine.
         if let id = try? TransactionIdentifier(bytes: message.transaction.span.bytes) { store.rollback(id) }
         succeed(call) { _ in }
     }

@@ -12,10 +12,10 @@
 // Every message with writes is a separate commit, which begins when the one before it is durable. So commits keep their
 // order whatever a lock blocks, and after a failure, which ends the stream, nothing that followed has been applied.
 //
-// A stream is one of the store's writers' sessions (docs/commits.md, "Repeated requests"): its id names the session, and
-// its commits are numbered. A token is the number of the last commit that got its reply. A client whose connection broke
-// may name both in the first message of a new stream, and send the commits without replies again. An applied one gets its
-// first result, also after a restart of the server, and is not applied a second time.
+// A stream is one of the store's writers' sessions (docs/commits.md, "Repeated requests"): its id names the session,
+// and its commits are numbered. A token is the number of the last commit that got its reply. A client whose connection
+// broke may name both in the first message of a new stream, and send the commits without replies again. An applied one
+// gets its first result, also after a restart of the server, and is not applied a second time.
 
 internal import Basics
 internal import DocumentModel

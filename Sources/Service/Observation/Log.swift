@@ -2,10 +2,11 @@
 //
 //   time=2031-05-02T08:15:30.123Z level=info event=listening address=127.0.0.1:8080 loops=2
 //
-// `time` (UTC), `level` and `event` come first in this order; `event` is a fixed word that scripts can match. A value is
-// quoted as a JSON string where it holds a space, a quote, `=`, a control character, or nothing at all.
+// `time` (UTC), `level` and `event` come first in this order; `event` is a fixed word that scripts can match. A value
+// is quoted as a JSON string where it holds a space, a quote, `=`, a control character, or nothing at all.
 //
-// Of one event a limited number of lines is written in a while (``LogLimit``); `lines_suppressed` says how many were not.
+// Of one event a limited number of lines is written in a while (``LogLimit``); `lines_suppressed` says how many were
+// not.
 
 internal import Basics
 internal import Glibc

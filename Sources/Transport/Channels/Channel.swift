@@ -1,14 +1,15 @@
 // A TCP connection's bytes in both directions, whatever is spoken over it.
 //
-// Reading. Bytes arrive in the loop's shared buffer and are lent to the driver in place. What the driver cannot use yet, a
-// frame that is not complete, is kept in `carry` at its exact size and put in front of the next read; so a connection between
-// two frames holds no memory. A frame too large for that gets a separate buffer, which grows with the bytes that arrive.
+// Reading. Bytes arrive in the loop's shared buffer and are lent to the driver in place. What the driver cannot use
+// yet, a frame that is not complete, is kept in `carry` at its exact size and put in front of the next read; so a
+// connection between two frames holds no memory. A frame too large for that gets a separate buffer, which grows with
+// the bytes that arrive.
 //
-// Writing. The driver appends to `output`, a buffer from the loop's pool. At the end of the turn `flush` tries to write it at
-// once; what the socket does not take becomes `inFlight` and libuv finishes it, while new output gathers in another buffer.
-// When more than `highWaterBytes` wait, the channel is congested: the driver stops producing and no more is read, until what
-// is in flight has left. A reader that takes nearly nothing for `stallMilliseconds` is dropped, as is one for which more than
-// `outputBytesMax` has gathered.
+// Writing. The driver appends to `output`, a buffer from the loop's pool. At the end of the turn `flush` tries to write
+// it at once; what the socket does not take becomes `inFlight` and libuv finishes it, while new output gathers in
+// another buffer. When more than `highWaterBytes` wait, the channel is congested: the driver stops producing and no
+// more is read, until what is in flight has left. A reader that takes nearly nothing for `stallMilliseconds` is
+// dropped, as is one for which more than `outputBytesMax` has gathered.
 
 internal import Basics
 import CUV
@@ -374,7 +375,8 @@ package struct ChannelLimits: Sendable {
                 channel.loop.endTurn()
             }
         }
-        // The bytes stay where they are while the writer moves: its memory is on the heap, and `inFlight` is not appended to.
+        // The bytes stay where they are while the writer moves: its memory is on the heap, and `inFlight` is not
+        // appended to.
         hot.state.inFlight = consume writer
         hot.state.isWriting = true
         if error < 0 { return close(.broken(describeError(error))) }

@@ -2,8 +2,8 @@
 //
 //     start ──▶ waiting ──connected, room for a stream──▶ open ──reply, status, deadline, cancel, loss──▶ over
 //
-// Calls may be started before the connection is up; they go out with the handshake, without waiting for the server's HELLO.
-// `ClientConnection+Frames.swift` has what comes back.
+// Calls may be started before the connection is up; they go out with the handshake, without waiting for the server's
+// HELLO. `ClientConnection+Frames.swift` has what comes back.
 
 package import Basics
 

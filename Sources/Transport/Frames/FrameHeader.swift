@@ -6,8 +6,8 @@
 //     +---------------+-------+-------+---------+---------------+----------------- - -
 //
 // All integers are little-endian. `length` counts the payload only. `code` is a method number on REQUEST,
-// a status code on STATUS, CANCEL and GOAWAY, the protocol version on HELLO, and zero elsewhere. Stream 0 is the connection
-// itself. `docs/protocol.md` is the specification; its vectors are this file's tests.
+// a status code on STATUS, CANCEL and GOAWAY, the protocol version on HELLO, and zero elsewhere. Stream 0 is the
+// connection itself. `docs/protocol.md` is the specification; its vectors are this file's tests.
 
 /// What a frame is for.
 package enum FrameKind: UInt8, Sendable, CaseIterable {

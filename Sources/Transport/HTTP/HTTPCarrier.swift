@@ -1,5 +1,5 @@
-// What HTTP/1.1 and HTTP/2 have in common: from a call's messages, or a plain reply, to a head and parts of a body. How these are put on
-// the wire is the connection's.
+// What HTTP/1.1 and HTTP/2 have in common: from a call's messages, or a plain reply, to a head and parts of a body. How
+// these are put on the wire is the connection's.
 
 import Basics
 

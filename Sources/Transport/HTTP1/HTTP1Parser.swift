@@ -3,16 +3,17 @@
 //     request line ──▶ header lines ──▶ .head ──▶ body by length ──────────────────────────▶ .end ──▶ the next request
 //                                             └─▶ chunk size ──▶ chunk ──▶ ... ──▶ trailers ─┘
 //
-// Two servers that read the same bytes as different requests let one client smuggle a request past the other. So everything
-// that could be read in two ways is refused, also where the RFC lets a server be lenient: bare LF or CR, folded headers, space
-// before a colon, a length given twice or beside a transfer coding, anything but plain digits in a length.
+// Two servers that read the same bytes as different requests let one client smuggle a request past the other. So
+// everything that could be read in two ways is refused, also where the RFC lets a server be lenient: bare LF or CR,
+// folded headers, space before a colon, a length given twice or beside a transfer coding, anything but plain digits in
+// a length.
 
 internal import Basics
 
 /// Bounds of one request.
 package struct HTTP1Limits: Sendable {
-    /// Request line and headers with their line ends, and the same again for trailers; a longer request line is refused with
-    /// 414, the rest
+    /// Request line and headers with their line ends, and the same again for trailers; a longer request line is refused
+    /// with 414, the rest
     /// 431. Not above 32 KiB, so that an incomplete line always fits into the loop's read buffer.
     package var headBytesMax = 16 << 10
     /// Header lines, trailers included; past it 431.

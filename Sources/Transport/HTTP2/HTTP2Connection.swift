@@ -1,8 +1,8 @@
-// One HTTP/2 connection on the server: carries bytes between the channel and the session, and calls between the session and the
-// handler. Other requests than gRPC calls go to the HTTP handler (HTTP2Connection+HTTP.swift).
+// One HTTP/2 connection on the server: carries bytes between the channel and the session, and calls between the session
+// and the handler. Other requests than gRPC calls go to the HTTP handler (HTTP2Connection+HTTP.swift).
 //
-// Answers gather in the session while a turn lasts; at its end, or when there is enough for a write, `transfer` has them framed
-// into the channel's output.
+// Answers gather in the session while a turn lasts; at its end, or when there is enough for a write, `transfer` has
+// them framed into the channel's output.
 
 import Basics
 import CNGHTTP2
@@ -134,8 +134,8 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     private func transfer() {
         while session.wantsToSend, !channel.isCongested, !channel.isClosing {
             var output = channel.takeOutput()
-            // Counted from what waits there already: while a write is under way nothing is flushed, and output gathers until the
-            // channel is congested.
+            // Counted from what waits there already: while a write is under way nothing is flushed, and output gathers
+            // until the channel is congested.
             let limit = output.count + Channel.flushBytes
             let hasMore = session.send(into: &output, upTo: limit)
             channel.returnOutput(output)

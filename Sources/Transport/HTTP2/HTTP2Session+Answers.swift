@@ -1,5 +1,5 @@
-// From answers to HTTP/2 frames. An answer is a head, messages, and trailers with the status; one that is an error from the
-// start is a single HEADERS frame with all of it.
+// From answers to HTTP/2 frames. An answer is a head, messages, and trailers with the status; one that is an error from
+// the start is a single HEADERS frame with all of it.
 
 import Basics
 import CNGHTTP2

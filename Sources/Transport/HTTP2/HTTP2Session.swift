@@ -1,16 +1,17 @@
-// An HTTP/2 connection that carries gRPC calls and HTTP exchanges, without I/O: bytes go in and calls come out, answers go in and bytes come out.
+// An HTTP/2 connection that carries gRPC calls and HTTP exchanges, without I/O: bytes go in and calls come out, answers
+// go in and bytes come out.
 //
 //     received bytes ──▶ nghttp2 ──▶ request fields, message reader ──▶ delegate.begin / message / halfClosed / cancelled
 //     answers ──▶ `staged` ──▶ nghttp2, as windows permit ──▶ `send`
 //
 // nghttp2 does frames, HPACK, both flow controls and the rules of RFC 9113. Here requests become messages
-// (HTTP2Session+Requests.swift) and answers become HEADERS, DATA and trailers (HTTP2Session+Answers.swift). Other requests become exchanges
-// (HTTP2Session+HTTP.swift).
+// (HTTP2Session+Requests.swift) and answers become HEADERS, DATA and trailers (HTTP2Session+Answers.swift). Other
+// requests become exchanges (HTTP2Session+HTTP.swift).
 //
-// A message that comes whole is lent to the handler where it was received. Answers are written into one buffer, `staged`, and copied
-// once, into the connection's output, when nghttp2 has a frame for them. What the client's windows keep back outlives the
-// turn in a buffer of its stream; while more than a limit is kept back, further requests wait, so that a client that asks
-// and does not read costs a bounded amount of memory.
+// A message that comes whole is lent to the handler where it was received. Answers are written into one buffer,
+// `staged`, and copied once, into the connection's output, when nghttp2 has a frame for them. What the client's windows
+// keep back outlives the turn in a buffer of its stream; while more than a limit is kept back, further requests wait,
+// so that a client that asks and does not read costs a bounded amount of memory.
 
 import Basics
 import CNGHTTP2
@@ -60,7 +61,8 @@ enum HTTP2Progress: Equatable {
     /// The procedures that are served.
     let rpcs: RPCTable
     unowned(unsafe) let delegate: any HTTP2SessionDelegate
-    // Owner: this object, freed in `deinit`. nghttp2 holds an unretained reference to this object and pointers of `pool`.
+    // Owner: this object, freed in `deinit`. nghttp2 holds an unretained reference to this object and pointers of
+    // `pool`.
     let session: OpaquePointer
     let pool = HTTP2StreamPool()
     let hot: Confined<Hot>

@@ -66,8 +66,8 @@ struct HTTP2Stream {
 
 /// Where a stream's state stands: a small value that nghttp2 keeps with the stream. Confined to a loop.
 @safe struct StreamPlace {
-    // Owner: the pool that made it, which keeps the memory until it goes. A place used too late shows a free stream or another
-    // one, never memory that is gone: code that keeps one over a turn checks the identifier.
+    // Owner: the pool that made it, which keeps the memory until it goes. A place used too late shows a free stream or
+    // another one, never memory that is gone: code that keeps one over a turn checks the identifier.
     let pointer: UnsafeMutableRawPointer
 
     init(_ pointer: UnsafeMutableRawPointer) { unsafe self.pointer = unsafe pointer }

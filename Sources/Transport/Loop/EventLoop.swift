@@ -1,9 +1,9 @@
 // One thread that runs a libuv loop: sockets, coarse timers, and work handed over by other threads.
 //
-// Everything that belongs to a connection lives on the thread of its loop and needs no lock. Other threads reach in through
-// `execute` only. Each entry from libuv (bytes arrived, a write ended, timers, handed-over work) is a *turn*; connections
-// that have something to send say so with `needsSettling`, and at the end of the turn each is settled once: so all replies
-// of one read, and all completions of one commit group, leave in one write.
+// Everything that belongs to a connection lives on the thread of its loop and needs no lock. Other threads reach in
+// through `execute` only. Each entry from libuv (bytes arrived, a write ended, timers, handed-over work) is a *turn*;
+// connections that have something to send say so with `needsSettling`, and at the end of the turn each is settled once:
+// so all replies of one read, and all completions of one commit group, leave in one write.
 
 import Basics
 import CUV

@@ -22,7 +22,8 @@ import Testing
             var packed = [UInt8](repeating: 0, count: google__firestore__v1__document__get_packed_size(document))
             let size = google__firestore__v1__document__pack(document, &packed)
             #expect(size == packed.count)
-            // protobuf-c leaves out a zero double of a LatLng whatever its sign; everything else is the same to the byte.
+            // protobuf-c leaves out a zero double of a LatLng whatever its sign; everything else is the same to the
+            // byte.
             if fields.holdsNegativeZeroPoints { continue }
             #expect(packed == ours, "document \(number) of seed \(seed)")
             let back = try FirestoreDecoder().decode(CodableValue.self, fromDocumentBytes: packed.span.bytes)

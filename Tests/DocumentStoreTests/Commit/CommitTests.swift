@@ -42,7 +42,8 @@ struct CommitTests {
     func syncedByCaller() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(0))])
-        // The commit thread may still be on its way to its place in the queue; then the commit just takes the usual way.
+        // The commit thread may still be on its way to its place in the queue; then the commit just takes the usual
+        // way.
         var doneAtOnce = 0
         for number in 1...200 as ClosedRange<Int64> {
             let outcome = Mutex<Result<CommitResult, RequestError>?>(nil)

@@ -1,8 +1,8 @@
 // Concurrent random commits against a plain dictionary.
 //
-// Several clients commit random writes to few documents. Every answer carries its commit time; put in that order, a model
-// that is a dictionary must give the same results, the same failures aside, and end with the same documents. Reads at every
-// commit time must show the model's state at that time, also after a crash.
+// Several clients commit random writes to few documents. Every answer carries its commit time; put in that order, a
+// model that is a dictionary must give the same results, the same failures aside, and end with the same documents.
+// Reads at every commit time must show the model's state at that time, also after a crash.
 
 import Basics
 import DocumentModel

@@ -154,7 +154,8 @@ import Testing
     }
 
     @Test func `Loose values and durations of explain are written`() throws {
-        // ExplainMetrics {1 plan_summary {1 indexes_used: {"a": 1.5}}, 2 execution_stats {1 results 2, 3 duration 1.5s}}
+        // ExplainMetrics {1 plan_summary {1 indexes_used: {"a": 1.5}}, 2 execution_stats {1 results 2, 3 duration
+        // 1.5s}}
         var writer = WireWriter()
         writer.withLengthPrefix(field: 1) { plan in
             plan.withLengthPrefix(field: 1) { index in

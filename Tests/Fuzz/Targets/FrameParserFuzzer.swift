@@ -1,5 +1,5 @@
-// sources: Sources/Basics Sources/Transport/Frames Sources/Transport/Sessions Sources/Transport/Server/RPCTable.swift Tests/TransportTests/Live/TestProcedures.swift Tests/TransportTests/Frames/FrameParserCheck.swift
-// modules: Basics
+// sources: Sources/Basics Sources/Transport/Frames Sources/Transport/Sessions Sources/Transport/Server/RPCTable.swift
+// Tests/TransportTests/Live/TestProcedures.swift Tests/TransportTests/Frames/FrameParserCheck.swift modules: Basics
 //
 // Fuzzes the frame decoder and the sessions of both sides.
 

@@ -1,5 +1,5 @@
-// The engine against a dictionary that remembers every version: random commits, checkpoints, sweeps, clean and unclean reopening,
-// and after each step reads at random versions, by key and by range, both ways.
+// The engine against a dictionary that remembers every version: random commits, checkpoints, sweeps, clean and unclean
+// reopening, and after each step reads at random versions, by key and by range, both ways.
 
 import KeyValueStore
 import Synchronization

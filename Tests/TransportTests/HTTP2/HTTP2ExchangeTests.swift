@@ -1,4 +1,5 @@
-// HTTP requests on HTTP/2 streams of a real server: the handler of HTTP/1.1 serves them, in the frames, windows and limits of HTTP/2.
+// HTTP requests on HTTP/2 streams of a real server: the handler of HTTP/1.1 serves them, in the frames, windows and
+// limits of HTTP/2.
 
 import Basics
 import Testing

@@ -37,7 +37,8 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
             offset = end
             turnEnds()
         }
-        // What was left open is answered, or runs out of time behind windows that may be shut: all calls must come to an end.
+        // What was left open is answered, or runs out of time behind windows that may be shut: all calls must come to
+        // an end.
         for stream in later where session.isOpen(stream) && stream & 8 == 0 {
             if let exchange = session.exchange(stream) { reply(exchange) } else { answer(stream) }
         }

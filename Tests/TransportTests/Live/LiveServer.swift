@@ -58,7 +58,8 @@ final class LiveServer {
     func stopAtOnce() {
         clientLoops.stop()
         group.stop()
-        // A call knows its connection, that its handler, and that the record: let go of the calls that tests have answered.
+        // A call knows its connection, that its handler, and that the record: let go of the calls that tests have
+        // answered.
         let answered = record.state.withLock { state in
             defer { state.pending = [] }
             return state.pending

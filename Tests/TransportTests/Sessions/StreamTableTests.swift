@@ -14,7 +14,8 @@ import Testing
         var next: UInt32 = 0
         for step in 0..<20_000 {
             if random.next() % 100 < 52 {
-                // Mostly the next number, sometimes one far away, so that runs of neighbours and collisions both happen.
+                // Mostly the next number, sometimes one far away, so that runs of neighbours and collisions both
+                // happen.
                 next += random.next() % 10 == 0 ? UInt32(random.next() % 64) + 1 : 1
                 table.insert(next, step)
                 model[next] = step

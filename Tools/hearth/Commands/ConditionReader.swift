@@ -1,4 +1,5 @@
-// Conditions as people write them on a command line: `year >= 1922`, `author == Joyce`, `tags array-contains-any novel,short`.
+// Conditions as people write them on a command line: `year >= 1922`, `author == Joyce`, `tags array-contains-any
+// novel,short`.
 
 import DocumentJSON
 import DocumentModel

@@ -4,9 +4,9 @@
 //             1 MiB of       writes, on     sorted by     500 docs    in flight  all before   for --resume
 //             whole lines    every core     name                      at most N  here stored
 //
-// While one window is being stored the next one is read; memory is bounded by these two. A batch is one atomic commit with a
-// request id, so one that is sent again because its answer was lost counts once; and a line always makes the same document, so
-// loading it again changes nothing.
+// While one window is being stored the next one is read; memory is bounded by these two. A batch is one atomic commit
+// with a request id, so one that is sent again because its answer was lost counts once; and a line always makes the
+// same document, so loading it again changes nothing.
 
 import Basics
 import DocumentModel
