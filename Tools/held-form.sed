@@ -3,6 +3,17 @@
 # requests and results that are read in place. Outside of a oneof such a message is repeated, so that empty differs from absent;
 # the last one counts.
 # Run by Tools/generate-proto.
+# Of the admin API every message within a message is bytes.
+/^package google\.\(firestore\.admin\.v1\|longrunning\);/,${
+s/^\( *\)\(google\.[a-z.]*\.\(Any\|Status\|FieldMask\|Duration\)\) \([a-z_]* = [0-9]*;\)/\1HELD \4/
+s/^\( *\)\(Index\|Field\|IndexConfig\|TtlConfig\|VectorConfig\) \([a-z_]* = [0-9]*;\)/\1HELD \3/
+s/^\( *\)repeated \(Index\|IndexField\|Field\|Database\|Operation\) \([a-z_]* = [0-9]*;\)/\1repeated bytes \3/
+/^ *oneof /,/^ *}/s/HELD/bytes/
+s/HELD/repeated bytes/
+}
+s/^package google\.firestore\.admin\.v1;/package held.firestore_admin;/
+s/^package google\.longrunning;/package held.longrunning;/
+s/^package google\.protobuf;/package held.protobuf;/
 s/^package google\.firestore\.v1;/package held;/
 s/^package grpc\.health\.v1;/package held.health;/
 s/^package grpc\.reflection\.v1;/package held.reflection;/

@@ -8,7 +8,7 @@
 package import Basics
 package import DocumentModel
 internal import Glibc
-package import Indexing
+internal import Indexing
 internal import KeyValueStore
 internal import StoreFormat
 internal import Synchronization
@@ -138,79 +138,8 @@ package final class DocumentStore: Sendable {
         submit(.batch(request, completion))
     }
 
-    private func submit(_ request: QueuedRequest) {
+    func submit(_ request: QueuedRequest) {
         if let refusal = queue.submit(request) { request.refuse(refusal) }
-    }
-
-    // MARK: Indexes
-
-    /// Makes a database's declared indexes and field overrides those of a declaration. New indexes are built in the
-    /// background, and serve queries when they are complete; others are dropped. Answered when the change is durable;
-    /// the building continues after it, also after a restart. `INVALID_ARGUMENT` says what is wrong with a declaration.
-    package func declareIndexes(
-        _ wanted: IndexDeclaration, in database: DatabaseName,
-        completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
-    ) {
-        submit(.declare(wanted, in: database, completion))
-    }
-
-    /// How far a declared index or the entries of an overridden field are.
-    package enum IndexProgress: String, Sendable {
-        case building = "BUILDING"
-        case ready = "READY"
-        case dropping = "DROPPING"
-    }
-
-    /// A database's declared indexes, those that overrides ask for among them.
-    package func declaredIndexes(in database: DatabaseName) -> [(shape: IndexShape, state: IndexProgress)] {
-        guard let number = databases.number(of: database) else { return [] }
-        // One that is complete serves queries when that is published.
-        let published = engine.publishedVersion
-        return indexState.current.declared.filter { $0.database == number }.map { index in
-            let state: IndexProgress =
-                switch index.state.phase {
-                case .complete: index.state.isComplete(at: published) ? .ready : .building
-                case .clearing, .off: .dropping
-                case .building: .building
-                }
-            return (index.shape, state)
-        }
-    }
-
-    /// Everything that a database's declaration has come to, as entries of `firestore.indexes.json` with their
-    /// states: indexes over several fields first. An override is ready when no entry is left that it does away with,
-    /// and every one is there that it asks for; one that was lifted is listed until then. Indexes that were made on
-    /// demand are listed as overrides with the time of their last use; `*` of group `*` stands for the entries that all
-    /// fields have until they are unused.
-    package func indexListing(in database: DatabaseName) -> [(json: String, state: IndexProgress)] {
-        guard let number = databases.number(of: database) else { return [] }
-        let declared = declaredIndexes(in: database)
-        let published = engine.publishedVersion
-        let groups = indexState.current.groups
-        var implied: [IndexShape] = []
-        var overrides: [(json: String, state: IndexProgress)] = []
-        if let since = groups.common.allKeptSince {
-            let all = FieldOverride(collectionID: "*", field: nil, indexes: .automatic, lastUse: since)
-            overrides.append((all.json, .ready))
-        }
-        for group in groups.all where group.database == number {
-            let isReady = group.state.isComplete(at: published)
-            for override in group.overrides where !override.isAdaptive || override.field != nil {
-                let isSettled = isReady || group.hasSettled(override)
-                let parts = declared.filter { override.shapes.contains($0.shape) && $0.state != .dropping }
-                implied += parts.map(\.shape)
-                overrides.append(
-                    (override.json, isSettled && parts.allSatisfy { $0.state == .ready } ? .ready : .building))
-            }
-            for lifted in Set(group.previous.joined().map(\.ignoringUse)) where !isReady {
-                let isLifted = !group.overrides.contains { $0.field == lifted.field }
-                if isLifted { overrides.append((lifted.json, .dropping)) }
-            }
-        }
-        return declared.filter { $0.state == .dropping || !implied.contains($0.shape) }.map {
-            ($0.shape.json, $0.state)
-        }
-            + overrides
     }
 
     // MARK: Transactions

@@ -158,8 +158,8 @@ final class CommitPipeline: @unchecked Sendable {
             replies.append(.locked(request))
         case .release(let number):
             locks.release(number)
-        case .declare(let wanted, let database, let completion):
-            let result = Result { () throws(RequestError) in try declare(wanted, in: database) }
+        case .declare(let change, let database, let completion):
+            let result = Result { () throws(RequestError) in try declare(change, in: database) }
             replies.append(.declaration(result, completion))
         }
     }
@@ -236,8 +236,11 @@ final class CommitPipeline: @unchecked Sendable {
         return result
     }
 
-    /// Makes a database's declared indexes those that are wanted; they are built and cleared in the steps that follow.
-    private func declare(_ wanted: IndexDeclaration, in name: DatabaseName) throws(RequestError) {
+    /// Changes what a database declares; indexes are built and cleared in the steps that follow.
+    private func declare(_ change: DeclarationChange, in name: DatabaseName) throws(RequestError) {
+        var wanted = IndexDeclaration()
+        if let number = databases.number(of: name) { wanted = stage.draft.applier.indexes.declaration(of: number) }
+        try change.apply(&wanted)
         try wanted.check()
         let (database, isStored) = try databases.reserve(name)
         do throws(StorageError) {

@@ -14,8 +14,8 @@ enum QueuedRequest: Sendable {
     case begin(BeginRequest)
     /// Documents that a pessimistic transaction reads.
     case lock(LockRequest)
-    /// The declared indexes that a database is to have.
-    case declare(IndexDeclaration, in: DatabaseName, @Sendable (Result<Void, RequestError>) -> Void)
+    /// A change of the indexes that a database declares.
+    case declare(DeclarationChange, in: DatabaseName, @Sendable (Result<Void, RequestError>) -> Void)
     /// The transaction of this number has ended without a commit.
     case release(UInt64)
 
@@ -25,7 +25,7 @@ enum QueuedRequest: Sendable {
         case .commit(let request, _), .batch(let request, _):
             request.writes.bytes.count + request.writes.count * MemoryLayout<Write>.stride + 256
         case .lock(let request): 256 + request.keys.count * MemoryLayout<UInt64>.stride
-        case .declare(let wanted, _, _): 256 + (wanted.indexes.count + wanted.fieldOverrides.count) * 1_024
+        case .declare(let change, _, _): 256 + change.byteCount
         case .begin, .release: 256
         }
     }

@@ -31,10 +31,30 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case adminCheckpoint = 194
     case adminApplyIndexes = 195
     case adminListIndexes = 196
+    case createIndex = 197
+    case listIndexes = 198
+    case getIndex = 199
+    case deleteIndex = 200
+    case getField = 201
+    case updateField = 202
+    case listFields = 203
+    case getDatabase = 204
+    case listDatabases = 205
+    case listOperations = 206
+    case getOperation = 207
+    case waitOperation = 208
 
     /// The service that an RPC belongs to.
     package enum Service: Sendable {
-        case firestore, health, reflection, administration
+        case firestore, health, reflection, administration, firestoreAdmin, operations
+
+        /// Whether it is served over the socket in the data directory only.
+        package var isAdministrative: Bool {
+            switch self {
+            case .administration, .firestoreAdmin, .operations: true
+            case .firestore, .health, .reflection: false
+            }
+        }
     }
 
     /// The RPCs of the Firestore service; their numbers are below 32.
@@ -45,6 +65,10 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .healthCheck, .healthWatch: .health
         case .serverReflectionInfo: .reflection
         case .adminGetServer, .adminBackup, .adminCheckpoint, .adminApplyIndexes, .adminListIndexes: .administration
+        case .createIndex, .listIndexes, .getIndex, .deleteIndex, .getField, .updateField, .listFields, .getDatabase,
+            .listDatabases:
+            .firestoreAdmin
+        case .listOperations, .getOperation, .waitOperation: .operations
         default: .firestore
         }
     }
@@ -65,6 +89,8 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .firestore: ["/google.firestore.v1.Firestore/\(name)"]
         case .health: ["/grpc.health.v1.Health/\(name)"]
         case .administration: ["/hearth.admin.v1.Admin/\(name)"]
+        case .firestoreAdmin: ["/google.firestore.admin.v1.FirestoreAdmin/\(name)"]
+        case .operations: ["/google.longrunning.Operations/\(name)"]
         // Two versions with the same messages.
         case .reflection:
             ["/grpc.reflection.v1.ServerReflection/\(name)", "/grpc.reflection.v1alpha.ServerReflection/\(name)"]
@@ -97,7 +123,18 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .adminBackup: "Backup"
         case .adminCheckpoint: "Checkpoint"
         case .adminApplyIndexes: "ApplyIndexes"
-        case .adminListIndexes: "ListIndexes"
+        case .adminListIndexes, .listIndexes: "ListIndexes"
+        case .createIndex: "CreateIndex"
+        case .getIndex: "GetIndex"
+        case .deleteIndex: "DeleteIndex"
+        case .getField: "GetField"
+        case .updateField: "UpdateField"
+        case .listFields: "ListFields"
+        case .getDatabase: "GetDatabase"
+        case .listDatabases: "ListDatabases"
+        case .listOperations: "ListOperations"
+        case .getOperation: "GetOperation"
+        case .waitOperation: "WaitOperation"
         }
     }
 }

@@ -148,7 +148,8 @@ private struct Catalogue: Sendable {
 
     private init() {
         // Administration is not offered to clients.
-        for file in DescriptorSet.files where !file.name.hasPrefix("hearth/") {
+        let hidden = ["hearth/", "google/firestore/admin/", "google/longrunning/"]
+        for file in DescriptorSet.files where !hidden.contains(where: file.name.hasPrefix) {
             filesByName[file.name] = file
             for symbol in file.symbols { filesBySymbol[symbol] = file }
             services += file.services.map(\.fullName)

@@ -9,10 +9,12 @@ final class CallRouter: ServiceHandler {
     private let health: HealthService
     private let reflection: ReflectionService
     private let administration: AdminService
+    private let indexes: IndexAdminService
     private let streams: LastingStreams
 
-    init(_ firestore: FirestoreService, _ administration: AdminService) {
+    init(_ firestore: FirestoreService, _ administration: AdminService, _ indexes: IndexAdminService) {
         self.administration = administration
+        self.indexes = indexes
         self.firestore = firestore
         streams = firestore.lastingStreams
         health = HealthService(counters: firestore.counters, streams: streams)
@@ -33,7 +35,12 @@ final class CallRouter: ServiceHandler {
                 firestore.succeed(call) { $0.append(answer) }
             case .healthWatch: try health.watch(call, payload)
             case .serverReflectionInfo: reflection.begin(call, payload)
-            default: try administration.begin(call, payload)
+            default:
+                if method.service == .administration {
+                    try administration.begin(call, payload)
+                } else {
+                    try indexes.begin(call, payload)
+                }
             }
         } catch {
             firestore.fail(call, error)

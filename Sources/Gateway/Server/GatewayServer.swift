@@ -104,7 +104,8 @@ package final class GatewayServer: Sendable {
                 let service = FirestoreService(
                     store: store, limits: configuration.service, policy: configuration.policy,
                     counters: counters[routers.count], log: log)
-                let router = CallRouter(service, AdminService(administration, service))
+                let router = CallRouter(
+                    service, AdminService(administration, service), IndexAdminService(store, log, service))
                 routers.append(LoopBound(router))
                 return LoopServices(
                     calls: router,

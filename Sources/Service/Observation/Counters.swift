@@ -30,11 +30,11 @@ package final class ServiceCounters: TurnObserver, Sendable {
     package let listenMessages = Counter()
 
     /// Calls ended, a row of status codes for each method.
-    private let ended = InlineArray<544, Counter> { _ in Counter() }
+    private let ended = InlineArray<816, Counter> { _ in Counter() }
     /// Nanoseconds from a call's arrival to its answer, by method.
-    private let latencies = InlineArray<32, Histogram> { _ in Histogram() }
+    private let latencies = InlineArray<48, Histogram> { _ in Histogram() }
     /// Calls that began and ended in this loop iteration, by method; a bit for each method that has any.
-    private let answeredAtOnce = InlineArray<32, Counter> { _ in Counter() }
+    private let answeredAtOnce = InlineArray<48, Counter> { _ in Counter() }
     private let methodsAnswered = Counter()
 
     package init() {}
@@ -84,7 +84,7 @@ package final class ServiceCounters: TurnObserver, Sendable {
 }
 
 extension RPC {
-    /// Where its counters are, below 32: Firestore's methods by their numbers, then those of other services.
+    /// Where its counters are, below 48: Firestore's methods by their numbers, then those of other services.
     @inline(__always)
     fileprivate var row: Int {
         let number = Int(number)
@@ -106,6 +106,8 @@ extension Method {
         case .health: "Health/\(name)"
         case .reflection: "ServerReflection/\(name)"
         case .administration: "Admin/\(name)"
+        case .firestoreAdmin: "FirestoreAdmin/\(name)"
+        case .operations: "Operations/\(name)"
         }
     }
 }

@@ -126,7 +126,7 @@ struct AdministrationTests {
     @Test("Administration is not served over TCP")
     func notOverTCP() throws {
         let live = try LiveGateway()
-        for method in Method.allCases where method.service == .administration {
+        for method in Method.allCases where method.service.isAdministrative {
             #expect(live.call(method, []).outcome.code == .unimplemented)
         }
     }
@@ -148,7 +148,7 @@ struct AdministrationTests {
         let loop = EventLoopGroup(count: 1, name: "test-admin")
         defer { loop.stop() }
         let connection = try ClientConnection.connect(toSocketAt: path, on: loop.next())
-        for method in Method.allCases where method.service == .administration {
+        for method in Method.allCases where method.service.isAdministrative {
             let code = live.call(method, [0xFF, 0xFF, 0x01], on: connection).outcome.code
             #expect(code == .invalidArgument, "\(method.name)")
         }

@@ -1,0 +1,134 @@
+// Names of resources of the admin API.
+//
+//     projects/P/databases/D/collectionGroups/C
+//     projects/P/databases/D/collectionGroups/C/indexes/I
+//     projects/P/databases/D/collectionGroups/C/fields/F      F is a field path, or * for all other fields
+//     projects/P/databases/D/operations/index-I
+//     projects/P/databases/D/operations/field-H               H is C/F in hexadecimal
+
+internal import Basics
+internal import DocumentModel
+internal import Indexing
+
+/// A collection group of a database.
+struct AdminGroup: Equatable, CustomStringConvertible {
+    let database: DatabaseName
+    let collectionID: String
+
+    /// Stands for all collection groups in a listing.
+    static let all = "-"
+    /// Its field `*` has the settings of all fields that have none.
+    static let defaults = "__default__"
+
+    init(database: DatabaseName, collectionID: String) {
+        self.database = database
+        self.collectionID = collectionID
+    }
+
+    init(_ name: String) throws(RequestError) {
+        self = try Self.split(name, kind: nil).group
+    }
+
+    var description: String { "\(database)/collectionGroups/\(collectionID)" }
+
+    /// The group at the beginning of a name, and what is after `/{kind}/`.
+    fileprivate static func split(
+        _ name: String, kind: String?
+    ) throws(RequestError) -> (group: AdminGroup, rest: String) {
+        let parts = name.split(separator: "/", maxSplits: 7, omittingEmptySubsequences: false)
+        let count = kind == nil ? 6 : 8
+        guard parts.count == count, parts[4] == "collectionGroups", !parts[5].isEmpty,
+            kind.map({ parts[6] == $0 && !parts[7].isEmpty }) ?? true
+        else {
+            let form = "projects/{project}/databases/{database}/collectionGroups/{collection}"
+            throw .invalidArgument(
+                "Invalid name \"\(name)\": it must look like \(form)\(kind.map { "/\($0)/{id}" } ?? "").")
+        }
+        let database = try DatabaseName(parts[..<4].joined(separator: "/"))
+        return (AdminGroup(database: database, collectionID: String(parts[5])), kind == nil ? "" : String(parts[7]))
+    }
+}
+
+/// An index by its name.
+struct AdminIndexName: CustomStringConvertible {
+    let group: AdminGroup
+    let identifier: String
+
+    init(_ name: String) throws(RequestError) {
+        (group, identifier) = try AdminGroup.split(name, kind: "indexes")
+    }
+
+    init(_ shape: IndexShape, in database: DatabaseName) {
+        group = AdminGroup(database: database, collectionID: shape.collectionID)
+        identifier = shape.identifier
+    }
+
+    var description: String { "\(group)/indexes/\(identifier)" }
+
+    func names(_ shape: IndexShape) -> Bool {
+        shape.collectionID == group.collectionID && shape.identifier == identifier
+    }
+}
+
+/// A field by its name.
+struct AdminFieldName: CustomStringConvertible {
+    let group: AdminGroup
+    /// Nil is `*`.
+    let field: FieldPath?
+
+    init(_ name: String) throws(RequestError) {
+        let (group, path) = try AdminGroup.split(name, kind: "fields")
+        try self.init(group, path: path)
+    }
+
+    init(_ group: AdminGroup, path: String) throws(RequestError) {
+        self.group = group
+        field = path == "*" ? nil : try FieldPath(path)
+    }
+
+    init(_ group: AdminGroup, _ field: FieldPath?) {
+        self.group = group
+        self.field = field
+    }
+
+    var path: String { field.map { "\($0)" } ?? "*" }
+    var description: String { "\(group)/fields/\(path)" }
+}
+
+/// What an operation works on, which its name says.
+enum AdminOperation {
+    case index(DatabaseName, identifier: String)
+    case field(AdminFieldName)
+
+    init(_ name: String) throws(RequestError) {
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 6, parts[4] == "operations" else {
+            throw .invalidArgument(
+                "Invalid name \"\(name)\": it must look like projects/{project}/databases/{database}/operations/{id}.")
+        }
+        let database = try DatabaseName(parts[..<4].joined(separator: "/"))
+        let identifier = parts[5]
+        if identifier.hasPrefix(Self.indexPrefix) {
+            self = .index(database, identifier: String(identifier.dropFirst(Self.indexPrefix.count)))
+            return
+        }
+        guard identifier.hasPrefix(Self.fieldPrefix),
+            let bytes = Hexadecimal.bytes(String(identifier.dropFirst(Self.fieldPrefix.count))),
+            let text = String(validating: bytes, as: UTF8.self), let slash = text.firstIndex(of: "/")
+        else { throw RequestError(.notFound, "There is no operation \(name).") }
+        let group = AdminGroup(database: database, collectionID: String(text[..<slash]))
+        self = .field(try AdminFieldName(group, path: String(text[text.index(after: slash)...])))
+    }
+
+    private static let indexPrefix = "index-"
+    private static let fieldPrefix = "field-"
+
+    var name: String {
+        switch self {
+        case .index(let database, let identifier): "\(database)/operations/\(Self.indexPrefix)\(identifier)"
+        case .field(let field):
+            "\(field.group.database)/operations/\(Self.fieldPrefix)"
+                + Hexadecimal.text(Array("\(field.group.collectionID)/\(field.path)".utf8).byteSpan)
+        }
+    }
+}

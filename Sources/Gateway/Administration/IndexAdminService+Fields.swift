@@ -1,0 +1,131 @@
+// Settings of single fields.
+
+internal import Basics
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Indexing
+internal import Transport
+
+extension IndexAdminService {
+    // MARK: Reading
+
+    func field(_ name: AdminFieldName) throws(RequestError) -> AdminField {
+        let settings = store.fieldSettings(in: name.group.database).first {
+            $0.collectionID == name.group.collectionID
+        }
+        return field(name, settings)
+    }
+
+    private func field(_ name: AdminFieldName, _ settings: DocumentStore.FieldSettings?) -> AdminField {
+        let overrides = settings?.effective ?? []
+        let isSettled = settings?.isSettled ?? true
+        let own = settings?.declared.first { $0.field == name.field }
+        let modes = FieldOverride.modes(of: name.field?.utf8Segments ?? [], by: overrides)
+        var config = AdminField.IndexConfig(
+            indexes: modes.adminMessages(of: name.path, isSettled: isSettled), isReverting: !isSettled)
+        if own?.indexes == nil {
+            config.usesAncestorConfig = true
+            config.ancestorField = "\(Self.ancestor(of: name, overrides))"
+        }
+        var ttl: AdminField.TTLConfig?
+        if let field = name.field, own?.expires == true {
+            let shape = IndexShape.group(name.group.collectionID, field, .ascending)
+            let isReady = store.declaredIndexes(in: name.group.database).contains {
+                $0.shape == shape && $0.state == .ready
+            }
+            ttl = AdminField.TTLConfig(state: isReady ? .active : .creating)
+        }
+        return AdminField(name: "\(name)", indexConfig: config, ttlConfig: ttl)
+    }
+
+    /// The field whose settings a field without its own has: of the nearest map around it, else of `*`.
+    private static func ancestor(of name: AdminFieldName, _ overrides: [FieldOverride]) -> AdminFieldName {
+        let path = name.field?.utf8Segments ?? []
+        let around = overrides.filter {
+            let segments = $0.field?.utf8Segments ?? []
+            return $0.indexes != nil && segments.count < path.count && path.starts(with: segments)
+        }
+        if let nearest = around.max(by: { ($0.field?.count ?? 0) < ($1.field?.count ?? 0) }) {
+            return AdminFieldName(name.group, nearest.field)
+        }
+        let defaults = AdminGroup(database: name.group.database, collectionID: AdminGroup.defaults)
+        return AdminFieldName(defaults, nil)
+    }
+
+    func fields(_ request: AdminListRequest) throws(RequestError) -> AdminFieldPage {
+        let group = try AdminGroup(request.parent)
+        let wanted = try FieldFilter(request.filter)
+        var all: [AdminField] = []
+        for settings in store.fieldSettings(in: group.database)
+        where [AdminGroup.all, settings.collectionID].contains(group.collectionID) {
+            let group = AdminGroup(database: group.database, collectionID: settings.collectionID)
+            for override in settings.declared where wanted.admits(override) {
+                all.append(field(AdminFieldName(group, override.field), settings))
+            }
+        }
+        let (page, next) = Self.page(of: all, \.name, size: request.pageSize, after: request.pageToken)
+        return AdminFieldPage(fields: page, nextPageToken: next)
+    }
+
+    // MARK: Changing
+
+    func updateField(_ call: Call, _ request: UpdateFieldRequest) throws {
+        guard let message = request.field else { throw RequestError.invalidArgument("The field is missing.") }
+        let name = try AdminFieldName(message.name)
+        guard name.group.collectionID != AdminGroup.defaults else {
+            throw RequestError(
+                .unimplemented, "The settings of all collection groups together cannot be changed by this server.")
+        }
+        let mask = request.mask ?? []
+        let known = ["index_config", "ttl_config"]
+        if let path = mask.first(where: { !known.contains($0) }) {
+            throw RequestError.invalidArgument("The mask of a field has index_config and ttl_config, not \"\(path)\".")
+        }
+        let setsIndexes = mask.isEmpty || mask.contains(known[0])
+        let setsExpiry = mask.isEmpty || mask.contains(known[1])
+        let config = message.indexConfig.flatMap { $0.usesAncestorConfig ? nil : $0 }
+        let modes = try config.map { try FieldOverride.Modes($0.indexes, of: name) }
+        let expires = message.ttlConfig != nil
+        change(call, in: name.group.database, "update", of: "\(name)") { declaration in
+            let position = declaration.fieldOverrides.firstIndex {
+                $0.collectionID == name.group.collectionID && $0.field == name.field
+            }
+            var override =
+                position.map { declaration.fieldOverrides.remove(at: $0) }
+                ?? FieldOverride(collectionID: name.group.collectionID, field: name.field, indexes: nil)
+            if setsIndexes { override.indexes = modes }
+            if setsExpiry { override.expires = expires }
+            if override.indexes != nil || override.expires { declaration.fieldOverrides.append(override) }
+        } completion: { admin in
+            admin.reply(call, try admin.operation(.field(name)))
+        }
+    }
+}
+
+/// Which fields a listing has.
+private struct FieldFilter {
+    private var admitsIndexes = false
+    private var admitsExpiry = false
+
+    /// - Throws: `INVALID_ARGUMENT` for a filter other than those that the public API has.
+    init(_ text: String) throws(RequestError) {
+        if text.isEmpty {
+            (admitsIndexes, admitsExpiry) = (true, true)
+            return
+        }
+        for part in text.replacing(" OR ", with: "\n").split(separator: "\n") {
+            switch part.replacing(" ", with: "").replacing("=", with: ":") {
+            case "indexConfig.usesAncestorConfig:false": admitsIndexes = true
+            case "ttlConfig:*": admitsExpiry = true
+            default:
+                throw .invalidArgument(
+                    "The filter of fields is indexConfig.usesAncestorConfig:false, ttlConfig:*, or both with OR.")
+            }
+        }
+    }
+
+    func admits(_ override: FieldOverride) -> Bool {
+        admitsIndexes && override.indexes != nil || admitsExpiry && override.expires
+    }
+}

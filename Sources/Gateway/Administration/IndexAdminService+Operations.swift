@@ -1,0 +1,87 @@
+// Index builds and changes of fields as long-running operations.
+
+internal import Basics
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import Indexing
+internal import Transport
+
+extension IndexAdminService {
+    func operation(_ operation: AdminOperation) throws(RequestError) -> LongRunningOperation {
+        switch operation {
+        case .index(let database, let identifier):
+            let found = declaredIndexes(in: database).first { $0.shape.identifier == identifier }
+            guard let found else { throw RequestError(.notFound, "There is no operation \(operation.name).") }
+            return Self.build(of: found.shape, found.state, in: database)
+        case .field(let name): return try change(of: name)
+        }
+    }
+
+    private static func build(
+        of shape: IndexShape, _ state: DocumentStore.IndexProgress, in database: DatabaseName
+    ) -> LongRunningOperation {
+        let index = shape.adminMessage(in: database, isReady: state == .ready)
+        let (operationState, result): (OperationState, LongRunningOperation.Result?) =
+            switch state {
+            case .building: (.processing, nil)
+            case .ready: (.successful, .response(AnyMessage(index, type: "google.firestore.admin.v1.Index")))
+            case .dropping:
+                (.cancelled, .error(StatusMessage(code: .cancelled, message: "The index was deleted.")))
+            }
+        let metadata = IndexOperationMetadata(index: index.name, state: operationState)
+        return LongRunningOperation(
+            name: AdminOperation.index(database, identifier: shape.identifier).name,
+            metadata: AnyMessage(metadata, type: IndexOperationMetadata.type), result: result)
+    }
+
+    private func change(of name: AdminFieldName) throws(RequestError) -> LongRunningOperation {
+        let field = try field(name)
+        let isDone = field.indexConfig?.isReverting != true && (field.ttlConfig.map { $0.state == .active } ?? true)
+        let metadata = FieldOperationMetadata(field: field.name, state: isDone ? .successful : .processing)
+        return LongRunningOperation(
+            name: AdminOperation.field(name).name, metadata: AnyMessage(metadata, type: FieldOperationMetadata.type),
+            result: isDone ? .response(AnyMessage(field, type: "google.firestore.admin.v1.Field")) : nil)
+    }
+
+    /// The operations of all indexes and fields that are declared, finished ones too.
+    func operations(_ request: ListOperationsRequest) throws(RequestError) -> OperationPage {
+        let suffix = "/operations"
+        let parent = request.name.hasSuffix(suffix) ? String(request.name.dropLast(suffix.count)) : request.name
+        let database = try DatabaseName(parent)
+        guard request.filter.isEmpty else { throw .invalidArgument("Operations cannot be filtered.") }
+        var all = declaredIndexes(in: database).map { Self.build(of: $0.shape, $0.state, in: database) }
+        for settings in store.fieldSettings(in: database) {
+            let group = AdminGroup(database: database, collectionID: settings.collectionID)
+            for override in settings.declared { all.append(try change(of: AdminFieldName(group, override.field))) }
+        }
+        let (page, next) = Self.page(of: all, \.name, size: request.pageSize, after: request.pageToken)
+        return OperationPage(operations: page, nextPageToken: next)
+    }
+
+    // MARK: Waiting
+
+    /// How long a call may wait; a client that wants to wait longer calls again.
+    private static let waitMillisecondsMax: UInt64 = 20_000
+    private static let pollMilliseconds: UInt64 = 50
+
+    /// Replies when the operation is done or the time is over, with the operation as it is then.
+    func waitOperation(_ call: Call, _ request: WaitOperationRequest) throws {
+        let operation = try AdminOperation(request.name)
+        let wait = min(request.timeoutMilliseconds ?? Self.waitMillisecondsMax, Self.waitMillisecondsMax)
+        try poll(call, operation, leftMilliseconds: wait)
+    }
+
+    private func poll(_ call: Call, _ operation: AdminOperation, leftMilliseconds: UInt64) throws {
+        let state = try self.operation(operation)
+        if state.result != nil || leftMilliseconds == 0 { return reply(call, state) }
+        let pause = min(leftMilliseconds, Self.pollMilliseconds)
+        call.loop.schedule(afterMilliseconds: pause) { [self] in
+            do {
+                try poll(call, operation, leftMilliseconds: leftMilliseconds - pause)
+            } catch {
+                service.fail(call, error)
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+// The official Python admin client over the socket in the data directory. What it does and expects is in
+// Tests/Interop/official_admin.py.
+
+import TestSupport
+import Testing
+
+@Suite("The official Python admin client", .serialized, .timeLimit(.minutes(20)))
+struct PythonAdminTests {
+    private let directory = TemporaryDirectory("hearth-admin")
+
+    @Test("Indexes, fields, operations and databases over the socket, and not over TCP")
+    func administration() throws {
+        let data = directory.path(of: "data")
+        let server = try ServerProcess(data: data, arguments: ["--log-level", "warning"])
+        let outcome = try OfficialClient.run(
+            ["\(data)/admin.sock", "127.0.0.1:\(server.port)"], program: "official_admin.py")
+        #expect(outcome.status == 0, "\(outcome.text)")
+        #expect(server.stop() == 0)
+    }
+}
