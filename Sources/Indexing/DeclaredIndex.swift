@@ -153,10 +153,8 @@ package struct DeclaredIndexes: ~Copyable {
 
     /// Reads all definitions.
     package init(latest: LatestReader) throws(StorageError) {
-        let (from, to) = ([KeySpace.definitions.rawValue], [KeySpace.definitions.rawValue + 1])
-        var cursor = try latest.cursor(from: from.byteSpan, to: to.byteSpan)
-        while try cursor.next() {
-            guard let index = DeclaredIndex(key: cursor.key, value: cursor.value) else {
+        try latest.forEach(in: .definitions) { (key, value) throws(StorageError) in
+            guard let index = DeclaredIndex(key: key, value: value) else {
                 throw StorageError(.corrupt, "the definition of an index cannot be read")
             }
             all.append(index)

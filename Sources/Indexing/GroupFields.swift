@@ -187,10 +187,8 @@ package struct OverriddenGroups {
 
     /// Reads all groups.
     package init(latest: LatestReader) throws(StorageError) {
-        let (from, to) = ([KeySpace.overrides.rawValue], [KeySpace.overrides.rawValue + 1])
-        var cursor = try latest.cursor(from: from.byteSpan, to: to.byteSpan)
-        while try cursor.next() {
-            guard let group = GroupFields(key: cursor.key, value: cursor.value) else {
+        try latest.forEach(in: .overrides) { (key, value) throws(StorageError) in
+            guard let group = GroupFields(key: key, value: value) else {
                 throw StorageError(.corrupt, "the overridden fields of a collection group cannot be read")
             }
             set(group)

@@ -4,6 +4,7 @@
 //     ts(1000000) in microseconds, bytes(00ff), ref(users/a), geo(1.5, 2.5), vector(1, 2)
 
 package import DocumentModel
+import QueryEngine
 
 /// Reads words, values and signs from a line of a script.
 package struct LiteralParser {
@@ -177,11 +178,7 @@ extension Value {
     /// The value as scripts write it.
     package var literal: String {
         switch self {
-        case .null: return "null"
-        case .boolean(let value): return "\(value)"
-        case .integer(let value): return "\(value)"
-        case .double(let value):
-            return value.isNaN ? "NaN" : value.isInfinite ? (value < 0 ? "-Infinity" : "Infinity") : "\(value)"
+        case .null, .boolean, .integer, .double: return scalarText
         case .timestamp(let value): return "ts(\(value.microseconds))"
         case .string(let value): return "\"" + value.replacing("\0", with: "\\0") + "\""
         case .bytes(let value):

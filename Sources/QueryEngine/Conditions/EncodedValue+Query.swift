@@ -35,14 +35,22 @@ extension EncodedValue {
 }
 
 extension Value {
+    /// Null, a Boolean or a number in the form of a literal; empty for other values.
+    package var scalarText: String {
+        switch self {
+        case .null: "null"
+        case .boolean(let value): "\(value)"
+        case .integer(let value): "\(value)"
+        case .double(let value):
+            value.isNaN ? "NaN" : value.isInfinite ? (value < 0 ? "-Infinity" : "Infinity") : "\(value)"
+        default: ""
+        }
+    }
+
     /// The value in the form of a literal, cut where it is long.
     fileprivate var planText: String {
         switch self {
-        case .null: return "null"
-        case .boolean(let value): return "\(value)"
-        case .integer(let value): return "\(value)"
-        case .double(let value):
-            return value.isNaN ? "NaN" : value.isInfinite ? (value < 0 ? "-Infinity" : "Infinity") : "\(value)"
+        case .null, .boolean, .integer, .double: return scalarText
         case .timestamp(let value): return "timestamp(\(value.microseconds))"
         case .string(let value): return "\"\(value.count > 40 ? value.prefix(40) + "…" : value)\""
         case .bytes(let value): return "bytes(\(value.count))"

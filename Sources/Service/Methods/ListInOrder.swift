@@ -77,20 +77,13 @@ package enum OrderText {
     /// The parts between commas that are not within backticks.
     package static func split(_ text: String) -> [String] {
         var parts = [""]
-        var isQuoted = false
-        var isEscaped = false
+        var quotes = BackquoteScanner()
         for character in text {
-            if isEscaped {
-                isEscaped = false
-            } else if character == "\\", isQuoted {
-                isEscaped = true
-            } else if character == "`" {
-                isQuoted.toggle()
-            } else if character == ",", !isQuoted {
+            if !quotes.covers(character), character == "," {
                 parts.append("")
-                continue
+            } else {
+                parts[parts.count - 1].append(character)
             }
-            parts[parts.count - 1].append(character)
         }
         return parts
     }

@@ -41,20 +41,8 @@ struct ConditionReader {
     private static func parts(of text: String) -> (field: String, sign: String, value: String)? {
         let signs: Set<Character> = ["=", "!", "<", ">"]
         var rest = Substring(text.trimmingSpaces)
-        var isQuoted = false
-        var isEscaped = false
-        let field = rest.prefix { character in
-            if isEscaped {
-                isEscaped = false
-            } else if character == "\\", isQuoted {
-                isEscaped = true
-            } else if character == "`" {
-                isQuoted.toggle()
-            } else if !isQuoted {
-                return character != " " && !signs.contains(character)
-            }
-            return true
-        }
+        var quotes = BackquoteScanner()
+        let field = rest.prefix { quotes.covers($0) || ($0 != " " && !signs.contains($0)) }
         rest = rest.dropFirst(field.count).drop { $0 == " " }
         let sign = rest.prefix { signs.contains($0) }
         let word = sign.isEmpty ? rest.prefix { $0 != " " } : sign
