@@ -72,6 +72,7 @@ package final class DocumentStore: Sendable {
             KeySpace.meta.rawValue, KeySpace.catalogue.rawValue, KeySpace.sessions.rawValue, KeySpace.fields.rawValue,
             KeySpace.definitions.rawValue, KeySpace.overrides.rawValue,
         ]
+        options.scannedSpaces = KeySpace.values.rawValue...KeySpace.declared.rawValue
         options.groupBytesMax = min(configuration.groupBytesMaximum, EngineLimits.groupBytesMax / 4)
         options.clock = { configuration.clock.nowMicroseconds }
         return options

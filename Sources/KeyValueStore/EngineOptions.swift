@@ -46,7 +46,7 @@ package struct EngineOptions: Sendable {
     /// Number of runs from which on commits are slowed, so that merges keep up.
     package var runsUsual = 40
 
-    /// Memory of each reader for the positions of entries in runs, in bytes, rounded to a power of two; 24 per entry.
+    /// Memory of each reader for the positions of entries in runs, in bytes, rounded to a power of two; 16 per entry.
     /// It is allocated as entries are read. Repeated reads are two to three times as fast. 0 disables it.
     package var entryCacheBytesMax = 16 << 20
 
@@ -58,6 +58,13 @@ package struct EngineOptions: Sendable {
 
     /// Keys with these first bytes have no history: a read returns the value of its version or of a later one.
     package var latestOnlySpaces: Set<UInt8> = []
+
+    /// First bytes of keys that are read by ranges, rarely one by one. The memtable does not insert their entries of a large
+    /// group one by one: it sorts them as a batch.
+    package var scannedSpaces: ClosedRange<UInt8>?
+
+    /// Entries of a group in `scannedSpaces` that are enough for a batch. Cursors merge all batches of a memtable.
+    package var batchEntriesMin = 1024
 
     /// Time without commits after which the memtable is checkpointed and its memory released. 0 disables this.
     package var idleCheckpointMicroseconds: UInt64 = 2_000_000

@@ -38,15 +38,15 @@ struct Checkpoint {
 
     private mutating func write(_ overlay: Overlay, _ parts: inout [Manifest.Part]) throws(StorageError) {
         let byteCountMax = core.runFileBytes
-        var entry = overlay.firstEntry
-        while entry != 0 {
+        var walk = OverlayWalk(overlay)
+        while walk.entry != 0 {
             let number = core.runs.takeNumber()
             let path = core.runs.path(ofFile: number)
             do throws(StorageError) {
                 let writer = try RunWriter(
                     path: path, versions: overlay.versionMin...overlay.versionMax.microseconds,
                     space: (core.runs.space, .checkpoint))
-                parts.append(try write(overlay, from: &entry, writer, number, byteCountMax))
+                parts.append(try write(overlay, from: &walk, writer, number, byteCountMax))
             } catch {
                 try? Directory.removeFile(path)
                 throw error
@@ -54,27 +54,27 @@ struct Checkpoint {
         }
     }
 
-    /// Writes one file, from an entry on.
+    /// Writes one file, from the position of a walk on.
     private mutating func write(
-        _ overlay: Overlay, from entry: inout UInt32, _ writer: consuming RunWriter, _ number: UInt64,
+        _ overlay: Overlay, from walk: inout OverlayWalk, _ writer: consuming RunWriter, _ number: UInt64,
         _ byteCountMax: Int
     ) throws(StorageError) -> Manifest.Part {
         let horizon = core.horizon.load(ordering: .acquiring)
-        while entry != 0, writer.byteCount < byteCountMax {
-            let key = unsafe overlay.key(entry)
+        while walk.entry != 0, writer.byteCount < byteCountMax {
+            let key = unsafe overlay.key(walk.entry)
             let hasHistory = unsafe !core.latestOnly.contains(key)
-            var version = overlay.version(entry)
-            unsafe try writer.add(key, version: version, overlay.value(entry), superseded: nil)
+            var version = overlay.version(walk.entry)
+            unsafe try writer.add(key, version: version, overlay.value(walk.entry), superseded: nil)
             entryCount &+= 1
-            entry = overlay.next(entry)
-            while unsafe entry != 0 && compareBytes(overlay.key(entry), key) == 0 {
-                let older = overlay.version(entry)
+            walk.next()
+            while unsafe walk.entry != 0 && compareBytes(overlay.key(walk.entry), key) == 0 {
+                let older = overlay.version(walk.entry)
                 if hasHistory && version > horizon {
-                    unsafe try writer.add(key, version: older, overlay.value(entry), superseded: version)
+                    unsafe try writer.add(key, version: older, overlay.value(walk.entry), superseded: version)
                     entryCount &+= 1
                 }
                 version = older
-                entry = overlay.next(entry)
+                walk.next()
             }
         }
         let (footer, byteCount) = try writer.finish()

@@ -91,6 +91,7 @@ final class CheckpointThread {
         }
         if progress.frozen == nil, !progress.isGroupOpen {
             if core.registry.viewForUpdate.active.isEmpty {
+                if isIdle(progress, now) { core.registry.keepSpare(false) }
                 if progress.satisfied < progress.requested {
                     progress.satisfied = progress.requested
                     return .notify
@@ -179,6 +180,9 @@ extension CheckpointThread {
     private func checkpoint(_ frozen: FrozenOverlay) {
         guard waitUntilPublished(frozen.overlay.versionMax) else { return }
         let start = SystemClock.monotonicNanoseconds()
+        // One that has grown during a long checkpoint would keep too much.
+        core.registry.keepSpare(
+            !isIdleCheckpoint && frozen.overlay.byteCount <= core.options.overlayBytesMax * 5 / 4)
         var checkpoint = Checkpoint(core: core, frozen: frozen)
         do throws(StorageError) {
             try checkpoint.run()

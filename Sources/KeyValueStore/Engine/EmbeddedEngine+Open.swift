@@ -37,11 +37,13 @@ extension EmbeddedEngine {
 private final class Opening {
     private let core: EngineCore
     private let latest: EmbeddedLatest
+    private let collected: CollectedEntries
     private var batch = MutationBatch()
 
     init(_ core: EngineCore) {
         self.core = core
-        latest = EmbeddedLatest(core, version: .maximum)
+        collected = CollectedEntries(batchEntriesMin: core.options.batchEntriesMin)
+        latest = EmbeddedLatest(core, version: .maximum, collected: collected)
     }
 
     private var manifest: Manifest { core.runs.current.manifest }
@@ -55,6 +57,7 @@ private final class Opening {
             unsafe try self.replay(version, record, replay)
         }
         latest.finish()
+        collected.settle(into: core.registry.viewForUpdate.active)
         if log.segments.isEmpty {
             try prepareFirstSegment(&log)
         } else {
@@ -116,13 +119,14 @@ private final class Opening {
         guard needed <= EngineLimits.groupBytesMax else {
             throw StorageError(.valueTooLong, "replay of commit \(version) gives \(needed) bytes of mutations")
         }
-        guard needed <= overlay.bytesFree else {
+        guard collected.bytesNeeded + needed <= overlay.bytesFree else {
             throw StorageError(
                 .full, "the disk is full, and the log has more commits than fit into memory", file: core.directory)
         }
-        batch.insert(into: overlay, version: version)
+        batch.insert(into: overlay, version: version, collecting: collected)
         core.published.store(version.microseconds, ordering: .releasing)
         if overlay.byteCount >= (isFull ? EngineOptions.overlayGrowthMax : 1) * core.options.overlayBytesMax {
+            collected.settle(into: overlay)
             try makeRoom()
         }
     }

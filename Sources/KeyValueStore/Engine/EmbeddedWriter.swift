@@ -32,6 +32,8 @@ package final class EmbeddedWriter: KeyValueWriter {
 
     /// The active overlay, while a group is open.
     private var overlay: Overlay?
+    /// Entries of the open group that are not in order yet.
+    private let collected: CollectedEntries
     /// Bytes of the frozen overlay when the group was opened.
     private var frozenBytes = 0
     private var stagedMutationBytes = 0
@@ -48,7 +50,8 @@ package final class EmbeddedWriter: KeyValueWriter {
         self.core = core
         self.log = log
         self.synchronizer = synchronizer
-        latest = EmbeddedLatest(core, version: .maximum)
+        collected = CollectedEntries(batchEntriesMin: core.options.batchEntriesMin)
+        latest = EmbeddedLatest(core, version: .maximum, collected: collected)
     }
 
     /// The version of the last staged commit, or the last one of the directory.
@@ -105,7 +108,7 @@ package final class EmbeddedWriter: KeyValueWriter {
         }
         // From here on nothing can fail.
         unsafe record.withUnsafeBytes { unsafe log.append($0, version: version) }
-        mutations.insert(into: overlay, version: version)
+        mutations.insert(into: overlay, version: version, collecting: collected)
         stagedMutationBytes += mutations.byteCount
         stagedEntries += mutations.count
     }
@@ -145,7 +148,8 @@ extension EmbeddedWriter {
         let overlay = try openGroup(mayUseReserve: mayUseReserve)
         do throws(StorageError) {
             try reserveSpace(
-                recordBytes: recordBytes, overlayBytes: overlay.byteCount + needed, mayUseReserve: mayUseReserve)
+                recordBytes: recordBytes, overlayBytes: overlay.byteCount + collected.bytesNeeded + needed,
+                mayUseReserve: mayUseReserve)
         } catch {
             if log.isEmpty { closeGroup() }
             throw error
@@ -262,6 +266,7 @@ extension EmbeddedWriter {
 
     /// Ends the group, after the one before it is durable.
     private func sealGroup() throws(StorageError) -> LogGroup {
+        if let overlay { collected.settle(into: overlay) }
         synchronizer.waitUntilIdle()
         latest.finish()
         if core.hasFailed.load(ordering: .acquiring) {
@@ -277,30 +282,38 @@ extension EmbeddedWriter {
 }
 
 extension MutationBatch {
-    /// Inserts all entries into a memtable that has room for them.
+    /// Inserts all entries into a memtable that has room for them; those of scanned spaces are collected.
     ///
     /// A search stalls on cache misses, so the insertion points of eight entries are prefetched before the first
     /// insertion.
-    borrowing func insert(into overlay: Overlay, version: CommitVersion) {
+    borrowing func insert(into overlay: Overlay, version: CommitVersion, collecting collected: CollectedEntries) {
         let version = version.microseconds
         var offset = 0
         var leaves = InlineArray<8, UInt32>(repeating: 0)
         while offset < byteCount {
             var count = 0
             unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
-                unsafe overlay.prefetchFilter(entry.key)
-                leaves[count] = unsafe overlay.prefetch(entry.key, version)
+                let isScanned = unsafe overlay.isScanned(entry.key)
+                if !isScanned { unsafe overlay.prefetchFilter(entry.key) }
+                leaves[count] = unsafe isScanned ? 0 : overlay.prefetch(entry.key, version)
                 count += 1
             }
             count = 0
             unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
-                unsafe overlay.prefetch(entry.key, version, in: leaves[count])
+                if leaves[count] != 0 { unsafe overlay.prefetch(entry.key, version, in: leaves[count]) }
                 count += 1
             }
+            count = 0
             offset = unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
-                unsafe overlay.insert(entry.key, version: version, value: entry.value)
+                if leaves[count] != 0 {
+                    unsafe overlay.insert(entry.key, version: version, value: entry.value)
+                } else {
+                    unsafe collected.append(overlay.makeEntry(entry.key, version, entry.value))
+                }
+                count += 1
             }
         }
+        if collected.isFull { collected.settle(into: overlay) }
     }
 }
 
@@ -309,6 +322,7 @@ extension MutationBatch {
 /// It keeps a view between calls, and takes a new one when the overlays have changed.
 package final class EmbeddedLatest: KeyValueState {
     private let reader: EmbeddedReader
+    private let collected: CollectedEntries
     private var view: ReadView?
 
     /// What is read: everything, or during recovery what is before the record being replayed.
@@ -316,8 +330,10 @@ package final class EmbeddedLatest: KeyValueState {
         didSet { finish() }
     }
 
-    init(_ core: EngineCore, version: CommitVersion) {
+    /// - Parameter collected: what is staged and not in order yet.
+    init(_ core: EngineCore, version: CommitVersion, collected: CollectedEntries) {
         reader = EmbeddedReader(core)
+        self.collected = collected
         self.version = version
     }
 
@@ -343,6 +359,9 @@ package final class EmbeddedLatest: KeyValueState {
     @_lifetime(borrow self)
     package func value(forKey key: RawSpan) throws(StorageError) -> StoredValue? {
         let view = try current()
+        if !collected.isEmpty, unsafe key.withUnsafeBytes({ unsafe view.active.isScanned($0) }) {
+            collected.settle(into: view.active)
+        }
         let found = unsafe try key.withUnsafeBytes { key throws(StorageError) in unsafe try view.find(key) }
         guard let bytes = unsafe found.bytes else { return nil }
         let span = unsafe RawSpan(_unsafeBytes: bytes)
@@ -355,7 +374,9 @@ package final class EmbeddedLatest: KeyValueState {
     package func cursor(
         from lower: RawSpan? = nil, to upper: RawSpan? = nil, direction: ScanDirection = .forward
     ) throws(StorageError) -> EmbeddedCursor {
-        let cursor = try EmbeddedCursor.open(try current(), lower: lower, upper: upper, direction: direction)
+        let view = try current()
+        if !collected.isEmpty, view.active.mayScan(from: lower, to: upper) { collected.settle(into: view.active) }
+        let cursor = try EmbeddedCursor.open(view, lower: lower, upper: upper, direction: direction)
         return unsafe _overrideLifetime(cursor, borrowing: self)
     }
 }

@@ -100,7 +100,7 @@ final class EngineCore: Sendable {
         // An entry takes a hundred bytes and more.
         try Overlay(
             reservedBytes: EngineOptions.overlayGrowthMax * options.overlayBytesMax + 2 * EngineLimits.groupBytesMax,
-            filterBytes: options.overlayBytesMax / 32)
+            filterBytes: options.overlayBytesMax / 32, scannedSpaces: options.scannedSpaces)
     }
 
     /// The outcome of a group: makes it visible, or ends all promises.
@@ -159,7 +159,8 @@ final class EngineCore: Sendable {
     func freeze(_ progress: inout Progress) throws(StorageError) {
         let active = registry.viewForUpdate.active
         guard progress.frozen == nil, !progress.isGroupOpen, !active.isEmpty else { return }
-        let fresh = try EngineCore.makeOverlay(options)
+        let spare = registry.takeSpare()
+        let fresh = if let spare { spare } else { try EngineCore.makeOverlay(options) }
         progress.frozen = FrozenOverlay(overlay: active, nextSegment: progress.nextGroupSegment)
         progress.covering = progress.requested
         registry.show(active: fresh, frozen: active, retiring: nil, runs: runs.current)

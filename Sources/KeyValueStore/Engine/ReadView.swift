@@ -41,8 +41,10 @@ struct ReadView {
     private static func find(
         _ key: UnsafeRawBufferPointer, _ hash: UInt64, in overlay: Overlay, atMost version: UInt64
     ) -> FoundEntry? {
-        guard overlay.mayContain(hash: hash) else { return nil }
-        let entry = unsafe overlay.find(key, atMost: version)
+        var entry = unsafe overlay.mayContain(hash: hash) ? overlay.find(key, atMost: version) : 0
+        if overlay.hasBatches, unsafe overlay.isScanned(key) {
+            entry = unsafe overlay.newest(key, atMost: version, listed: entry)
+        }
         if entry == 0 { return nil }
         return unsafe FoundEntry(bytes: overlay.value(entry), version: overlay.version(entry))
     }
@@ -50,7 +52,7 @@ struct ReadView {
     @inline(__always)
     private func findInRuns(_ key: UnsafeRawBufferPointer, _ hash: UInt64) throws(StorageError) -> FoundEntry {
         let versionMax = unsafe latestOnly.contains(key) ? .max : version
-        if cache.admits(runs.generation), let found = unsafe cache.find(key, hash: hash),
+        if cache.admits(runs.generation), let found = unsafe cache.find(key, hash: hash, in: runs),
             unsafe found.version <= versionMax
         {
             return unsafe found
@@ -61,7 +63,7 @@ struct ReadView {
         let entry = unsafe found.block.entry(found.index)
         let result = unsafe FoundEntry(bytes: entry.value, version: entry.version &+ found.versionMin)
         // Only what every later read of these runs will find too.
-        if versionMax >= runs.versionMax { unsafe cache.keep(found, of: key, hash: hash, runs.generation) }
+        if versionMax >= runs.versionMax { cache.keep(found, hash: hash, runs.generation) }
         return unsafe result
     }
 }

@@ -122,6 +122,13 @@ extension Overlay {
         return node
     }
 
+    /// Prefetches an entry.
+    @inline(__always)
+    func prefetch(_ entry: UInt32) {
+        unsafe prefetch_for_reading(base + Int(entry) * 8)
+        unsafe prefetch_for_reading(base + Int(entry) * 8 + 64)
+    }
+
     /// Prefetches the entry of a leaf after which `key` goes.
     func prefetch(_ key: UnsafeRawBufferPointer, _ version: UInt64, in leaf: UInt32) {
         let slot = unsafe slot(of: key, version, in: leaf, from: 0)
@@ -157,7 +164,7 @@ extension Overlay {
 
     /// Eight bytes of a key after its first `prefixBytes`, as a number with the same order; missing bytes are zeros.
     @inline(__always)
-    private static func front(of key: UnsafeRawBufferPointer, behind prefixBytes: Int) -> UInt64 {
+    static func front(of key: UnsafeRawBufferPointer, behind prefixBytes: Int) -> UInt64 {
         let left = key.count - prefixBytes
         if left >= 8 {
             return unsafe UInt64(bigEndian: key.loadUnaligned(fromByteOffset: prefixBytes, as: UInt64.self))

@@ -5,7 +5,8 @@ internal import Synchronization
 
 /// The memtable: an ordered list in memory of all versions that were committed since the last checkpoint.
 ///
-/// It is a linked list in one block of address space, with a search tree next to it (`Overlay+Search.swift`). One
+/// It is a linked list in one block of address space, with a search tree next to it (`Overlay+Search.swift`), and sorted
+/// batches for index entries of large commits (`Overlay+Batches.swift`). One
 /// writer inserts; any number of readers read at the same time without a lock. Entries are ordered by key, and for one
 /// key by version, newest first:
 ///
@@ -62,6 +63,11 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
         static let root = 64
         static let path = 72
         static let versionMin = 160
+        /// Of the sorted batches: the newest one, their number, and the lowest and highest space that they are for.
+        static let newestBatch = 168
+        static let batchCount = 176
+        static let lowestScanned = 184
+        static let highestScanned = 185
     }
 
     /// Where things stand in an entry.
@@ -74,7 +80,10 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
     }
 
     /// Reserves address space for `reservedBytes` of entries and values, and a filter for some `filterBytes / 4` keys.
-    init(reservedBytes: Int, filterBytes: Int = 4096) throws(StorageError) {
+    /// - Parameter scannedSpaces: first bytes of keys that may be in sorted batches.
+    init(
+        reservedBytes: Int, filterBytes: Int = 4096, scannedSpaces: ClosedRange<UInt8>? = nil
+    ) throws(StorageError) {
         var filterWords = 1
         while filterWords * 16 <= filterBytes { filterWords *= 2 }
         let rounded = (reservedBytes + filterWords * 8 + 4095) & ~4095
@@ -88,11 +97,31 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
         _ = unsafe madvise(memory, rounded, MADV_HUGEPAGE)
         let filterStart = rounded - filterWords * 8
         unsafe base.storeBytes(of: rounded, toByteOffset: Field.reserved, as: Int.self)
-        unsafe base.storeBytes(of: filterStart, toByteOffset: Field.valueStart, as: Int.self)
         unsafe base.storeBytes(of: filterWords - 1, toByteOffset: Field.filterMask, as: Int.self)
         unsafe base.storeBytes(of: filterStart, toByteOffset: Field.filterStart, as: Int.self)
+        unsafe base.storeBytes(
+            of: scannedSpaces?.lowerBound ?? .max, toByteOffset: Field.lowestScanned, as: UInt8.self)
+        unsafe base.storeBytes(of: scannedSpaces?.upperBound ?? 0, toByteOffset: Field.highestScanned, as: UInt8.self)
+        begin()
+    }
+
+    private func begin() {
+        let filterStart = unsafe base.load(fromByteOffset: Field.filterStart, as: Int.self)
+        unsafe base.storeBytes(of: filterStart, toByteOffset: Field.valueStart, as: Int.self)
         unsafe base.storeBytes(of: Int(Self.head) * 8 + EntryField.key, toByteOffset: Field.entryEnd, as: Int.self)
         makeSearchTree()
+    }
+
+    /// Makes the list empty, and keeps its memory. Nothing else may refer to the list.
+    func removeAll() {
+        for field in [Field.entryCount, Field.byteCount, Field.versionMax, Field.versionMin, Field.batchCount] {
+            unsafe base.storeBytes(of: 0, toByteOffset: field, as: UInt64.self)
+        }
+        unsafe base.storeBytes(of: 0, toByteOffset: Field.newestBatch, as: UInt64.self)
+        let filterStart = unsafe base.load(fromByteOffset: Field.filterStart, as: Int.self)
+        unsafe memset(base + filterStart, 0, reservedBytes - filterStart)
+        unsafe memset(base + Int(Self.head) * 8, 0, EntryField.key)
+        begin()
     }
 
     /// Gives the memory back. Nothing may refer to the list any more.
@@ -138,7 +167,7 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
         return UInt32(offset / 8)
     }
 
-    private func atomicInt(at offset: Int) -> UnsafeMutablePointer<Atomic<Int>> {
+    func atomicInt(at offset: Int) -> UnsafeMutablePointer<Atomic<Int>> {
         unsafe (base + offset).assumingMemoryBound(to: Atomic<Int>.self)
     }
 }
@@ -185,7 +214,7 @@ extension Overlay {
 
     var firstEntry: UInt32 { next(Self.head) }
 
-    var isEmpty: Bool { firstEntry == 0 }
+    var isEmpty: Bool { entryCount == 0 }
 }
 
 // MARK: - The filter
@@ -288,21 +317,50 @@ extension Overlay {
             unsafe setValue(of: place.following, to: value)
             return
         }
+        link(unsafe makeEntry(key, version, value), at: place)
+    }
+
+    /// Enters an entry that `makeEntry` has made, or gives its value to the one of the very same version. Writer's
+    /// thread.
+    func insert(_ entry: UInt32) {
+        let (key, version) = unsafe (key(entry), version(entry))
+        let place = unsafe place(of: key, version)
+        if place.following != 0, self.version(place.following) == version,
+            unsafe compareBytes(self.key(place.following), key) == 0
+        {
+            unsafe (address(place.following) + EntryField.valueOffset).copyMemory(
+                from: address(entry) + EntryField.valueOffset, byteCount: EntryField.next - EntryField.valueOffset)
+            return forget(1)
+        }
+        link(entry, at: place)
+    }
+
+    private func link(_ entry: UInt32, at place: Place) {
+        unsafe noteInFilter(key(entry))
+        unsafe link(entry).pointee.store(next(place.previous), ordering: .relaxed)
+        unsafe link(place.previous).pointee.store(entry, ordering: .releasing)
+        enter(entry, at: place)
+    }
+
+    /// Some entries that `makeEntry` has made are not used. Writer's thread.
+    func forget(_ count: Int) {
+        unsafe atomicInt(at: Field.entryCount).pointee.subtract(count, ordering: .relaxed)
+    }
+
+    /// Makes an entry that is not in the list yet. Writer's thread.
+    func makeEntry(_ key: UnsafeRawBufferPointer, _ version: UInt64, _ value: UnsafeRawBufferPointer?) -> UInt32 {
         let entry = allocate(EntryField.key + key.count)
         let start = unsafe address(entry)
         unsafe start.storeBytes(of: version, as: UInt64.self)
         unsafe start.storeBytes(of: UInt16(key.count), toByteOffset: EntryField.keyLength, as: UInt16.self)
         unsafe (start + EntryField.key).copyMemory(from: key.baseAddress!, byteCount: key.count)
         unsafe setValue(of: entry, to: value)
-        unsafe noteInFilter(key)
         if entryCount == 0 { unsafe base.storeBytes(of: version, toByteOffset: Field.versionMin, as: UInt64.self) }
         if version > versionMax.microseconds {
             unsafe base.storeBytes(of: version, toByteOffset: Field.versionMax, as: UInt64.self)
         }
-        unsafe link(entry).pointee.store(next(place.previous), ordering: .relaxed)
-        unsafe link(place.previous).pointee.store(entry, ordering: .releasing)
-        enter(entry, at: place)
         unsafe atomicInt(at: Field.entryCount).pointee.add(1, ordering: .relaxed)
+        return entry
     }
 
     private func setValue(of entry: UInt32, to value: UnsafeRawBufferPointer?) {

@@ -1,29 +1,31 @@
 // Walking an overlay at a version: one entry a key, the newest that the version sees, deletions included.
 
-/// A place among the entries of an overlay that one version sees. Valid while the overlay is.
+/// A place among the entries of an overlay that one version sees: in its list, or in its batches. Valid while the overlay
+/// is.
 @safe
 struct OverlayCursor {
     private let overlay: Overlay
-    private let version: UInt64
+    private var list: ListCursor
+    /// Nil if there are no batches.
+    private let batches: BatchCursor?
     /// A cursor over nothing.
     private let isAbsent: Bool
 
     /// The entry at the cursor's position; 0 beyond either end.
     private(set) var entry: UInt32 = 0
 
-    /// Versions of one key are walked one by one up to here, then searched.
-    private static let stepsMax = 8
-
     init(_ overlay: Overlay, version: CommitVersion) {
         self.overlay = overlay
-        self.version = version.microseconds
+        list = ListCursor(overlay, version: version.microseconds)
+        batches = overlay.hasBatches ? BatchCursor(overlay, version: version.microseconds) : nil
         isAbsent = false
     }
 
     /// A cursor that is at its end wherever it goes.
     private init(absentBeside overlay: Overlay) {
         self.overlay = overlay
-        version = 0
+        list = ListCursor(overlay, version: 0)
+        batches = nil
         isAbsent = true
     }
 
@@ -43,76 +45,43 @@ struct OverlayCursor {
     /// Goes to the first entry whose key is at or after `key`, or to the first of all.
     mutating func seekForward(_ key: UnsafeRawBufferPointer?) {
         if isAbsent { return }
-        entry =
-            if let key = unsafe key { unsafe overlay.firstEntry(atOrAfter: key, version: .max) } else {
-                overlay.firstEntry
-            }
-        skipUnseen()
+        unsafe list.seekForward(key)
+        if let batches { unsafe batches.seekForward(key) }
+        choose(.forward)
     }
 
     /// Goes to the last entry whose key is before `key` (or at it, if `inclusive`), or to the last of all.
     mutating func seekBackward(_ key: UnsafeRawBufferPointer?, inclusive: Bool) {
         if isAbsent { return }
-        if inclusive, let key = unsafe key {
-            entry = unsafe overlay.find(key, atMost: version)
-            if entry != 0 { return }
-        }
-        entry = unsafe overlay.lastEntry(before: key)
-        skipUnseenBackward()
+        unsafe list.seekBackward(key, inclusive: inclusive)
+        if let batches { unsafe batches.seekBackward(key, inclusive: inclusive) }
+        choose(.backward)
     }
 
+    /// Goes to the entry with the next key in a direction, which is that of the last seek.
+    @inline(__always)
     mutating func step(_ direction: ScanDirection) {
-        switch direction {
-        case .forward: stepForward()
-        case .backward: stepBackward()
+        guard let batches else {
+            list.step(direction)
+            entry = list.entry
+            return
         }
+        let taken = unsafe overlay.key(entry)
+        if list.entry != 0, unsafe compareBytes(overlay.key(list.entry), taken) == 0 { list.step(direction) }
+        unsafe batches.step(beyond: taken)
+        choose(direction)
     }
 
-    /// Goes to the entry with the next higher key.
-    mutating func stepForward() {
-        let current = unsafe overlay.key(entry)
-        var steps = 0
-        repeat {
-            entry = overlay.next(entry)
-            steps += 1
-            if steps == Self.stepsMax {
-                entry = unsafe overlay.firstEntry(atOrAfter: current, version: 0)
-                // An entry of version 0 cannot exist: what was found has another key.
-                break
-            }
-        } while unsafe entry != 0 && compareBytes(overlay.key(entry), current) == 0
-        skipUnseen()
-    }
-
-    /// Goes to the entry with the next lower key.
-    mutating func stepBackward() {
-        entry = unsafe overlay.lastEntry(before: overlay.key(entry))
-        skipUnseenBackward()
-    }
-
-    /// Moves forward from any entry to the first that the version sees and that is the newest such of its key.
-    private mutating func skipUnseen() {
-        var steps = 0
-        while entry != 0 && overlay.version(entry) > version {
-            steps += 1
-            if steps % Self.stepsMax == 0 {
-                entry = unsafe overlay.firstEntry(atOrAfter: overlay.key(entry), version: version)
-            } else {
-                entry = overlay.next(entry)
-            }
-        }
-    }
-
-    /// From the oldest entry of a key, goes to what the version sees of it, or of the keys before it.
-    private mutating func skipUnseenBackward() {
-        while entry != 0 {
-            let key = unsafe overlay.key(entry)
-            let seen = unsafe overlay.find(key, atMost: version)
-            if seen != 0 {
-                entry = seen
-                return
-            }
-            entry = unsafe overlay.lastEntry(before: key)
-        }
+    /// Takes the nearer entry of list and batches, or the newer one if they have the same key.
+    @inline(__always)
+    private mutating func choose(_ direction: ScanDirection) {
+        entry = list.entry
+        guard let batches, batches.entry != 0 else { return }
+        if entry == 0 { return entry = batches.entry }
+        let order = unsafe compareBytes(overlay.key(batches.entry), overlay.key(entry))
+        let isTaken =
+            order == 0
+            ? overlay.version(batches.entry) > overlay.version(entry) : (order < 0) == (direction == .forward)
+        if isTaken { entry = batches.entry }
     }
 }

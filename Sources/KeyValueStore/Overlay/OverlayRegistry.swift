@@ -45,6 +45,9 @@ final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic o
         var slots: [UnsafeMutablePointer<Atomic<UInt64>>] = unsafe []
         /// What only views before `generation` show.
         var retired: [(generation: UInt64, view: UnsafeMutablePointer<OverlayView>, overlay: Overlay?)] = unsafe []
+        /// A memtable that nobody uses, with its memory, for the next one.
+        var spare: Overlay?
+        var keepsSpare = false
     }
 
     private let shared: Monitor<Shared>
@@ -73,6 +76,7 @@ final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic o
                 unsafe item.view.pointee.set.release()
                 unsafe item.view.deallocate()
             }
+            shared.spare?.release()
             // The formatter would join `unsafe` and the name.
             // swift-format-ignore
             for unsafe slot in unsafe shared.slots { unsafe slot.deallocate() }
@@ -162,14 +166,41 @@ extension OverlayRegistry {
                 let announced = unsafe slot.pointee.load(ordering: .sequentiallyConsistent)
                 if announced != 0 { oldestInUse = min(oldestInUse, announced) }
             }
+            var spare = shared.spare
+            let keepsSpare = shared.keepsSpare
             unsafe shared.retired.removeAll { item in
                 guard unsafe item.generation <= oldestInUse else { return false }
-                unsafe item.overlay?.release()
+                if let overlay = unsafe item.overlay {
+                    if keepsSpare, spare == nil { spare = overlay } else { overlay.release() }
+                }
                 unsafe item.view.pointee.set.release()
                 unsafe item.view.deallocate()
                 return true
             }
+            shared.spare = spare
             return unsafe shared.retired.isEmpty
         }
+    }
+
+    /// Whether the memory of a memtable is kept for the next one. The kernel needs longer to clear fresh pages than the
+    /// writer to fill them.
+    func keepSpare(_ keepsSpare: Bool) {
+        shared.withLock { shared in
+            shared.keepsSpare = keepsSpare
+            guard !keepsSpare else { return }
+            shared.spare?.release()
+            shared.spare = nil
+        }
+    }
+
+    /// The memory that was kept, as an empty memtable.
+    func takeSpare() -> Overlay? {
+        let spare = shared.withLock { shared in
+            let spare = shared.spare
+            shared.spare = nil
+            return spare
+        }
+        spare?.removeAll()
+        return spare
     }
 }

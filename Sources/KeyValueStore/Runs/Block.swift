@@ -40,6 +40,13 @@ struct Block {
         unsafe slots.loadUnaligned(fromByteOffset: index &* BlockField.slotBytes, as: UInt32.self)
     }
 
+    /// The offset of an entry in the block, and the length of its shared prefix if that is below 255.
+    func place(_ index: Int) -> (offset: Int, shared: Int?) {
+        let slot = slot(index)
+        let shared = Int(slot >> 16 & 0xFF)
+        return (Int(slot & 0xFFFF), shared == 255 ? nil : shared)
+    }
+
     @inline(__always)
     func entry(_ index: Int) -> Entry {
         let slot = slot(index)
@@ -49,9 +56,15 @@ struct Block {
             shared = unsafe Int(place.loadUnaligned(as: UInt16.self))
             unsafe place += 2
         }
+        return unsafe Self.entry(place, shared: shared, versionBytes)
+    }
+
+    @inline(__always)
+    private static func entry(_ start: UnsafeRawPointer, shared: Int, _ versionBytes: Int) -> Entry {
+        var place = unsafe start
         let suffixBytes = unsafe Int(Block.readNumber(&place))
         let valueBytes = unsafe Block.readNumber(&place)
-        let version = unsafe readVersion(place)
+        let version = unsafe readVersion(place, versionBytes)
         unsafe place += versionBytes
         let suffix = unsafe UnsafeRawBufferPointer(start: place, count: suffixBytes)
         if valueBytes == 0 { return unsafe Entry(shared: shared, suffix: suffix, version: version, value: nil) }
@@ -61,7 +74,7 @@ struct Block {
 
     /// Reads eight bytes, which may reach into the block's next bytes: at least the slot of the entry follows.
     @inline(__always)
-    private func readVersion(_ place: UnsafeRawPointer) -> UInt64 {
+    private static func readVersion(_ place: UnsafeRawPointer, _ versionBytes: Int) -> UInt64 {
         if versionBytes == 0 { return 0 }
         if versionBytes == 4 { return unsafe UInt64(place.loadUnaligned(as: UInt32.self)) }
         var version: UInt64 = 0
@@ -136,6 +149,23 @@ extension Block {
         if unsafe entry.shared != common { return unsafe entry.shared > common }
         let order = unsafe compareBytes(entry.suffix, rest)
         return order != 0 ? order < 0 : unsafe entry.version > version
+    }
+
+    /// The entry at a place of which `place(_:)` says this, if it has this key. Touches no slots and no other entries
+    /// except the first key.
+    @inline(__always)
+    static func entry(
+        of key: UnsafeRawBufferPointer, in base: UnsafeRawPointer, at offset: Int, shared: Int
+    ) -> Entry? {
+        let versionBytes = unsafe Int(base.load(fromByteOffset: BlockField.versionBytes, as: UInt8.self))
+        let entry = unsafe entry(base + offset, shared: shared, versionBytes)
+        guard unsafe shared &+ entry.suffix.count == key.count else { return nil }
+        let suffixBytes = unsafe entry.suffix.count
+        if unsafe memcmp(entry.suffix.baseAddress!, key.baseAddress! + shared, suffixBytes) != 0 { return nil }
+        var first = unsafe base + BlockField.entries
+        _ = unsafe readNumber(&first)
+        _ = unsafe readNumber(&first)
+        return unsafe memcmp(first + versionBytes, key.baseAddress!, shared) == 0 ? entry : nil
     }
 
     /// Whether the entry has this key.

@@ -7,6 +7,7 @@ final class RunSet: @unchecked Sendable {  // The memory is written once, before
     let view: RunSetView
     private let runs: UnsafeMutablePointer<RunSlices>
     private let slices: UnsafeMutablePointer<RunSlice>
+    private let versionMins: UnsafeMutablePointer<UInt64>
     private let bounds: UnsafeMutableRawPointer
 
     /// - Parameters:
@@ -17,7 +18,9 @@ final class RunSet: @unchecked Sendable {  // The memory is written once, before
         files = manifest.runs.map { run in run.parts.compactMap { open[$0.file] } }
         let boundBytes = manifest.runs.reduce(0) { $0 + $1.lowerBound.count }
         unsafe bounds = .allocate(byteCount: max(1, boundBytes), alignment: 8)
-        unsafe slices = .allocate(capacity: max(1, files.reduce(0) { $0 + $1.count }))
+        let fileCount = files.reduce(0) { $0 + $1.count }
+        unsafe slices = .allocate(capacity: max(1, fileCount))
+        unsafe versionMins = .allocate(capacity: max(1, fileCount))
         unsafe runs = .allocate(capacity: max(1, files.count))
         var bound = unsafe bounds
         var slice = unsafe slices
@@ -29,19 +32,21 @@ final class RunSet: @unchecked Sendable {  // The memory is written once, before
                 let isFirst = unsafe slice == first
                 let lower = unsafe UnsafeRawBufferPointer(start: bound, count: isFirst ? count : 0)
                 unsafe slice.initialize(to: RunSlice(part: file.part, lowerBound: lower))
+                unsafe (versionMins + (slice - slices)).initialize(to: file.part.versionMin)
                 unsafe slice += 1
             }
             unsafe bound += count
             unsafe (runs + index).initialize(to: RunSlices(start: first, count: files[index].count))
         }
         unsafe view = RunSetView(
-            runs: runs, count: files.count, generation: generation,
+            runs: runs, count: files.count, slices: slices, versionMins: versionMins, generation: generation,
             versionMax: manifest.checkpoint.microseconds)
     }
 
     deinit {
         unsafe runs.deallocate()
         unsafe slices.deallocate()
+        unsafe versionMins.deallocate()
         unsafe bounds.deallocate()
     }
 
@@ -53,8 +58,12 @@ final class RunSet: @unchecked Sendable {  // The memory is written once, before
 @safe
 struct RunSetView: @unchecked Sendable {  // See `RunSet`.
     /// The newest first.
-    let runs: UnsafeMutablePointer<RunSlices>
+    let runs: UnsafePointer<RunSlices>
     let count: Int
+    /// The files of all runs.
+    fileprivate let slices: UnsafePointer<RunSlice>
+    /// The lowest version of each of these files.
+    let versionMins: UnsafePointer<UInt64>
     let generation: Int
     /// No entry is newer.
     let versionMax: UInt64
@@ -84,7 +93,8 @@ struct RunSetView: @unchecked Sendable {  // See `RunSet`.
                 let slice = slices[place]
                 if slice.hasLowerBound, unsafe compareBytes(key, slice.lowerBound) < 0 { continue }
                 if let (block, index) = unsafe try slice.part.find(key, atMost: version) {
-                    return FoundInRun(block: block, index: index, versionMin: slice.part.versionMin)
+                    let file = unsafe slices.start - self.slices + place
+                    return FoundInRun(block: block, index: index, file: file, versionMin: slice.part.versionMin)
                 }
             }
             first = end
@@ -97,5 +107,7 @@ struct RunSetView: @unchecked Sendable {  // See `RunSet`.
 struct FoundInRun {
     let block: Block
     let index: Int
+    /// The number of the file among those of all runs.
+    let file: Int
     let versionMin: UInt64
 }

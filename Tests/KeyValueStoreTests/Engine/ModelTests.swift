@@ -68,6 +68,8 @@ private final class ModelRun {
         options.runFileBytesMax = random.pick([4 << 10, 24 << 10, 1 << 20])
         options.logSegmentBytes = 16 << 10
         options.latestOnlySpaces = [latestOnlySpace]
+        options.scannedSpaces = random.pick([nil, 2...3, 0...255])
+        options.batchEntriesMin = random.pick([1, 4, 20])
         options.entryCacheBytesMax = random.pick([0, 16 << 10, 1 << 20])
         options.retentionMicroseconds = 1_000
         options.sweepPauseMicroseconds = 1 << 40
@@ -126,6 +128,12 @@ private final class ModelRun {
             let expected = model.value(key, at: version)
             let found = try store!.writer.latest.bytes(key)
             #expect(found == expected, "the writer reads \(key) at \(version)")
+            guard random.oneIn(6) else { continue }
+            let ranges: [(lower: Bytes, upper: Bytes)] = [([0], [255]), ([1], [2]), ([2], [4]), ([3, 0], [3, 255])]
+            let (lower, upper) = random.pick(ranges)
+            let scanned = try store!.writer.latest.entries(lower, upper)
+            let all = model.entries(lower, upper, at: version, .forward)
+            #expect(scanned == all, "the writer scans \(lower)..<\(upper) at \(version)")
         }
         if random.oneIn(2) {
             try store!.writer.commitGroup()

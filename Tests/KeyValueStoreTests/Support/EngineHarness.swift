@@ -213,6 +213,13 @@ extension LatestReader {
         guard let value = try value(forKey: key.span.bytes) else { return nil }
         return value.bytes.withUnsafeBytes { Bytes($0) }
     }
+
+    func entries(_ lower: Bytes, _ upper: Bytes) throws -> [Entry] {
+        var cursor = try cursor(from: lower.span.bytes, to: upper.span.bytes)
+        var entries: [Entry] = []
+        while try cursor.next() { entries.append(cursor.entry) }
+        return entries
+    }
 }
 
 extension EngineSnapshot {

@@ -1,0 +1,65 @@
+/// Entries of the memtable that are in no order yet: those of the scanned spaces, of the group that is being staged.
+/// Belongs to the writer's thread.
+///
+/// `settle` sorts them as a batch if there are many, and enters them into the list if there are few.
+final class CollectedEntries {
+    private var entries: [UInt32] = []
+    private var sort = BatchSort()
+    private let batchEntriesMin: Int
+
+    /// So many are sorted before the end of a group: their keys fit into the second cache.
+    private static let batchEntriesMax = 32 << 10
+    /// More batches would make cursors slow; further entries go to the list.
+    private static let batchesMax = 128
+
+    /// - Parameter batchEntriesMin: so many entries are sorted as a batch.
+    init(batchEntriesMin: Int) { self.batchEntriesMin = batchEntriesMin }
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    /// Whether there are so many that they should be settled after this commit.
+    var isFull: Bool { entries.count >= Self.batchEntriesMax }
+
+    /// An upper bound of what `settle` takes of the memtable.
+    var bytesNeeded: Int {
+        entries.isEmpty ? 0 : Overlay.bytesNeeded(count: entries.count, bytes: 0)
+    }
+
+    func append(_ entry: UInt32) { entries.append(entry) }
+
+    /// Makes all entries readable for those who may see their versions. Not in the middle of a commit: of entries with
+    /// the same key and version the last one counts, and must find the others.
+    func settle(into overlay: Overlay) {
+        if entries.isEmpty { return }
+        if entries.count >= batchEntriesMin && overlay.batchCount < Self.batchesMax {
+            let count = sort.sort(entries.span, of: overlay)
+            overlay.forget(entries.count - count)
+            unsafe overlay.addBatch(count: count) { unsafe sort.copy(count, to: $0) }
+        } else {
+            insert(into: overlay)
+        }
+        entries.removeAll(keepingCapacity: entries.capacity <= 4 * Self.batchEntriesMax)
+        if entries.capacity == 0 { sort = BatchSort() }
+    }
+
+    /// A search stalls on cache misses, so the insertion points of eight entries are prefetched before the first
+    /// insertion.
+    private func insert(into overlay: Overlay) {
+        var leaves = InlineArray<8, UInt32>(repeating: 0)
+        var first = 0
+        while first < entries.count {
+            let end = min(first + leaves.count, entries.count)
+            for index in first..<end {
+                let entry = entries[index]
+                unsafe overlay.prefetchFilter(overlay.key(entry))
+                leaves[index - first] = unsafe overlay.prefetch(overlay.key(entry), overlay.version(entry))
+            }
+            for index in first..<end {
+                let entry = entries[index]
+                unsafe overlay.prefetch(overlay.key(entry), overlay.version(entry), in: leaves[index - first])
+            }
+            for index in first..<end { overlay.insert(entries[index]) }
+            first = end
+        }
+    }
+}

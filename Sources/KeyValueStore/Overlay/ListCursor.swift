@@ -1,0 +1,93 @@
+// Walking the list of a memtable at a version: one entry a key, the newest that the version sees, deletions included.
+
+/// A place among the entries of a memtable's list that one version sees. Valid while the memtable is.
+@safe
+struct ListCursor {
+    private let overlay: Overlay
+    private let version: UInt64
+
+    /// The entry at the cursor's position; 0 beyond either end.
+    private(set) var entry: UInt32 = 0
+
+    /// Versions of one key are walked one by one up to here, then searched.
+    private static let stepsMax = 8
+
+    init(_ overlay: Overlay, version: UInt64) {
+        self.overlay = overlay
+        self.version = version
+    }
+
+    /// Goes to the first entry whose key is at or after `key`, or to the first of all.
+    mutating func seekForward(_ key: UnsafeRawBufferPointer?) {
+        entry =
+            if let key = unsafe key { unsafe overlay.firstEntry(atOrAfter: key, version: .max) } else {
+                overlay.firstEntry
+            }
+        skipUnseen()
+    }
+
+    /// Goes to the last entry whose key is before `key` (or at it, if `inclusive`), or to the last of all.
+    mutating func seekBackward(_ key: UnsafeRawBufferPointer?, inclusive: Bool) {
+        if inclusive, let key = unsafe key {
+            entry = unsafe overlay.find(key, atMost: version)
+            if entry != 0 { return }
+        }
+        entry = unsafe overlay.lastEntry(before: key)
+        skipUnseenBackward()
+    }
+
+    mutating func step(_ direction: ScanDirection) {
+        switch direction {
+        case .forward: stepForward()
+        case .backward: stepBackward()
+        }
+    }
+
+    /// Goes to the entry with the next higher key.
+    mutating func stepForward() {
+        let current = unsafe overlay.key(entry)
+        var steps = 0
+        repeat {
+            entry = overlay.next(entry)
+            steps += 1
+            if steps == Self.stepsMax {
+                entry = unsafe overlay.firstEntry(atOrAfter: current, version: 0)
+                // An entry of version 0 cannot exist: what was found has another key.
+                break
+            }
+        } while unsafe entry != 0 && compareBytes(overlay.key(entry), current) == 0
+        skipUnseen()
+    }
+
+    /// Goes to the entry with the next lower key.
+    mutating func stepBackward() {
+        entry = unsafe overlay.lastEntry(before: overlay.key(entry))
+        skipUnseenBackward()
+    }
+
+    /// Moves forward from any entry to the first that the version sees and that is the newest such of its key.
+    private mutating func skipUnseen() {
+        var steps = 0
+        while entry != 0 && overlay.version(entry) > version {
+            steps += 1
+            if steps % Self.stepsMax == 0 {
+                entry = unsafe overlay.firstEntry(atOrAfter: overlay.key(entry), version: version)
+            } else {
+                entry = overlay.next(entry)
+            }
+        }
+    }
+
+    /// From the oldest entry of a key, goes to what the version sees of it, or of the keys before it.
+    private mutating func skipUnseenBackward() {
+        while entry != 0 {
+            let key = unsafe overlay.key(entry)
+            let seen = unsafe overlay.find(key, atMost: version)
+            if seen != 0 {
+                entry = seen
+                return
+            }
+            entry = unsafe overlay.lastEntry(before: key)
+        }
+    }
+}
