@@ -59,8 +59,8 @@ package struct EngineOptions: Sendable {
     /// Keys with these first bytes have no history: a read returns the value of its version or of a later one.
     package var latestOnlySpaces: Set<UInt8> = []
 
-    /// First bytes of keys that are read by ranges, rarely one by one. The memtable does not insert their entries of a large
-    /// group one by one: it sorts them as a batch.
+    /// First bytes of keys that are read by ranges, rarely one by one. The memtable does not insert their entries of a
+    /// large group one by one: it sorts them as a batch.
     package var scannedSpaces: ClosedRange<UInt8>?
 
     /// Entries of a group in `scannedSpaces` that are enough for a batch. Cursors merge all batches of a memtable.

@@ -1,5 +1,5 @@
-/// Walks what one version sees of all batches of a memtable: one entry a key, deletions included. Valid while the memtable
-/// is. One thread.
+/// Walks what one version sees of all batches of a memtable: one entry a key, deletions included. Valid while the
+/// memtable is. One thread.
 @safe
 final class BatchCursor {
     private struct Source {

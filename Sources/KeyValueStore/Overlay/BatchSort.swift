@@ -3,8 +3,8 @@ internal import Glibc
 /// Sorts entries of a memtable by key, and for one key the newest version first. Keeps its memory.
 ///
 /// A radix sort from the first byte on that skips what the keys of a part have in common (McIlroy, Bostic and McIlroy
-/// 1993), with eight bytes of each key next to the number of its entry (Ng and Kakehi 2007), so that most steps touch no
-/// entry. Small parts are sorted by insertion.
+/// 1993), with eight bytes of each key next to the number of its entry (Ng and Kakehi 2007), so that most steps touch
+/// no entry. Small parts are sorted by insertion.
 @safe
 struct BatchSort: ~Copyable {
     private struct Item {
@@ -114,8 +114,8 @@ struct BatchSort: ~Copyable {
         return places
     }
 
-    /// Puts the entries of a part whose keys end within the front at its beginning, and sorts them: each is a prefix of all
-    /// longer keys.
+    /// Puts the entries of a part whose keys end within the front at its beginning, and sorts them: each is a prefix of
+    /// all longer keys.
     /// - Returns: where the others begin.
     private mutating func passEnded(_ first: Int, _ end: Int, _ depth: Int, _ overlay: Overlay) -> Int {
         var place = first

@@ -1,8 +1,8 @@
 // Sorted batches: index entries of large commit groups, which no list and no search tree has.
 //
-// An insertion into the list costs several cache misses. A bulk load inserts thousands of index entries at once, and nobody
-// looks for one of them before the group is durable. So the writer collects them (`CollectedEntries`), sorts them at the
-// end of the group, and adds an array of their numbers:
+// An insertion into the list costs several cache misses. A bulk load inserts thousands of index entries at once, and
+// nobody looks for one of them before the group is durable. So the writer collects them (`CollectedEntries`), sorts
+// them at the end of the group, and adds an array of their numbers:
 //
 //      newest batch ──► next batch ──► … oldest
 //
@@ -10,9 +10,9 @@
 //                4  count                                    4 bytes
 //                8  numbers of entries, ordered by key, and for one key the newest version first; 4 bytes each
 //
-// A batch never changes. It is complete before its number is stored (release) in the header. Cursors merge batches with the
-// list (`BatchCursor`), checkpoints do (`OverlayWalk`), and a lookup of one key in such a space searches each batch. A
-// version of a key is in the list or in one batch.
+// A batch never changes. It is complete before its number is stored (release) in the header. Cursors merge batches with
+// the list (`BatchCursor`), checkpoints do (`OverlayWalk`), and a lookup of one key in such a space searches each
+// batch. A version of a key is in the list or in one batch.
 
 internal import Basics
 internal import Synchronization

@@ -5,10 +5,9 @@ internal import Synchronization
 
 /// The memtable: an ordered list in memory of all versions that were committed since the last checkpoint.
 ///
-/// It is a linked list in one block of address space, with a search tree next to it (`Overlay+Search.swift`), and sorted
-/// batches for index entries of large commits (`Overlay+Batches.swift`). One
-/// writer inserts; any number of readers read at the same time without a lock. Entries are ordered by key, and for one
-/// key by version, newest first:
+/// It is a linked list in one block of address space, with a search tree next to it (`Overlay+Search.swift`), and
+/// sorted batches for index entries of large commits (`Overlay+Batches.swift`). One writer inserts; any number of
+/// readers read at the same time without a lock. Entries are ordered by key, and for one key by version, newest first:
 ///
 ///     ("a", 7) → ("a", 3) → ("b", 9, deleted) → ("b", 4) → …       a read at version 5 sees a@3 and b@4
 ///

@@ -1,7 +1,7 @@
 // Walking an overlay at a version: one entry a key, the newest that the version sees, deletions included.
 
-/// A place among the entries of an overlay that one version sees: in its list, or in its batches. Valid while the overlay
-/// is.
+/// A place among the entries of an overlay that one version sees: in its list, or in its batches. Valid while the
+/// overlay is.
 @safe
 struct OverlayCursor {
     private let overlay: Overlay

@@ -12,8 +12,9 @@ struct OverlayWalk: ~Copyable {
         var entry: UInt32
     }
 
-    private let overlay: Overlay
+    // First for the reason that `RunSetCursor` gives.
     private let sources: UnsafeMutablePointer<Source>
+    private let overlay: Overlay
     private var tree: LoserTree
 
     /// The entry at the position; 0 at the end.
@@ -22,7 +23,7 @@ struct OverlayWalk: ~Copyable {
     /// Entries of a batch are anywhere in the memtable; they are prefetched so many steps ahead.
     private static let prefetchSteps = 4
 
-    /// Stands at the first entry.
+    /// Begins at the first entry.
     init(_ overlay: Overlay) {
         self.overlay = overlay
         let batches = overlay.batches

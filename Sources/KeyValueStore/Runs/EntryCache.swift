@@ -1,12 +1,12 @@
 // Where the entries that were read lately are in the runs, so that reading them again skips filters and searches.
 //
 // A lookup asks the filter of each run and searches some blocks, with a cache miss or two each. An entry found here
-// costs one for its slot, one for the first key of its block, and those of its bytes. The idea is that of adaptive hash indexes over B-trees. It is exact,
-// because runs never change: as long as a view has the same set of runs, an entry is where it was. With another set
-// everything known is forgotten at once.
+// costs one for its slot, one for the first key of its block, and those of its bytes. The idea is that of adaptive
+// hash indexes over B-trees. It is exact, because runs never change: as long as a view has the same set of runs, an
+// entry is where it was. With another set everything known is forgotten at once.
 //
-//      slot   0  tag      8 bytes: 28 bits of the key's hash; bytes that the key shares with the first key of its block, 8;
-//                         number of the file in the set, 16; the epoch, 12
+//      slot   0  tag      8 bytes: 28 bits of the key's hash; length of the prefix that the key shares with the first
+//                         key of its block, 8; number of the file in the set, 16; the epoch, 12
 //             8  place    8 bytes: address of the block in the map, 48 bits; offset of the entry in it, 16
 //
 // Only the newest entry of a key is kept, and its key is compared there. One slot a hash, the last one stays. The

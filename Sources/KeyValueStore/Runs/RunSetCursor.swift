@@ -1,10 +1,13 @@
 /// Walks what one version sees of all runs of a set: one entry a key, tombstones included. Valid while the set is.
 ///
-/// Runs without an entry in the range are left out when the cursor is positioned. While one is left nothing is compared.
+/// Runs without an entry in the range are left out when the cursor is positioned. While one is left nothing is
+/// compared.
 @safe
 struct RunSetCursor: ~Copyable {
-    private let runs: RunSetView
+    // Memory of the cursor comes first: the thread sanitizer's mark of an `inout` access to an element lands at the
+    // address in the first word of this value (Swift 6.3), and must not be that of shared memory.
     private let sources: UnsafeMutablePointer<RunCursor>
+    private let runs: RunSetView
     private let buffers: UnsafeMutableRawPointer?
     /// Places of the runs that are at an entry, the nearest key first, and for one key the newest run first.
     private let order: UnsafeMutablePointer<Int>
