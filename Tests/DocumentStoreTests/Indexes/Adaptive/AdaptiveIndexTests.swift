@@ -82,7 +82,7 @@ struct AdaptiveIndexTests {
         return run.missingIndexes
     }
 
-    private static func plan(_ query: StructuredQuery) throws -> QueryPlan {
+    fileprivate static func plan(_ query: StructuredQuery) throws -> QueryPlan {
         let root = Array("projects/p/databases/d/documents".utf8)
         return try QueryPlan(query, parent: root.byteSpan)
     }
@@ -244,6 +244,64 @@ struct AdaptiveIndexTests {
         #expect(try Self.entries(model) == 0)
         #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount)
         try model.harness.finish()
+    }
+
+    @Test("A query that is open while its index is dropped, or made, returns what it began with")
+    func openQueries() async throws {
+        let model = try await Self.model(.adaptive)
+        for _ in 0..<2 { #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount) }
+        try await Self.passing("the index is used", model) { try Self.run(Self.equality(), model).scanned == 30 }
+        let expected = NaiveQuery.results(try Self.equality(), parent: "", of: Self.documents).map(\.path)
+        var byIndex = try OpenQuery(Self.equality(), model)
+        var scan = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        scan.filter = .field(try FieldPath("m.x"), .arrayContains, EncodedValue(.string("all")))
+        let scanned = NaiveQuery.results(scan, parent: "", of: Self.documents).map(\.path)
+        var byScan = try OpenQuery(scan, model)
+        #expect(try byIndex.next(10) == Array(expected[..<10]))
+        #expect(try byScan.next(10) == Array(scanned[..<10]))
+        // What is open does not see this.
+        try await model.harness.commit([.delete("c/d2903"), .set("c/d0", ["a": 3, "b": 9_999])])
+        for _ in 0..<2 { _ = try Self.run(Self.order(), model) }
+        Self.pass(seconds: 8 * 86_400, model)
+        try await Self.passing("one index is dropped, the other is made", model) {
+            let scanned = try Self.run(Self.order(), model).scanned
+            let indexes = model.harness.store.indexState.current.groups.all.flatMap(\.adaptiveIndexes)
+            return scanned == 5 && indexes.map { "\($0.index.field)" } == ["b"]
+        }
+        try model.harness.store.checkpoint()
+        #expect(try byIndex.next(10) == Array(expected[10..<20]))
+        #expect(try byIndex.next(100) == Array(expected[20...]))
+        #expect(try byScan.next(5_000) == Array(scanned[10...]))
+        try model.harness.finish()
+    }
+
+    /// A query that is read in pieces, as of its beginning.
+    private struct OpenQuery: ~Copyable {
+        private let reader: StoreReader
+        private let point: ReadPoint
+        private var run: QueryExecution
+
+        init(_ query: StructuredQuery, _ model: IndexedModel) throws {
+            let reader = model.harness.store.makeReader()
+            let point = try reader.readPoint(.latest, in: model.harness.database)
+            let plan = try AdaptiveIndexTests.plan(query)
+            self.reader = reader
+            self.point = point
+            run = QueryExecution(plan)
+        }
+
+        /// The paths of the next results, so many if there are.
+        mutating func next(_ count: Int) throws -> [String] {
+            var paths: [String] = []
+            while paths.count < count {
+                let progress = try run.next(from: try reader.source(at: point, matching: run.plan.matcher)) { result in
+                    paths.append(String(repairingUTF8: result.path))
+                    return paths.count < count ? .more : .full
+                }
+                if progress == .finished { break }
+            }
+            return paths
+        }
     }
 
     @Test("A tool that opens the directory leaves its mode as it is")
