@@ -64,7 +64,7 @@ echo "== scale: kill -9 during a merge"
 "$out/frame_load" "$port" 64 1 insert 2000000000 120 1 "$server" >/dev/null 2>&1 & writers=$!
 for _ in $(seq 200); do
     sleep 0.1
-    [ "$(metric hearth_merge_pending_bytes)" -eq 0 ] || [ "$(metric hearth_overlay_bytes)" -lt 50000000 ] || break
+    [ "$(metric hearth_merge_pending_bytes)" -eq 0 ] || [ "$(metric hearth_memtable_bytes)" -lt 50000000 ] || break
 done
 all=$(metric hearth_documents_written_total)
 kill -9 "$server"; wait "$server" 2>/dev/null || true; wait $writers 2>/dev/null || true

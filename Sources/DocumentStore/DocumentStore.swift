@@ -3,7 +3,7 @@
 //     DocumentStore          the facade; any thread
 //     CommitPipeline         the commit thread (docs/commits.md)
 //     StoreReader            one per reading thread
-//     KeyValueStore          log, overlay, tree beneath (docs/storage.md); the keys are drawn in docs/keys.md
+//     KeyValueStore          log, memtable, tree beneath (docs/storage.md); the keys are drawn in docs/keys.md
 
 package import Basics
 package import DocumentModel

@@ -12,10 +12,10 @@ package struct EngineOptions: Sendable {
     ///
     /// It bounds memory (one memtable being filled and one being written: twice this, four times if checkpoints cannot
     /// keep up), the log, and the time of recovery. A larger memtable makes checkpoints of random keys cheaper.
-    package var overlayBytesMax = 64 << 20
+    package var memtableBytesMax = 64 << 20
 
-    /// The multiple of `overlayBytesMax` at which commits wait for a checkpoint.
-    static let overlayGrowthMax = 2
+    /// The multiple of `memtableBytesMax` at which commits wait for a checkpoint.
+    static let memtableGrowthMax = 2
 
     /// Size of one log segment in bytes. A segment is recycled as a whole.
     package var logSegmentBytes = 16 << 20
@@ -39,8 +39,8 @@ package struct EngineOptions: Sendable {
     /// Bound of all files of runs together, in bytes. Beyond it commits are refused.
     package var runBytesMax = 1 << 40
 
-    /// Size at which a file of a run is closed, in bytes; a 64th of the data, and at least 1 MiB, if this is less. A merge
-    /// needs space for ten files, and gives the space of its inputs back in such steps.
+    /// Size at which a file of a run is closed, in bytes; a 64th of the data, and at least 1 MiB, if this is less. A
+    /// merge needs space for ten files, and gives the space of its inputs back in such steps.
     package var runFileBytesMax = 64 << 20
 
     /// Number of runs from which on commits are slowed, so that merges keep up.

@@ -15,9 +15,9 @@ package struct EngineStatistics: Sendable, Equatable {
     package var logSegmentsInUse = 0
     package var logSegmentsSpare = 0
 
-    /// Entries (a key at a version) and bytes in the overlays that reads look through.
-    package var overlayEntries = 0
-    package var overlayBytes = 0
+    /// Entries (a key at a version) and bytes in the memtables that reads look through.
+    package var memtableEntries = 0
+    package var memtableBytes = 0
 
     package var checkpoints: UInt64 = 0
     package var checkpointEntries: UInt64 = 0

@@ -102,7 +102,7 @@ package final class LocalStore {
         options.beginsTimeline = false
         if configuration.directory == nil { options.volume = MemoryVolume() }
         // A client's directory is small, and many programs run for a moment only.
-        options.overlayBytesMax = 8 << 20
+        options.memtableBytesMax = 8 << 20
         options.logSegmentBytes = 1 << 20
         options.logSpareSegmentsMax = 1
         options.diskReserveBytes = 0

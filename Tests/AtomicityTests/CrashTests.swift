@@ -12,7 +12,7 @@ import Testing
 @Suite("Crashes", .serialized, .timeLimit(.minutes(20)))
 struct CrashTests {
     /// Flags that make checkpoints frequent, so that many kills fall into one.
-    static let frequentCheckpoints = ["--overlay", "1MiB"]
+    static let frequentCheckpoints = ["--memtable", "1MiB"]
 
     /// How far one writer has come.
     private final class Writer: Sendable {

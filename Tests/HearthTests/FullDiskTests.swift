@@ -8,7 +8,7 @@ import Testing
 struct FullDiskTests {
     private static let root = "/v1/projects/p/databases/d/documents"
     private static let flags = [
-        "--log-segment", "1MiB", "--overlay", "4MiB", "--disk-reserve", "4MiB", "--retention", "1s",
+        "--log-segment", "1MiB", "--memtable", "4MiB", "--disk-reserve", "4MiB", "--retention", "1s",
     ]
     private static let body = #"{"fields":{"v":{"bytesValue":"\#(String(repeating: "QUJD", count: 16 << 10))"}}}"#
 

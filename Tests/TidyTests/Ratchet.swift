@@ -6,7 +6,7 @@ enum Ratchet {
         "Sources/FirebaseFirestore": 1,
         "Sources/FirestoreSchema": 1,
         "Sources/Gateway": 2,
-        "Sources/KeyValueStore": 37,
+        "Sources/KeyValueStore": 10,
         "Sources/Transport": 1,
         "Tests/AtomicityTests": 1,
         "Tests/DocumentCodingTests": 2,

@@ -159,9 +159,9 @@ final class MetricsPage: Sendable {
             "hearth_log_file_bytes", .gauge, "Size of all log segments.",
             (engine.logSegmentsInUse + engine.logSegmentsSpare) * self.store.configuration.engine.logSegmentBytes)
         page.single(
-            "hearth_overlay_entries", .gauge, "Entries of the memtables, which are not in runs yet.",
-            engine.overlayEntries)
-        page.single("hearth_overlay_bytes", .gauge, "Memory of the memtables.", engine.overlayBytes)
+            "hearth_memtable_entries", .gauge, "Entries of the memtables, which are not in runs yet.",
+            engine.memtableEntries)
+        page.single("hearth_memtable_bytes", .gauge, "Memory of the memtables.", engine.memtableBytes)
         page.single("hearth_runs", .gauge, "Sorted runs.", engine.runs)
         page.single("hearth_run_entries", .gauge, "Entries of all runs.", engine.runEntries)
         page.single("hearth_run_file_bytes", .gauge, "Size of the files of all runs.", engine.runBytes)

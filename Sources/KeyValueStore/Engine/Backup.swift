@@ -5,8 +5,8 @@ internal import Synchronization
 
 extension EmbeddedEngine {
     /// Writes a copy, as of a version published during the call, into a directory that does not exist yet or is empty.
-    /// The copy is a separate data directory without a log, with all entries merged into one run. Serving continues; the
-    /// files that the copy is made of stay until it is complete.
+    /// The copy is a separate data directory without a log, with all entries merged into one run. Serving continues;
+    /// the files that the copy is made of stay until it is complete.
     ///
     /// - Throws: `full`, `failed`, `closed`, `corrupt`, `inputOutput`. What was written is left there then; a copy is
     ///   complete once it has its FORMAT file, which is written last.

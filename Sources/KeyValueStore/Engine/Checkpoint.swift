@@ -6,26 +6,26 @@ internal import Synchronization
 /// once. Before that the files are of no use, and recovery removes them.
 struct Checkpoint {
     let core: EngineCore
-    let frozen: FrozenOverlay
+    let frozen: FrozenMemtable
     private(set) var entryCount: UInt64 = 0
 
-    init(core: EngineCore, frozen: FrozenOverlay) {
+    init(core: EngineCore, frozen: FrozenMemtable) {
         self.core = core
         self.frozen = frozen
     }
 
-    /// Writes the overlay; when this returns the runs hold every commit up to the overlay's last.
+    /// Writes the memtable; when this returns the runs hold every commit up to the memtable's last.
     /// - Throws: `full`, `inputOutput`; nothing has changed then.
     mutating func run() throws(StorageError) {
-        let overlay = frozen.overlay
-        try core.runs.checkBound(adding: overlay.byteCount)
+        let memtable = frozen.memtable
+        try core.runs.checkBound(adding: memtable.byteCount)
         var written: [Manifest.Part] = []
         do throws(StorageError) {
-            try write(overlay, &written)
+            try write(memtable, &written)
             let parts = written
             let number = core.runs.takeNumber()
             try core.runs.change(.commitRun) { manifest in
-                manifest.checkpoint = max(manifest.checkpoint, overlay.versionMax)
+                manifest.checkpoint = max(manifest.checkpoint, memtable.versionMax)
                 manifest.firstSegment = frozen.nextSegment
                 manifest.runs.insert(Manifest.Run(number: number, level: 0, parts: parts), at: 0)
             }
@@ -36,17 +36,17 @@ struct Checkpoint {
         core.counters.addRunBytes(written.reduce(0) { $0 + Int($1.byteCount) }, level: 0)
     }
 
-    private mutating func write(_ overlay: Overlay, _ parts: inout [Manifest.Part]) throws(StorageError) {
+    private mutating func write(_ memtable: Memtable, _ parts: inout [Manifest.Part]) throws(StorageError) {
         let byteCountMax = core.runFileBytes
-        var walk = OverlayWalk(overlay)
+        var walk = MemtableWalk(memtable)
         while walk.entry != 0 {
             let number = core.runs.takeNumber()
             let path = core.runs.path(ofFile: number)
             do throws(StorageError) {
                 let writer = try RunWriter(
-                    path: path, versions: overlay.versionMin...overlay.versionMax.microseconds,
+                    path: path, versions: memtable.versionMin...memtable.versionMax.microseconds,
                     space: (core.runs.space, .checkpoint))
-                parts.append(try write(overlay, from: &walk, writer, number, byteCountMax))
+                parts.append(try write(memtable, from: &walk, writer, number, byteCountMax))
             } catch {
                 try? Directory.removeFile(path)
                 throw error
@@ -56,21 +56,21 @@ struct Checkpoint {
 
     /// Writes one file, from the position of a walk on.
     private mutating func write(
-        _ overlay: Overlay, from walk: inout OverlayWalk, _ writer: consuming RunWriter, _ number: UInt64,
+        _ memtable: Memtable, from walk: inout MemtableWalk, _ writer: consuming RunWriter, _ number: UInt64,
         _ byteCountMax: Int
     ) throws(StorageError) -> Manifest.Part {
         let horizon = core.horizon.load(ordering: .acquiring)
         while walk.entry != 0, writer.byteCount < byteCountMax {
-            let key = unsafe overlay.key(walk.entry)
+            let key = unsafe memtable.key(walk.entry)
             let hasHistory = unsafe !core.latestOnly.contains(key)
-            var version = overlay.version(walk.entry)
-            unsafe try writer.add(key, version: version, overlay.value(walk.entry), superseded: nil)
+            var version = memtable.version(walk.entry)
+            unsafe try writer.add(key, version: version, memtable.value(walk.entry), superseded: nil)
             entryCount &+= 1
             walk.next()
-            while unsafe walk.entry != 0 && compareBytes(overlay.key(walk.entry), key) == 0 {
-                let older = overlay.version(walk.entry)
+            while unsafe walk.entry != 0 && compareBytes(memtable.key(walk.entry), key) == 0 {
+                let older = memtable.version(walk.entry)
                 if hasHistory && version > horizon {
-                    unsafe try writer.add(key, version: older, overlay.value(walk.entry), superseded: version)
+                    unsafe try writer.add(key, version: older, memtable.value(walk.entry), superseded: version)
                     entryCount &+= 1
                 }
                 version = older

@@ -5,7 +5,7 @@ internal import Synchronization
 /// closed.
 final class CheckpointThread {
     private enum Task {
-        case checkpoint(FrozenOverlay)
+        case checkpoint(FrozenMemtable)
         case sweep
         /// Release the memory of retired memtables.
         case reclaim
@@ -79,7 +79,7 @@ final class CheckpointThread {
         return min(1_000_000_000, idle > 0 ? max(idle / 4, 1_000_000) : .max, Self.retryAfterNanoseconds * 2)
     }
 
-    /// The next task, or nil; freezes the overlay when it is time. Call it under the lock of `progress`.
+    /// The next task, or nil; freezes the memtable when it is time. Call it under the lock of `progress`.
     private func task(_ progress: inout EngineCore.Progress) -> Task? {
         let now = SystemClock.monotonicNanoseconds()
         if progress.failure != nil { return progress.isClosed ? .stop : nil }
@@ -112,7 +112,7 @@ final class CheckpointThread {
             }
         }
         if let frozen = progress.frozen {
-            let isPublished = core.published.load(ordering: .acquiring) >= frozen.overlay.versionMax.microseconds
+            let isPublished = core.published.load(ordering: .acquiring) >= frozen.memtable.versionMax.microseconds
             // Something was staged and never sealed: the log has all that was published, and recovery will read it.
             if progress.isClosed && !isPublished { return .stop }
             if now >= retryNanoseconds { return .checkpoint(frozen) }
@@ -177,12 +177,12 @@ extension CheckpointThread {
 // MARK: - Checkpoints
 
 extension CheckpointThread {
-    private func checkpoint(_ frozen: FrozenOverlay) {
-        guard waitUntilPublished(frozen.overlay.versionMax) else { return }
+    private func checkpoint(_ frozen: FrozenMemtable) {
+        guard waitUntilPublished(frozen.memtable.versionMax) else { return }
         let start = SystemClock.monotonicNanoseconds()
         // One that has grown during a long checkpoint would keep too much.
         core.registry.keepSpare(
-            !isIdleCheckpoint && frozen.overlay.byteCount <= core.options.overlayBytesMax * 5 / 4)
+            !isIdleCheckpoint && frozen.memtable.byteCount <= core.options.memtableBytesMax * 5 / 4)
         var checkpoint = Checkpoint(core: core, frozen: frozen)
         do throws(StorageError) {
             try checkpoint.run()
@@ -200,14 +200,14 @@ extension CheckpointThread {
         core.progress.update { progress in
             progress.full = nil
             progress.satisfied = max(progress.satisfied, progress.covering)
-            core.showRuns(&progress, written: frozen.overlay)
+            core.showRuns(&progress, written: frozen.memtable)
         }
         hasMemoryToFree = !core.registry.reclaim()
         core.merging.update { $0.hasChanged = true }
         core.settleSpace()
     }
 
-    /// Waits until everything in a frozen overlay is durable.
+    /// Waits until everything in a frozen memtable is durable.
     ///
     /// - Returns: false if the engine failed before.
     private func waitUntilPublished(_ version: CommitVersion) -> Bool {

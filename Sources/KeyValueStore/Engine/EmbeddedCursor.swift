@@ -1,11 +1,11 @@
-// Walking a range: the overlays and the runs merged by key.
+// Walking a range: the memtables and the runs merged by key.
 
 /// A place in an ordered range; `key`, `value` and `version` are those of the entry that `next()` went to, and
 /// undefined before that and at the end.
 @safe
 package struct EmbeddedCursor: ~Copyable, ~Escapable, KeyValueCursor {
-    private var active: OverlayCursor
-    private var frozen: OverlayCursor
+    private var active: MemtableCursor
+    private var frozen: MemtableCursor
     private var runs: RunSetCursor
     /// The sources that are at the entry taken last; they move on with the next step, as keys are lent by them.
     private var isActiveTaken = false
@@ -27,7 +27,7 @@ package struct EmbeddedCursor: ~Copyable, ~Escapable, KeyValueCursor {
     private init(
         view: ReadView, lower: [UInt8]?, upper: [UInt8]?, direction: ScanDirection
     ) {
-        active = OverlayCursor(view.active, version: CommitVersion(microseconds: view.version))
+        active = MemtableCursor(view.active, version: CommitVersion(microseconds: view.version))
         frozen = .open(view.frozen, beside: view.active, version: CommitVersion(microseconds: view.version))
         runs = RunSetCursor(view.runs, version: view.version, latestOnly: view.latestOnly)
         self.direction = direction
@@ -163,7 +163,7 @@ extension EmbeddedCursor {
         currentVersion = runs.entryVersion
     }
 
-    /// One of the overlays is at an entry.
+    /// One of the memtables is at an entry.
     @_lifetime(self: copy self)
     private mutating func takeNearestOfAll() {
         var nearest = unsafe active.isAtEntry ? active.key : frozen.key
@@ -182,10 +182,10 @@ extension EmbeddedCursor {
     }
 
     @_lifetime(self: copy self)
-    private mutating func take(_ overlay: OverlayCursor) {
-        unsafe currentKey = overlay.key
-        currentVersion = overlay.entryVersion
-        if let value = unsafe overlay.value {
+    private mutating func take(_ memtable: MemtableCursor) {
+        unsafe currentKey = memtable.key
+        currentVersion = memtable.entryVersion
+        if let value = unsafe memtable.value {
             unsafe currentValue = value
         } else {
             unsafe currentValue = UnsafeRawBufferPointer(start: nil, count: 0)

@@ -28,11 +28,11 @@ extension EmbeddedEngine {
     }
 }
 
-/// An engine on its way to being open. Replay goes into overlays like commits do, with checkpoints in between when
+/// An engine on its way to being open. Replay goes into memtables like commits do, with checkpoints in between when
 /// there is much.
 ///
-/// On a full disk a checkpoint may fail. The overlays then hold what they held before the crash: one frozen and one
-/// active, each up to `EngineOptions.overlayGrowthMax` times its bound. The checkpoint thread continues the checkpoint
+/// On a full disk a checkpoint may fail. The memtables then hold what they held before the crash: one frozen and one
+/// active, each up to `EngineOptions.memtableGrowthMax` times its bound. The checkpoint thread continues the checkpoint
 /// when the engine is open.
 private final class Opening {
     private let core: EngineCore
@@ -77,8 +77,8 @@ private final class Opening {
         }
     }
 
-    /// Gives a new directory or a backup its first segment, and notes it in the manifest. On a full disk that is left for
-    /// later: the engine opens without, for reading.
+    /// Gives a new directory or a backup its first segment, and notes it in the manifest. On a full disk that is left
+    /// for later: the engine opens without, for reading.
     private func prepareFirstSegment(_ log: inout RecoveredLog) throws(StorageError) {
         do throws(StorageError) {
             let segment = try LogSegment.prepare(
@@ -114,32 +114,32 @@ private final class Opening {
     ) throws {
         batch.removeAll()
         try replay(version, unsafe RawSpan(_unsafeBytes: record), &batch, .embedded(latest))
-        let overlay = core.registry.viewForUpdate.active
-        let needed = Overlay.bytesNeeded(count: batch.count, bytes: batch.byteCount)
+        let memtable = core.registry.viewForUpdate.active
+        let needed = Memtable.bytesNeeded(count: batch.count, bytes: batch.byteCount)
         guard needed <= EngineLimits.groupBytesMax else {
             throw StorageError(.valueTooLong, "replay of commit \(version) gives \(needed) bytes of mutations")
         }
-        guard collected.bytesNeeded + needed <= overlay.bytesFree else {
+        guard collected.bytesNeeded + needed <= memtable.bytesFree else {
             throw StorageError(
                 .full, "the disk is full, and the log has more commits than fit into memory", file: core.directory)
         }
-        batch.insert(into: overlay, version: version, collecting: collected)
+        batch.insert(into: memtable, version: version, collecting: collected)
         core.published.store(version.microseconds, ordering: .releasing)
-        if overlay.byteCount >= (isFull ? EngineOptions.overlayGrowthMax : 1) * core.options.overlayBytesMax {
-            collected.settle(into: overlay)
+        if memtable.byteCount >= (isFull ? EngineOptions.memtableGrowthMax : 1) * core.options.memtableBytesMax {
+            collected.settle(into: memtable)
             try makeRoom()
         }
     }
 
-    /// The disk is full: the frozen overlay stays, or the next one will.
+    /// The disk is full: the frozen memtable stays, or the next one will.
     private var isFull = false
 
-    /// Writes the overlay to a run. On a full disk it is frozen instead, once, when it has grown to its limit.
+    /// Writes the memtable to a run. On a full disk it is frozen instead, once, when it has grown to its limit.
     private func makeRoom() throws(StorageError) {
-        let (overlay, hasFrozen) = core.progress.withLock { (core.registry.viewForUpdate.active, $0.frozen != nil) }
+        let (memtable, hasFrozen) = core.progress.withLock { (core.registry.viewForUpdate.active, $0.frozen != nil) }
         if hasFrozen { return }
         do throws(StorageError) {
-            if !isFull { try core.runs.space.admit(heldBytes: overlay.byteCount, mayUseReserve: true, isFinal: true) }
+            if !isFull { try core.runs.space.admit(heldBytes: memtable.byteCount, mayUseReserve: true, isFinal: true) }
             try checkpoint()
         } catch {
             guard error.code == .full else { throw error }
@@ -148,10 +148,10 @@ private final class Opening {
         }
     }
 
-    /// Writes the overlay to a run. The log stays as it is: it is still being read.
+    /// Writes the memtable to a run. The log stays as it is: it is still being read.
     private func checkpoint() throws(StorageError) {
         latest.finish()
-        let full = try core.progress.withLock { progress throws(StorageError) -> FrozenOverlay? in
+        let full = try core.progress.withLock { progress throws(StorageError) -> FrozenMemtable? in
             progress.nextGroupSegment = manifest.firstSegment
             try core.freeze(&progress)
             return progress.frozen
@@ -161,6 +161,6 @@ private final class Opening {
         try checkpoint.run()
         core.settleSpace()
         core.checkpoint.store(manifest.checkpoint.microseconds, ordering: .releasing)
-        core.progress.withLock { core.showRuns(&$0, written: full.overlay) }
+        core.progress.withLock { core.showRuns(&$0, written: full.memtable) }
     }
 }

@@ -21,7 +21,7 @@ extension EmbeddedEngine {
         statistics.hasFailed = core.progress.withLock { $0.failure != nil }
         statistics.shortage = shortage
         statistics.reserveBytes = core.pool.bytesReserved + core.runs.space.bytesReserved
-        readOverlays(into: &statistics)
+        readMemtables(into: &statistics)
         readRuns(into: &statistics)
         return statistics
     }
@@ -34,12 +34,12 @@ extension EmbeddedEngine {
     package var recentShortage: StorageError? { shortage ?? core.runs.space.recentShortage }
 
     /// The numbers that need a look through a reader's eyes; left at zero when the engine is closed.
-    private func readOverlays(into statistics: inout EngineStatistics) {
+    private func readMemtables(into statistics: inout EngineStatistics) {
         let reader = EmbeddedReader(core)
         guard let view = try? reader.open(at: .max) else { return }
         defer { reader.close(view) }
-        statistics.overlayEntries = view.active.entryCount + (view.frozen?.entryCount ?? 0)
-        statistics.overlayBytes = view.active.byteCount + (view.frozen?.byteCount ?? 0)
+        statistics.memtableEntries = view.active.entryCount + (view.frozen?.entryCount ?? 0)
+        statistics.memtableBytes = view.active.byteCount + (view.frozen?.byteCount ?? 0)
     }
 
     private func readRuns(into statistics: inout EngineStatistics) {

@@ -12,7 +12,8 @@ internal import Synchronization
 ///     DIR/runs/….run        files of sorted runs (`RunFormat`)
 ///
 /// - Write: stage → memtable (invisible) and log group → seal → write and sync the group → publish → reply.
-/// - Read: the memtables, then the runs, the newest first; the first that has the key at the version is used (``EmbeddedReader``).
+/// - Read: the memtables, then the runs, the newest first; the first that has the key at the version is used
+/// (``EmbeddedReader``).
 /// - Checkpoint: the memtable is frozen, written to a new run, and released; its log segments are recycled
 ///   (``Checkpoint``).
 /// - Merge: runs become fewer and larger ones (``MergePolicy``).
@@ -138,8 +139,8 @@ package final class EmbeddedEngine: KeyValueEngine {
     /// Ends all activity; what is published goes to runs, so that the next open is quick. A group that is being
     /// synced is waited for; what is staged and not sealed is lost. Calling it again does nothing.
     ///
-    /// No other thread may be using the writer. Snapshots should be closed: while one is open the lock and the files stay
-    /// with it.
+    /// No other thread may be using the writer. Snapshots should be closed: while one is open the lock and the files
+    /// stay with it.
     /// - Throws: `full` or `failed` when the last checkpoint did not succeed. The engine is closed all the same, and
     ///   the log keeps what is not in runs.
     package func close() throws(StorageError) {

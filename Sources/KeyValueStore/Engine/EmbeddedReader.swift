@@ -2,9 +2,9 @@ internal import Synchronization
 
 /// Makes snapshots for one thread: the state as of a version, over the memtables and the runs.
 ///
-/// Make one reader per event loop and keep it; a snapshot then costs two stores. A snapshot takes the version first, and
-/// then the view of the memtables and runs. Everything up to the version is published, so it is in the view. What is
-/// newer is skipped by its version.
+/// Make one reader per event loop and keep it; a snapshot then costs two stores. A snapshot takes the version first,
+/// and then the view of the memtables and runs. Everything up to the version is published, so it is in the view. What
+/// is newer is skipped by its version.
 ///
 /// Not thread-safe. A reader may move between threads while no snapshot is open.
 @safe
@@ -58,7 +58,8 @@ package final class EmbeddedReader: KeyValueReader {
             // Looked at only now: the horizon is raised before a merge removes anything.
             if chosen < core.horizon.load(ordering: .acquiring) {
                 unsafe close(view)
-                // The last published version can be overtaken by the horizon only between two lines here: take a newer one.
+                // The last published version can be overtaken by the horizon only between two lines here: take a newer
+                // one.
                 if version == nil && core.published.load(ordering: .acquiring) > chosen { continue }
                 throw StorageError(.versionTooOld, "the history of version \(chosen) has been removed")
             }
@@ -69,7 +70,7 @@ package final class EmbeddedReader: KeyValueReader {
     /// Opens a view at any version, also of what is not published yet.
     func open(at version: UInt64) throws(StorageError) -> ReadView {
         releaseSnapshots()
-        let overlays =
+        let memtables =
             unsafe state.pointee.openSnapshots == 0 ? core.registry.enter(slot) : core.registry.viewForReading
         do throws(StorageError) {
             if core.isClosed.load(ordering: .sequentiallyConsistent) {
@@ -77,7 +78,7 @@ package final class EmbeddedReader: KeyValueReader {
             }
             unsafe state.pointee.openSnapshots += 1
             return unsafe ReadView(
-                overlays, version: version, latestOnly: core.latestOnly, state.pointee.cache)
+                memtables, version: version, latestOnly: core.latestOnly, state.pointee.cache)
         } catch {
             if unsafe state.pointee.openSnapshots == 0 { core.registry.leave(slot) }
             throw error
@@ -130,9 +131,9 @@ package final class EmbeddedReader: KeyValueReader {
         unsafe endBoxed(view)
     }
 
-    /// The view that was kept, at another version; nil if there is none or the overlays or runs have changed since.
+    /// The view that was kept, at another version; nil if there is none or the memtables or runs have changed since.
     ///
-    /// As long as the overlays are the same, whatever was published since is in them.
+    /// As long as the memtables are the same, whatever was published since is in them.
     private func reopen(at version: UInt64) -> UnsafeMutablePointer<ReadView>? {
         guard let kept = unsafe state.pointee.kept else { return nil }
         guard unsafe core.registry.generation == kept.pointee.generation,
@@ -180,7 +181,7 @@ package struct EmbeddedSnapshot: ~Copyable, KeyValueSnapshot {
     package borrowing func value(forKey key: RawSpan) throws(StorageError) -> StoredValue? {
         let found = unsafe try key.withUnsafeBytes { key throws(StorageError) in unsafe try view.pointee.find(key) }
         guard let bytes = unsafe found.bytes else { return nil }
-        // The bytes are in a map or in an overlay; both are kept by the snapshot.
+        // The bytes are in a map or in a memtable; both are kept by the snapshot.
         let span = unsafe RawSpan(_unsafeBytes: bytes)
         let value = unsafe StoredValue(bytes: span, version: CommitVersion(microseconds: found.version))
         return unsafe _overrideLifetime(value, borrowing: self)

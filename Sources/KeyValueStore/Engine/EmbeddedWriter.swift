@@ -30,11 +30,11 @@ package final class EmbeddedWriter: KeyValueWriter {
     private let log: LogWriter
     private let synchronizer: LogSynchronizer
 
-    /// The active overlay, while a group is open.
-    private var overlay: Overlay?
+    /// The active memtable, while a group is open.
+    private var memtable: Memtable?
     /// Entries of the open group that are not in order yet.
     private let collected: CollectedEntries
-    /// Bytes of the frozen overlay when the group was opened.
+    /// Bytes of the frozen memtable when the group was opened.
     private var frozenBytes = 0
     private var stagedMutationBytes = 0
     /// Bytes of the last sealed group.
@@ -71,7 +71,7 @@ package final class EmbeddedWriter: KeyValueWriter {
         !synchronizer.isBusy
             && core.paceNanoseconds(bytes: 1 << 20) == 0
             && core.progress.withLock { _ in core.registry.viewForUpdate.active.byteCount }
-                < core.options.overlayBytesMax
+                < core.options.memtableBytesMax
     }
 
     /// Waits until no sealed group is on its way. Its completion has been called then.
@@ -79,7 +79,7 @@ package final class EmbeddedWriter: KeyValueWriter {
 
     /// Adds a commit to the group being built: all of it or, when this throws, nothing.
     ///
-    /// May wait for a checkpoint to end when the overlay is full and the group is empty (back-pressure).
+    /// May wait for a checkpoint to end when the memtable is full and the group is empty (back-pressure).
     /// - Parameters:
     ///   - version: Above every version staged before.
     ///   - record: What `Replay` needs to derive the mutations again; opaque here.
@@ -92,23 +92,23 @@ package final class EmbeddedWriter: KeyValueWriter {
         guard version > log.lastVersion else {
             throw StorageError(.versionNotIncreasing, "commit \(version) comes after \(log.lastVersion)")
         }
-        let needed = Overlay.bytesNeeded(count: mutations.count, bytes: mutations.byteCount)
+        let needed = Memtable.bytesNeeded(count: mutations.count, bytes: mutations.byteCount)
         guard record.byteCount <= EngineLimits.recordBytesMax,
             stagedBytes + record.byteCount + needed <= EngineLimits.groupBytesMax
         else {
             throw StorageError(
                 .valueTooLong, "a commit of \(record.byteCount + needed) bytes does not fit into a group")
         }
-        let overlay: Overlay
+        let memtable: Memtable
         do throws(StorageError) {
-            overlay = try openGroup(recordBytes: record.byteCount, needed: needed, mayUseReserve: mayUseReserve)
+            memtable = try openGroup(recordBytes: record.byteCount, needed: needed, mayUseReserve: mayUseReserve)
         } catch {
             guard error.code == .full, log.isEmpty, checkpointForSpace() else { throw error }
-            overlay = try openGroup(recordBytes: record.byteCount, needed: needed, mayUseReserve: mayUseReserve)
+            memtable = try openGroup(recordBytes: record.byteCount, needed: needed, mayUseReserve: mayUseReserve)
         }
         // From here on nothing can fail.
         unsafe record.withUnsafeBytes { unsafe log.append($0, version: version) }
-        mutations.insert(into: overlay, version: version, collecting: collected)
+        mutations.insert(into: memtable, version: version, collecting: collected)
         stagedMutationBytes += mutations.byteCount
         stagedEntries += mutations.count
     }
@@ -137,59 +137,59 @@ package final class EmbeddedWriter: KeyValueWriter {
         return try synchronizer.perform(try sealGroup())
     }
 
-    /// Lets go of the view that `latest` reads through. Call it before sleeping, so that memory and files can be released;
-    /// sealing does it too.
+    /// Lets go of the view that `latest` reads through. Call it before sleeping, so that memory and files can be
+    /// released; sealing does it too.
     package func finishReading() { latest.finish() }
 }
 
 extension EmbeddedWriter {
-    /// The overlay to stage into, with space for one more commit. When this throws, an empty group is closed.
-    private func openGroup(recordBytes: Int, needed: Int, mayUseReserve: Bool) throws(StorageError) -> Overlay {
-        let overlay = try openGroup(mayUseReserve: mayUseReserve)
+    /// The memtable to stage into, with space for one more commit. When this throws, an empty group is closed.
+    private func openGroup(recordBytes: Int, needed: Int, mayUseReserve: Bool) throws(StorageError) -> Memtable {
+        let memtable = try openGroup(mayUseReserve: mayUseReserve)
         do throws(StorageError) {
             try reserveSpace(
-                recordBytes: recordBytes, overlayBytes: overlay.byteCount + collected.bytesNeeded + needed,
+                recordBytes: recordBytes, memtableBytes: memtable.byteCount + collected.bytesNeeded + needed,
                 mayUseReserve: mayUseReserve)
         } catch {
             if log.isEmpty { closeGroup() }
             throw error
         }
-        return overlay
+        return memtable
     }
 
-    /// Writes a checkpoint because there is no space, which gives segments of the log back; false if there is nothing to
-    /// write, or it did not succeed. No group is open.
+    /// Writes a checkpoint because there is no space, which gives segments of the log back; false if there is nothing
+    /// to write, or it did not succeed. No group is open.
     private func checkpointForSpace() -> Bool {
         let isBegun = core.progress.update { progress in
             guard progress.failure == nil, progress.full == nil, progress.frozen == nil else { return false }
             guard (try? core.freeze(&progress)) != nil, let frozen = progress.frozen else { return false }
-            frozenBytes = frozen.overlay.byteCount
+            frozenBytes = frozen.memtable.byteCount
             return true
         }
         return isBegun && waitForCheckpoint()
     }
 
-    /// The overlay to stage into. When the group is empty, makes room first: freezes a full overlay; or if the one
+    /// The memtable to stage into. When the group is empty, makes room first: freezes a full memtable; or if the one
     /// before is not in a run yet and this one has grown to its limit, waits until it is.
-    private func openGroup(mayUseReserve: Bool) throws(StorageError) -> Overlay {
-        if let overlay { return overlay }
+    private func openGroup(mayUseReserve: Bool) throws(StorageError) -> Memtable {
+        if let memtable { return memtable }
         latest.finish()
         keepPace()
         var hasWaited = false
         let isPressed = core.isSpacePressed
-        let opened = try core.progress.wait { progress throws(StorageError) -> (overlay: Overlay, hasFrozen: Bool)? in
-            frozenBytes = progress.frozen?.overlay.byteCount ?? 0
+        let opened = try core.progress.wait { progress throws(StorageError) -> (memtable: Memtable, hasFrozen: Bool)? in
+            frozenBytes = progress.frozen?.memtable.byteCount ?? 0
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
             if let failure = progress.failure { throw failure }
             let active = core.registry.viewForUpdate.active
             if let full = progress.full {
-                let hasRoom = active.byteCount < EngineOptions.overlayGrowthMax * core.options.overlayBytesMax
+                let hasRoom = active.byteCount < EngineOptions.memtableGrowthMax * core.options.memtableBytesMax
                 if !mayUseReserve || !hasRoom { throw full }
                 progress.isGroupOpen = true
                 return (active, false)
             }
-            let isDue = isPressed && progress.frozen == nil && active.byteCount > core.options.overlayBytesMax / 16
-            if active.byteCount < core.options.overlayBytesMax && !isDue {
+            let isDue = isPressed && progress.frozen == nil && active.byteCount > core.options.memtableBytesMax / 16
+            if active.byteCount < core.options.memtableBytesMax && !isDue {
                 progress.isGroupOpen = true
                 return (active, false)
             }
@@ -200,7 +200,7 @@ extension EmbeddedWriter {
                 return (core.registry.viewForUpdate.active, true)
             }
             // During a long checkpoint it may grow: the next one writes each page once for more entries.
-            if active.byteCount < EngineOptions.overlayGrowthMax * core.options.overlayBytesMax {
+            if active.byteCount < EngineOptions.memtableGrowthMax * core.options.memtableBytesMax {
                 progress.isGroupOpen = true
                 return (active, false)
             }
@@ -209,8 +209,8 @@ extension EmbeddedWriter {
             return nil
         }
         if opened.hasFrozen { core.progress.wake() }
-        overlay = opened.overlay
-        return opened.overlay
+        memtable = opened.memtable
+        return opened.memtable
     }
 
     /// Waits a little for the group before if there are many runs, so that merges catch up long before commits must
@@ -224,14 +224,14 @@ extension EmbeddedWriter {
 
     /// Makes sure that log and runs have space for one more commit. If they do not while a checkpoint is under way,
     /// waits for its end: it gives segments back, and then it is known what its entries take.
-    private func reserveSpace(recordBytes: Int, overlayBytes: Int, mayUseReserve: Bool) throws(StorageError) {
+    private func reserveSpace(recordBytes: Int, memtableBytes: Int, mayUseReserve: Bool) throws(StorageError) {
         do throws(StorageError) {
             try core.runs.space.admit(
-                heldBytes: frozenBytes + overlayBytes, mayUseReserve: mayUseReserve, isFinal: frozenBytes == 0)
+                heldBytes: frozenBytes + memtableBytes, mayUseReserve: mayUseReserve, isFinal: frozenBytes == 0)
             try log.reserve(recordBytes: recordBytes, mayUseReserve: mayUseReserve)
         } catch {
             guard error.code == .full, waitForCheckpoint() else { throw error }
-            try core.runs.space.admit(heldBytes: overlayBytes, mayUseReserve: mayUseReserve, isFinal: true)
+            try core.runs.space.admit(heldBytes: memtableBytes, mayUseReserve: mayUseReserve, isFinal: true)
             try log.reserve(recordBytes: recordBytes, mayUseReserve: mayUseReserve)
         }
     }
@@ -240,7 +240,7 @@ extension EmbeddedWriter {
     /// did not succeed.
     private func waitForCheckpoint() -> Bool {
         guard frozenBytes > 0 else { return false }
-        // With a view open, the overlay that goes would keep its memory.
+        // With a view open, the memtable that goes would keep its memory.
         latest.finish()
         core.counters.writerStalls.add(1, ordering: .relaxed)
         let isDone = core.progress.wait { progress in
@@ -252,7 +252,7 @@ extension EmbeddedWriter {
     }
 
     private func closeGroup() {
-        overlay = nil
+        memtable = nil
         stagedMutationBytes = 0
         stagedEntries = 0
         let isAwaited = core.progress.withLock { progress in
@@ -266,7 +266,7 @@ extension EmbeddedWriter {
 
     /// Ends the group, after the one before it is durable.
     private func sealGroup() throws(StorageError) -> LogGroup {
-        if let overlay { collected.settle(into: overlay) }
+        if let memtable { collected.settle(into: memtable) }
         synchronizer.waitUntilIdle()
         latest.finish()
         if core.hasFailed.load(ordering: .acquiring) {
@@ -286,40 +286,40 @@ extension MutationBatch {
     ///
     /// A search stalls on cache misses, so the insertion points of eight entries are prefetched before the first
     /// insertion.
-    borrowing func insert(into overlay: Overlay, version: CommitVersion, collecting collected: CollectedEntries) {
+    borrowing func insert(into memtable: Memtable, version: CommitVersion, collecting collected: CollectedEntries) {
         let version = version.microseconds
         var offset = 0
         var leaves = InlineArray<8, UInt32>(repeating: 0)
         while offset < byteCount {
             var count = 0
             unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
-                let isScanned = unsafe overlay.isScanned(entry.key)
-                if !isScanned { unsafe overlay.prefetchFilter(entry.key) }
-                leaves[count] = unsafe isScanned ? 0 : overlay.prefetch(entry.key, version)
+                let isScanned = unsafe memtable.isScanned(entry.key)
+                if !isScanned { unsafe memtable.prefetchFilter(entry.key) }
+                leaves[count] = unsafe isScanned ? 0 : memtable.prefetch(entry.key, version)
                 count += 1
             }
             count = 0
             unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
-                if leaves[count] != 0 { unsafe overlay.prefetch(entry.key, version, in: leaves[count]) }
+                if leaves[count] != 0 { unsafe memtable.prefetch(entry.key, version, in: leaves[count]) }
                 count += 1
             }
             count = 0
             offset = unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
                 if leaves[count] != 0 {
-                    unsafe overlay.insert(entry.key, version: version, value: entry.value)
+                    unsafe memtable.insert(entry.key, version: version, value: entry.value)
                 } else {
-                    unsafe collected.append(overlay.makeEntry(entry.key, version, entry.value))
+                    unsafe collected.append(memtable.makeEntry(entry.key, version, entry.value))
                 }
                 count += 1
             }
         }
-        if collected.isFull { collected.settle(into: overlay) }
+        if collected.isFull { collected.settle(into: memtable) }
     }
 }
 
 /// Reads the newest state, staged commits included. Belongs to the writer's thread.
 ///
-/// It keeps a view between calls, and takes a new one when the overlays have changed.
+/// It keeps a view between calls, and takes a new one when the memtables have changed.
 package final class EmbeddedLatest: KeyValueState {
     private let reader: EmbeddedReader
     private let collected: CollectedEntries

@@ -1,10 +1,10 @@
 internal import Basics
 internal import Synchronization
 
-/// An overlay that is being written to a run.
-struct FrozenOverlay: Sendable {
-    let overlay: Overlay
-    /// The log from this segment on holds all commits after the overlay's.
+/// A memtable that is being written to a run.
+struct FrozenMemtable: Sendable {
+    let memtable: Memtable
+    /// The log from this segment on holds all commits after the memtable's.
     let nextSegment: UInt64
 }
 
@@ -28,9 +28,9 @@ struct FrozenOverlay: Sendable {
 final class EngineCore: Sendable {
     /// What the commit thread and the checkpoint thread tell each other.
     struct Progress {
-        /// Commits are staged that are not sealed: the active overlay must stay what it is.
+        /// Commits are staged that are not sealed: the active memtable must stay what it is.
         var isGroupOpen = false
-        var frozen: FrozenOverlay?
+        var frozen: FrozenMemtable?
         /// The segment that the next group goes to, or an earlier one.
         var nextGroupSegment: UInt64 = 0
         /// Checkpoints asked for, and the last request that is satisfied; `covering` is satisfied by the one under way.
@@ -53,7 +53,7 @@ final class EngineCore: Sendable {
     let options: EngineOptions
     let latestOnly: LatestOnlySpaces
     let runs: RunStore
-    let registry: OverlayRegistry
+    let registry: MemtableRegistry
     let pool: SegmentPool
     let fault: FaultInjection
     let progress: Monitor<Progress>
@@ -84,7 +84,7 @@ final class EngineCore: Sendable {
         latestOnly = LatestOnlySpaces(options.latestOnlySpaces)
         self.runs = runs
         let set = runs.current
-        registry = OverlayRegistry(active: try EngineCore.makeOverlay(options), runs: set)
+        registry = MemtableRegistry(active: try EngineCore.makeMemtable(options), runs: set)
         pool = SegmentPool(directory: directory + "/log", options: options)
         self.lock = lock
         fault = FaultInjection(fault: options.fault)
@@ -95,12 +95,12 @@ final class EngineCore: Sendable {
         runCount = Atomic(set.view.count)
     }
 
-    /// A new overlay, with room for a group beyond its bound.
-    static func makeOverlay(_ options: EngineOptions) throws(StorageError) -> Overlay {
+    /// A new memtable, with room for a group beyond its bound.
+    static func makeMemtable(_ options: EngineOptions) throws(StorageError) -> Memtable {
         // An entry takes a hundred bytes and more.
-        try Overlay(
-            reservedBytes: EngineOptions.overlayGrowthMax * options.overlayBytesMax + 2 * EngineLimits.groupBytesMax,
-            filterBytes: options.overlayBytesMax / 32, scannedSpaces: options.scannedSpaces)
+        try Memtable(
+            reservedBytes: EngineOptions.memtableGrowthMax * options.memtableBytesMax + 2 * EngineLimits.groupBytesMax,
+            filterBytes: options.memtableBytesMax / 32, scannedSpaces: options.scannedSpaces)
     }
 
     /// The outcome of a group: makes it visible, or ends all promises.
@@ -112,14 +112,14 @@ final class EngineCore: Sendable {
         if isPublishAwaited.load(ordering: .sequentiallyConsistent) { progress.wake() }
     }
 
-    /// The disk is nearly full: a checkpoint should not wait until the overlay is, as it gives segments of the log
+    /// The disk is nearly full: a checkpoint should not wait until the memtable is, as it gives segments of the log
     /// back.
     var isSpacePressed: Bool { runs.space.isPressed || pool.error != nil }
 
-    /// Looks whether there is space for what the overlays hold, after commits were refused.
+    /// Looks whether there is space for what the memtables hold, after commits were refused.
     func recheckSpace() {
         let held = progress.withLock { progress in
-            registry.viewForUpdate.active.byteCount + (progress.frozen?.overlay.byteCount ?? 0)
+            registry.viewForUpdate.active.byteCount + (progress.frozen?.memtable.byteCount ?? 0)
         }
         runs.space.recheck(heldBytes: held)
     }
@@ -154,21 +154,21 @@ final class EngineCore: Sendable {
         }
     }
 
-    /// Freezes the active overlay for the next checkpoint, if there is something in it and nothing is frozen.
+    /// Freezes the active memtable for the next checkpoint, if there is something in it and nothing is frozen.
     /// Call under the lock of `progress`, when no group is open, and wake the others afterwards.
     func freeze(_ progress: inout Progress) throws(StorageError) {
         let active = registry.viewForUpdate.active
         guard progress.frozen == nil, !progress.isGroupOpen, !active.isEmpty else { return }
         let spare = registry.takeSpare()
-        let fresh = if let spare { spare } else { try EngineCore.makeOverlay(options) }
-        progress.frozen = FrozenOverlay(overlay: active, nextSegment: progress.nextGroupSegment)
+        let fresh = if let spare { spare } else { try EngineCore.makeMemtable(options) }
+        progress.frozen = FrozenMemtable(memtable: active, nextSegment: progress.nextGroupSegment)
         progress.covering = progress.requested
         registry.show(active: fresh, frozen: active, retiring: nil, runs: runs.current)
     }
 
     /// Shows readers the runs as they are now. Call under the lock of `progress`.
-    /// - Parameter written: the frozen overlay, if the runs have all of it.
-    func showRuns(_ progress: inout Progress, written: Overlay? = nil) {
+    /// - Parameter written: the frozen memtable, if the runs have all of it.
+    func showRuns(_ progress: inout Progress, written: Memtable? = nil) {
         let view = registry.viewForUpdate
         let set = runs.current
         if written != nil { progress.frozen = nil }

@@ -1,12 +1,12 @@
-// Looking a key up: the newest version that is not too new, in the active overlay, the frozen one, or the runs.
+// Looking a key up: the newest version that is not too new, in the active memtable, the frozen one, or the runs.
 
-/// The overlays and the runs as one reader sees them at one version. Valid until the reader closes it.
+/// The memtables and the runs as one reader sees them at one version. Valid until the reader closes it.
 /// Plain numbers and addresses: copying one counts no references.
 @safe
 struct ReadView {
-    let active: Overlay
-    let frozen: Overlay?
-    /// The generation of the overlays and runs.
+    let active: Memtable
+    let frozen: Memtable?
+    /// The generation of the memtables and runs.
     let generation: UInt64
     let runs: RunSetView
     private(set) var version: UInt64
@@ -14,7 +14,7 @@ struct ReadView {
     /// Places of entries in the runs.
     let cache: EntryCache
 
-    init(_ view: OverlayView, version: UInt64, latestOnly: LatestOnlySpaces, _ cache: EntryCache) {
+    init(_ view: MemtableView, version: UInt64, latestOnly: LatestOnlySpaces, _ cache: EntryCache) {
         active = view.active
         frozen = view.frozen
         generation = view.generation
@@ -32,21 +32,21 @@ struct ReadView {
         guard key.count > 0, key.count <= EngineLimits.keyBytesMax else {
             return unsafe FoundEntry(bytes: nil, version: 0)
         }
-        let hash = unsafe Overlay.hash(key)
+        let hash = unsafe Memtable.hash(key)
         if let found = unsafe Self.find(key, hash, in: active, atMost: version) { return unsafe found }
         if let frozen, let found = unsafe Self.find(key, hash, in: frozen, atMost: version) { return unsafe found }
         return unsafe try findInRuns(key, hash)
     }
 
     private static func find(
-        _ key: UnsafeRawBufferPointer, _ hash: UInt64, in overlay: Overlay, atMost version: UInt64
+        _ key: UnsafeRawBufferPointer, _ hash: UInt64, in memtable: Memtable, atMost version: UInt64
     ) -> FoundEntry? {
-        var entry = unsafe overlay.mayContain(hash: hash) ? overlay.find(key, atMost: version) : 0
-        if overlay.hasBatches, unsafe overlay.isScanned(key) {
-            entry = unsafe overlay.newest(key, atMost: version, listed: entry)
+        var entry = unsafe memtable.mayContain(hash: hash) ? memtable.find(key, atMost: version) : 0
+        if memtable.hasBatches, unsafe memtable.isScanned(key) {
+            entry = unsafe memtable.newest(key, atMost: version, listed: entry)
         }
         if entry == 0 { return nil }
-        return unsafe FoundEntry(bytes: overlay.value(entry), version: overlay.version(entry))
+        return unsafe FoundEntry(bytes: memtable.value(entry), version: memtable.version(entry))
     }
 
     @inline(__always)

@@ -1,9 +1,9 @@
 // The log: how a commit group lies on disk, and how recovery tells a torn tail from corruption.
 //
-// The log is a row of segment files of a fixed size, `log/<sequence, 16 hex digits>.log`. A segment is filled with zeros and synced
-// before its first use, so that writing a group changes no metadata and a sync is one flush; a segment whose commits are in
-// the runs is recycled under a new sequence. All integers are little-endian. On-disk constants: never change one without a
-// new format number.
+// The log is a row of segment files of a fixed size, `log/<sequence, 16 hex digits>.log`. A segment is filled with
+// zeros and synced before its first use, so that writing a group changes no metadata and a sync is one flush; a segment
+// whose commits are in the runs is recycled under a new sequence. All integers are little-endian. On-disk constants:
+// never change one without a new format number.
 //
 //      segment  ┌────────────────┬─────────┬─────────┬─────────┬── ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ──┐
 //               │ header, 4096 B │ frame   │ frame   │ frame   │ zeros, or frames of an   │
@@ -16,16 +16,18 @@
 //               32 previous version (8)  40 last version (8)  48 payload bytes (8)
 //               56 payload: for each record  version (8), length (4), bytes      then zeros up to a multiple of 8
 //
-// A frame is one commit group; it is written whole and synced before the next one is begun. Its `previous version` is the last
-// version of the frame before it: frames form a chain, across segments too. A segment may end early (the next frame did
-// not fit).
+// A frame is one commit group; it is written whole and synced before the next one is begun. Its `previous version` is
+// the last version of the frame before it: frames form a chain, across segments too. A segment may end early (the next
+// frame did not fit).
 //
-// The nonce is random and new in each life of a segment. It keeps apart frames of different lives, and makes it impossible to
-// smuggle in a frame inside a document: a frame with the right nonce was written by the engine, on purpose, here.
+// The nonce is random and new in each life of a segment. It keeps apart frames of different lives, and makes it
+// impossible to smuggle in a frame inside a document: a frame with the right nonce was written by the engine, on
+// purpose, here.
 //
-// So after the last good frame there can be, without any damage: nothing, frames of an earlier life, or one torn frame. A
-// good frame of this life after a bad one, or after a gap in the chain, means that synced data was lost. That is
-// corruption; the engine refuses to open and names file and offset. (A flipped bit in the very last frame looks like a torn write.)
+// So after the last good frame there can be, without any damage: nothing, frames of an earlier life, or one torn frame.
+// A good frame of this life after a bad one, or after a gap in the chain, means that synced data was lost. That is
+// corruption; the engine refuses to open and names file and offset. (A flipped bit in the very last frame looks like a
+// torn write.)
 
 internal import CXXHash
 

@@ -128,8 +128,8 @@ struct LogRecovery {
 
     /// Checks a good frame's place in the chain.
     private mutating func accept(_ frame: FrameHeader, path: String) throws(StorageError) {
-        // A gap among commits that the runs have is harmless: the first segment may begin with such, and a damaged group of such
-        // may have been cut.
+        // A gap among commits that the runs have is harmless: the first segment may begin with such, and a damaged
+        // group of such may have been cut.
         let isContinuous =
             frame.previousVersion == previousFrameVersion && log.frameCount > 0
             || frame.previousVersion >= previousFrameVersion && frame.previousVersion <= state.checkpoint.microseconds
@@ -205,7 +205,8 @@ extension RecoveredLog {
     /// a torn group left.
     func repairEnd() throws(StorageError) {
         guard !segments.isEmpty else { return }
-        // A copy of the directory may have made holes of zeros, for which a full disk has no block. Without success all is as before.
+        // A copy of the directory may have made holes of zeros, for which a full disk has no block. Without success all
+        // is as before.
         for segment in segments[endSegmentIndex...] { _ = try? segment.file.allocate(from: 0, to: segment.byteCount) }
         let last = segments[endSegmentIndex]
         let start = lastFrameStart / LogFormat.pageBytes * LogFormat.pageBytes

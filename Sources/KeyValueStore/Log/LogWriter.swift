@@ -1,8 +1,8 @@
 // Building commit groups: records into frames, frames into whole pages of segments.
 //
-// Frames lie close together, but the disk is written in whole pages: a group starts with the page that the group before ended
-// in, its bytes unchanged, and ends with zeros up to the next page. Sectors of older frames are rewritten with what they
-// hold, so a torn write cannot harm them.
+// Frames lie close together, but the disk is written in whole pages: a group starts with the page that the group before
+// ended in, its bytes unchanged, and ends with zeros up to the next page. Sectors of older frames are rewritten with
+// what they hold, so a torn write cannot harm them.
 //
 //      buffer   ┌── one page ──────────┬──────────────────────────────┬────────┐
 //               │          │ old tail  │ frame being built            │ zeros  │

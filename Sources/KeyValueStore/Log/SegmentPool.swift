@@ -1,6 +1,7 @@
 // Segments to write next: prepared ahead by a separate thread, recycled when the runs have caught up.
 //
-// The file `log/reserve` is the space of one more segment. On a full disk it becomes a segment for commits that only delete.
+// The file `log/reserve` is the space of one more segment. On a full disk it becomes a segment for commits that only
+// delete.
 
 internal import Basics
 internal import Glibc

@@ -72,7 +72,7 @@ struct EntryCache {
 
     /// The newest entry of a key, if its place is known.
     /// - Parameters:
-    ///   - hash: `Overlay.hash` of the key.
+    ///   - hash: `Memtable.hash` of the key.
     ///   - runs: the set that the cache admits.
     @inline(__always)
     func find(_ key: UnsafeRawBufferPointer, hash: UInt64, in runs: RunSetView) -> FoundEntry? {

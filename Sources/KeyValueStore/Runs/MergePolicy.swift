@@ -7,8 +7,8 @@
 /// commits, everything becomes one run, if the runs above the lowest are not tiny.
 ///
 /// A merge makes one file after another. After each file the manifest records how far it came: keys below a bound are
-/// in the output, the inputs have the others. So a merge continues after a restart, a smaller merge may come in between,
-/// and the space of the inputs is given back on the way.
+/// in the output, the inputs have the others. So a merge continues after a restart, a smaller merge may come in
+/// between, and the space of the inputs is given back on the way.
 enum MergePolicy {
     /// Runs of a level that are merged.
     static let runsPerLevel = 8

@@ -14,7 +14,7 @@ enum RunFilter {
     static let lineBytes = 64
     static let bitsPerKey = 10
 
-    /// The hash of a key, the same as that of `Overlay`.
+    /// The hash of a key, the same as that of `Memtable`.
     static func hash(_ key: UnsafeRawBufferPointer) -> UInt64 {
         unsafe XXH3_64bits(key.baseAddress, key.count)
     }

@@ -1,8 +1,8 @@
 // Disk space for the runs, allocated before it is needed.
 //
 // A commit is acknowledged only if there are blocks for what a checkpoint will write of it. They belong to the file
-// `runs/space`, which has no other contents. A checkpoint allocates the blocks of its run from the disk; if the disk has
-// none, `space` gives back as many and the run takes them.
+// `runs/space`, which has no other contents. A checkpoint allocates the blocks of its run from the disk; if the disk
+// has none, `space` gives back as many and the run takes them.
 //
 //      runs/space     │ the memtables │ slack │ reserve │ merges │
 //
@@ -42,7 +42,7 @@ final class RunSpace: Sendable {
     /// Kept for commits that only delete, in bytes.
     private let reserveBytes: Int
     private let state: Monitor<State>
-    /// Bytes of overlays that ordinary commits may fill without a further look.
+    /// Bytes of memtables that ordinary commits may fill without a further look.
     private let coveredBytes = Atomic<Int>(-1)
     private let shortageFlag = Atomic<Bool>(false)
     private let pressureFlag = Atomic<Bool>(false)
@@ -94,7 +94,7 @@ final class RunSpace: Sendable {
 // MARK: - Commits
 
 extension RunSpace {
-    /// Makes sure that overlays of `heldBytes` together will find their place in runs.
+    /// Makes sure that memtables of `heldBytes` together will find their place in runs.
     /// - Parameters:
     ///   - mayUseReserve: the commit only deletes.
     ///   - isFinal: a failure is a refusal, and shown as a shortage. Else the caller asks again after a checkpoint.
@@ -127,7 +127,7 @@ extension RunSpace {
         state.withLock { $0.mergeBytes = bytes }
     }
 
-    /// Allocates what overlays of `heldBytes` need, with slack and reserve, and notes whether that was possible.
+    /// Allocates what memtables of `heldBytes` need, with slack and reserve, and notes whether that was possible.
     private func cover(_ state: inout State, heldBytes: Int, isFinal: Bool) throws(StorageError) {
         defer {
             updateCovered(state)

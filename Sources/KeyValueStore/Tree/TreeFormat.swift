@@ -7,10 +7,10 @@
 // All little-endian, unless said otherwise. Only values of more than `EntrySum.valueBytesMax` bytes have a separate
 // sum.
 //
-// A history entry says: the key had this value from `version` on, and until just before `superseded`, when it was overwritten
-// or deleted. So a read at v takes the value in `main` if its version is at most v, and else the entry of `history` with the highest
-// version that is at most v, unless that one was superseded by v too (then the key was absent). Deletions need no
-// entries.
+// A history entry says: the key had this value from `version` on, and until just before `superseded`, when it was
+// overwritten or deleted. So a read at v takes the value in `main` if its version is at most v, and else the entry of
+// `history` with the highest version that is at most v, unless that one was superseded by v too (then the key was
+// absent). Deletions need no entries.
 //
 // `history` is ordered by a special function: by key, and for one key newest first. Plain byte order will not do: the
 // version after a short key would be compared with the next bytes of a longer key.
@@ -64,7 +64,8 @@ enum HistoryEntry {
 
 }
 
-/// What the tree says about itself: one entry of `meta`, written in each transaction of a checkpoint. Checked when it is read.
+/// What the tree says about itself: one entry of `meta`, written in each transaction of a checkpoint. Checked when it
+/// is read.
 struct TreeState: Equatable {
     /// Every commit up to here is in the tree.
     var checkpoint = CommitVersion.zero

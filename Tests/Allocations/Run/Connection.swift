@@ -39,7 +39,7 @@ final class Connection {
         configuration.figuresMilliseconds = 0
         // Profilers leave little address space.
         configuration.store.engine.runBytesMax = 1 << 32
-        configuration.store.engine.overlayBytesMax = 16 << 20
+        configuration.store.engine.memtableBytesMax = 16 << 20
         server = try GatewayServer.start(configuration)
         socket = loopback_connect(server.port)
         guard socket >= 0 else { throw Failure(description: "cannot connect") }

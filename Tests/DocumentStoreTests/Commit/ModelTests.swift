@@ -70,7 +70,7 @@ struct ModelTests {
         print("seed \(seed)")
         let harness = try StoreHarness {
             $0.clock = SystemClock()
-            $0.engine.overlayBytesMax = 64 << 10
+            $0.engine.memtableBytesMax = 64 << 10
             $0.engine.logSegmentBytes = 32 << 10
         }
         let done = Collected<Done>()

@@ -39,7 +39,7 @@ struct ReplayTests {
             let isSteady = SharedFlag()
             self.isSteady = isSteady
             harness = try StoreHarness(database: "d") {
-                $0.engine.overlayBytesMax = 64 << 20
+                $0.engine.memtableBytesMax = 64 << 20
                 $0.engine.logSegmentBytes = 1 << 20
                 $0.expiryIntervalMilliseconds = 5_000
                 $0.sessionIdleMilliseconds = 60_000

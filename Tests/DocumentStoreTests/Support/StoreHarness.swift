@@ -90,7 +90,7 @@ final class StoreHarness: Sendable {
         configuration.clock = clock
         // Many are open at once, and the address space of a process ends at 128 TiB.
         configuration.engine.runBytesMax = 4 << 30
-        configuration.engine.overlayBytesMax = 1 << 20
+        configuration.engine.memtableBytesMax = 1 << 20
         configuration.engine.logSegmentBytes = 256 << 10
         configuration.engine.idleCheckpointMicroseconds = 0
         if EngineUnderTest.current == .memory { configuration.engine.volume = MemoryVolume(replaysRecords: true) }

@@ -27,7 +27,7 @@ import Testing
         init(remembered: Int = 1_000, rescan: Int = 1_000) throws {
             var options = EngineOptions()
             options.runBytesMax = 1 << 28
-            options.overlayBytesMax = 1 << 20
+            options.memtableBytesMax = 1 << 20
             options.logSegmentBytes = 1 << 20
             options.retentionMicroseconds = 1 << 60
             engine = try StorageEngine.open(directory: directory.path, options: options) { _, _, _, _ in }

@@ -23,7 +23,7 @@ import Testing
         init(waits: ReadWaits = ReadWaits()) throws {
             var options = EngineOptions()
             options.runBytesMax = 1 << 28
-            options.overlayBytesMax = 4 << 20
+            options.memtableBytesMax = 4 << 20
             options.logSegmentBytes = 1 << 20
             engine = try StorageEngine.open(directory: directory.path, options: options) { _, _, _, _ in }
             writer = try engine.makeWriter()

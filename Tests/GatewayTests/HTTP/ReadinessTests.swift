@@ -19,7 +19,7 @@ import Testing
     @Test func `A server whose disk is full is alive and not ready, and goes on reading`() throws {
         let live = try LiveGateway {
             $0.store.engine.runBytesMax = 1 << 20
-            $0.store.engine.overlayBytesMax = 128 << 10
+            $0.store.engine.memtableBytesMax = 128 << 10
         }
         let fields = Harness.fields(["a": .bytes([UInt8](repeating: 7, count: 60_000))])
         var number = 0

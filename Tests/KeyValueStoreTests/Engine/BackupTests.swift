@@ -63,7 +63,7 @@ struct BackupTests {
     @Test("A backup made under writing is one consistent state")
     func backupUnderWriting() throws {
         var options = EngineOptions.small
-        options.overlayBytesMax = 40 << 10
+        options.memtableBytesMax = 40 << 10
         let store = try Store(directory.path(of: "data"), options)
         let keys = (0..<50).map { Bytes("key \($0)".utf8) }
         let isOver = Atomic<Bool>(false)

@@ -51,7 +51,7 @@ struct EntryCacheTests {
             try readAll(at: model.last)
             try readAll(at: model.last)
             try readAll(at: max(1, model.last / 2))
-            // Seen through the overlay although the cache knows older places.
+            // Seen through the memtable although the cache knows older places.
             try commit(200)
             try readAll(at: model.last)
             if random.oneIn(2) { reader.releaseSnapshots() }

@@ -176,7 +176,7 @@ struct FaultTests {
     func noRoomForTree(status: Int32) throws {
         let faults = Faults([.commitRun], status)
         var options = EngineOptions.small
-        options.overlayBytesMax = 100 << 10
+        options.memtableBytesMax = 100 << 10
         options.fault = faults.injection
         let store = try Store(directory.path, options)
         try store.commit(1, [.put("first", "1")])
@@ -197,12 +197,12 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test("Behind a checkpoint that takes long the overlay grows to twice its bound; then commits wait")
+    @Test("Behind a checkpoint that takes long the memtable grows to twice its bound; then commits wait")
     func slowCheckpoint() throws {
         let bound = 100 << 10
         let gate = Gate(isOpen: false)
         var options = EngineOptions.small
-        options.overlayBytesMax = bound
+        options.memtableBytesMax = bound
         options.fault = { operation in
             if operation == .commitRun { gate.pass() }
             return 0
@@ -210,8 +210,8 @@ struct FaultTests {
         let store = try Store(directory.path, options)
         let value = String(repeating: "v", count: 1000)
         var version: UInt64 = 0
-        // One overlay frozen, the other beyond the bound, and nobody has waited.
-        while store.engine.statistics.overlayBytes < bound * 5 / 2 {
+        // One memtable frozen, the other beyond the bound, and nobody has waited.
+        while store.engine.statistics.memtableBytes < bound * 5 / 2 {
             version += 1
             try store.commit(version, [.put("k\(version)", value)])
         }
@@ -224,7 +224,7 @@ struct FaultTests {
             finished.signal()
         }
         try waitUntil("a commit waits for room") { store.engine.statistics.writerStalls > 0 }
-        #expect(store.engine.statistics.overlayBytes < bound * 7 / 2)
+        #expect(store.engine.statistics.memtableBytes < bound * 7 / 2)
         gate.open()
         try finished.wait(until: "the writer has finished")
         #expect(store.engine.publishedVersion.microseconds == last)
@@ -264,7 +264,7 @@ struct FaultTests {
     func fullRuns() throws {
         var options = EngineOptions.small
         options.runBytesMax = 256 << 10
-        options.overlayBytesMax = 100 << 10
+        options.memtableBytesMax = 100 << 10
         let last: UInt64
         do {
             let store = try Store(directory.path, options)

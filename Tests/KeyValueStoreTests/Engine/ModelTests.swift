@@ -63,8 +63,8 @@ private final class ModelRun {
         latestOnlySpace = seed % 2 == 0 ? 0 : 0x80
         keys = Self.makeKeys(&random, latestOnlySpace)
         options = .small
-        // Overlays that fill up in the middle of things, files of a few blocks, segments of a few groups.
-        options.overlayBytesMax = 24 << 10
+        // Memtables that fill up in the middle of things, files of a few blocks, segments of a few groups.
+        options.memtableBytesMax = 24 << 10
         options.runFileBytesMax = random.pick([4 << 10, 24 << 10, 1 << 20])
         options.logSegmentBytes = 16 << 10
         options.latestOnlySpaces = [latestOnlySpace]

@@ -1,4 +1,4 @@
-// Snapshots and versions while the overlays and the tree change beneath them.
+// Snapshots and versions while the memtables and the tree change beneath them.
 
 import Dispatch
 import KeyValueStore
@@ -69,7 +69,7 @@ struct SnapshotTests {
     func racingReaders() throws {
         let race = Race()
         var options = EngineOptions.small
-        options.overlayBytesMax = 40 << 10
+        options.memtableBytesMax = 40 << 10
         options.logSegmentBytes = 32 << 10
         options.retentionMicroseconds = 150
         options.sweepPauseMicroseconds = 1_000

@@ -253,7 +253,7 @@ struct RecoveryTests {
         #expect(Files.names(in: original + "/log").count <= 6)
     }
 
-    @Test("A log larger than the overlay is replayed with checkpoints in between")
+    @Test("A log larger than the memtable is replayed with checkpoints in between")
     func largeLog() throws {
         let directory = TemporaryDirectory()
         let copy = directory.path(of: "copy")
@@ -264,7 +264,7 @@ struct RecoveryTests {
         Files.copyTree(directory.path(of: "original"), to: copy)
         try store.engine.close()
         var options = EngineOptions.small
-        options.overlayBytesMax = 64 << 10
+        options.memtableBytesMax = 64 << 10
         let small = try Store(copy, options)
         #expect(small.replayed == Array(1...60))
         #expect(small.engine.statistics.runEntries > 40)

@@ -257,7 +257,7 @@ extension EngineOptions {
     /// Everything small and nothing by itself: tests say when to checkpoint.
     static var small: EngineOptions {
         var options = EngineOptions()
-        options.overlayBytesMax = 1 << 20
+        options.memtableBytesMax = 1 << 20
         options.logSegmentBytes = 64 << 10
         options.diskReserveBytes = 256 << 10
         options.runBytesMax = 1 << 30

@@ -54,7 +54,7 @@ final class ListenHarness {
         var configuration = StoreConfiguration(directory: directory.path(of: "data"))
         configuration.clock = clock
         configuration.engine.runBytesMax = 4 << 30
-        configuration.engine.overlayBytesMax = 1 << 20
+        configuration.engine.memtableBytesMax = 1 << 20
         configuration.engine.logSegmentBytes = 256 << 10
         // `Tools/test` runs the tests over both storage engines.
         if !Self.hasFiles { configuration.engine.volume = MemoryVolume(replaysRecords: true) }

@@ -232,7 +232,7 @@ enum ServeSettings {
             perMillisecond: 1_000,
             "How long earlier versions stay readable at a read_time. It bounds the age of transactions, too."),
         .size(
-            "overlay", in: mebibyte...ByteCount(bytes: 64 << 30), \.store.engine.overlayBytesMax,
+            "memtable", in: mebibyte...ByteCount(bytes: 64 << 30), \.store.engine.memtableBytesMax,
             """
             Memory of the memtable, which holds commits until a checkpoint writes them to a run: up to twice this \
             during a checkpoint, four times if checkpoints are slower than commits. A larger memtable makes writes \

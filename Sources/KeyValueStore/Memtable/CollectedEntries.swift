@@ -22,21 +22,21 @@ final class CollectedEntries {
 
     /// An upper bound of what `settle` takes of the memtable.
     var bytesNeeded: Int {
-        entries.isEmpty ? 0 : Overlay.bytesNeeded(count: entries.count, bytes: 0)
+        entries.isEmpty ? 0 : Memtable.bytesNeeded(count: entries.count, bytes: 0)
     }
 
     func append(_ entry: UInt32) { entries.append(entry) }
 
     /// Makes all entries readable for those who may see their versions. Not in the middle of a commit: of entries with
     /// the same key and version the last one counts, and must find the others.
-    func settle(into overlay: Overlay) {
+    func settle(into memtable: Memtable) {
         if entries.isEmpty { return }
-        if entries.count >= batchEntriesMin && overlay.batchCount < Self.batchesMax {
-            let count = sort.sort(entries.span, of: overlay)
-            overlay.forget(entries.count - count)
-            unsafe overlay.addBatch(count: count) { unsafe sort.copy(count, to: $0) }
+        if entries.count >= batchEntriesMin && memtable.batchCount < Self.batchesMax {
+            let count = sort.sort(entries.span, of: memtable)
+            memtable.forget(entries.count - count)
+            unsafe memtable.addBatch(count: count) { unsafe sort.copy(count, to: $0) }
         } else {
-            insert(into: overlay)
+            insert(into: memtable)
         }
         entries.removeAll(keepingCapacity: entries.capacity <= 4 * Self.batchEntriesMax)
         if entries.capacity == 0 { sort = BatchSort() }
@@ -44,21 +44,21 @@ final class CollectedEntries {
 
     /// A search stalls on cache misses, so the insertion points of eight entries are prefetched before the first
     /// insertion.
-    private func insert(into overlay: Overlay) {
+    private func insert(into memtable: Memtable) {
         var leaves = InlineArray<8, UInt32>(repeating: 0)
         var first = 0
         while first < entries.count {
             let end = min(first + leaves.count, entries.count)
             for index in first..<end {
                 let entry = entries[index]
-                unsafe overlay.prefetchFilter(overlay.key(entry))
-                leaves[index - first] = unsafe overlay.prefetch(overlay.key(entry), overlay.version(entry))
+                unsafe memtable.prefetchFilter(memtable.key(entry))
+                leaves[index - first] = unsafe memtable.prefetch(memtable.key(entry), memtable.version(entry))
             }
             for index in first..<end {
                 let entry = entries[index]
-                unsafe overlay.prefetch(overlay.key(entry), overlay.version(entry), in: leaves[index - first])
+                unsafe memtable.prefetch(memtable.key(entry), memtable.version(entry), in: leaves[index - first])
             }
-            for index in first..<end { overlay.insert(entries[index]) }
+            for index in first..<end { memtable.insert(entries[index]) }
             first = end
         }
     }

@@ -14,11 +14,11 @@ struct BatchTests {
 
     /// A memtable whose groups go to the list or to batches in turn, and what it must hold.
     private struct Filled {
-        let overlay: Overlay
+        let memtable: Memtable
         var values: [Name: Bytes?] = [:]
 
         init(count: Int) throws {
-            overlay = try Overlay(reservedBytes: count * 800, scannedSpaces: 0...255)
+            memtable = try Memtable(reservedBytes: count * 800, scannedSpaces: 0...255)
         }
 
         /// Writes a group of commits with one change each.
@@ -26,13 +26,13 @@ struct BatchTests {
             let collected = CollectedEntries(batchEntriesMin: batchEntriesMin)
             for (name, value) in changes {
                 let entry = name.key.withUnsafeBytes { key in
-                    guard let value else { return overlay.makeEntry(key, name.version, nil) }
-                    return value.withUnsafeBytes { overlay.makeEntry(key, name.version, $0) }
+                    guard let value else { return memtable.makeEntry(key, name.version, nil) }
+                    return value.withUnsafeBytes { memtable.makeEntry(key, name.version, $0) }
                 }
                 collected.append(entry)
                 values[name] = .some(value)
             }
-            collected.settle(into: overlay)
+            collected.settle(into: memtable)
             #expect(collected.isEmpty)
         }
 
@@ -83,9 +83,10 @@ struct BatchTests {
         return filled
     }
 
-    private static func walk(_ overlay: Overlay, at version: UInt64, _ direction: ScanDirection, from: Bytes?) -> [Name]
+    private static func walk(_ memtable: Memtable, at version: UInt64, _ direction: ScanDirection, from: Bytes?)
+        -> [Name]
     {
-        var cursor = OverlayCursor(overlay, version: CommitVersion(microseconds: version))
+        var cursor = MemtableCursor(memtable, version: CommitVersion(microseconds: version))
         func seek(_ key: UnsafeRawBufferPointer?) {
             if direction == .forward { cursor.seekForward(key) } else { cursor.seekBackward(key, inclusive: true) }
         }
@@ -102,29 +103,29 @@ struct BatchTests {
     func reads(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let filled = try Self.filled(&random, count: 2_000)
-        let overlay = filled.overlay
-        defer { overlay.release() }
-        #expect(overlay.batchCount > 2)
+        let memtable = filled.memtable
+        defer { memtable.release() }
+        #expect(memtable.batchCount > 2)
         let names = filled.sorted
         for version in [0, 1, 700, 1_500, UInt64.max] {
             let seen = filled.seen(at: version)
-            #expect(Self.walk(overlay, at: version, .forward, from: nil) == seen)
-            #expect(Self.walk(overlay, at: version, .backward, from: nil) == seen.reversed())
+            #expect(Self.walk(memtable, at: version, .forward, from: nil) == seen)
+            #expect(Self.walk(memtable, at: version, .backward, from: nil) == seen.reversed())
             let from = random.pick(names).key
             let tail = seen.filter { !$0.key.lexicographicallyPrecedes(from) }
-            #expect(Self.walk(overlay, at: version, .forward, from: from) == tail)
+            #expect(Self.walk(memtable, at: version, .forward, from: from) == tail)
             let head = seen.filter { $0.key == from || $0.key.lexicographicallyPrecedes(from) }
-            #expect(Self.walk(overlay, at: version, .backward, from: from) == head.reversed())
+            #expect(Self.walk(memtable, at: version, .backward, from: from) == head.reversed())
         }
         for _ in 0..<200 {
             let (key, version) = (random.pick(names).key, UInt64(random.below(2_500)))
             let entry = key.withUnsafeBytes {
-                overlay.newest($0, atMost: version, listed: overlay.find($0, atMost: version))
+                memtable.newest($0, atMost: version, listed: memtable.find($0, atMost: version))
             }
             let expected = filled.newest(key, atMost: version)
-            #expect((entry == 0 ? nil : overlay.version(entry)) == expected?.version)
+            #expect((entry == 0 ? nil : memtable.version(entry)) == expected?.version)
             if entry != 0, let expected {
-                #expect(overlay.value(entry).map { Bytes($0) } == filled.values[expected]!)
+                #expect(memtable.value(entry).map { Bytes($0) } == filled.values[expected]!)
             }
         }
     }
@@ -133,24 +134,24 @@ struct BatchTests {
     func walk(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let filled = try Self.filled(&random, count: 3_000)
-        defer { filled.overlay.release() }
+        defer { filled.memtable.release() }
         var found: [Name] = []
-        var walk = OverlayWalk(filled.overlay)
+        var walk = MemtableWalk(filled.memtable)
         while walk.entry != 0 {
             let entry = walk.entry
-            let name = Name(key: Bytes(filled.overlay.key(entry)), version: filled.overlay.version(entry))
+            let name = Name(key: Bytes(filled.memtable.key(entry)), version: filled.memtable.version(entry))
             found.append(name)
-            #expect(filled.overlay.value(entry).map { Bytes($0) } == filled.values[name]!)
+            #expect(filled.memtable.value(entry).map { Bytes($0) } == filled.values[name]!)
             walk.next()
         }
         #expect(found == filled.sorted)
-        #expect(filled.overlay.entryCount == found.count)
+        #expect(filled.memtable.entryCount == found.count)
     }
 
     @Test("Keys of which each begins like all longer ones do not exhaust the stack")
     func deep() throws {
         var filled = try Filled(count: 20_000)
-        defer { filled.overlay.release() }
+        defer { filled.memtable.release() }
         var changes: [(name: Name, value: Bytes?)] = []
         // Each byte divides the keys once more, with enough left for another part.
         for depth in 0..<480 {
@@ -162,18 +163,18 @@ struct BatchTests {
         var random = SeededGenerator(seed: 5)
         changes.shuffle(using: &random)
         filled.add(changes, batchEntriesMin: 1)
-        #expect(Self.walk(filled.overlay, at: .max, .forward, from: nil) == filled.sorted)
+        #expect(Self.walk(filled.memtable, at: .max, .forward, from: nil) == filled.sorted)
     }
 
     @Test("When there are many batches further groups go to the list")
     func many() throws {
         var filled = try Filled(count: 400)
-        defer { filled.overlay.release() }
+        defer { filled.memtable.release() }
         for number in 1...200 as ClosedRange<UInt64> {
             let key: Bytes = [UInt8(number % 7), UInt8(number)]
             filled.add([(Name(key: key, version: number), [1])], batchEntriesMin: 1)
         }
-        #expect(filled.overlay.batchCount == 128)
-        #expect(Self.walk(filled.overlay, at: .max, .backward, from: nil) == filled.sorted.reversed())
+        #expect(filled.memtable.batchCount == 128)
+        #expect(Self.walk(filled.memtable, at: .max, .backward, from: nil) == filled.sorted.reversed())
     }
 }

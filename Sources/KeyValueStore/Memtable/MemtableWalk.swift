@@ -3,7 +3,7 @@ internal import CPrefetch
 /// All entries of a frozen memtable in order, those of its list and of its batches: by key, and for one key the newest
 /// first. Valid while the memtable is.
 @safe
-struct OverlayWalk: ~Copyable {
+struct MemtableWalk: ~Copyable {
     private struct Source {
         /// Nil for the list.
         let batch: EntryBatch?
@@ -14,7 +14,7 @@ struct OverlayWalk: ~Copyable {
 
     // First for the reason that `RunSetCursor` gives.
     private let sources: UnsafeMutablePointer<Source>
-    private let overlay: Overlay
+    private let memtable: Memtable
     private var tree: LoserTree
 
     /// The entry at the position; 0 at the end.
@@ -24,11 +24,11 @@ struct OverlayWalk: ~Copyable {
     private static let prefetchSteps = 4
 
     /// Begins at the first entry.
-    init(_ overlay: Overlay) {
-        self.overlay = overlay
-        let batches = overlay.batches
+    init(_ memtable: Memtable) {
+        self.memtable = memtable
+        let batches = memtable.batches
         unsafe sources = .allocate(capacity: batches.count + 1)
-        unsafe sources.initialize(to: Source(batch: nil, entry: overlay.firstEntry))
+        unsafe sources.initialize(to: Source(batch: nil, entry: memtable.firstEntry))
         for index in batches.indices {
             let batch = batches[index]
             unsafe (sources + index + 1).initialize(to: Source(batch: batch, entry: batch[0]))
@@ -36,7 +36,7 @@ struct OverlayWalk: ~Copyable {
         tree = LoserTree(count: batches.count + 1)
         entry = 0
         let all = unsafe sources
-        tree.build { unsafe Self.isBefore(all, overlay, $0, $1) }
+        tree.build { unsafe Self.isBefore(all, memtable, $0, $1) }
         entry = unsafe sources[tree.winner].entry
     }
 
@@ -50,25 +50,25 @@ struct OverlayWalk: ~Copyable {
             let place = unsafe sources[winner].place &+ 1
             unsafe sources[winner].place = place
             unsafe sources[winner].entry = place < batch.count ? batch[place] : 0
-            if place &+ Self.prefetchSteps < batch.count { overlay.prefetch(batch[place &+ Self.prefetchSteps]) }
+            if place &+ Self.prefetchSteps < batch.count { memtable.prefetch(batch[place &+ Self.prefetchSteps]) }
         } else {
-            unsafe sources[winner].entry = overlay.next(entry)
+            unsafe sources[winner].entry = memtable.next(entry)
         }
         if tree.count > 1 {
-            let (all, overlay) = unsafe (sources, overlay)
-            tree.replay { unsafe Self.isBefore(all, overlay, $0, $1) }
+            let (all, memtable) = unsafe (sources, memtable)
+            tree.replay { unsafe Self.isBefore(all, memtable, $0, $1) }
         }
         entry = unsafe sources[tree.winner].entry
     }
 
     @inline(__always)
     private static func isBefore(
-        _ sources: UnsafeMutablePointer<Source>, _ overlay: Overlay, _ left: Int, _ right: Int
+        _ sources: UnsafeMutablePointer<Source>, _ memtable: Memtable, _ left: Int, _ right: Int
     ) -> Bool {
         let (leftEntry, rightEntry) = unsafe (sources[left].entry, sources[right].entry)
         if leftEntry == 0 { return false }
         if rightEntry == 0 { return true }
-        let order = unsafe compareBytes(overlay.key(leftEntry), overlay.key(rightEntry))
-        return order != 0 ? order < 0 : overlay.version(leftEntry) > overlay.version(rightEntry)
+        let order = unsafe compareBytes(memtable.key(leftEntry), memtable.key(rightEntry))
+        return order != 0 ? order < 0 : memtable.version(leftEntry) > memtable.version(rightEntry)
     }
 }

@@ -29,7 +29,7 @@
 internal import CPrefetch
 internal import Synchronization
 
-extension Overlay {
+extension Memtable {
     private static let slotsMax = 36
     private static let leafBytes = 448
     private static let innerBytes = 448 + 4 * slotsMax
@@ -67,7 +67,7 @@ extension Overlay {
 
 // MARK: - Searching
 
-extension Overlay {
+extension Memtable {
     /// An entry before the place of `key` at `version`, or the head: nearly always the last one. Any thread.
     func hint(for key: UnsafeRawBufferPointer, _ version: UInt64) -> UInt32 {
         // Misled more than once or twice, a reader would have to be very unlucky; walking all of the list is right too.
@@ -177,7 +177,7 @@ extension Overlay {
 
 // MARK: - Inserting
 
-extension Overlay {
+extension Memtable {
     /// Enters a linked entry at the place that was found for it. Writer's thread.
     func enter(_ entry: UInt32, at place: Place) {
         let (leaf, slot) = (place.leaf, place.slot)
@@ -232,7 +232,7 @@ extension Overlay {
     }
 
     private func addRoot(_ added: UInt32, behind separator: UInt32, level: Int) {
-        precondition(level < Self.levelsMax, "the overlay's search tree is too high")
+        precondition(level < Self.levelsMax, "the memtable's search tree is too high")
         let old = root
         let new = makeNode(level: level, low: Self.head, high: 0)
         put(Self.head, child: old, into: new, at: 0)
@@ -304,7 +304,7 @@ extension Overlay {
 
 // MARK: - Nodes
 
-extension Overlay {
+extension Memtable {
     /// One step of the writer's path: the slot through which it went down.
     private struct PathStep {
         var node: UInt32

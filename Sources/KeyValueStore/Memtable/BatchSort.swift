@@ -34,15 +34,15 @@ struct BatchSort: ~Copyable {
 
     /// Sorts the entries. Of several with the same key and version the last one stays.
     /// - Returns: how many are left; `copy` gives their numbers.
-    mutating func sort(_ entries: Span<UInt32>, of overlay: Overlay) -> Int {
+    mutating func sort(_ entries: Span<UInt32>, of memtable: Memtable) -> Int {
         reserve(entries.count)
         for index in entries.indices {
             let entry = entries[index]
-            unsafe items[index] = Item(front: Overlay.front(of: overlay.key(entry), behind: 0), entry: entry)
+            unsafe items[index] = Item(front: Memtable.front(of: memtable.key(entry), behind: 0), entry: entry)
         }
         hasDuplicates = false
-        sort(0, entries.count, depth: 0, level: 0, overlay)
-        return hasDuplicates ? removeDuplicates(entries.count, overlay) : entries.count
+        sort(0, entries.count, depth: 0, level: 0, memtable)
+        return hasDuplicates ? removeDuplicates(entries.count, memtable) : entries.count
     }
 
     func copy(_ count: Int, to entries: UnsafeMutablePointer<UInt32>) {
@@ -59,17 +59,17 @@ struct BatchSort: ~Copyable {
     }
 
     /// Sorts a part, whose keys are alike up to `depth`.
-    private mutating func sort(_ first: Int, _ end: Int, depth: Int, level: Int, _ overlay: Overlay) {
+    private mutating func sort(_ first: Int, _ end: Int, depth: Int, level: Int, _ memtable: Memtable) {
         var (first, depth) = (first, depth)
         while end - first > Self.smallCount && level < Self.levelsMax {
             let front = unsafe items[first].front
             var difference: UInt64 = 0
             for index in first..<end { difference |= unsafe items[index].front ^ front }
             if difference == 0 {
-                first = passEnded(first, end, depth, overlay)
+                first = passEnded(first, end, depth, memtable)
                 depth += 8
                 for index in first..<end {
-                    unsafe items[index].front = Overlay.front(of: overlay.key(items[index].entry), behind: depth)
+                    unsafe items[index].front = Memtable.front(of: memtable.key(items[index].entry), behind: depth)
                 }
                 continue
             }
@@ -78,15 +78,15 @@ struct BatchSort: ~Copyable {
             var start = first
             for byte in 0..<256 {
                 let next = first + Int(bounds[byte])
-                if next - start > 1 { sort(start, next, depth: depth, level: level + 1, overlay) }
+                if next - start > 1 { sort(start, next, depth: depth, level: level + 1, memtable) }
                 start = next
             }
             return
         }
         if end - first <= Self.smallCount {
-            insertionSort(first, end, depth, overlay)
+            insertionSort(first, end, depth, memtable)
         } else {
-            compareSort(first, end, depth, overlay)
+            compareSort(first, end, depth, memtable)
         }
     }
 
@@ -117,23 +117,23 @@ struct BatchSort: ~Copyable {
     /// Puts the entries of a part whose keys end within the front at its beginning, and sorts them: each is a prefix of
     /// all longer keys.
     /// - Returns: where the others begin.
-    private mutating func passEnded(_ first: Int, _ end: Int, _ depth: Int, _ overlay: Overlay) -> Int {
+    private mutating func passEnded(_ first: Int, _ end: Int, _ depth: Int, _ memtable: Memtable) -> Int {
         var place = first
-        for index in first..<end where unsafe overlay.key(items[index].entry).count <= depth + 8 {
+        for index in first..<end where unsafe memtable.key(items[index].entry).count <= depth + 8 {
             let item = unsafe items[index]
             unsafe items[index] = items[place]
             unsafe items[place] = item
             place += 1
         }
-        if place > first { compareSort(first, place, depth, overlay) }
+        if place > first { compareSort(first, place, depth, memtable) }
         return place
     }
 
-    private mutating func insertionSort(_ first: Int, _ end: Int, _ depth: Int, _ overlay: Overlay) {
+    private mutating func insertionSort(_ first: Int, _ end: Int, _ depth: Int, _ memtable: Memtable) {
         for index in first..<end {
             let item = unsafe items[index]
             var place = index
-            while place > first, unsafe isBefore(item, items[place - 1], depth, overlay) {
+            while place > first, unsafe isBefore(item, items[place - 1], depth, memtable) {
                 unsafe items[place] = items[place - 1]
                 place -= 1
             }
@@ -141,35 +141,35 @@ struct BatchSort: ~Copyable {
         }
     }
 
-    private mutating func compareSort(_ first: Int, _ end: Int, _ depth: Int, _ overlay: Overlay) {
+    private mutating func compareSort(_ first: Int, _ end: Int, _ depth: Int, _ memtable: Memtable) {
         var part = unsafe UnsafeMutableBufferPointer(start: items + first, count: end - first)
-        unsafe part.sort { isBefore($0, $1, depth, overlay) }
+        unsafe part.sort { isBefore($0, $1, depth, memtable) }
     }
 
     /// The order of two items of a part. Among equal keys and versions the entry that was made later comes first.
     @inline(__always)
-    private mutating func isBefore(_ left: Item, _ right: Item, _ depth: Int, _ overlay: Overlay) -> Bool {
+    private mutating func isBefore(_ left: Item, _ right: Item, _ depth: Int, _ memtable: Memtable) -> Bool {
         if left.front != right.front { return left.front < right.front }
-        let (leftKey, rightKey) = unsafe (overlay.key(left.entry), overlay.key(right.entry))
+        let (leftKey, rightKey) = unsafe (memtable.key(left.entry), memtable.key(right.entry))
         let common = min(leftKey.count, rightKey.count)
         if common > depth {
             let order = unsafe memcmp(leftKey.baseAddress! + depth, rightKey.baseAddress! + depth, common - depth)
             if order != 0 { return order < 0 }
         }
         if leftKey.count != rightKey.count { return leftKey.count < rightKey.count }
-        let (leftVersion, rightVersion) = (overlay.version(left.entry), overlay.version(right.entry))
+        let (leftVersion, rightVersion) = (memtable.version(left.entry), memtable.version(right.entry))
         if leftVersion != rightVersion { return leftVersion > rightVersion }
         if left.entry != right.entry { hasDuplicates = true }
         return left.entry > right.entry
     }
 
     /// Leaves out what has the key and version of the item before.
-    private mutating func removeDuplicates(_ count: Int, _ overlay: Overlay) -> Int {
+    private mutating func removeDuplicates(_ count: Int, _ memtable: Memtable) -> Int {
         var kept = 1
         for index in 1..<count {
             let (entry, last) = unsafe (items[index].entry, items[kept - 1].entry)
-            if overlay.version(entry) == overlay.version(last),
-                unsafe compareBytes(overlay.key(entry), overlay.key(last)) == 0
+            if memtable.version(entry) == memtable.version(last),
+                unsafe compareBytes(memtable.key(entry), memtable.key(last)) == 0
             {
                 continue
             }

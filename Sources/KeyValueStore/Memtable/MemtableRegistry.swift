@@ -1,17 +1,17 @@
 internal import Basics
 internal import Synchronization
 
-/// The overlays and the runs to look through, newest first.
+/// The memtables and the runs to look through, newest first.
 @safe
-struct OverlayView {
+struct MemtableView {
     let generation: UInt64
-    let active: Overlay
-    let frozen: Overlay?
+    let active: Memtable
+    let frozen: Memtable?
     let runs: RunSetView
     /// Each view holds its set.
     fileprivate let set: Unmanaged<RunSet>
 
-    fileprivate init(generation: UInt64, active: Overlay, frozen: Overlay?, _ set: RunSet) {
+    fileprivate init(generation: UInt64, active: Memtable, frozen: Memtable?, _ set: RunSet) {
         self.generation = generation
         self.active = active
         self.frozen = frozen
@@ -22,7 +22,7 @@ struct OverlayView {
 
 /// A reader's announcement. Belongs to one thread at a time; the registry reads it from another.
 @safe
-struct ReaderSlot: @unchecked Sendable {  // The slot is atomic; see `OverlayRegistry.enter`.
+struct ReaderSlot: @unchecked Sendable {  // The slot is atomic; see `MemtableRegistry.enter`.
     fileprivate let generation: UnsafeMutablePointer<Atomic<UInt64>>
 }
 
@@ -39,14 +39,14 @@ struct ReaderSlot: @unchecked Sendable {  // The slot is atomic; see `OverlayReg
 /// Entering and leaving cost one store each, to a cache line of the reader. There is no reference count, because all
 /// readers would then write to one cache line.
 @safe
-final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic or in the monitor.
+final class MemtableRegistry: @unchecked Sendable {  // Mutable state is atomic or in the monitor.
     @safe
     private struct Shared {
         var slots: [UnsafeMutablePointer<Atomic<UInt64>>] = unsafe []
         /// What only views before `generation` show.
-        var retired: [(generation: UInt64, view: UnsafeMutablePointer<OverlayView>, overlay: Overlay?)] = unsafe []
+        var retired: [(generation: UInt64, view: UnsafeMutablePointer<MemtableView>, memtable: Memtable?)] = unsafe []
         /// A memtable that nobody uses, with its memory, for the next one.
-        var spare: Overlay?
+        var spare: Memtable?
         var keepsSpare = false
     }
 
@@ -54,10 +54,10 @@ final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic o
     private let currentGeneration = Atomic<UInt64>(1)
     private let currentView: Atomic<UInt>
 
-    init(active: Overlay, runs: RunSet) {
+    init(active: Memtable, runs: RunSet) {
         shared = Monitor(Shared())
-        let view = UnsafeMutablePointer<OverlayView>.allocate(capacity: 1)
-        unsafe view.initialize(to: OverlayView(generation: 1, active: active, frozen: nil, runs))
+        let view = UnsafeMutablePointer<MemtableView>.allocate(capacity: 1)
+        unsafe view.initialize(to: MemtableView(generation: 1, active: active, frozen: nil, runs))
         currentView = Atomic(UInt(bitPattern: view))
     }
 
@@ -72,7 +72,7 @@ final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic o
             // The formatter would join `unsafe` and the name.
             // swift-format-ignore
             for unsafe item in unsafe shared.retired {
-                unsafe item.overlay?.release()
+                unsafe item.memtable?.release()
                 unsafe item.view.pointee.set.release()
                 unsafe item.view.deallocate()
             }
@@ -86,9 +86,9 @@ final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic o
     var generation: UInt64 { currentGeneration.load(ordering: .acquiring) }
 
     /// The current view, for the thread that may change it. Other threads must `enter` first.
-    var viewForUpdate: OverlayView { unsafe viewPointer(ordering: .acquiring).pointee }
+    var viewForUpdate: MemtableView { unsafe viewPointer(ordering: .acquiring).pointee }
 
-    private func viewPointer(ordering: AtomicLoadOrdering) -> UnsafeMutablePointer<OverlayView> {
+    private func viewPointer(ordering: AtomicLoadOrdering) -> UnsafeMutablePointer<MemtableView> {
         let bits = currentView.load(ordering: .sequentiallyConsistent)
         return unsafe UnsafeMutablePointer(bitPattern: bits)!
     }
@@ -96,7 +96,7 @@ final class OverlayRegistry: @unchecked Sendable {  // Mutable state is atomic o
 
 // MARK: - Readers
 
-extension OverlayRegistry {
+extension MemtableRegistry {
     func makeSlot() -> ReaderSlot {
         // A separate cache line, so that readers do not disturb each other.
         let memory = UnsafeMutableRawPointer.allocate(byteCount: 64, alignment: 64)
@@ -113,11 +113,11 @@ extension OverlayRegistry {
         unsafe slot.generation.deallocate()
     }
 
-    /// Announces a reader and returns the view; its overlays and runs stay until `leave`.
+    /// Announces a reader and returns the view; its memtables and runs stay until `leave`.
     ///
     /// The announcement counts once the generation is seen unchanged after it: a changer that raises the generation
     /// later sees the slot when it looks for readers.
-    func enter(_ slot: ReaderSlot) -> OverlayView {
+    func enter(_ slot: ReaderSlot) -> MemtableView {
         while true {
             let generation = currentGeneration.load(ordering: .acquiring)
             unsafe slot.generation.pointee.store(generation, ordering: .sequentiallyConsistent)
@@ -126,7 +126,7 @@ extension OverlayRegistry {
     }
 
     /// The current view, for a reader that has entered and not left.
-    var viewForReading: OverlayView { unsafe viewPointer(ordering: .sequentiallyConsistent).pointee }
+    var viewForReading: MemtableView { unsafe viewPointer(ordering: .sequentiallyConsistent).pointee }
 
     /// Whether a reader has entered through a slot and not left.
     func isInUse(_ slot: ReaderSlot) -> Bool {
@@ -140,13 +140,13 @@ extension OverlayRegistry {
 
 // MARK: - Updates, by one thread at a time
 
-extension OverlayRegistry {
+extension MemtableRegistry {
     /// Replaces the view. `retiring` is no longer part of it, and is released when no reader uses it.
-    func show(active: Overlay, frozen: Overlay?, retiring: Overlay?, runs: RunSet) {
+    func show(active: Memtable, frozen: Memtable?, retiring: Memtable?, runs: RunSet) {
         let old = unsafe viewPointer(ordering: .acquiring)
         let generation = unsafe old.pointee.generation + 1
-        let view = UnsafeMutablePointer<OverlayView>.allocate(capacity: 1)
-        unsafe view.initialize(to: OverlayView(generation: generation, active: active, frozen: frozen, runs))
+        let view = UnsafeMutablePointer<MemtableView>.allocate(capacity: 1)
+        unsafe view.initialize(to: MemtableView(generation: generation, active: active, frozen: frozen, runs))
         shared.withLock { shared in
             currentView.store(UInt(bitPattern: view), ordering: .sequentiallyConsistent)
             currentGeneration.store(generation, ordering: .sequentiallyConsistent)
@@ -170,8 +170,8 @@ extension OverlayRegistry {
             let keepsSpare = shared.keepsSpare
             unsafe shared.retired.removeAll { item in
                 guard unsafe item.generation <= oldestInUse else { return false }
-                if let overlay = unsafe item.overlay {
-                    if keepsSpare, spare == nil { spare = overlay } else { overlay.release() }
+                if let memtable = unsafe item.memtable {
+                    if keepsSpare, spare == nil { spare = memtable } else { memtable.release() }
                 }
                 unsafe item.view.pointee.set.release()
                 unsafe item.view.deallocate()
@@ -194,7 +194,7 @@ extension OverlayRegistry {
     }
 
     /// The memory that was kept, as an empty memtable.
-    func takeSpare() -> Overlay? {
+    func takeSpare() -> Memtable? {
         let spare = shared.withLock { shared in
             let spare = shared.spare
             shared.spare = nil

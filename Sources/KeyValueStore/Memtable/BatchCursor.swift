@@ -10,7 +10,7 @@ final class BatchCursor {
         var entry: UInt32 = 0
     }
 
-    private let overlay: Overlay
+    private let memtable: Memtable
     private let version: UInt64
     private let sources: UnsafeMutablePointer<Source>
     private let count: Int
@@ -18,10 +18,10 @@ final class BatchCursor {
     private var direction = ScanDirection.forward
 
     /// There must be a batch.
-    init(_ overlay: Overlay, version: UInt64) {
-        self.overlay = overlay
+    init(_ memtable: Memtable, version: UInt64) {
+        self.memtable = memtable
         self.version = version
-        let batches = overlay.batches
+        let batches = memtable.batches
         count = batches.count
         tree = LoserTree(count: count)
         unsafe sources = .allocate(capacity: count)
@@ -39,7 +39,7 @@ final class BatchCursor {
         direction = .forward
         for index in 0..<count {
             let batch = unsafe sources[index].batch
-            unsafe sources[index].next = key.map { unsafe overlay.place(of: $0, .max, in: batch) } ?? 0
+            unsafe sources[index].next = key.map { unsafe memtable.place(of: $0, .max, in: batch) } ?? 0
             moveForward(index)
         }
         build()
@@ -51,7 +51,7 @@ final class BatchCursor {
         for index in 0..<count {
             let batch = unsafe sources[index].batch
             // Entries of version 0 cannot exist: all of the key are before its place.
-            let end = unsafe key.map { unsafe overlay.place(of: $0, inclusive ? 0 : .max, in: batch) }
+            let end = unsafe key.map { unsafe memtable.place(of: $0, inclusive ? 0 : .max, in: batch) }
             unsafe sources[index].next = (end ?? batch.count) - 1
             moveBackward(index)
         }
@@ -60,7 +60,7 @@ final class BatchCursor {
 
     /// Moves all batches that are at `key` to their next keys.
     func step(beyond key: UnsafeRawBufferPointer) {
-        while entry != 0, unsafe compareBytes(overlay.key(entry), key) == 0 {
+        while entry != 0, unsafe compareBytes(memtable.key(entry), key) == 0 {
             let index = tree.winner
             if direction == .forward { moveForward(index) } else { moveBackward(index) }
             tree.replay { isBefore($0, $1) }
@@ -73,24 +73,24 @@ final class BatchCursor {
         let (leftEntry, rightEntry) = unsafe (sources[left].entry, sources[right].entry)
         if leftEntry == 0 { return false }
         if rightEntry == 0 { return true }
-        let order = unsafe compareBytes(overlay.key(leftEntry), overlay.key(rightEntry))
+        let order = unsafe compareBytes(memtable.key(leftEntry), memtable.key(rightEntry))
         if order != 0 { return direction == .forward ? order < 0 : order > 0 }
-        return overlay.version(leftEntry) > overlay.version(rightEntry)
+        return memtable.version(leftEntry) > memtable.version(rightEntry)
     }
 
     /// Takes the next key that the version sees, and goes to the place after its entries.
     private func moveForward(_ index: Int) {
         let batch = unsafe sources[index].batch
         var next = unsafe sources[index].next
-        while next < batch.count, overlay.version(batch[next]) > version { next += 1 }
+        while next < batch.count, memtable.version(batch[next]) > version { next += 1 }
         guard next < batch.count else {
             unsafe sources[index].entry = 0
             return
         }
         let entry = batch[next]
-        let key = unsafe overlay.key(entry)
+        let key = unsafe memtable.key(entry)
         next += 1
-        while next < batch.count, unsafe compareBytes(overlay.key(batch[next]), key) == 0 { next += 1 }
+        while next < batch.count, unsafe compareBytes(memtable.key(batch[next]), key) == 0 { next += 1 }
         unsafe sources[index].entry = entry
         unsafe sources[index].next = next
     }
@@ -101,11 +101,11 @@ final class BatchCursor {
         var next = unsafe sources[index].next
         var entry: UInt32 = 0
         while next >= 0, entry == 0 {
-            let key = unsafe overlay.key(batch[next])
+            let key = unsafe memtable.key(batch[next])
             repeat {
-                if overlay.version(batch[next]) <= version { entry = batch[next] }
+                if memtable.version(batch[next]) <= version { entry = batch[next] }
                 next -= 1
-            } while unsafe next >= 0 && compareBytes(overlay.key(batch[next]), key) == 0
+            } while unsafe next >= 0 && compareBytes(memtable.key(batch[next]), key) == 0
         }
         unsafe sources[index].entry = entry
         unsafe sources[index].next = next

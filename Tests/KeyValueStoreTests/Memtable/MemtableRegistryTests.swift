@@ -1,4 +1,4 @@
-// When the memory of an overlay goes: not while a reader may look through it, and then.
+// When the memory of a memtable goes: not while a reader may look through it, and then.
 
 import Foundation
 import Synchronization
@@ -10,27 +10,27 @@ import Testing
 /// A set without runs.
 private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
 
-@Suite("Overlay registry", .timeLimit(.minutes(20))) struct OverlayRegistryTests {
+@Suite("Memtable registry", .timeLimit(.minutes(20))) struct MemtableRegistryTests {
     private static let key: Bytes = [1, 2, 3]
 
-    /// An overlay that holds its number.
-    private static func overlay(_ number: UInt64) throws -> Overlay {
-        let overlay = try Overlay(reservedBytes: Overlay.bytesNeeded(count: 1, bytes: 16))
+    /// A memtable that holds its number.
+    private static func memtable(_ number: UInt64) throws -> Memtable {
+        let memtable = try Memtable(reservedBytes: Memtable.bytesNeeded(count: 1, bytes: 16))
         key.withUnsafeBytes { key in
-            withUnsafeBytes(of: number) { overlay.insert(key, version: 1, value: $0) }
+            withUnsafeBytes(of: number) { memtable.insert(key, version: 1, value: $0) }
         }
-        return overlay
+        return memtable
     }
 
-    /// The number that an overlay holds.
-    private static func number(in overlay: Overlay) -> UInt64? {
-        let entry = key.withUnsafeBytes { overlay.find($0, atMost: 1) }
-        return overlay.value(entry)?.loadUnaligned(as: UInt64.self)
+    /// The number that a memtable holds.
+    private static func number(in memtable: Memtable) -> UInt64? {
+        let entry = key.withUnsafeBytes { memtable.find($0, atMost: 1) }
+        return memtable.value(entry)?.loadUnaligned(as: UInt64.self)
     }
 
     @Test func `What no reader looks through goes at once`() throws {
-        let registry = OverlayRegistry(active: try Self.overlay(1), runs: noRuns)
-        let (first, second) = (registry.viewForUpdate.active, try Self.overlay(2))
+        let registry = MemtableRegistry(active: try Self.memtable(1), runs: noRuns)
+        let (first, second) = (registry.viewForUpdate.active, try Self.memtable(2))
         registry.show(active: second, frozen: first, retiring: nil, runs: noRuns)
         registry.show(active: second, frozen: nil, retiring: first, runs: noRuns)
         #expect(registry.reclaim())
@@ -38,12 +38,12 @@ private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
         #expect(registry.viewForUpdate.frozen == nil)
     }
 
-    @Test func `A reader keeps the overlays of its view until it leaves`() throws {
-        let registry = OverlayRegistry(active: try Self.overlay(1), runs: noRuns)
+    @Test func `A reader keeps the memtables of its view until it leaves`() throws {
+        let registry = MemtableRegistry(active: try Self.memtable(1), runs: noRuns)
         let slot = registry.makeSlot()
         let view = registry.enter(slot)
         #expect(view.generation == 1 && registry.isInUse(slot))
-        let second = try Self.overlay(2)
+        let second = try Self.memtable(2)
         registry.show(active: second, frozen: view.active, retiring: nil, runs: noRuns)
         registry.show(active: second, frozen: nil, retiring: view.active, runs: noRuns)
         #expect(!registry.reclaim())
@@ -54,10 +54,10 @@ private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
     }
 
     @Test func `A reader that came later does not keep what it cannot see`() throws {
-        let registry = OverlayRegistry(active: try Self.overlay(1), runs: noRuns)
+        let registry = MemtableRegistry(active: try Self.memtable(1), runs: noRuns)
         let (early, late) = (registry.makeSlot(), registry.makeSlot())
         let first = registry.enter(early).active
-        let second = try Self.overlay(2)
+        let second = try Self.memtable(2)
         registry.show(active: second, frozen: nil, retiring: first, runs: noRuns)
         let view = registry.enter(late)
         #expect(view.generation == 2 && Self.number(in: view.active) == 2)
@@ -65,7 +65,7 @@ private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
         registry.leave(early)
         // The late one is still there.
         #expect(registry.reclaim())
-        let third = try Self.overlay(3)
+        let third = try Self.memtable(3)
         registry.show(active: third, frozen: nil, retiring: second, runs: noRuns)
         #expect(!registry.reclaim())
         #expect(Self.number(in: view.active) == 2)
@@ -75,13 +75,13 @@ private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
 
     @Test func `The oldest of several readers decides, in whatever order they leave`() throws {
         for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
-            let registry = OverlayRegistry(active: try Self.overlay(1), runs: noRuns)
+            let registry = MemtableRegistry(active: try Self.memtable(1), runs: noRuns)
             let slots = (0..<3).map { _ in registry.makeSlot() }
-            var views: [OverlayView] = []
+            var views: [MemtableView] = []
             for (index, slot) in slots.enumerated() {
                 views.append(registry.enter(slot))
                 registry.show(
-                    active: try Self.overlay(UInt64(index) + 2), frozen: nil, retiring: views[index].active,
+                    active: try Self.memtable(UInt64(index) + 2), frozen: nil, retiring: views[index].active,
                     runs: noRuns)
             }
             var left: Set<Int> = []
@@ -97,10 +97,10 @@ private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
     }
 
     @Test func `A slot that is removed keeps nothing`() throws {
-        let registry = OverlayRegistry(active: try Self.overlay(1), runs: noRuns)
+        let registry = MemtableRegistry(active: try Self.memtable(1), runs: noRuns)
         let slot = registry.makeSlot()
         let first = registry.enter(slot).active
-        registry.show(active: try Self.overlay(2), frozen: nil, retiring: first, runs: noRuns)
+        registry.show(active: try Self.memtable(2), frozen: nil, retiring: first, runs: noRuns)
         #expect(!registry.reclaim())
         registry.removeSlot(slot)
         #expect(registry.reclaim())
@@ -113,15 +113,15 @@ private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
         let finished = DispatchSemaphore(value: 0)
     }
 
-    @Test func `Readers find whole overlays while the view changes`() throws {
-        let registry = OverlayRegistry(active: try Self.overlay(1), runs: noRuns)
+    @Test func `Readers find whole memtables while the view changes`() throws {
+        let registry = MemtableRegistry(active: try Self.memtable(1), runs: noRuns)
         let readers = Readers()
         for _ in 0..<2 {
             let slot = registry.makeSlot()
             Thread.detachNewThread {
                 while !readers.isOver.load(ordering: .acquiring) {
                     let view = registry.enter(slot)
-                    // The number of the active overlay is the generation, the frozen one is the one before.
+                    // The number of the active memtable is the generation, the frozen one is the one before.
                     let isRight =
                         Self.number(in: view.active) == view.generation
                         && view.frozen.map { Self.number(in: $0) == view.generation - 1 } ?? true
@@ -133,10 +133,10 @@ private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
                 readers.finished.signal()
             }
         }
-        var previous: Overlay?
+        var previous: Memtable?
         for number in 2...3_000 as ClosedRange<UInt64> {
             let active = registry.viewForUpdate.active
-            registry.show(active: try Self.overlay(number), frozen: active, retiring: previous, runs: noRuns)
+            registry.show(active: try Self.memtable(number), frozen: active, retiring: previous, runs: noRuns)
             previous = active
         }
         try waitUntil("the readers have read") { readers.seen.load(ordering: .relaxed) > 1_000 }

@@ -1,10 +1,10 @@
-// Walking an overlay at a version: one entry a key, the newest that the version sees, deletions included.
+// Walking a memtable at a version: one entry a key, the newest that the version sees, deletions included.
 
-/// A place among the entries of an overlay that one version sees: in its list, or in its batches. Valid while the
-/// overlay is.
+/// A place among the entries of a memtable that one version sees: in its list, or in its batches. Valid while the
+/// memtable is.
 @safe
-struct OverlayCursor {
-    private let overlay: Overlay
+struct MemtableCursor {
+    private let memtable: Memtable
     private var list: ListCursor
     /// Nil if there are no batches.
     private let batches: BatchCursor?
@@ -14,33 +14,33 @@ struct OverlayCursor {
     /// The entry at the cursor's position; 0 beyond either end.
     private(set) var entry: UInt32 = 0
 
-    init(_ overlay: Overlay, version: CommitVersion) {
-        self.overlay = overlay
-        list = ListCursor(overlay, version: version.microseconds)
-        batches = overlay.hasBatches ? BatchCursor(overlay, version: version.microseconds) : nil
+    init(_ memtable: Memtable, version: CommitVersion) {
+        self.memtable = memtable
+        list = ListCursor(memtable, version: version.microseconds)
+        batches = memtable.hasBatches ? BatchCursor(memtable, version: version.microseconds) : nil
         isAbsent = false
     }
 
     /// A cursor that is at its end wherever it goes.
-    private init(absentBeside overlay: Overlay) {
-        self.overlay = overlay
-        list = ListCursor(overlay, version: 0)
+    private init(absentBeside memtable: Memtable) {
+        self.memtable = memtable
+        list = ListCursor(memtable, version: 0)
         batches = nil
         isAbsent = true
     }
 
-    /// A cursor over an overlay that may be missing; `other` is any that is there.
+    /// A cursor over a memtable that may be missing; `other` is any that is there.
     // Not an optional cursor: optional chaining of mutating calls on one goes wrong without optimisation (Swift 6.3.1).
-    static func open(_ overlay: Overlay?, beside other: Overlay, version: CommitVersion) -> OverlayCursor {
-        if let overlay { return OverlayCursor(overlay, version: version) }
-        return OverlayCursor(absentBeside: other)
+    static func open(_ memtable: Memtable?, beside other: Memtable, version: CommitVersion) -> MemtableCursor {
+        if let memtable { return MemtableCursor(memtable, version: version) }
+        return MemtableCursor(absentBeside: other)
     }
 
     var isAtEntry: Bool { entry != 0 }
-    var key: UnsafeRawBufferPointer { unsafe overlay.key(entry) }
-    var entryVersion: UInt64 { overlay.version(entry) }
+    var key: UnsafeRawBufferPointer { unsafe memtable.key(entry) }
+    var entryVersion: UInt64 { memtable.version(entry) }
     /// Nil for a deletion.
-    var value: UnsafeRawBufferPointer? { unsafe overlay.value(entry) }
+    var value: UnsafeRawBufferPointer? { unsafe memtable.value(entry) }
 
     /// Goes to the first entry whose key is at or after `key`, or to the first of all.
     mutating func seekForward(_ key: UnsafeRawBufferPointer?) {
@@ -66,8 +66,8 @@ struct OverlayCursor {
             entry = list.entry
             return
         }
-        let taken = unsafe overlay.key(entry)
-        if list.entry != 0, unsafe compareBytes(overlay.key(list.entry), taken) == 0 { list.step(direction) }
+        let taken = unsafe memtable.key(entry)
+        if list.entry != 0, unsafe compareBytes(memtable.key(list.entry), taken) == 0 { list.step(direction) }
         unsafe batches.step(beyond: taken)
         choose(direction)
     }
@@ -78,10 +78,10 @@ struct OverlayCursor {
         entry = list.entry
         guard let batches, batches.entry != 0 else { return }
         if entry == 0 { return entry = batches.entry }
-        let order = unsafe compareBytes(overlay.key(batches.entry), overlay.key(entry))
+        let order = unsafe compareBytes(memtable.key(batches.entry), memtable.key(entry))
         let isTaken =
             order == 0
-            ? overlay.version(batches.entry) > overlay.version(entry) : (order < 0) == (direction == .forward)
+            ? memtable.version(batches.entry) > memtable.version(entry) : (order < 0) == (direction == .forward)
         if isTaken { entry = batches.entry }
     }
 }

@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// The memtable: an ordered list in memory of all versions that were committed since the last checkpoint.
 ///
-/// It is a linked list in one block of address space, with a search tree next to it (`Overlay+Search.swift`), and
-/// sorted batches for index entries of large commits (`Overlay+Batches.swift`). One writer inserts; any number of
+/// It is a linked list in one block of address space, with a search tree next to it (`Memtable+Search.swift`), and
+/// sorted batches for index entries of large commits (`Memtable+Batches.swift`). One writer inserts; any number of
 /// readers read at the same time without a lock. Entries are ordered by key, and for one key by version, newest first:
 ///
 ///     ("a", 7) → ("a", 3) → ("b", 9, deleted) → ("b", 4) → …       a read at version 5 sees a@3 and b@4
@@ -20,7 +20,7 @@ internal import Synchronization
 /// which is the result of most lookups. Entries grow upwards and values downwards, in pages of 2 MiB if the kernel has
 /// them, because random reads of a table of this size would otherwise miss the TLB. Only touched pages use memory.
 /// Memory is released as a whole, when the list has been written to a run and no reader uses it
-/// (``OverlayRegistry``).
+/// (``MemtableRegistry``).
 ///
 /// Why this is safe without a lock: an entry is complete before its number is stored (release) in the entry before it,
 /// and a reader gets that number only from there or from the search tree (acquire). Afterwards an entry changes only in
@@ -40,7 +40,7 @@ internal import Synchronization
 /// A copy refers to the same list; `release` ends it for all copies. Use it only while the registry (or the only owner)
 /// holds it. `insert` makes all offsets inside.
 @safe
-struct Overlay: @unchecked Sendable {  // See the essay above.
+struct Memtable: @unchecked Sendable {  // See the essay above.
     let base: UnsafeMutableRawPointer
 
     static let deletionLength = UInt32.max
@@ -89,7 +89,7 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
         let memory = unsafe mmap(
             nil, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
         guard let memory = unsafe memory, unsafe memory != MAP_FAILED else {
-            throw .system(errno, "cannot reserve \(rounded) bytes of address space for the overlay")
+            throw .system(errno, "cannot reserve \(rounded) bytes of address space for the memtable")
         }
         unsafe base = memory
         // Only faster: a kernel without large pages refuses.
@@ -136,7 +136,7 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
     /// Bytes taken by entries, values and what finds them. Any thread.
     var byteCount: Int { unsafe atomicInt(at: Field.byteCount).pointee.load(ordering: .relaxed) }
 
-    /// The highest version inserted. Writer's thread, or any once the overlay is frozen.
+    /// The highest version inserted. Writer's thread, or any once the memtable is frozen.
     var versionMax: CommitVersion {
         CommitVersion(microseconds: unsafe base.load(fromByteOffset: Field.versionMax, as: UInt64.self))
     }
@@ -160,7 +160,7 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
         let end = unsafe base.load(fromByteOffset: Field.entryEnd, as: Int.self)
         let offset = (end + alignment - 1) & ~(alignment - 1)
         let newEnd = (offset + length + 7) & ~7
-        precondition(newEnd - end <= bytesFree, "the overlay is written beyond its bound")
+        precondition(newEnd - end <= bytesFree, "the memtable is written beyond its bound")
         unsafe base.storeBytes(of: newEnd, toByteOffset: Field.entryEnd, as: Int.self)
         unsafe atomicInt(at: Field.byteCount).pointee.add(newEnd - end, ordering: .relaxed)
         return UInt32(offset / 8)
@@ -173,7 +173,7 @@ struct Overlay: @unchecked Sendable {  // See the essay above.
 
 // MARK: - Entries
 
-extension Overlay {
+extension Memtable {
     @inline(__always)
     private func address(_ entry: UInt32) -> UnsafeMutableRawPointer {
         unsafe base + Int(entry) * 8
@@ -218,7 +218,7 @@ extension Overlay {
 
 // MARK: - The filter
 
-extension Overlay {
+extension Memtable {
     static func hash(_ key: UnsafeRawBufferPointer) -> UInt64 {
         unsafe XXH3_64bits(key.baseAddress, key.count)
     }
@@ -257,7 +257,7 @@ extension Overlay {
 
 // MARK: - Finding
 
-extension Overlay {
+extension Memtable {
     /// Whether `entry` stands before the place of `key` at `version`: a lower key, or the same key and a newer version.
     @inline(__always)
     func isBefore(_ entry: UInt32, _ key: UnsafeRawBufferPointer, _ version: UInt64) -> Bool {
@@ -303,7 +303,7 @@ extension Overlay {
 
 // MARK: - Inserting
 
-extension Overlay {
+extension Memtable {
     /// Adds a value, or with nil a deletion, of `key` at `version`; replaces the one of the very same version. Writer's
     /// thread.
     ///
@@ -369,7 +369,7 @@ extension Overlay {
             return
         }
         let length = (value.count + 7) & ~7
-        precondition(length <= bytesFree, "the overlay is written beyond its bound")
+        precondition(length <= bytesFree, "the memtable is written beyond its bound")
         let offset = unsafe base.load(fromByteOffset: Field.valueStart, as: Int.self) - length
         if let bytes = value.baseAddress {
             unsafe base.storeBytes(of: offset, toByteOffset: Field.valueStart, as: Int.self)

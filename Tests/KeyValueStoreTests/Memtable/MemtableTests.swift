@@ -1,4 +1,4 @@
-// The overlay against a sorted array.
+// The memtable against a sorted array.
 
 import Foundation
 import Synchronization
@@ -7,32 +7,32 @@ import Testing
 
 @testable import KeyValueStore
 
-@Suite("Overlay", .timeLimit(.minutes(20)))
-struct OverlayTests {
+@Suite("Memtable", .timeLimit(.minutes(20)))
+struct MemtableTests {
     private struct Item {
         var key: Bytes
         var version: UInt64
         var value: Bytes?
     }
 
-    private func insert(_ item: Item, into overlay: Overlay) {
+    private func insert(_ item: Item, into memtable: Memtable) {
         item.key.withUnsafeBytes { key in
-            guard let value = item.value else { return overlay.insert(key, version: item.version, value: nil) }
-            value.withUnsafeBytes { overlay.insert(key, version: item.version, value: $0) }
+            guard let value = item.value else { return memtable.insert(key, version: item.version, value: nil) }
+            value.withUnsafeBytes { memtable.insert(key, version: item.version, value: $0) }
         }
     }
 
-    private func find(_ key: Bytes, at version: UInt64, in overlay: Overlay) -> (Bytes?, UInt64)? {
+    private func find(_ key: Bytes, at version: UInt64, in memtable: Memtable) -> (Bytes?, UInt64)? {
         let (entry, mayBeThere) = key.withUnsafeBytes {
-            (overlay.find($0, atMost: version), overlay.mayContain(hash: Overlay.hash($0)))
+            (memtable.find($0, atMost: version), memtable.mayContain(hash: Memtable.hash($0)))
         }
         if entry == 0 { return nil }
         #expect(mayBeThere, "the filter knows every key")
-        return (overlay.value(entry).map { Bytes($0) }, overlay.version(entry))
+        return (memtable.value(entry).map { Bytes($0) }, memtable.version(entry))
     }
 
-    private func walk(_ overlay: Overlay, at version: UInt64, _ direction: ScanDirection) -> [Bytes] {
-        var cursor = OverlayCursor(overlay, version: CommitVersion(microseconds: version))
+    private func walk(_ memtable: Memtable, at version: UInt64, _ direction: ScanDirection) -> [Bytes] {
+        var cursor = MemtableCursor(memtable, version: CommitVersion(microseconds: version))
         if direction == .forward { cursor.seekForward(nil) } else { cursor.seekBackward(nil, inclusive: false) }
         var keys: [Bytes] = []
         while cursor.isAtEntry {
@@ -45,8 +45,8 @@ struct OverlayTests {
     @Test("Keys and versions are found as in a sorted array", arguments: UInt64(1)...6)
     func model(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        let overlay = try Overlay(reservedBytes: 4 << 20)
-        defer { overlay.release() }
+        let memtable = try Memtable(reservedBytes: 4 << 20)
+        defer { memtable.release() }
         var items: [Item] = []
         for version in 1...800 as ClosedRange<UInt64> {
             // Rising, falling and random keys, some of them with very many versions.
@@ -59,16 +59,16 @@ struct OverlayTests {
                 }
             let item = Item(
                 key: key, version: version, value: random.oneIn(5) ? nil : Bytes(repeating: 9, count: random.below(20)))
-            insert(item, into: overlay)
+            insert(item, into: memtable)
             items.append(item)
         }
-        #expect(overlay.entryCount == items.count)
-        #expect(overlay.versionMax.microseconds == 800)
+        #expect(memtable.entryCount == items.count)
+        #expect(memtable.versionMax.microseconds == 800)
         for _ in 0..<300 {
             let version = UInt64(random.below(802))
             let key = random.pick(items).key
             let expected = items.last { $0.key == key && $0.version <= version }
-            let found = find(key, at: version, in: overlay)
+            let found = find(key, at: version, in: memtable)
             #expect(found?.0 == expected?.value)
             #expect(found?.1 == expected?.version)
         }
@@ -76,21 +76,21 @@ struct OverlayTests {
             let keys = Set(items.filter { $0.version <= version }.map(\.key)).sorted {
                 $0.lexicographicallyPrecedes($1)
             }
-            #expect(walk(overlay, at: version, .forward) == keys)
-            #expect(walk(overlay, at: version, .backward) == keys.reversed())
+            #expect(walk(memtable, at: version, .forward) == keys)
+            #expect(walk(memtable, at: version, .backward) == keys.reversed())
         }
     }
 
     @Test("The same key at the same version is replaced")
     func sameVersion() throws {
-        let overlay = try Overlay(reservedBytes: 1 << 16)
-        defer { overlay.release() }
-        insert(Item(key: [1], version: 5, value: [1]), into: overlay)
-        insert(Item(key: [1], version: 5, value: [2, 2]), into: overlay)
-        #expect(find([1], at: 5, in: overlay)?.0 == [2, 2])
-        insert(Item(key: [1], version: 5, value: nil), into: overlay)
-        #expect(overlay.entryCount == 1)
-        let found = try #require(find([1], at: 9, in: overlay))
+        let memtable = try Memtable(reservedBytes: 1 << 16)
+        defer { memtable.release() }
+        insert(Item(key: [1], version: 5, value: [1]), into: memtable)
+        insert(Item(key: [1], version: 5, value: [2, 2]), into: memtable)
+        #expect(find([1], at: 5, in: memtable)?.0 == [2, 2])
+        insert(Item(key: [1], version: 5, value: nil), into: memtable)
+        #expect(memtable.entryCount == 1)
+        let found = try #require(find([1], at: 9, in: memtable))
         #expect(found.0 == nil)
         #expect(found.1 == 5)
     }
@@ -108,8 +108,8 @@ struct OverlayTests {
     func large(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let count = 12_000
-        let overlay = try Overlay(reservedBytes: Overlay.bytesNeeded(count: count, bytes: count * 60))
-        defer { overlay.release() }
+        let memtable = try Memtable(reservedBytes: Memtable.bytesNeeded(count: count, bytes: count * 60))
+        defer { memtable.release() }
         var versions: [Bytes: [UInt64]] = [:]
         for version in 1...UInt64(count) {
             let key: Bytes =
@@ -118,15 +118,15 @@ struct OverlayTests {
                 case 2: [5, 5, 5, 5, 5, 5] + withUnsafeBytes(of: (UInt64.max - version).bigEndian) { Bytes($0) }
                 default: indexKey(&random)
                 }
-            insert(Item(key: key, version: version, value: []), into: overlay)
+            insert(Item(key: key, version: version, value: []), into: memtable)
             versions[key, default: []].append(version)
         }
         let keys = versions.keys.sorted { $0.lexicographicallyPrecedes($1) }
-        #expect(walk(overlay, at: .max, .forward) == keys)
-        #expect(walk(overlay, at: .max, .backward) == keys.reversed())
+        #expect(walk(memtable, at: .max, .forward) == keys)
+        #expect(walk(memtable, at: .max, .backward) == keys.reversed())
         for key in keys {
-            for version in versions[key]! { #expect(find(key, at: version, in: overlay)?.1 == version) }
-            #expect(find(key + [0], at: .max, in: overlay) == nil || versions[key + [0]] != nil)
+            for version in versions[key]! { #expect(find(key, at: version, in: memtable)?.1 == version) }
+            #expect(find(key + [0], at: .max, in: memtable) == nil || versions[key + [0]] != nil)
         }
     }
 
@@ -135,15 +135,15 @@ struct OverlayTests {
         // The order that leaves the emptiest nodes: each full one is split again by a key between.
         var random = SeededGenerator(seed: 9)
         let count = 20_000
-        let overlay = try Overlay(reservedBytes: Overlay.bytesNeeded(count: count, bytes: count * 8))
-        defer { overlay.release() }
+        let memtable = try Memtable(reservedBytes: Memtable.bytesNeeded(count: count, bytes: count * 8))
+        defer { memtable.release() }
         for number in 0..<count {
             let value =
                 number % 37 == 0 ? UInt64(random.below(number + 1)) << 20 + UInt64(number) : UInt64(number) << 20
             let key = withUnsafeBytes(of: value.bigEndian) { Bytes($0) }
-            insert(Item(key: key, version: UInt64(number + 1), value: []), into: overlay)
+            insert(Item(key: key, version: UInt64(number + 1), value: []), into: memtable)
         }
-        #expect(overlay.entryCount == count)
+        #expect(memtable.entryCount == count)
     }
 
     private final class Progress: Sendable {
@@ -158,8 +158,8 @@ struct OverlayTests {
         let keys = (0..<5_000).map { _ in
             indexKey(&random) + (seed == 1 ? [] : [UInt8(random.below(200)), UInt8(random.below(200))])
         }
-        let overlay = try Overlay(reservedBytes: Overlay.bytesNeeded(count: keys.count, bytes: keys.count * 64))
-        defer { overlay.release() }
+        let memtable = try Memtable(reservedBytes: Memtable.bytesNeeded(count: keys.count, bytes: keys.count * 64))
+        defer { memtable.release() }
         let progress = Progress()
         let readers = 2
         for reader in 0..<readers {
@@ -169,8 +169,8 @@ struct OverlayTests {
                     let count = progress.published.load(ordering: .acquiring)
                     if count > 0 {
                         let number = random.below(count)
-                        let isFound = find(keys[number], at: UInt64(number + 1), in: overlay)?.1 == UInt64(number + 1)
-                        let wrong = disorder(in: overlay, from: keys[number], at: UInt64(count)) + (isFound ? 0 : 1)
+                        let isFound = find(keys[number], at: UInt64(number + 1), in: memtable)?.1 == UInt64(number + 1)
+                        let wrong = disorder(in: memtable, from: keys[number], at: UInt64(count)) + (isFound ? 0 : 1)
                         progress.wrong.add(wrong, ordering: .relaxed)
                     }
                     if count == keys.count { break }
@@ -179,7 +179,7 @@ struct OverlayTests {
             }
         }
         for (number, key) in keys.enumerated() {
-            insert(Item(key: key, version: UInt64(number + 1), value: [1]), into: overlay)
+            insert(Item(key: key, version: UInt64(number + 1), value: [1]), into: memtable)
             progress.published.store(number + 1, ordering: .releasing)
         }
         for _ in 0..<readers { try progress.finished.wait(until: "a reader has finished") }
@@ -187,10 +187,10 @@ struct OverlayTests {
     }
 
     /// How often a short walk in either direction meets a key out of order.
-    private func disorder(in overlay: Overlay, from key: Bytes, at version: UInt64) -> Int {
+    private func disorder(in memtable: Memtable, from key: Bytes, at version: UInt64) -> Int {
         var wrong = 0
         for direction in [ScanDirection.forward, .backward] {
-            var cursor = OverlayCursor(overlay, version: CommitVersion(microseconds: version))
+            var cursor = MemtableCursor(memtable, version: CommitVersion(microseconds: version))
             key.withUnsafeBytes {
                 if direction == .forward { cursor.seekForward($0) } else { cursor.seekBackward($0, inclusive: true) }
             }

@@ -11,7 +11,7 @@
 //                8  numbers of entries, ordered by key, and for one key the newest version first; 4 bytes each
 //
 // A batch never changes. It is complete before its number is stored (release) in the header. Cursors merge batches with
-// the list (`BatchCursor`), checkpoints do (`OverlayWalk`), and a lookup of one key in such a space searches each
+// the list (`BatchCursor`), checkpoints do (`MemtableWalk`), and a lookup of one key in such a space searches each
 // batch. A version of a key is in the list or in one batch.
 
 internal import Basics
@@ -27,7 +27,7 @@ struct EntryBatch {
     subscript(index: Int) -> UInt32 { unsafe entries[index] }
 }
 
-extension Overlay {
+extension Memtable {
     private static let batchHeaderBytes = 8
 
     /// Whether entries of this key may be in batches.
