@@ -81,6 +81,8 @@ package struct LocalBatch: Sendable {
         }
     }
 
+    var hasTransforms: Bool { list.writes.contains { !$0.transforms.isEmpty } }
+
     // MARK: Storage
 
     func encoded() -> [UInt8] {

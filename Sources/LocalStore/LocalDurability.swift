@@ -42,7 +42,8 @@ final class LocalDurability {
     }
 
     private func sync(_ writer: EngineWriter) throws(StorageError) {
-        if isSyncing || !writer.hasStaged { return }
+        // A full group waits for the one before, which bounds what is staged.
+        if isSyncing && !writer.isGroupFull || !writer.hasStaged { return }
         isSyncing = true
         arrival.store.withLock { $0 = UncheckedReference(durability: self, writer: writer) }
         let (arrival, deliver) = (arrival, deliver)

@@ -9,6 +9,8 @@
 //     batches    40 | number, 8                          -> see `LocalBatch`
 //     targets    50 | canonical query, <= 248            -> see `LocalTarget`
 //     members    51 | target, 4 | document key without its space and database -> | path, if the key is truncated |
+//     bundles    52 | id, <= 248                         -> | created, 8 | id ... |
+//     queries    53 | name, <= 248                       -> see `LocalNamedQuery`
 //
 // The space `documents` has what the program sees: cached documents with the pending writes applied. The operators of
 // the server read it. `remote` has the server's state of the documents that pending writes change, and only of those.
@@ -25,9 +27,11 @@ enum LocalSpace {
     static let batches: UInt8 = 0x40
     static let targets: UInt8 = 0x50
     static let members: UInt8 = 0x51
+    static let bundles: UInt8 = 0x52
+    static let namedQueries: UInt8 = 0x53
 
     /// Every space: none has history.
-    static let all: Set<UInt8> = [meta, documents, remote, missing, batches, targets, members]
+    static let all: Set<UInt8> = [meta, documents, remote, missing, batches, targets, members, bundles, namedQueries]
 }
 
 /// Builds the keys of a client's store.
@@ -52,10 +56,17 @@ enum LocalKey {
     }
 
     /// - Parameter canonical: the bytes of the query.
-    static func target(_ canonical: [UInt8]) -> [UInt8] {
-        var key = WireWriter(capacity: canonical.count + 1)
-        key.append(byte: LocalSpace.targets)
-        key.append(canonical)
+    static func target(_ canonical: [UInt8]) -> [UInt8] { key(LocalSpace.targets, canonical) }
+
+    static func bundle(_ id: String) -> [UInt8] { key(LocalSpace.bundles, Array(id.utf8)) }
+
+    static func namedQuery(_ name: String) -> [UInt8] { key(LocalSpace.namedQueries, Array(name.utf8)) }
+
+    /// A long part is cut, and ends with a hash.
+    private static func key(_ space: UInt8, _ part: [UInt8]) -> [UInt8] {
+        var key = WireWriter(capacity: part.count + 1)
+        key.append(byte: space)
+        key.append(part)
         key.cutKeyPart(from: 1)
         return key.copyBytes()
     }

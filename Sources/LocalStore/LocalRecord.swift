@@ -150,6 +150,14 @@ enum LocalRecord {
         return writer.copyBytes()
     }
 
+    /// A value of the space `remote` with another kind of what the program sees.
+    static func settingVisible(_ visible: Kind, inRemote value: [UInt8]) throws(RequestError) -> [UInt8] {
+        guard value.count >= remoteHeaderByteCount else { throw .damagedDocument }
+        var changed = value
+        changed[1] = visible.rawValue
+        return changed
+    }
+
     /// - Returns: the server's state, and the kind of what the program sees.
     static func decode(remote value: RawSpan) throws(RequestError) -> (DocumentState, visible: Kind) {
         guard value.byteCount >= remoteHeaderByteCount, let kind = Kind(rawValue: value[byteAt: 0]),

@@ -13,7 +13,7 @@ extension LocalStore {
     /// - Parameter name: a full resource name; those of other databases are unknown.
     package func state(of name: String) throws(RequestError) -> DocumentState {
         guard let path = path(name) else { return .unknown }
-        defer { writer.finishReading() }
+        defer { finishReading() }
         return try visibleState(LocalLocation(path: path))
     }
 
@@ -94,7 +94,7 @@ extension LocalStore {
     package func run(
         _ plan: QueryPlan, _ body: (String, LocalDocument) -> Void
     ) throws(RequestError) {
-        defer { writer.finishReading() }
+        defer { finishReading() }
         var name = WireWriter(capacity: 256)
         name.append(utf8: namePrefix)
         let prefixByteCount = name.count
@@ -130,13 +130,85 @@ extension LocalStore {
 
     /// Stores the server's state of a document, and what the program sees of it.
     ///
-    /// - Parameter wasPending: whether the document had pending writes before the change.
+    /// - Parameters:
+    ///   - wasPending: whether the document had pending writes before the change.
+    ///   - previous: the state to which the pending batches were applied until now; nil if it is not known. While its
+    ///     fields stay the same, the batches are not applied again.
     func store(
-        _ remote: DocumentState, at location: LocalLocation, wasPending: Bool
+        _ remote: DocumentState, at location: LocalLocation, wasPending: Bool, previous: DocumentState? = nil
     ) throws(RequestError) -> LocalChange {
         let isPending = isPending(location.path)
+        let visible: DocumentState
+        if !isPending {
+            visible = remote
+        } else if let previous, let kept = try rebased(remote, previous, at: location) {
+            visible = kept
+        } else {
+            visible = applyingPending(to: remote, at: location)
+        }
+        try putVisible(visible, at: location, isPending: isPending)
+        let remoteKey = LocalKey.moved(location.key, to: LocalSpace.remote)
+        if isPending {
+            put(remoteKey, LocalRecord.encode(remote: remote, visible: visible, at: location))
+        } else if wasPending {
+            delete(remoteKey)
+        }
+        return LocalChange(name: name(location.path), state: visible)
+    }
+
+    /// Applies all pending batches of a document.
+    private func applyingPending(to remote: DocumentState, at location: LocalLocation) -> DocumentState {
         var visible = remote
-        for batch in batches(of: location.path) { overlay.apply(batch, path: location.path, to: &visible) }
+        var isRegular = true
+        for batch in batches(of: location.path) {
+            let isBatchRegular = overlay.apply(batch, path: location.path, to: &visible)
+            if !isBatchRegular { isRegular = false }
+        }
+        batchesOfDocument[location.path]?.isRegular = isRegular
+        return visible
+    }
+
+    /// What the program sees if a changed state has the fields of the one before: the same fields, with other times.
+    ///
+    /// - Returns: nil if the pending batches have to be applied again.
+    private func rebased(
+        _ remote: DocumentState, _ previous: DocumentState, at location: LocalLocation
+    ) throws(RequestError) -> DocumentState? {
+        guard case .found(let new) = remote, case .found(let old) = previous, old.estimates.isEmpty,
+            old.fields == new.fields, batchesOfDocument[location.path]?.isRegular ?? false,
+            case .found(var visible) = try visibleState(location)
+        else { return nil }
+        visible.createMicroseconds = new.createMicroseconds
+        visible.updateMicroseconds = new.updateMicroseconds
+        return .found(visible)
+    }
+
+    /// Stores what the program sees of a document after a new batch, the last one of its batches.
+    ///
+    /// - Parameters:
+    ///   - before: what the program saw before the batch. It is also the server's state if the document had no pending
+    ///     writes.
+    func store(
+        _ batch: LocalBatch, after before: DocumentState, at location: LocalLocation, wasPending: Bool
+    ) throws(RequestError) -> LocalChange {
+        var visible = before
+        let isRegular = overlay.apply(batch, path: location.path, to: &visible)
+        let wasRegular = !wasPending || batchesOfDocument[location.path]?.isRegular ?? false
+        batchesOfDocument[location.path]?.isRegular = isRegular && wasRegular
+        try putVisible(visible, at: location, isPending: true)
+        let remoteKey = LocalKey.moved(location.key, to: LocalSpace.remote)
+        if !wasPending {
+            put(remoteKey, LocalRecord.encode(remote: before, visible: visible, at: location))
+        } else if LocalRecord.Kind(visible) != LocalRecord.Kind(before), let remote = try value(forKey: remoteKey) {
+            put(remoteKey, try LocalRecord.settingVisible(LocalRecord.Kind(visible), inRemote: remote))
+        }
+        return LocalChange(name: name(location.path), state: visible)
+    }
+
+    /// Stores what the program sees of a document.
+    private func putVisible(
+        _ visible: DocumentState, at location: LocalLocation, isPending: Bool
+    ) throws(RequestError) {
         try removeBytes(of: location)
         switch visible {
         case .found(let document):
@@ -153,25 +225,17 @@ extension LocalStore {
             removeFound(location)
             removeMissing(location)
         }
-        let remoteKey = LocalKey.moved(location.key, to: LocalSpace.remote)
-        if isPending {
-            put(remoteKey, LocalRecord.encode(remote: remote, visible: visible, at: location))
-        } else if wasPending {
-            delete(remoteKey)
-        }
         if configuration.isEager { eagerCandidates.insert(location.path) }
-        return LocalChange(name: name(location.path), state: visible)
     }
 
     /// The bytes of a document no longer count.
     private func removeBytes(of location: LocalLocation) throws(RequestError) {
-        for space in [LocalSpace.documents, LocalSpace.missing] {
-            if let old = try entryByteCount(LocalKey.moved(location.key, to: space)) {
-                byteCount -= location.key.count + old
-                present.insert(space)
-            } else {
-                present.remove(space)
-            }
+        present = []
+        // A document is in one of the two spaces at most.
+        for space in [LocalSpace.documents, LocalSpace.missing] where present.isEmpty {
+            guard let old = try entryByteCount(LocalKey.moved(location.key, to: space)) else { continue }
+            byteCount -= location.key.count + old
+            present.insert(space)
         }
     }
 
@@ -183,6 +247,24 @@ extension LocalStore {
         if present.contains(LocalSpace.missing) { delete(LocalKey.moved(location.key, to: LocalSpace.missing)) }
     }
 
+    /// The names of documents with pending writes whose visible state differs from the server's state with all batches
+    /// applied; none in a sound store. For tests.
+    package func staleOverlays() throws(RequestError) -> [String] {
+        defer { finishReading() }
+        var stale: [String] = []
+        for path in batchesOfDocument.keys {
+            let location = LocalLocation(path: path)
+            var expected = try remoteState(location)
+            for batch in batches(of: path) { _ = overlay.apply(batch, path: path, to: &expected) }
+            switch (expected, try visibleState(location)) {
+            case (.found(let left), .found(let right)) where left == right: break
+            case (.missing, .missing), (.unknown, .unknown): break
+            default: stale.append(name(path))
+            }
+        }
+        return stale
+    }
+
     // MARK: What the server sends
 
     /// Applies documents and targets that the server has sent, as one state.
@@ -192,28 +274,37 @@ extension LocalStore {
         _ updates: [RemoteUpdate], targets: [TargetUpdate] = []
     ) throws(RequestError) -> [LocalChange] {
         begin()
-        defer { writer.finishReading() }
+        defer { finishReading() }
         var changes: [LocalChange] = []
         for update in updates {
-            guard let path = path(update.name) else { continue }
-            let location = LocalLocation(path: path)
-            let known = try remoteVersion(location)
-            guard let state = Self.newer(update.content, than: known) else {
-                if configuration.isEager { eagerCandidates.insert(path) }
-                continue
-            }
-            changes.append(try store(state, at: location, wasPending: isPending(path)))
+            if let change = try applying(update) { changes.append(change) }
         }
         for target in targets { try apply(target) }
         try commit()
         return changes
     }
 
+    /// Collects the changes of one document that the server has sent.
+    ///
+    /// - Returns: what has changed for the program; nil if what is known is newer, or the same.
+    func applying(_ update: RemoteUpdate) throws(RequestError) -> LocalChange? {
+        guard let path = path(update.name) else { return nil }
+        let location = LocalLocation(path: path)
+        let known = try remoteVersion(location)
+        guard let state = Self.newer(update.content, than: known) else {
+            if configuration.isEager { eagerCandidates.insert(path) }
+            return nil
+        }
+        let isPending = isPending(path)
+        let previous = isPending ? try remoteState(location) : nil
+        return try store(state, at: location, wasPending: isPending, previous: previous)
+    }
+
     /// Removes the server's state of documents that have changed on the server in an unknown way.
     ///
     /// - Returns: what has changed for the program.
     package func forget(_ names: [String]) throws(RequestError) -> [LocalChange] {
-        defer { writer.finishReading() }
+        defer { finishReading() }
         begin()
         var changes: [LocalChange] = []
         for name in names {

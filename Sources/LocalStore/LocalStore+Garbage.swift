@@ -31,7 +31,7 @@ extension LocalStore {
 
     private func collectOnce(targetsMax: Int) throws(RequestError) -> CollectionResult {
         begin()
-        defer { writer.finishReading() }
+        defer { finishReading() }
         var targets: [LocalTarget] = []
         try forEach(in: [LocalSpace.targets]) { (_, value) throws(RequestError) in
             let target = try LocalTarget(stored: value)
@@ -83,7 +83,7 @@ extension LocalStore {
     package func collectEagerly(keeping isShown: (String) -> Bool) throws(RequestError) {
         guard configuration.isEager, !keepsAll, !eagerCandidates.isEmpty else { return }
         begin()
-        defer { writer.finishReading() }
+        defer { finishReading() }
         var kept: Set<[UInt8]> = []
         for path in eagerCandidates where !isPending(path) {
             if isShown(name(path)) {

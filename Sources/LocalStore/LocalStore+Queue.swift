@@ -15,22 +15,24 @@ extension LocalStore {
         _ request: [UInt8], identity: BatchIdentity
     ) throws(RequestError) -> (number: UInt64, changes: [LocalChange]) {
         begin()
-        defer { writer.finishReading() }
+        defer { finishReading() }
         var batch = LocalBatch(
             number: nextBatchNumber, identity: identity, request: request, localMicroseconds: configuration.clock(),
             database: configuration.database)
-        batch.bases = try OverlayApplication.bases(of: batch) { (path) throws(RequestError) in
-            try visibleState(LocalLocation(path: path))
-        }
         let locations = batch.paths.map { LocalLocation(path: $0) }
         var states: [(DocumentState, wasPending: Bool)] = []
-        for location in locations { states.append((try remoteState(location), isPending(location.path))) }
+        for location in locations { states.append((try visibleState(location), isPending(location.path))) }
+        if batch.hasTransforms {
+            let documents = Dictionary(uniqueKeysWithValues: zip(batch.paths, states.map(\.0.document)))
+            batch.bases = OverlayApplication.bases(of: batch) { path in documents[path] ?? nil }
+        }
         remember(batch)
         do throws(RequestError) {
-            put(LocalKey.batch(batch.number), batch.encoded())
+            // No other process opens what is in memory.
+            if configuration.directory != nil { put(LocalKey.batch(batch.number), batch.encoded()) }
             var changes: [LocalChange] = []
             for (location, (state, wasPending)) in zip(locations, states) {
-                changes.append(try store(state, at: location, wasPending: wasPending))
+                changes.append(try store(batch, after: state, at: location, wasPending: wasPending))
             }
             try commit()
             return (batch.number, changes)
@@ -66,19 +68,32 @@ extension LocalStore {
     ) throws(RequestError) -> [LocalChange] {
         guard let batch = batch(number) else { return [] }
         begin()
-        defer { writer.finishReading() }
-        var states: [(LocalLocation, DocumentState)] = []
+        defer { finishReading() }
+        var states: [(LocalLocation, new: DocumentState, previous: DocumentState?)] = []
         for path in batch.paths {
             let location = LocalLocation(path: path)
-            var state = try remoteState(location)
+            let remote = try remoteState(location)
+            var state = remote
             change(batch, path, &state)
-            states.append((location, state))
+            states.append((location, state, localResult(of: batch, path, remote)))
         }
         forget(batch)
-        delete(LocalKey.batch(number))
+        if configuration.directory != nil { delete(LocalKey.batch(number)) }
         var changes: [LocalChange] = []
-        for (location, state) in states { changes.append(try store(state, at: location, wasPending: true)) }
+        for (location, state, previous) in states {
+            changes.append(try store(state, at: location, wasPending: true, previous: previous))
+        }
         try commit()
         return changes
+    }
+
+    /// The state to which the batches after a document's first one are applied; nil if the batch is another, or the
+    /// last one.
+    private func localResult(of batch: LocalBatch, _ path: [UInt8], _ remote: DocumentState) -> DocumentState? {
+        guard let pending = batchesOfDocument[path], pending.isRegular, pending.numbers.count > 1,
+            pending.numbers.first == batch.number
+        else { return nil }
+        var state = remote
+        return overlay.apply(batch, path: path, to: &state) ? state : nil
     }
 }

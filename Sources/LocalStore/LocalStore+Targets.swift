@@ -10,7 +10,7 @@ extension LocalStore {
     /// - Parameter canonical: bytes that identify the query.
     package func use(target canonical: [UInt8]) throws(RequestError) -> LocalTarget {
         begin()
-        defer { writer.finishReading() }
+        defer { finishReading() }
         var target = LocalTarget(canonical: canonical, id: nextTarget, lastUsed: minute)
         if let stored = try stored(target: canonical) {
             target = stored
@@ -36,7 +36,7 @@ extension LocalStore {
     /// Nobody listens to the query any more. An eager collection may remove its documents from now on.
     package func release(target canonical: [UInt8]) throws(RequestError) {
         begin()
-        defer { writer.finishReading() }
+        defer { finishReading() }
         guard var target = try stored(target: canonical) else { return }
         activeTargets.remove(target.id)
         canonicals[target.id] = nil
@@ -52,7 +52,7 @@ extension LocalStore {
 
     /// The names of a target's documents as of its last snapshot, with their update times in microseconds.
     package func documents(of target: UInt32) throws(RequestError) -> [String: UInt64] {
-        defer { writer.finishReading() }
+        defer { finishReading() }
         var result: [String: UInt64] = [:]
         for path in try members(of: target) {
             let state = try remoteState(LocalLocation(path: path))
@@ -88,8 +88,7 @@ extension LocalStore {
     func apply(_ update: TargetUpdate) throws(RequestError) {
         for name in update.added {
             guard let path = path(name) else { continue }
-            let location = LocalLocation(path: path)
-            put(LocalKey.member(update.id, location.key), location.isTruncated ? path : [])
+            putMember(LocalLocation(path: path), of: update.id)
         }
         for name in update.removed {
             guard let path = path(name) else { continue }
@@ -101,6 +100,10 @@ extension LocalStore {
         target.token = update.token
         target.snapshotMicroseconds = update.snapshotMicroseconds
         put(LocalKey.target(canonical), target.encoded())
+    }
+
+    func putMember(_ location: LocalLocation, of target: UInt32) {
+        put(LocalKey.member(target, location.key), location.isTruncated ? location.path : [])
     }
 
     func removeTarget(_ target: LocalTarget) throws(RequestError) {

@@ -44,13 +44,14 @@ package final class LocalStore {
     var overlay = OverlayApplication()
     private let durability: LocalDurability
     private var isClosed = false
+    private var isGrouping = false
 
     // MARK: The queue
 
     /// The pending batches by their numbers, which grow in the order of the writes.
     private var batches: [UInt64: LocalBatch] = [:]
     /// Pending batches by the paths of their documents.
-    private var batchesOfDocument: [[UInt8]: [UInt64]] = [:]
+    var batchesOfDocument: [[UInt8]: PendingDocument] = [:]
     private var nextBatch: UInt64 = 1
 
     // MARK: Documents and targets
@@ -102,7 +103,8 @@ package final class LocalStore {
         options.beginsTimeline = false
         if configuration.directory == nil { options.volume = MemoryVolume() }
         // A client's directory is small, and many programs run for a moment only.
-        options.memtableBytesMax = 8 << 20
+        // The engine keeps disk space for twice the memtable.
+        options.memtableBytesMax = 2 << 20
         options.logSegmentBytes = 1 << 20
         options.logSpareSegmentsMax = 1
         options.diskReserveBytes = 0
@@ -229,6 +231,30 @@ package final class LocalStore {
         byteCount = storedByteCount
     }
 
+    // MARK: Groups
+
+    /// Begins a group: what the calls until ``endGroup()`` change becomes durable together. Each call is still applied
+    /// as a whole or not at all, and the next one sees it.
+    package func beginGroup() { isGrouping = true }
+
+    /// Ends a group.
+    ///
+    /// - Throws: INTERNAL if the store cannot be written any more.
+    package func endGroup() throws(RequestError) {
+        isGrouping = false
+        defer { finishReading() }
+        do throws(StorageError) {
+            try durability.staged(writer)
+        } catch {
+            throw RequestError(.internal, "The cache cannot be written: \(error.description)")
+        }
+    }
+
+    /// The engine may release what was read.
+    func finishReading() {
+        if !isGrouping { writer.finishReading() }
+    }
+
     /// Applies the changes that were collected.
     func commit() throws(RequestError) {
         if draft.isEmpty { return }
@@ -245,7 +271,7 @@ package final class LocalStore {
             try writer.stage(
                 version: max(now, next), record: draft.record.bytes, mutations: draft.mutations, mayUseReserve: false)
             draft.removeAll()
-            try durability.staged(writer)
+            if !isGrouping || writer.isGroupFull { try durability.staged(writer) }
         } catch {
             draft.removeAll()
             (byteCount, storedByteCount) = (earlierByteCount, earlierByteCount)
@@ -282,13 +308,13 @@ package final class LocalStore {
     func remember(_ batch: LocalBatch) {
         batches[batch.number] = batch
         nextBatch = max(nextBatch, batch.number + 1)
-        for path in batch.paths { batchesOfDocument[path, default: []].append(batch.number) }
+        for path in batch.paths { batchesOfDocument[path, default: PendingDocument()].append(batch.number) }
     }
 
     func forget(_ batch: LocalBatch) {
         batches[batch.number] = nil
         for path in batch.paths {
-            batchesOfDocument[path]?.removeAll { $0 == batch.number }
+            batchesOfDocument[path]?.remove(batch.number)
             if batchesOfDocument[path]?.isEmpty ?? false { batchesOfDocument[path] = nil }
         }
     }
@@ -299,7 +325,7 @@ package final class LocalStore {
 
     /// The pending batches that change a document, in order.
     func batches(of path: [UInt8]) -> [LocalBatch] {
-        (batchesOfDocument[path] ?? []).compactMap { batches[$0] }
+        (batchesOfDocument[path] ?? PendingDocument()).numbers.compactMap { batches[$0] }
     }
 
     func isPending(_ path: [UInt8]) -> Bool { !batches.isEmpty && batchesOfDocument[path] != nil }

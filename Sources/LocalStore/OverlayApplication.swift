@@ -13,12 +13,18 @@ struct OverlayApplication: ~Copyable {
     /// Applies what a batch does to a document. A write whose condition does not hold changes nothing.
     ///
     /// - Parameter state: what the writes before the batch leave.
-    mutating func apply(_ batch: LocalBatch, path: [UInt8], to state: inout DocumentState) {
+    /// - Returns: whether the batch is regular: see ``PendingDocument/isRegular``.
+    mutating func apply(_ batch: LocalBatch, path: [UInt8], to state: inout DocumentState) -> Bool {
+        var isRegular = true
         for index in batch.list.writes.indices {
             let write = batch.list.writes[index]
             guard batch.list.path(of: write).equalsBytes(path.byteSpan) else { continue }
+            if !write.isRegular { isRegular = false }
             let base = based(batch, index, write, state)
-            guard let outcome = outcome(of: write, batch.list, base, batch.localMicroseconds) else { continue }
+            guard let outcome = outcome(of: write, batch.list, base, batch.localMicroseconds) else {
+                isRegular = false
+                continue
+            }
             switch outcome.effect {
             case .delete: state = .missing(microseconds: state.microseconds, isProvisional: false)
             case .none where write.kind == .delete:
@@ -26,6 +32,7 @@ struct OverlayApplication: ~Copyable {
             case .none:
                 guard write.kind != .verify, case .found(var document) = state else { continue }
                 document.hasPendingWrites = true
+                document.isProvisional = false
                 state = .found(document)
             case .put:
                 var document = LocalDocument(
@@ -37,6 +44,7 @@ struct OverlayApplication: ~Copyable {
                 state = .found(document)
             }
         }
+        return isRegular
     }
 
     /// The document with the values on which the write's transforms were based.
@@ -97,10 +105,8 @@ struct OverlayApplication: ~Copyable {
 
     /// The values on which the local results of a new batch's increments are based.
     ///
-    /// - Parameter state: returns what the program sees of the document at a path now.
-    static func bases(
-        of batch: LocalBatch, _ state: ([UInt8]) throws(RequestError) -> DocumentState
-    ) throws(RequestError) -> [LocalBatch.Base] {
+    /// - Parameter document: returns what the program sees of the document at a path now.
+    static func bases(of batch: LocalBatch, _ document: ([UInt8]) -> LocalDocument?) -> [LocalBatch.Base] {
         var result: [LocalBatch.Base] = []
         for (index, write) in batch.list.writes.enumerated() {
             for (position, transform) in write.transforms.enumerated() {
@@ -111,7 +117,7 @@ struct OverlayApplication: ~Copyable {
                 let isOnly = !write.transforms[..<position].contains { $0.path.overlaps(transform.path) }
                 let isSet = write.kind == .update && write.mask == nil
                 guard isFirst, isOnly, !isSet else { continue }
-                guard let document = try state([UInt8](copying: path)).document else { continue }
+                guard let document = document([UInt8](copying: path)) else { continue }
                 var base = LocalBatch.Base(write: index, transform: position, value: nil)
                 if let value = DocumentBytes.value(at: transform.path, in: document.fields.byteSpan) {
                     base.value = EncodedValue(copying: value)
@@ -182,6 +188,12 @@ struct OverlayApplication: ~Copyable {
 }
 
 extension Write {
+    /// Whether the write creates or changes a document, whatever its times are.
+    fileprivate var isRegular: Bool {
+        guard kind == .update || kind == .transform else { return false }
+        return precondition == nil || precondition == .exists(true)
+    }
+
     /// Whether a transform of the write sets the field, or a part of it.
     fileprivate func replaces(_ path: FieldPath) -> Bool { transforms.contains { $0.path.overlaps(path) } }
 }

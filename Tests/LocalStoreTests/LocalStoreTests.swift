@@ -192,6 +192,97 @@ struct LocalStoreTests {
         return numbers
     }
 
+    @Test(
+        "Many pending writes of a document, which are acknowledged, rejected, and changed by others"
+    )
+    func manyPendingWrites() throws {
+        let store = try Self.open()
+        _ = try store.apply([Self.found("a", 100, at: 1)])
+        let count = 300
+        var numbers: [UInt64] = []
+        for number in 1...count {
+            // Sets, increments and server timestamps.
+            let edit: Edit = number % 50 == 0 ? .set(100 + Int64(number)) : number % 70 == 0 ? .stamp : .add(1)
+            numbers.append(
+                try store.enqueue(Self.request([("a", edit)]), identity: Self.identity(UInt64(number))).number)
+        }
+        let last = Self.number(try store.state(of: Self.name("a")))
+        #expect(last == 100 + Int64(count))
+        #expect(try store.staleOverlays() == [])
+        var value: Int64 = 100
+        for number in 1...200 {
+            var result = WriteResult(updateMicroseconds: UInt64(number + 10))
+            if number % 50 == 0 {
+                value = 100 + Int64(number)
+            } else if number % 70 != 0 {
+                value += 1
+                result.transformResults = [EncodedValue(.integer(value))]
+            } else {
+                result.transformResults = [EncodedValue(.timestamp(TimestampValue(microseconds: Int64(number + 10))))]
+            }
+            _ = try store.acknowledge(numbers[number - 1], results: [result], commitMicroseconds: UInt64(number + 10))
+            // The server's listener sends the same state.
+            if number % 3 == 0 { _ = try store.apply([Self.found("a", value, at: UInt64(number + 10))]) }
+            #expect(try store.staleOverlays() == [], "after \(number)")
+        }
+        _ = try store.apply([Self.found("a", 5, at: 1000)])
+        #expect(try store.staleOverlays() == [])
+        for number in stride(from: count, to: 200, by: -1) {
+            _ = try store.reject(numbers[number - 1])
+            #expect(try store.staleOverlays() == [], "without \(number)")
+        }
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 5)
+        #expect(try store.state(of: Self.name("a")).document?.hasPendingWrites == false)
+    }
+
+    @Test("A group of calls is visible call by call, and on the disk as a whole")
+    func groups() throws {
+        let path = directory.path(of: "group")
+        var store = try Self.open(path)
+        store.beginGroup()
+        let first = try store.enqueue(Self.request([("a", .set(1))]), identity: Self.identity(1)).number
+        _ = try store.enqueue(Self.request([("a", .add(2))]), identity: Self.identity(2))
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 3)
+        _ = try store.acknowledge(
+            first, results: [WriteResult(updateMicroseconds: 10)], commitMicroseconds: 10)
+        try store.endGroup()
+        store.close()
+        store = try Self.open(path)
+        #expect(store.queue.map(\.identity) == [Self.identity(2)])
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 3)
+        #expect(try store.staleOverlays() == [])
+    }
+
+    @Test("A bundle's documents do not replace newer ones; the bundle and its queries are there after a restart")
+    func bundles() throws {
+        let path = directory.path(of: "bundle")
+        var store = try Self.open(path)
+        _ = try store.apply([Self.found("old", 1, at: 5), Self.found("new", 1, at: 50)])
+        var bundle = LocalBundle(id: "b", createMicroseconds: 20)
+        for id in ["old", "new", "other"] { bundle.documents[Self.name(id)] = Self.found(id, 2, at: 20).content }
+        bundle.documents[Self.name("gone")] = .missing(readMicroseconds: 20)
+        bundle.queries = [LocalNamedQuery(name: "q", readMicroseconds: 20, contents: [1, 2, 3])]
+        let changes = try store.load(bundle)
+        #expect(Set(changes.map(\.name)) == Set(["old", "other", "gone"].map(Self.name)))
+        store.close()
+        store = try Self.open(path, bytesMax: 1)
+        #expect(try store.bundleCreateMicroseconds("b") == 20)
+        #expect(try store.bundleCreateMicroseconds("c") == nil)
+        #expect(try store.namedQuery("q")?.contents == [1, 2, 3])
+        #expect(try store.namedQuery("r") == nil)
+        #expect(
+            try ["old", "new", "other", "gone"].map { Self.number(try store.state(of: Self.name($0))) } == [
+                2, 1, 2, nil,
+            ])
+        guard case .missing = try store.state(of: Self.name("gone")) else {
+            Issue.record("a document that the bundle names as missing is known to be missing")
+            return
+        }
+        // The bundle is collected like a query that nobody listens to, and its documents after it.
+        _ = try store.collectGarbage()
+        #expect(try store.state(of: Self.name("other")) == .unknown)
+    }
+
     @Test("Queries see cached documents with the pending writes applied")
     func queries() throws {
         let store = try Self.open()
@@ -363,6 +454,7 @@ struct LocalStoreTests {
                 #expect(store.queue.map(\.number) == pending.map(\.number), "seed \(seed)")
             default: break
             }
+            #expect(try store.staleOverlays() == [], "seed \(seed), step \(step)")
         }
         while !pending.isEmpty {
             let batch = pending.removeFirst()
@@ -371,6 +463,7 @@ struct LocalStoreTests {
             } else {
                 _ = try store.reject(batch.number)
             }
+            #expect(try store.staleOverlays() == [], "seed \(seed)")
         }
         model.time += 1
         _ = try store.apply(ids.map { Self.update($0, model) })

@@ -16,20 +16,31 @@ extension HearthClient {
         call(.commit, request, kind: .commit, options: options, completion: completion)
     }
 
-    /// Commits after all earlier ordered commits of this client, however long the server cannot be reached.
+    /// A commit that keeps its place among the ordered commits of a client.
+    struct OrderedCommit: Sendable {
+        let request: [UInt8]
+        /// The identifier of the request, which its owner gives back.
+        let ticket: CommitSequence.Ticket
+        let cancellation: Cancellation?
+        /// Called once, on the thread of ``HearthClient/orderedLoop``; on that of the caller if the commit is not sent.
+        let completion: @Sendable (Result<[UInt8], RequestError>) -> Void
+    }
+
+    /// Commits in the order of the calls and of the array, however long the server cannot be reached.
     ///
-    /// - Parameter ticket: the identifier of the request, which its owner gives back to `numbers`.
-    func commitInOrder(
-        _ request: [UInt8], ticket: CommitSequence.Ticket, of numbers: WriteNumbers,
-        options: HearthClient.CallOptions = .standard,
-        completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
-    ) {
-        let call = UnaryCall(
-            .commit, request: request, kind: .queuedWrite, isOrdered: true, options: options, timeoutMilliseconds: nil,
-            completion: completion)
-        call.ticket = ticket
-        call.numbers = numbers
-        start(call)
+    /// - Parameter numbers: what the tickets are of.
+    func commitInOrder(_ commits: [OrderedCommit], of numbers: WriteNumbers) {
+        if commits.isEmpty { return }
+        let calls = commits.map { commit in
+            let call = UnaryCall(
+                .commit, request: commit.request, kind: .queuedWrite, isOrdered: true,
+                options: .standard.cancelled(by: commit.cancellation), timeoutMilliseconds: nil,
+                completion: commit.completion)
+            call.ticket = commit.ticket
+            call.numbers = numbers
+            return call
+        }
+        startInOrder(calls)
     }
 
     /// Commits writes atomically. If the reply is lost, the commit is sent again and applied once.

@@ -171,6 +171,33 @@ package final class HearthClient: Sendable {
         }
     }
 
+    /// Hands calls to the first loop together, in their order.
+    func startInOrder(_ calls: [PooledCall]) {
+        let pool = pools[0]
+        var started: [PooledCall] = []
+        for call in calls {
+            call.home = pool
+            if call.cancellation?.isCancelled == true {
+                call.finished(RequestError(.cancelled, "The call was cancelled."))
+            } else {
+                started.append(call)
+            }
+        }
+        if started.isEmpty { return }
+        guard pool.enqueue(started) else {
+            for call in started { call.finished(RequestError(.cancelled, "The client is closed.")) }
+            return
+        }
+        for call in started {
+            call.cancellation?.onCancel { [weak call] in
+                if let call { pool.cancelFromAnywhere(call) }
+            }
+        }
+    }
+
+    /// The loop of ordered calls.
+    var orderedLoop: EventLoop { pools[0].loop }
+
     /// The loop of the Listen streams.
     var watchLoop: EventLoop { pools[0].loop }
 

@@ -1,4 +1,5 @@
-// Writes: into the queue of the store at once, then to the server in order.
+// Writes: into the queue of the store at once, then to the server in order. Writes and replies that wait for the
+// engine's queue are taken together: one commit of the store, one hand-over to the loop.
 
 import Basics
 import DocumentModel
@@ -18,71 +19,125 @@ extension CommitSequence.Ticket {
 }
 
 extension SyncEngine {
+    typealias WriteCompletion = @Sendable (RequestError?) -> Void
+
+    /// What happens to the mutation queue of an engine, which lives until then.
+    struct WriteEvent: Sendable {
+        enum Kind: Sendable {
+            /// The program writes.
+            case write(request: [UInt8], cancellation: Cancellation?, completion: WriteCompletion)
+            /// The server has acknowledged or rejected a batch.
+            case reply(SentBatch, Result<[UInt8], RequestError>)
+        }
+
+        let engine: SyncEngine
+        let kind: Kind
+    }
+
+    /// A batch on its way to the server.
+    struct SentBatch: Sendable {
+        let number: UInt64
+        let ticket: CommitSequence.Ticket
+        let completion: WriteCompletion
+    }
+
     /// Applies a batch for the program, and sends it.
     ///
     /// - Parameters:
     ///   - request: a `CommitRequest` of the engine's database.
-    ///   - completion: called on the engine's queue when the server has acknowledged or rejected the batch.
-    func write(
-        _ request: [UInt8], cancellation: Cancellation?, completion: @escaping @Sendable (RequestError?) -> Void
-    ) {
-        queue.async {
-            if self.isClosed { return completion(RequestError(.cancelled, "The client is closed.")) }
-            let ticket = self.numbers.begin()
-            do throws(RequestError) {
-                let (number, changes) = try self.store.enqueue(request, identity: ticket.identity)
-                self.broadcast(changes)
-                self.send(number, request, ticket, cancellation: cancellation, completion: completion)
-            } catch {
-                self.numbers.finish(ticket)
-                completion(error)
-            }
+    ///   - completion: called by the engine's queue when the server has acknowledged or rejected the batch.
+    func write(_ request: [UInt8], cancellation: Cancellation?, completion: @escaping WriteCompletion) {
+        let kind = WriteEvent.Kind.write(request: request, cancellation: cancellation, completion: completion)
+        queue.submit([WriteEvent(engine: self, kind: kind)], mayRun: isLight)
+    }
+
+    /// The order of a call that sends a batch.
+    func order(
+        _ number: UInt64, _ request: [UInt8], _ ticket: CommitSequence.Ticket, cancellation: Cancellation?,
+        completion: @escaping WriteCompletion
+    ) -> HearthClient.OrderedCommit {
+        let sent = SentBatch(number: number, ticket: ticket, completion: completion)
+        return HearthClient.OrderedCommit(request: request, ticket: ticket, cancellation: cancellation) { result in
+            self.replies.add(WriteEvent(engine: self, kind: .reply(sent, result)))
         }
     }
 
-    /// Sends a batch of the queue.
-    func send(
-        _ number: UInt64, _ request: [UInt8], _ ticket: CommitSequence.Ticket, cancellation: Cancellation?,
-        completion: @escaping @Sendable (RequestError?) -> Void
-    ) {
-        client.commitInOrder(
-            request, ticket: ticket, of: numbers, options: .standard.cancelled(by: cancellation)
-        ) { [self] result in
-            queue.async {
-                self.sent(number, ticket, result)
-                switch result {
-                case .success: completion(nil)
-                case .failure(let error): completion(error)
+    /// Processes events in their order. What they change in the store is one commit.
+    func take(_ events: [WriteEvent]) {
+
+        var orders: [HearthClient.OrderedCommit] = []
+        var endings: [(WriteCompletion, RequestError?)] = []
+        var finished: [CommitSequence.Ticket] = []
+        if !isClosed { store.beginGroup() }
+        for event in events {
+            switch event.kind {
+            case .write(let request, let cancellation, let completion):
+                do throws(RequestError) {
+                    orders.append(try enqueue(request, cancellation, completion))
+                } catch {
+                    endings.append((completion, error))
+                }
+            case .reply(let batch, let result):
+                if remove(batch, result) { finished.append(batch.ticket) }
+                if case .failure(let error) = result {
+                    endings.append((batch.completion, error))
+                } else {
+                    endings.append((batch.completion, nil))
                 }
             }
         }
+        if !finished.isEmpty, readsInFlight.isEmpty { collectEagerly() }
+        do throws(RequestError) {
+            if !isClosed { try store.endGroup() }
+        } catch {
+            report(error)
+        }
+        if !finished.isEmpty {
+            // Only now will no process send the batches again.
+            store.whenDurable { [numbers, finished] in for ticket in finished { numbers.finish(ticket) } }
+        }
+        client.commitInOrder(orders, of: numbers)
+        for (completion, error) in endings { completion(error) }
     }
 
-    /// The server has acknowledged or rejected a batch.
-    private func sent(_ number: UInt64, _ ticket: CommitSequence.Ticket, _ result: Result<[UInt8], RequestError>) {
-        // The batch stays in the queue if the client ends its calls.
-        if isClosed { return }
+    private func enqueue(
+        _ request: [UInt8], _ cancellation: Cancellation?, _ completion: @escaping WriteCompletion
+    ) throws(RequestError) -> HearthClient.OrderedCommit {
+        if isClosed { throw RequestError(.cancelled, "The client is closed.") }
+        let ticket = numbers.begin()
+        do throws(RequestError) {
+            let (number, changes) = try store.enqueue(request, identity: ticket.identity)
+            broadcast(changes)
+            return order(number, request, ticket, cancellation: cancellation, completion: completion)
+        } catch {
+            numbers.finish(ticket)
+            throw error
+        }
+    }
+
+    /// Removes a batch from the queue to which the server has replied.
+    ///
+    /// - Returns: whether it was removed. A batch stays in the queue if the client ends its calls.
+    private func remove(_ batch: SentBatch, _ result: Result<[UInt8], RequestError>) -> Bool {
+        if isClosed { return false }
         do throws(RequestError) {
             let changes: [LocalChange]
-            switch result.flatMap({ bytes in
-                HearthClient.decode { try CommitResponse(wire: bytes.span.bytes) }
-            }) {
+            switch result.flatMap({ bytes in HearthClient.decode { try CommitResponse(wire: bytes.span.bytes) } }) {
             case .success(let response):
                 changes = try store.acknowledge(
-                    number, results: response.writeResults,
+                    batch.number, results: response.writeResults,
                     commitMicroseconds: UInt64(clamping: response.commitTime.microseconds))
                 if !readsInFlight.isEmpty {
                     eventNumber += 1
                     for change in changes { acknowledged.append((eventNumber, change.name)) }
                 }
-            case .failure: changes = try store.reject(number)
+            case .failure: changes = try store.reject(batch.number)
             }
-            // Only now will no process send the batch again.
-            store.whenDurable { [numbers] in numbers.finish(ticket) }
             broadcast(changes)
-            if readsInFlight.isEmpty { collectEagerly() }
+            return true
         } catch {
             report(error)
+            return false
         }
     }
 }

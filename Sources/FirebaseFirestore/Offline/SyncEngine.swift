@@ -15,7 +15,7 @@ import Synchronization
 ///                              ▼    │ acknowledged, rejected, snapshots
 ///                          HearthClient: ordered commits, Listen stream, reads
 ///
-/// All state belongs to one serial queue. The methods may be called on any thread; they return at once.
+/// All state belongs to one ``WorkQueue``. The methods may be called on any thread; they return at once.
 final class SyncEngine: @unchecked Sendable {
     // Unchecked: the variables are touched on `queue` only.
 
@@ -60,7 +60,9 @@ final class SyncEngine: @unchecked Sendable {
         }
     }
 
-    let queue: DispatchQueue
+    let queue: WorkQueue<WriteEvent>
+    /// Replies to batches, on their way to the queue.
+    let replies: TurnCollector<WriteEvent>
     let database: DatabaseName
     let client: HearthClient
     let store: LocalStore
@@ -68,7 +70,10 @@ final class SyncEngine: @unchecked Sendable {
     /// Runs a callback of the program on the queue of the settings.
     let callBack: @Sendable (@escaping @Sendable () -> Void) -> Void
 
-    var channels: [Channel] = []
+    var channels: [Channel] = [] {
+        didSet { isObserved.store(!channels.isEmpty, ordering: .relaxed) }
+    }
+    private let isObserved = Atomic(false)
     private var nextWatchID: Int32 = 1
     private(set) var stream: WatchStream?
     private(set) var isOffline = false
@@ -93,22 +98,32 @@ final class SyncEngine: @unchecked Sendable {
         _ configuration: LocalStore.Configuration, makeClient: () throws(RequestError) -> HearthClient,
         pendingWrites: PendingWrites, callBack: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) throws(RequestError) {
-        let queue = DispatchQueue(label: "hearth.firestore")
+        let queue = WorkQueue<WriteEvent>(label: "hearth.firestore") { $0.first?.engine.take($0) }
         self.queue = queue
         database = configuration.database
         self.callBack = callBack
-        store = try LocalStore(configuration) { body in queue.async(execute: body) }
+        store = try LocalStore(configuration) { body in queue.async(body) }
         client = try makeClient()
+        replies = TurnCollector(on: client.orderedLoop) { events in
+            queue.submit(events, mayRun: events.first?.engine.isLight ?? false)
+        }
         let left = store.queue
         numbers.restore(left.map { CommitSequence.Ticket($0.identity) })
-        for batch in left {
+        let orders = left.map { batch in
             let number = pendingWrites.begin(documents: [], byteCount: 0)
-            send(batch.number, batch.request, CommitSequence.Ticket(batch.identity), cancellation: nil) { _ in
+            return order(
+                batch.number, batch.request, CommitSequence.Ticket(batch.identity), cancellation: nil
+            ) { _ in
                 if let number { pendingWrites.finish(number, documents: [], byteCount: 0) }
             }
         }
+        client.commitInOrder(orders, of: numbers)
         scheduleGarbageCollection(after: Self.firstCollection)
     }
+
+    /// Whether writes and replies may be processed on the thread of their caller: without a disk and without listeners
+    /// this takes microseconds. Thread-safe.
+    var isLight: Bool { store.configuration.directory == nil && !isObserved.load(ordering: .relaxed) }
 
     /// Closes the store. Calls after this do nothing.
     func close() async {
@@ -121,7 +136,7 @@ final class SyncEngine: @unchecked Sendable {
     }
 
     /// The same at the end of the process, on a thread that may block.
-    func closeAtExit() { queue.sync { shutDown() } }
+    func closeAtExit() { queue.sync { self.shutDown() } }
 
     /// Calls from now on change nothing in the store: the client is about to cancel its calls.
     func prepareToClose() async {
@@ -427,7 +442,7 @@ final class SyncEngine: @unchecked Sendable {
 
     private func scheduleGarbageCollection(after delay: DispatchTimeInterval) {
         guard store.configuration.bytesMax != nil else { return }
-        queue.asyncAfter(deadline: .now() + delay) { [weak self] in
+        queue.async(after: delay) { [weak self] in
             guard let self, !isClosed else { return }
             do throws(RequestError) { _ = try store.collectGarbage() } catch { report(error) }
             scheduleGarbageCollection(after: Self.nextCollection)

@@ -62,10 +62,17 @@ final class ConnectionPool: @unchecked Sendable {
     /// Submits a call, unless the pool is shutting down. Calls of one thread arrive in its order.
     ///
     /// - Returns: whether the pool accepted the call; only then will it finish the call.
-    func enqueue(_ call: PooledCall) -> Bool {
+    func enqueue(_ call: PooledCall) -> Bool { enqueue { self.submit(call) } }
+
+    /// Submits calls in their order, unless the pool is shutting down.
+    ///
+    /// - Returns: whether the pool accepted the calls; only then will it finish them.
+    func enqueue(_ calls: [PooledCall]) -> Bool { enqueue { for call in calls { self.submit(call) } } }
+
+    private func enqueue(_ job: @escaping @Sendable () -> Void) -> Bool {
         // Under the lock, so that no call arrives after the job that shuts down.
         isOpen.withLock { isOpen in
-            if isOpen { loop.execute { self.submit(call) } }
+            if isOpen { loop.execute(job) }
             return isOpen
         }
     }

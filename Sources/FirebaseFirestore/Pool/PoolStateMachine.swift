@@ -146,7 +146,7 @@ extension PoolStateMachine {
         if slots[connection.slot].generation == connection.generation {
             if answered { consecutiveFailures = 0 }
             slots[connection.slot].inFlight -= 1
-            if !waiting.isEmpty { sendWaiting() }
+            if waitingCount > 0 { sendWaiting() }
         } else if let left = draining[connection] {
             draining[connection] = left == 1 ? nil : left - 1
             if left == 1 { actions.append(.close(connection)) }

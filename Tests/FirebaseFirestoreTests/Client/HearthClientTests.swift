@@ -112,14 +112,18 @@ import Transport
         let answered = Mutex<[Int]>([])
         let done = AsyncStream<Void>.makeStream()
         let numbers = WriteNumbers()
-        for number in 1...100 {
+        func commit(_ number: Int) -> HearthClient.OrderedCommit {
             let ticket = numbers.begin()
-            client.commitInOrder(writes("b\(number)").request(), ticket: ticket, of: numbers) { result in
+            return HearthClient.OrderedCommit(
+                request: writes("b\(number)").request(), ticket: ticket, cancellation: nil
+            ) { result in
                 numbers.finish(ticket)
                 if case .success = result { answered.withLock { $0.append(number) } }
                 if answered.withLock({ $0.count }) == 100 { done.continuation.finish() }
             }
         }
+        for number in 1...50 { client.commitInOrder([commit(number)], of: numbers) }
+        client.commitInOrder((51...100).map(commit), of: numbers)
         await first.waitForCalls(100)
         #expect(first.calls.map { $0.requestID!.sequence } == Array(1...100))
         first.cut()

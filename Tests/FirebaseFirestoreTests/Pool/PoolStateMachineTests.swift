@@ -192,6 +192,10 @@ private typealias ID = Machine.ConnectionID
         #expect(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0) == .send(id))
         #expect(machine.submit(2, lane: .ordered(2), mayWait: true, now: 0) == .waiting)
         #expect(machine.submit(3, lane: .ordered(3), mayWait: true, now: 0) == .waiting)
+        machine.finished(on: id, answered: true)
+        #expect(take(&machine).descriptions == ["send 2 on 0.0"])
+        machine.finished(on: id, answered: true)
+        #expect(take(&machine).descriptions == ["send 3 on 0.0"])
     }
 
     @Test("Past the bound calls are refused")

@@ -1,0 +1,62 @@
+// Bundles and named queries.
+
+package import Basics
+internal import DocumentModel
+
+extension LocalStore {
+    /// When the bundle with this id that was loaded last was made, in microseconds since 1970; nil if none was loaded.
+    package func bundleCreateMicroseconds(_ id: String) throws(RequestError) -> UInt64? {
+        defer { finishReading() }
+        guard let value = try value(forKey: LocalKey.bundle(id)) else { return nil }
+        var reader = WireReader(value.byteSpan)
+        guard let created = try? reader.fixed64() else {
+            throw RequestError(.dataLoss, "A bundle in the cache is damaged.")
+        }
+        // Another id with the same hash is as unlikely as a collision of SHA-256.
+        return value[reader.position...].elementsEqual(id.utf8) ? created : nil
+    }
+
+    /// The query that a bundle has given this name.
+    package func namedQuery(_ name: String) throws(RequestError) -> LocalNamedQuery? {
+        defer { finishReading() }
+        guard let value = try value(forKey: LocalKey.namedQuery(name)) else { return nil }
+        do throws(InvalidDocument) {
+            let query = try LocalNamedQuery(stored: value.byteSpan)
+            return query.name == name ? query : nil
+        } catch {
+            throw RequestError(.dataLoss, "A named query in the cache is damaged.")
+        }
+    }
+
+    /// Applies the documents of a bundle that are newer than the cached ones, and remembers its queries and the bundle
+    /// itself, as one commit.
+    ///
+    /// - Returns: what has changed for the program.
+    package func load(_ bundle: LocalBundle) throws(RequestError) -> [LocalChange] {
+        begin()
+        defer { finishReading() }
+        var target = LocalTarget(canonical: bundle.canonical, id: nextTarget, lastUsed: minute)
+        if let stored = try stored(target: bundle.canonical) {
+            target = stored
+            target.lastUsed = minute
+        } else {
+            nextTarget += 1
+        }
+        var changes: [LocalChange] = []
+        for (name, content) in bundle.documents {
+            if let change = try applying(RemoteUpdate(name: name, content: content)) { changes.append(change) }
+            guard case .found = content, let path = path(name) else { continue }
+            putMember(LocalLocation(path: path), of: target.id)
+        }
+        put(LocalKey.target(bundle.canonical), target.encoded())
+        for query in bundle.queries { put(LocalKey.namedQuery(query.name), query.encoded()) }
+        var record = WireWriter(capacity: 32)
+        record.append(littleEndian: bundle.createMicroseconds)
+        record.append(utf8: bundle.id)
+        put(LocalKey.bundle(bundle.id), record.copyBytes())
+        try commit()
+        // Eager collection keeps the documents as long as the store is open.
+        if configuration.isEager { activeTargets.insert(target.id) }
+        return changes
+    }
+}
