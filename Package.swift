@@ -120,8 +120,9 @@ let package = Package(
         .target(
             name: "FirebaseFirestore",
             dependencies: [
-                "Basics", "DocumentModel", "DocumentCoding", "FirestoreMessages", "KeyValueStore", "StoreFormat",
-                "QueryEngine", "LocalStore", "DocumentStore", "Service", "Transport", "FirebaseCore",
+                "Basics", "DocumentModel", "DocumentCoding", "DocumentJSON", "FirestoreMessages", "FirestoreSchema",
+                "KeyValueStore", "StoreFormat", "QueryEngine", "LocalStore", "DocumentStore", "Service", "Transport",
+                "FirebaseCore",
             ],
             swiftSettings: strict),
         .target(name: "Firebase", dependencies: ["FirebaseCore", "FirebaseFirestore"], swiftSettings: strict),

@@ -31,6 +31,8 @@ public final class Firestore: NSObject, @unchecked Sendable {
     /// `projects/P/databases/D/documents`.
     let documentsRoot: String
     let pendingWrites = PendingWrites()
+    /// Bundles are loaded one after the other.
+    let bundleQueue = DispatchQueue(label: "hearth.bundles")
     /// How long writes wait for a server that cannot be reached before a line on standard error reports it.
     private static let outageNoticeAfter = Duration.seconds(3)
 

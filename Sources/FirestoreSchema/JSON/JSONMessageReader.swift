@@ -15,6 +15,9 @@ package struct JSONMessageReader {
     private static let depthMax = 200
 
     let schema: Schema
+    /// Whether timestamps and wrappers may also be objects with the fields of their messages:
+    /// `{"seconds": 1, "nanos": 2}` and `{"value": 3}`. Libraries that do not know the mapping write them so.
+    package var acceptsMessageForms = false
     /// Where in the message reading stands, for errors.
     private var path: [Step] = []
     /// An escaped string, unescaped.
@@ -59,6 +62,8 @@ package struct JSONMessageReader {
         guard depth < Self.depthMax else { throw .tooDeep }
         switch schema.messages[number].form {
         case .object: try object(number, &scanner, depth, &output)
+        case .timestamp where isMessageForm(&scanner), .wrapper where isMessageForm(&scanner):
+            try object(number, &scanner, depth, &output)
         case .timestamp:
             let text = try stringBytes(&scanner)
             guard let time = RFC3339.timestamp(text.span) else {
@@ -70,6 +75,10 @@ package struct JSONMessageReader {
         // These stand in replies alone; no request has one.
         case .duration, .structure, .value, .list: throw .cannotBeSet(schema.messages[number].name)
         }
+    }
+
+    private func isMessageForm(_ scanner: inout JSONScanner) -> Bool {
+        acceptsMessageForms && scanner.peek() == UInt8(ascii: "{")
     }
 
     private mutating func object(

@@ -42,7 +42,7 @@ struct SwiftCompiler {
         let modules = [
             "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "Service", "Listening", "DocumentStore",
             "LocalStore", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat", "KeyValueStore", "DocumentCoding",
-            "DocumentModel",
+            "DocumentModel", "DocumentJSON", "FirestoreSchema",
             "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
         ]
         let objects = try modules.flatMap { module in

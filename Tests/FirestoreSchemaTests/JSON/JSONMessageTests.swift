@@ -252,6 +252,27 @@ import Testing
         #expect(error?.code == .invalidArgument && error?.message.contains(message) == true, "\(error?.message ?? "")")
     }
 
+    @Test func `Timestamps and wrappers may be objects if the reader accepts that`() throws {
+        let json =
+            #"{"from":[{"collectionId":"c"}],"limit":{"value":3},"startAt":{"values":[{"timestampValue":"#
+            + #"{"seconds":"1","nanos":2000}}]}}"#
+        #expect(throws: RequestError.self) { try wire(json, "StructuredQuery") }
+        var reader = JSONMessageReader()
+        reader.acceptsMessageForms = true
+        var output = WireWriter()
+        try reader.append(
+            Array(json.utf8).byteSpan, Schema.shared.message("google.firestore.v1.StructuredQuery"), to: &output)
+        let query = try StructuredQuery(wire: output.bytes)
+        #expect(query.limit == 3)
+        #expect(query.startAt?.values == [EncodedValue(.timestamp(TimestampValue(seconds: 1, nanoseconds: 2000)))])
+        output.reset()
+        #expect(throws: RequestError.self) {
+            try reader.append(
+                Array(#"{"limit":{"valu":3}}"#.utf8).byteSpan,
+                Schema.shared.message("google.firestore.v1.StructuredQuery"), to: &output)
+        }
+    }
+
     @Test func `Every saved input of the fuzzer keeps every property`() throws {
         let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

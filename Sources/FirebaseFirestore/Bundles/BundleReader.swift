@@ -1,0 +1,127 @@
+import Basics
+import DocumentModel
+import Foundation
+
+/// Where the bytes of a bundle come from. Belongs to one thread at a time.
+protocol BundleSource: AnyObject, Sendable {
+    /// At most `byteCountMax` bytes, as many as there are at once; none at the end.
+    func read(_ byteCountMax: Int) throws(RequestError) -> [UInt8]
+}
+
+/// A bundle in memory.
+final class BundleData: BundleSource, @unchecked Sendable {
+    // Unchecked: the loader reads it on one thread at a time.
+    private let data: Data
+    private var position = 0
+
+    init(_ data: Data) { self.data = data }
+
+    func read(_ byteCountMax: Int) -> [UInt8] {
+        let end = min(data.count, position + byteCountMax)
+        defer { position = end }
+        return [UInt8](data[data.startIndex + position..<data.startIndex + end])
+    }
+}
+
+/// A bundle from a stream, which is opened at the first read and closed at the end.
+final class BundleStream: BundleSource, @unchecked Sendable {
+    // Unchecked: the loader reads it on one thread at a time, and the program has given the stream away.
+    private let stream: InputStream
+    private var isOpen = false
+
+    init(_ stream: InputStream) { self.stream = stream }
+
+    deinit { if isOpen { stream.close() } }
+
+    func read(_ byteCountMax: Int) throws(RequestError) -> [UInt8] {
+        if !isOpen {
+            stream.open()
+            isOpen = true
+        }
+        var bytes = [UInt8](repeating: 0, count: byteCountMax)
+        let count = stream.read(&bytes, maxLength: byteCountMax)
+        guard count >= 0 else {
+            let reason = stream.streamError?.localizedDescription ?? "unknown reason"
+            throw RequestError(.dataLoss, "The stream of the bundle cannot be read: \(reason)")
+        }
+        bytes.removeLast(byteCountMax - count)
+        return bytes
+    }
+}
+
+/// Splits a bundle into its elements.
+///
+///     138{"metadata":{...}}94{"namedQuery":{...}}77{"documentMetadata":{...}}203{"document":{...}}
+///     └┬┘└─── JSON ───────┘
+///      bytes of the JSON text, in decimal
+struct BundleReader: ~Copyable {
+    /// Bytes of one element: a document has at most 1 MiB, and its JSON text may be several times as long.
+    static let elementBytesMax = 16 << 20
+    /// Bytes of a bundle: it becomes one commit of the cache.
+    static let bundleBytesMax = 64 << 20
+    private static let chunkByteCount = 64 << 10
+    private static let prefixDigitsMax = 10
+
+    private let source: any BundleSource
+    /// Bytes that were read and not taken yet, from `position` on.
+    private var buffer: [UInt8] = []
+    private var position = 0
+    private var isAtEnd = false
+    /// Bytes of all elements so far with their prefixes.
+    private(set) var byteCount = 0
+
+    init(_ source: any BundleSource) { self.source = source }
+
+    /// The JSON text of the next element; nil at the end of the bundle.
+    ///
+    /// - Throws: DATA_LOSS if the bundle is damaged, RESOURCE_EXHAUSTED if it is too large.
+    mutating func next() throws(RequestError) -> [UInt8]? {
+        var length = 0
+        var digits = 0
+        while let byte = try peek() {
+            if byte == UInt8(ascii: "{"), digits > 0 { return try element(length, prefix: digits) }
+            guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte, digits < Self.prefixDigitsMax else {
+                throw RequestError(
+                    .dataLoss, "The bundle is damaged: byte \(byteCount + digits) belongs to no length prefix.")
+            }
+            length = length * 10 + Int(byte - UInt8(ascii: "0"))
+            digits += 1
+            position += 1
+        }
+        if digits > 0 { throw Self.truncated }
+        return nil
+    }
+
+    private mutating func element(_ length: Int, prefix: Int) throws(RequestError) -> [UInt8] {
+        guard length <= Self.elementBytesMax, byteCount + length <= Self.bundleBytesMax else {
+            throw RequestError(
+                .resourceExhausted,
+                "The bundle is too large: an element may have \(Self.elementBytesMax) bytes, the bundle "
+                    + "\(Self.bundleBytesMax).")
+        }
+        while buffer.count - position < length { if try !fill() { throw Self.truncated } }
+        byteCount += prefix + length
+        defer { position += length }
+        return Array(buffer[position..<position + length])
+    }
+
+    private mutating func peek() throws(RequestError) -> UInt8? {
+        if position == buffer.count, try !fill() { return nil }
+        return buffer[position]
+    }
+
+    /// Reads more.
+    ///
+    /// - Returns: false at the end.
+    private mutating func fill() throws(RequestError) -> Bool {
+        if isAtEnd { return false }
+        buffer.removeFirst(position)
+        position = 0
+        let more = try source.read(Self.chunkByteCount)
+        isAtEnd = more.isEmpty
+        buffer += more
+        return !isAtEnd
+    }
+
+    private static var truncated: RequestError { RequestError(.dataLoss, "The bundle ends inside an element.") }
+}
