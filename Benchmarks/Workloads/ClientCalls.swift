@@ -1,6 +1,8 @@
 // How long calls of the Swift client take, over a connection to a server or in process.
 
+import DocumentModel
 import FirebaseFirestore
+import FirestoreMessages
 import Foundation
 
 /// Reads and commits of one document at a time, by one task and by 64.
@@ -27,9 +29,24 @@ struct ClientCalls {
         }
         try await rate("reads") { _ in _ = try await collection.document("d0").getDocument() }
         try await rate("commits") { try await collection.document("d\($0)").setData(data) }
+        try await plainCommits()
         let end = ContinuousClock.now
         try await firestore.terminate()
         row("closed", microseconds(since: end))
+    }
+
+    /// The same commits without the cache and the mutation queue.
+    private func plainCommits() async throws {
+        let client = try HearthClient(HearthClient.Configuration(address: host))
+        let database = try DatabaseName(project: "hearth")
+        let fields = MapValue([("n", .integer(1)), ("title", .string(String(repeating: "x", count: 400)))])
+            .documentBytes
+        try await rate("commits of HearthClient") { task in
+            var writes = CommitWrites(database: database)
+            writes.set("\(database.documentsRoot)/calls/d\(task)", fields: fields)
+            try await client.commit(writes)
+        }
+        await client.close()
     }
 
     private func latency(_ name: String, _ call: () async throws -> Void) async throws {
@@ -47,13 +64,17 @@ struct ClientCalls {
     private func rate(_ name: String, _ call: @escaping @Sendable (Int) async throws -> Void) async throws {
         let tasks = 64
         let start = ContinuousClock.now
+        let processorStart = clock()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for task in 0..<tasks {
                 group.addTask { for _ in 0..<calls / 16 { try await call(task) } }
             }
             try await group.waitForAll()
         }
-        print("\(name), 64 tasks\t\(Int(Double(calls / 16 * tasks) / microseconds(since: start) * 1e6))\t/s")
+        let count = Double(calls / 16 * tasks)
+        let processor = Double(clock() - processorStart) * 1e6 / Double(CLOCKS_PER_SEC) / count
+        print("\(name), 64 tasks\t\(Int(count / microseconds(since: start) * 1e6))\t/s")
+        print("\(name), 64 tasks, processor time\t\(String(format: "%.1f", processor))\tus")
     }
 
     private func row(_ name: String, _ microseconds: Double) {

@@ -7,6 +7,7 @@
 //        hearth-bench adaptive DIRECTORY DOCUMENTS
 //        hearth-bench calls HOST CALLS
 //        hearth-bench cache HOST:PORT DIRECTORY DOCUMENTS
+//        hearth-bench client HOST:PORT DIRECTORY DOCUMENTS
 
 import Foundation
 
@@ -33,6 +34,9 @@ case ("calls", 3):
 case ("cache", 4):
     guard let documents = Int(arguments[3]), documents > 0 else { usage() }
     try await CacheFigures(host: arguments[1], directory: arguments[2], documents: documents).run()
+case ("client", 4):
+    guard let documents = Int(arguments[3]), documents >= 300 else { usage() }
+    try await ClientFigures(host: arguments[1], directory: arguments[2], documents: documents).run()
 default: usage()
 }
 
@@ -42,7 +46,7 @@ func usage() -> Never {
             """
             usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS | store DATA HEARTH BOOKS
                  | indexes DIRECTORY DOCUMENTS | entries DATA FILE | adaptive DIRECTORY DOCUMENTS | calls HOST CALLS
-                 | cache HOST:PORT DIRECTORY DOCUMENTS
+                 | cache HOST:PORT DIRECTORY DOCUMENTS | client HOST:PORT DIRECTORY DOCUMENTS
 
             """.utf8))
     exit(2)
