@@ -64,7 +64,6 @@ extension SyncEngine {
 
     /// Processes events in their order. What they change in the store is one commit.
     func take(_ events: [WriteEvent]) {
-
         var orders: [HearthClient.OrderedCommit] = []
         var endings: [(WriteCompletion, RequestError?)] = []
         var finished: [CommitSequence.Ticket] = []
