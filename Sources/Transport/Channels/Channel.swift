@@ -243,9 +243,6 @@ package struct ChannelLimits: Sendable {
         hot.state.large = nil
     }
 
-    /// Whether part of a frame has arrived and the rest has not.
-    package var isInsideFrame: Bool { hot.state.large != nil || !hot.state.carry.isEmpty }
-
     /// Reads no more when the driver returns from `received`, which must not be outside of it.
     func pauseInput() { hot.state.isInputPaused = true }
 
