@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { DOCUMENTS_IN_A_BATCH = 500, LEVEL_MEMTABLE = 64 << 20 };
+enum { DOCUMENTS_IN_A_BATCH = 500, MEMTABLE_BYTES = 64 << 20 };
 
 static void check(char *error) {
     if (error) DIE("rocksdb: %s", error);
@@ -33,7 +33,7 @@ static rocksdb_options_t *options_for(const char *style) {
     rocksdb_options_set_error_if_exists(options, 1);
     rocksdb_options_increase_parallelism(options, 2);
     rocksdb_options_set_compression(options, rocksdb_no_compression);
-    rocksdb_options_set_write_buffer_size(options, LEVEL_MEMTABLE);
+    rocksdb_options_set_write_buffer_size(options, MEMTABLE_BYTES);
     rocksdb_options_set_max_write_buffer_number(options, 3);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
     if (!strcmp(style, "universal")) rocksdb_options_set_compaction_style(options, rocksdb_universal_compaction);
@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
     rocksdb_writeoptions_set_sync(synced, 1);
     rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
 
-    // The entries of a batch: a round share of all of them for each document.
+    // The entries of a batch: the same share of all of them for each document.
     uint64_t total = 0;
     for (size_t at = 0; at < (size_t)status.st_size;) {
         uint32_t lengths[2];

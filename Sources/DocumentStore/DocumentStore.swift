@@ -3,7 +3,7 @@
 //     DocumentStore          the facade; any thread
 //     CommitPipeline         the commit thread (docs/commits.md)
 //     StoreReader            one per reading thread
-//     KeyValueStore          log, memtable, tree beneath (docs/storage.md); the keys are drawn in docs/keys.md
+//     KeyValueStore          log, memtable, sorted runs (docs/storage.md); docs/keys.md describes the keys
 
 package import Basics
 package import DocumentModel
@@ -78,7 +78,7 @@ package final class DocumentStore: Sendable {
         return options
     }
 
-    /// Answers what was submitted, writes everything to the tree and frees the directory. Later submissions are
+    /// Answers what was submitted, writes everything to a run and frees the directory. Later submissions are
     /// answered `UNAVAILABLE`. No reader may be in use. Closing twice is fine.
     /// - Returns: what kept the storage from closing cleanly; nothing acknowledged is lost by it.
     @discardableResult
@@ -325,7 +325,7 @@ package final class DocumentStore: Sendable {
             engine: engine.statistics)
     }
 
-    /// Writes everything committed so far into the tree, and returns when it is there.
+    /// Writes everything committed so far into a sorted run, and returns when it is there.
     package func checkpoint() throws {
         try engine.checkpointNow()
     }

@@ -175,17 +175,18 @@ extension FieldOverride {
 }
 
 extension FieldOverride.Modes {
+    /// The indexes one by one: those of collections, then those of the group.
+    package var singleFieldIndexes: [(isGroup: Bool, kind: IndexShape.Part.Kind)] {
+        let kinds: [IndexShape.Part.Kind] = [.ascending, .descending, .contains]
+        return [false, true].flatMap { isGroup in kinds.map { (isGroup: isGroup, kind: $0) } }
+            .filter { contains($0.kind.mode(isGroup: $0.isGroup)) }
+    }
+
     /// The members of a list of `indexes`.
     var json: String {
-        let members: [(FieldOverride.Modes, String)] = [
-            (.ascending, "\"queryScope\":\"COLLECTION\",\"order\":\"ASCENDING\""),
-            (.descending, "\"queryScope\":\"COLLECTION\",\"order\":\"DESCENDING\""),
-            (.contains, "\"queryScope\":\"COLLECTION\",\"arrayConfig\":\"CONTAINS\""),
-            (.groupAscending, "\"queryScope\":\"COLLECTION_GROUP\",\"order\":\"ASCENDING\""),
-            (.groupDescending, "\"queryScope\":\"COLLECTION_GROUP\",\"order\":\"DESCENDING\""),
-            (.groupContains, "\"queryScope\":\"COLLECTION_GROUP\",\"arrayConfig\":\"CONTAINS\""),
-        ]
-        return members.filter { contains($0.0) }.map { "{\($0.1)}" }.joined(separator: ",")
+        singleFieldIndexes.map { index in
+            "{\"queryScope\":\"\(index.isGroup ? "COLLECTION_GROUP" : "COLLECTION")\",\(index.kind.json)}"
+        }.joined(separator: ",")
     }
 }
 

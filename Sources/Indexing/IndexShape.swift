@@ -125,7 +125,7 @@ extension IndexShape.Part.Kind {
         }
     }
 
-    fileprivate var json: String {
+    var json: String {
         switch self {
         case .ascending: "\"order\":\"ASCENDING\""
         case .descending: "\"order\":\"DESCENDING\""

@@ -50,9 +50,9 @@ extension DocumentStore {
         }
     }
 
-    /// Everything that a database's declaration has come to, as entries of `firestore.indexes.json` with their
-    /// states: indexes over several fields first. An override is ready when no entry is left that it does away with,
-    /// and every one is there that it asks for; one that was lifted is listed until then. Indexes that were made on
+    /// All indexes and overrides of a database, as entries of `firestore.indexes.json` with their states: indexes over
+    /// several fields first. An override is ready when the index entries that it excludes are removed and those that
+    /// it asks for are there; one that was lifted is listed until then. Indexes that were made on
     /// demand are listed as overrides with the time of their last use; `*` of group `*` stands for the entries that all
     /// fields have until they are unused.
     package func indexListing(in database: DatabaseName) -> [(json: String, state: IndexProgress)] {

@@ -102,11 +102,14 @@ private struct GroupDrafts {
     }
 
     private mutating func position(of index: AdaptiveIndex) -> Int {
+        position(of: groups.group(index.collectionID, in: index.database, start: start))
+    }
+
+    private mutating func position(of group: GroupFields) -> Int {
         let known = drafts.firstIndex {
-            $0.group.database == index.database && $0.group.collectionID == index.collectionID
+            $0.group.database == group.database && $0.group.collectionID == group.collectionID
         }
         if let known { return known }
-        let group = groups.group(index.collectionID, in: index.database, start: start)
         drafts.append((group, group.overrides))
         return drafts.count - 1
     }
@@ -131,11 +134,7 @@ private struct GroupDrafts {
     /// Gives up the entries of all fields without an index on demand, and indexes that are unused.
     mutating func dropOthers(unusedSince: UInt64) {
         for group in [groups.common] + groups.all where group.allKeptSince != nil {
-            let known = drafts.firstIndex {
-                $0.group.database == group.database && $0.group.collectionID == group.collectionID
-            }
-            if known == nil { drafts.append((group, group.overrides)) }
-            let position = known ?? drafts.count - 1
+            let position = position(of: group)
             let kept = drafts[position].overrides.filter { entry in
                 guard entry.isAdaptive else { return true }
                 return entry.field != nil && (entry.lastUse ?? 0) > unusedSince

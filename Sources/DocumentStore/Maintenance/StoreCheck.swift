@@ -8,7 +8,7 @@ internal import StoreFormat
 
 /// Looks at everything that is promised about a store's files and contents, and says what is wrong.
 ///
-/// First the engine's part: format, log, order of the tree, history. Then the store is opened, which recovers its log,
+/// First the engine's part: format, log, order of the runs, history. Then the store is opened, which recovers its log,
 /// and every key is looked at: documents are canonical, within the limits and at the key their name has; catalogue
 /// counts are those of the documents; every document has its index entries, and there are no others; databases,
 /// counters and sessions can be read.

@@ -60,12 +60,8 @@ struct BundleElementReader: ~Copyable {
         case "namedQuery": return .namedQuery(try namedQuery(json, range))
         case "documentMetadata": return .documentMetadata(try documentMetadata(json, range))
         case "document": return .document(try document(json, range))
-        default: throw Self.damaged("an element of the unknown kind '\(key.prefix(100))'")
+        default: throw RequestError.damagedBundle("an element of the unknown kind '\(key.prefix(100))'")
         }
-    }
-
-    private static func damaged(_ what: String) -> RequestError {
-        RequestError(.dataLoss, "The bundle is damaged: \(what).")
     }
 
     /// The name and the extent of the value of an object's only member.
@@ -83,7 +79,7 @@ struct BundleElementReader: ~Copyable {
             }
             return (String(decoding: json[key.start..<key.end], as: UTF8.self), scanner.position..<end)
         } catch {
-            throw damaged("\(error.reason) (byte \(error.offset) of an element)")
+            throw RequestError.damagedBundle("\(error.reason) (byte \(error.offset) of an element)")
         }
     }
 
@@ -95,14 +91,14 @@ struct BundleElementReader: ~Copyable {
 
     private func object(_ json: [UInt8], _ range: Range<Int>, _ what: String) throws(RequestError) -> [String: Any] {
         guard let object = try? JSONSerialization.jsonObject(with: Data(json[range])) as? [String: Any] else {
-            throw Self.damaged("\(what) is not a JSON object")
+            throw RequestError.damagedBundle("\(what) is not a JSON object")
         }
         return object
     }
 
     private func metadata(_ json: [UInt8], _ range: Range<Int>) throws(RequestError) -> BundleElement.Metadata {
         let object = try object(json, range, "the metadata")
-        guard let id = object["id"] as? String, !id.isEmpty else { throw Self.damaged("it has no id") }
+        guard let id = object["id"] as? String, !id.isEmpty else { throw RequestError.damagedBundle("it has no id") }
         return BundleElement.Metadata(
             id: id, createMicroseconds: try Self.time(object["createTime"], "createTime"),
             documentCount: Int(try Self.count(object["totalDocuments"], "totalDocuments")),
@@ -132,23 +128,23 @@ struct BundleElementReader: ~Copyable {
                 return UInt64(seconds) * 1_000_000 + UInt64(nanoseconds) / 1000
             }
         }
-        throw damaged("\(name) is not a time")
+        throw RequestError.damagedBundle("\(name) is not a time")
     }
 
     private static func count(_ value: Any?, _ name: String) throws(RequestError) -> Int64 {
         let count = try integer(value ?? 0, name)
-        guard count >= 0 else { throw damaged("\(name) is negative") }
+        guard count >= 0 else { throw RequestError.damagedBundle("\(name) is negative") }
         return count
     }
 
     private static func integer(_ value: Any, _ name: String) throws(RequestError) -> Int64 {
         if let number = value as? NSNumber, let whole = Int64(exactly: number.doubleValue) { return whole }
         if let text = value as? String, let whole = Int64(text) { return whole }
-        throw damaged("\(name) is not an integer")
+        throw RequestError.damagedBundle("\(name) is not an integer")
     }
 
     private func documentName(_ name: String?) throws(RequestError) -> String {
-        guard let name else { throw Self.damaged("a document has no name") }
+        guard let name else { throw RequestError.damagedBundle("a document has no name") }
         let root = "\(database.documentsRoot)/"
         guard name.hasPrefix(root) else {
             throw .invalidArgument(
@@ -174,7 +170,9 @@ struct BundleElementReader: ~Copyable {
             var fields = WireWriter(capacity: message.fields.count)
             try DocumentCanonicalizer.canonicalize(fields: message.fields.byteSpan, into: &fields)
             guard fields.count <= Limits.documentBytes * 2 else { throw InvalidDocument(.documentTooLarge, offset: 0) }
-            guard let updated = message.updateTime else { throw Self.damaged("a document has no updateTime") }
+            guard let updated = message.updateTime else {
+                throw RequestError.damagedBundle("a document has no updateTime")
+            }
             return BundleElement.Document(
                 name: try documentName(message.name), fields: fields.copyBytes(),
                 createMicroseconds: UInt64(clamping: (message.createTime ?? updated).microseconds),
@@ -188,11 +186,13 @@ struct BundleElementReader: ~Copyable {
 
     private mutating func namedQuery(_ json: [UInt8], _ range: Range<Int>) throws(RequestError) -> LocalNamedQuery {
         let object = try object(json, range, "a named query")
-        guard let name = object["name"] as? String, !name.isEmpty else { throw Self.damaged("a query has no name") }
+        guard let name = object["name"] as? String, !name.isEmpty else {
+            throw RequestError.damagedBundle("a query has no name")
+        }
         guard let bundled = object["bundledQuery"] as? [String: Any], let parent = bundled["parent"] as? String,
             let structured = bundled["structuredQuery"] as? [String: Any],
             let text = try? JSONSerialization.data(withJSONObject: structured)
-        else { throw Self.damaged("the query '\(name.prefix(100))' is not complete") }
+        else { throw RequestError.damagedBundle("the query '\(name.prefix(100))' is not complete") }
         var wire = WireWriter(capacity: text.count)
         try reader.append(Array(text).byteSpan, Self.queryType, to: &wire)
         let query = BundledQuery(

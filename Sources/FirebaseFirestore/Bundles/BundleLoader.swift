@@ -40,7 +40,7 @@ struct BundleLoader: ~Copyable {
     private mutating func load() throws(RequestError) -> LoadBundleTaskProgress {
         guard let first = try reader.next() else { throw RequestError(.unknown, "The bundle is empty.") }
         guard case .metadata(let metadata) = try elements.read(first) else {
-            throw RequestError(.dataLoss, "The bundle is damaged: its first element is not its metadata.")
+            throw .damagedBundle("its first element is not its metadata")
         }
         let start = reader.byteCount
         if try engine.hasLoaded(metadata.id, createMicroseconds: metadata.createMicroseconds) {
@@ -60,7 +60,7 @@ struct BundleLoader: ~Copyable {
             }
         }
         if let expected {
-            throw RequestError(.dataLoss, "The bundle is damaged: the document '\(expected.name)' is missing.")
+            throw .damagedBundle("the document '\(expected.name)' is missing")
         }
         guard bundle.documents.count == metadata.documentCount else {
             throw .invalidArgument(
@@ -74,7 +74,7 @@ struct BundleLoader: ~Copyable {
     private mutating func add(_ element: BundleElement, to bundle: inout LocalBundle) throws(RequestError) {
         if let expected {
             guard case .document(let document) = element, document.name == expected.name else {
-                throw RequestError(.dataLoss, "The bundle is damaged: the document '\(expected.name)' is missing.")
+                throw .damagedBundle("the document '\(expected.name)' is missing")
             }
             self.expected = nil
             bundle.documents[document.name] = .found(
@@ -83,9 +83,9 @@ struct BundleLoader: ~Copyable {
             return
         }
         switch element {
-        case .metadata: throw RequestError(.dataLoss, "The bundle is damaged: it has two elements with metadata.")
+        case .metadata: throw .damagedBundle("it has two elements with metadata")
         case .document(let document):
-            throw RequestError(.dataLoss, "The bundle is damaged: '\(document.name)' has no metadata.")
+            throw .damagedBundle("'\(document.name)' has no metadata")
         case .namedQuery(let query): bundle.queries.append(query)
         case .documentMetadata(let metadata):
             if metadata.exists {

@@ -2,6 +2,13 @@ import Basics
 import DocumentModel
 import Foundation
 
+extension RequestError {
+    /// - Parameter problem: what is wrong, as a part of a sentence.
+    static func damagedBundle(_ problem: String) -> RequestError {
+        RequestError(.dataLoss, "The bundle is damaged: \(problem).")
+    }
+}
+
 /// Where the bytes of a bundle come from. Belongs to one thread at a time.
 protocol BundleSource: AnyObject, Sendable {
     /// At most `byteCountMax` bytes, as many as there are at once; none at the end.
@@ -81,8 +88,7 @@ struct BundleReader: ~Copyable {
         while let byte = try peek() {
             if byte == UInt8(ascii: "{"), digits > 0 { return try element(length, prefix: digits) }
             guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte, digits < Self.prefixDigitsMax else {
-                throw RequestError(
-                    .dataLoss, "The bundle is damaged: byte \(byteCount + digits) belongs to no length prefix.")
+                throw .damagedBundle("byte \(byteCount + digits) belongs to no length prefix")
             }
             length = length * 10 + Int(byte - UInt8(ascii: "0"))
             digits += 1

@@ -9,7 +9,7 @@ package struct LongRunningOperation: FirestoreMessage, Equatable, Sendable {
     private static let layout = unsafe MessageLayout(
         held__longrunning__operation__init, google__longrunning__operation__init)
 
-    /// What an operation has come to.
+    /// The outcome of an operation.
     package enum Result: Equatable, Sendable {
         case error(StatusMessage)
         case response(AnyMessage)

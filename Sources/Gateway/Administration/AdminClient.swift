@@ -37,7 +37,7 @@ package enum AdminClient {
         _ = try call(.adminBackup, BackupRequest(directory: target), directory, as: EmptyMessage.self)
     }
 
-    /// Has the server write everything committed so far into its tree.
+    /// Has the server write everything committed so far into a sorted run.
     package static func checkpoint(directory: String) throws(Failure) {
         _ = try call(.adminCheckpoint, EmptyMessage(), directory, as: EmptyMessage.self)
     }

@@ -8,11 +8,7 @@ internal import Indexing
 extension IndexShape {
     /// - Throws: `INVALID_ARGUMENT` for a message that is not an index of this server.
     init(_ message: AdminIndex, in group: AdminGroup) throws(RequestError) {
-        let spansGroup: Bool
-        switch message.queryScope {
-        case .collection: spansGroup = false
-        case .collectionGroup: spansGroup = true
-        case .unspecified, .collectionRecursive:
+        guard let spansGroup = message.queryScope.spansGroup else {
             throw .invalidArgument("The query scope of an index must be COLLECTION or COLLECTION_GROUP.")
         }
         let fields = message.fields.map { field in
@@ -29,54 +25,71 @@ extension IndexShape {
 
     /// The index with its name and state. The position of the document's name is explicit.
     func adminMessage(in database: DatabaseName, isReady: Bool) -> AdminIndex {
-        var fields = parts.map { part in
-            let mode: AdminIndex.Field.Mode =
-                switch part.kind {
-                case .ascending: .ascending
-                case .descending: .descending
-                case .contains: .contains
-                }
-            return AdminIndex.Field(path: "\(part.field)", mode: mode)
-        }
+        var fields = parts.map { AdminIndex.Field(path: "\($0.field)", mode: AdminIndex.Field.Mode($0.kind)) }
         fields.append(AdminIndex.Field(path: "__name__", mode: isNameDescending ? .descending : .ascending))
         if let vector {
             fields.append(
                 AdminIndex.Field(path: "\(vector.field)", mode: .vector(Int32(clamping: vector.dimension))))
         }
         return AdminIndex(
-            name: "\(AdminIndexName(self, in: database))", queryScope: isGroup ? .collectionGroup : .collection,
+            name: "\(AdminIndexName(self, in: database))", queryScope: AdminIndex.QueryScope(spansGroup: isGroup),
             fields: fields, state: isReady ? .ready : .creating)
     }
 }
 
-extension FieldOverride.Modes {
-    /// The indexes of a single field, one by one.
-    private static let members: [(modes: Self, scope: AdminIndex.QueryScope, mode: AdminIndex.Field.Mode)] = [
-        (.ascending, .collection, .ascending), (.descending, .collection, .descending),
-        (.contains, .collection, .contains), (.groupAscending, .collectionGroup, .ascending),
-        (.groupDescending, .collectionGroup, .descending), (.groupContains, .collectionGroup, .contains),
-    ]
+extension AdminIndex.QueryScope {
+    fileprivate init(spansGroup: Bool) { self = spansGroup ? .collectionGroup : .collection }
 
+    /// Nil for a scope that this server does not have.
+    fileprivate var spansGroup: Bool? {
+        switch self {
+        case .collection: false
+        case .collectionGroup: true
+        case .unspecified, .collectionRecursive: nil
+        }
+    }
+}
+
+extension AdminIndex.Field.Mode {
+    fileprivate init(_ kind: IndexShape.Part.Kind) {
+        switch kind {
+        case .ascending: self = .ascending
+        case .descending: self = .descending
+        case .contains: self = .contains
+        }
+    }
+
+    /// Nil for a mode that an index of a single field cannot have.
+    fileprivate var kind: IndexShape.Part.Kind? {
+        switch self {
+        case .ascending: .ascending
+        case .descending: .descending
+        case .contains: .contains
+        case .unspecified, .vector: nil
+        }
+    }
+}
+
+extension FieldOverride.Modes {
     /// - Throws: `INVALID_ARGUMENT` for an index that is not one of this field alone.
     init(_ indexes: [AdminIndex], of field: AdminFieldName) throws(RequestError) {
         self = []
         for index in indexes {
             guard index.fields.count == 1, ["", "*", field.path].contains(index.fields[0].path),
-                let member = Self.members.first(where: {
-                    $0.scope == index.queryScope && $0.mode == index.fields[0].mode
-                })
+                let spansGroup = index.queryScope.spansGroup, let kind = index.fields[0].mode.kind
             else {
                 throw .invalidArgument(
                     "\(field): each index must have a query scope and one field, this one, with an order or CONTAINS.")
             }
-            formUnion(member.modes)
+            formUnion(kind.mode(isGroup: spansGroup))
         }
     }
 
     func adminMessages(of path: String, isSettled: Bool) -> [AdminIndex] {
-        Self.members.filter { contains($0.modes) }.map { member in
+        singleFieldIndexes.map { index in
             AdminIndex(
-                queryScope: member.scope, fields: [AdminIndex.Field(path: path, mode: member.mode)],
+                queryScope: AdminIndex.QueryScope(spansGroup: index.isGroup),
+                fields: [AdminIndex.Field(path: path, mode: AdminIndex.Field.Mode(index.kind))],
                 state: isSettled ? .ready : .creating)
         }
     }

@@ -86,22 +86,16 @@ extension IndexShape.Part.Kind {
 
 extension FieldOverride {
     private static let allFields = "*"
-    /// The indexes of a single field, one by one.
-    private static let members: [(modes: Modes, spansGroup: Bool, mode: IndexMode)] = [
-        (.ascending, false, .ascending), (.descending, false, .descending), (.contains, false, .contains),
-        (.groupAscending, true, .ascending), (.groupDescending, true, .descending), (.groupContains, true, .contains),
-    ]
 
     init(_ message: FieldOverrideMessage) throws(RequestError) {
         let field = message.fieldPath == Self.allFields ? nil : try FieldPath(message.fieldPath)
         var modes: Modes?
         for index in message.indexes ?? [] {
-            guard let member = Self.members.first(where: { $0.spansGroup == index.spansGroup && $0.mode == index.mode })
-            else {
+            guard let kind = IndexShape.Part.Kind(index.mode) else {
                 throw .invalidArgument(
                     "\(message.collectionGroup).\(message.fieldPath): the mode of an index is missing.")
             }
-            modes = (modes ?? []).union(member.modes)
+            modes = (modes ?? []).union(kind.mode(isGroup: index.spansGroup))
         }
         if message.indexes != nil { modes = modes ?? [] }
         self.init(collectionID: message.collectionGroup, field: field, indexes: modes, expires: message.ttl)
@@ -111,8 +105,8 @@ extension FieldOverride {
         FieldOverrideMessage(
             collectionGroup: collectionID, fieldPath: field.map { "\($0)" } ?? Self.allFields,
             indexes: indexes.map { modes in
-                Self.members.filter { modes.contains($0.modes) }.map {
-                    FieldOverrideMessage.SingleFieldIndex(spansGroup: $0.spansGroup, mode: $0.mode)
+                modes.singleFieldIndexes.map {
+                    FieldOverrideMessage.SingleFieldIndex(spansGroup: $0.isGroup, mode: $0.kind.mode)
                 }
             },
             ttl: expires)

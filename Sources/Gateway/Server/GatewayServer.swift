@@ -44,7 +44,7 @@ package struct TooFewDescriptors: Error, CustomStringConvertible {
 /// A gateway that serves until it is stopped.
 ///
 /// Thread-safe. The order of its end is the promise of SIGTERM: nothing new is accepted, accepted calls get their
-/// replies, the loops end, and then the store writes everything to its tree and frees the directory.
+/// replies, the loops end, and then the store writes everything to a run and frees the directory.
 package final class GatewayServer: Sendable {
     /// Where it listens; the port that the system picked where the configuration said 0.
     package var host: String { server.host }

@@ -71,10 +71,11 @@ package struct IndexDemand: Sendable {
         var total: Int
 
         func documents(at now: UInt64) -> Double {
-            now <= seconds ? documents : documents * exp2(seconds: now - seconds)
+            now <= seconds ? documents : documents * share(after: now - seconds)
         }
 
-        private func exp2(seconds: UInt64) -> Double {
+        /// What is left of a demand after so many seconds, from 1 to 0.
+        private func share(after seconds: UInt64) -> Double {
             if seconds > 64 * IndexDemand.halfLifeSeconds { return 0 }
             let halves = seconds / IndexDemand.halfLifeSeconds
             let rest = Double(seconds % IndexDemand.halfLifeSeconds) / Double(IndexDemand.halfLifeSeconds)

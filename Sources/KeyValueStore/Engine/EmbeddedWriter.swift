@@ -83,8 +83,8 @@ package final class EmbeddedWriter: KeyValueWriter {
     /// - Parameters:
     ///   - version: Above every version staged before.
     ///   - record: What `Replay` needs to derive the mutations again; opaque here.
-    ///   - mayUseReserve: The commit only deletes, or keeps the books of such: it may use the space that is kept for
-    ///     that.
+    ///   - mayUseReserve: The commit only deletes, or maintains the store's own counts: it may use the space that is
+    ///     kept for that.
     /// - Throws: `full`, `failed`, `closed`, `versionNotIncreasing`, `valueTooLong`.
     package func stage(
         version: CommitVersion, record: RawSpan, mutations: borrowing MutationBatch, mayUseReserve: Bool = false

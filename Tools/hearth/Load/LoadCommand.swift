@@ -35,8 +35,7 @@ enum LoadCommand: Subcommand {
     static let connections = Flag("connections", "COUNT", default: 4, in: 1...64, help: "Connections to the server.")
     static let sortMemory = Flag(
         "sort-memory", "SIZE", default: .mebibytes(1_024), in: .mebibytes(2)...ByteCount(bytes: 1 << 40),
-        help:
-            "Limit of the memory for sorting documents by name, which makes loading faster and the server's tree smaller."
+        help: "Limit of the memory for sorting documents by name, which makes loading faster."
     )
     static let skipBad = Flag<String>(
         "skip-bad", "FILE", required: false, help: "Write invalid lines to FILE, each after its reason, and continue.")

@@ -1,7 +1,7 @@
 // The part of an input that is held in memory at once, put in the order of the documents' names.
 //
-// Sorted documents reach the server's tree side by side: it writes each page once, fills it, and finds its way from one
-// document to the next instead of from the top.
+// Sorted documents are neighbours in the server's memtable: an insertion finds its place in memory that the one before
+// has just used.
 
 import DocumentModel
 import FirebaseFirestore
