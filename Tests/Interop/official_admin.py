@@ -18,6 +18,8 @@ from google.cloud.firestore_admin_v1.types import Field, Index
 from google.longrunning import operations_pb2
 from google.protobuf import duration_pb2, field_mask_pb2
 
+from assertions import refused
+
 DATABASE = "projects/interop/databases/(default)"
 BOOKS = f"{DATABASE}/collectionGroups/books"
 SCOPE = Index.QueryScope
@@ -26,16 +28,6 @@ ORDER = Index.IndexField.Order
 
 def admin(target):
     return FirestoreAdminClient(transport=FirestoreAdminGrpcTransport(channel=grpc.insecure_channel(target)))
-
-
-def refused(kind, call, text=""):
-    """Asserts that the call fails with this exception, whose message holds the text."""
-    try:
-        call()
-    except kind as error:
-        assert text in str(error), f"{error} lacks {text!r}"
-        return
-    raise AssertionError(f"{kind.__name__} was not raised")
 
 
 def by_author():

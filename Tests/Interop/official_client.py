@@ -21,21 +21,13 @@ from google.cloud.firestore_v1 import transforms
 from google.cloud.firestore_v1.base_query import FieldFilter, Or
 from google.cloud.firestore_v1.vector import Vector
 
+from assertions import refused
+
 NO_RETRY = Retry(predicate=lambda error: False)
 
 
 def client(project="interop", **options):
     return firestore.Client(project=project, credentials=AnonymousCredentials(), **options)
-
-
-def refused(kind, call, text=""):
-    """Asserts that the call fails with this exception, whose message holds the text."""
-    try:
-        call()
-    except kind as error:
-        assert text in str(error), f"{error} lacks {text!r}"
-        return
-    raise AssertionError(f"{kind.__name__} was not raised")
 
 
 # Values
