@@ -2,7 +2,7 @@
 # indexes, 16 entries each. Uses the functions and variables of Tools/bench, and $many: the number of documents.
 
 within=Benchmarks/peers/within-memory
-load_books() { "$hearth" load --address "127.0.0.1:$port" "${load_flags[@]}" --quiet "$1" | sed -n 's/.*, \([0-9,]*\) documents\/s.*/\1/p' | tr -d ,; }
+load_books() { "$hearth" load --address "127.0.0.1:$port" "${load_flags[@]}" --quiet "$1" | load_rate; }
 metric() { curl -s "http://127.0.0.1:$port/metrics" | awk -v n="$1" '$1 == n {printf "%.0f", $2}'; }
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 run_megabytes() { du -smc "$1"/runs/*.run | awk 'END {print $1}'; }

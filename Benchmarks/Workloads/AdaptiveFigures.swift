@@ -36,7 +36,9 @@ struct AdaptiveFigures {
 
     private func measure(_ store: DocumentStore, _ name: String, _ path: String, hasIndexes: Bool) throws {
         let started = Self.processorSeconds()
-        let rate = try fill(store)
+        let rate = try store.fill(documents) { number in
+            (path: "books/\(UInt64(number) &* 0x9e37_79b9_7f4a_7c15)", fields: fields(number))
+        }
         try settle(store)
         let loaded = Self.processorSeconds()
         let first = try Self.queries.map { try IndexFigures.latency($0, store, runs: 1).median }
@@ -91,25 +93,6 @@ struct AdaptiveFigures {
         ]
         for field in 0..<11 { values["detail\(field)"] = .integer(Int64((mixed >> UInt64(field)) % 100_000)) }
         return values.documentBytes
-    }
-
-    /// Commits all documents in batches, eight at a time; returns documents a second.
-    private func fill(_ store: DocumentStore) throws -> Double {
-        let start = Date()
-        let room = DispatchSemaphore(value: 8)
-        for first in stride(from: 0, to: documents, by: 500) {
-            let batch = (first..<min(first + 500, documents)).map { number in
-                (path: "books/\(UInt64(number) &* 0x9e37_79b9_7f4a_7c15)", fields: fields(number))
-            }
-            room.wait()
-            store.commit(CommitRequest(writes: try IndexFigures.list(batch))) { result in
-                if case .failure(let error) = result { fatalError("\(error)") }
-                room.signal()
-            }
-        }
-        for _ in 0..<8 { room.wait() }
-        for _ in 0..<8 { room.signal() }
-        return Double(documents) / Date().timeIntervalSince(start)
     }
 
     /// Waits for a checkpoint and for merges.

@@ -1,7 +1,6 @@
-// What the Swift client costs: pending writes of one document, reads and queries of the cache, the time from a commit to
-// the listener of another client, memory and disk of a cache.
+// What the Swift client costs: pending writes of one document, reads and queries of the cache, the time from a commit
+// to the listener of another client, memory and disk of a cache.
 
-import FirebaseCore
 import FirebaseFirestore
 import Foundation
 
@@ -24,23 +23,7 @@ struct ClientFigures {
     }
 
     private func make(_ name: String, isPersistent: Bool) -> Firestore {
-        let options = FirebaseOptions(googleAppID: "", gcmSenderID: "")
-        options.projectID = "bench"
-        FirebaseApp.configure(name: name, options: options)
-        let firestore = Firestore.firestore(app: FirebaseApp.app(name: name)!)
-        let settings = firestore.settings
-        settings.host = host
-        settings.dispatchQueue = DispatchQueue(label: "callbacks")
-        let size = NSNumber(value: FirestoreCacheSizeUnlimited)
-        if isPersistent {
-            settings.cacheSettings = PersistentCacheSettings(sizeBytes: size)
-            settings.cacheDirectory = "\(directory)/\(name)"
-        } else {
-            settings.cacheSettings = MemoryCacheSettings(
-                garbageCollectorSettings: MemoryLRUGCSettings(sizeBytes: size))
-        }
-        firestore.settings = settings
-        return firestore
+        Firestore.benchClient(app: name, host: host, cache: isPersistent ? .disk("\(directory)/\(name)") : .memory)
     }
 
     // MARK: Pending writes
@@ -50,14 +33,14 @@ struct ClientFigures {
         let firestore = make("pending\(count)\(isPersistent)", isPersistent: isPersistent)
         try await firestore.disableNetwork()
         let reference = firestore.document("pending/d\(count)")
-        var start = ContinuousClock.now
+        var start = BenchStopwatch()
         for number in 0..<count { reference.setData(["n": number, "text": "x"], completion: nil) }
         _ = try await reference.getDocument(source: .cache)
-        row("\(count) pending writes of a document, \(place): write", milliseconds(since: start), "ms")
-        start = ContinuousClock.now
+        row("\(count) pending writes of a document, \(place): write", start.elapsed, "ms")
+        start = BenchStopwatch()
         try await firestore.enableNetwork()
         try await firestore.waitForPendingWrites()
-        row("\(count) pending writes of a document, \(place): send", milliseconds(since: start), "ms")
+        row("\(count) pending writes of a document, \(place): send", start.elapsed, "ms")
         try await firestore.terminate()
     }
 
@@ -67,15 +50,7 @@ struct ClientFigures {
         let name = "cache\(isPersistent)"
         let collection = "of\(name)"
         let writer = make("writer\(isPersistent)", isPersistent: false)
-        for start in stride(from: 0, to: documents, by: 500) {
-            let batch = writer.batch()
-            for number in start..<min(start + 500, documents) {
-                batch.setData(
-                    ["title": String(repeating: "x", count: 400), "n": number],
-                    forDocument: writer.document("\(collection)/d\(number)"))
-            }
-            try await batch.commit()
-        }
+        try await writer.fill(collection, documents)
         try await writer.terminate()
         let firestore = make(name, isPersistent: isPersistent)
         let before = Self.residentBytes
@@ -101,9 +76,9 @@ struct ClientFigures {
     }
 
     private func rate(_ name: String, count: Int, _ call: (Int) async throws -> Void) async throws {
-        let start = ContinuousClock.now
+        let start = BenchStopwatch()
         for number in 0..<count { try await call(number) }
-        row(name, Double(count) / milliseconds(since: start) * 1e3, "/s")
+        row(name, Double(count) / start.elapsed * 1e3, "/s")
     }
 
     private static var residentBytes: Int {
@@ -131,12 +106,12 @@ struct ClientFigures {
         let (writer, reader) = (make("sender", isPersistent: false), make("receiver", isPersistent: false))
         var times: [Double] = []
         var number = 0
-        var start = ContinuousClock.now
+        var start = BenchStopwatch()
         for try await snapshot in reader.document("listened/d").snapshots where !snapshot.metadata.isFromCache {
-            if number > 0, snapshot.get("n") as? Int == number { times.append(milliseconds(since: start) * 1e3) }
+            if number > 0, snapshot.get("n") as? Int == number { times.append(start.elapsed * 1e3) }
             if number == 2000 { break }
             number += 1
-            start = ContinuousClock.now
+            start = BenchStopwatch()
             writer.document("listened/d").setData(["n": number], completion: nil)
         }
         times.sort()
@@ -148,10 +123,5 @@ struct ClientFigures {
 
     private func row(_ name: String, _ value: Double, _ unit: String) {
         print("\(name)\t\(String(format: "%.1f", value))\t\(unit)")
-    }
-
-    private func milliseconds(since start: ContinuousClock.Instant) -> Double {
-        let (seconds, attoseconds) = (ContinuousClock.now - start).components
-        return Double(seconds) * 1e3 + Double(attoseconds) / 1e15
     }
 }

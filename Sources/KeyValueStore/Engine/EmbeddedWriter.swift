@@ -284,33 +284,25 @@ extension EmbeddedWriter {
 extension MutationBatch {
     /// Inserts all entries into a memtable that has room for them; those of scanned spaces are collected.
     ///
-    /// A search stalls on cache misses, so the insertion points of eight entries are prefetched before the first
-    /// insertion.
     borrowing func insert(into memtable: Memtable, version: CommitVersion, collecting collected: CollectedEntries) {
         let version = version.microseconds
         var offset = 0
-        var leaves = InlineArray<8, UInt32>(repeating: 0)
+        let none = unsafe Entry(key: UnsafeRawBufferPointer(start: nil, count: 0), value: nil)
+        var listed = unsafe InlineArray<8, Entry>(repeating: none)
         while offset < byteCount {
             var count = 0
-            unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
-                let isScanned = unsafe memtable.isScanned(entry.key)
-                if !isScanned { unsafe memtable.prefetchFilter(entry.key) }
-                leaves[count] = unsafe isScanned ? 0 : memtable.prefetch(entry.key, version)
-                count += 1
-            }
-            count = 0
-            unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
-                if leaves[count] != 0 { unsafe memtable.prefetch(entry.key, version, in: leaves[count]) }
-                count += 1
-            }
-            count = 0
-            offset = unsafe forEachEntry(from: offset, atMost: leaves.count) { entry in
-                if leaves[count] != 0 {
-                    unsafe memtable.insert(entry.key, version: version, value: entry.value)
-                } else {
+            offset = unsafe forEachEntry(from: offset, atMost: Memtable.insertionsMax) { entry in
+                if unsafe memtable.isScanned(entry.key) {
                     unsafe collected.append(memtable.makeEntry(entry.key, version, entry.value))
+                } else {
+                    unsafe listed[count] = unsafe entry
+                    count += 1
                 }
-                count += 1
+            }
+            unsafe memtable.insert(count) {
+                unsafe (listed[$0].key, version)
+            } insert: {
+                unsafe memtable.insert(listed[$0].key, version: version, value: listed[$0].value)
             }
         }
         if collected.isFull { collected.settle(into: memtable) }

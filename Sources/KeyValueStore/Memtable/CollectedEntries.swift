@@ -42,24 +42,15 @@ final class CollectedEntries {
         if entries.capacity == 0 { sort = BatchSort() }
     }
 
-    /// A search stalls on cache misses, so the insertion points of eight entries are prefetched before the first
-    /// insertion.
     private func insert(into memtable: Memtable) {
-        var leaves = InlineArray<8, UInt32>(repeating: 0)
-        var first = 0
-        while first < entries.count {
-            let end = min(first + leaves.count, entries.count)
-            for index in first..<end {
-                let entry = entries[index]
-                unsafe memtable.prefetchFilter(memtable.key(entry))
-                leaves[index - first] = unsafe memtable.prefetch(memtable.key(entry), memtable.version(entry))
+        for first in stride(from: 0, to: entries.count, by: Memtable.insertionsMax) {
+            let count = min(entries.count - first, Memtable.insertionsMax)
+            unsafe memtable.insert(count) { number in
+                let entry = entries[first + number]
+                return unsafe (memtable.key(entry), memtable.version(entry))
+            } insert: {
+                memtable.insert(entries[first + $0])
             }
-            for index in first..<end {
-                let entry = entries[index]
-                unsafe memtable.prefetch(memtable.key(entry), memtable.version(entry), in: leaves[index - first])
-            }
-            for index in first..<end { memtable.insert(entries[index]) }
-            first = end
         }
     }
 }

@@ -63,34 +63,33 @@ struct Manifest: Equatable {
 
 extension Manifest {
     func encoded() -> [UInt8] {
-        var bytes: [UInt8] = []
-        func append(_ field: UInt64) {
-            for shift in stride(from: UInt64(0), to: 64, by: 8) {
-                bytes.append(UInt8(truncatingIfNeeded: field >> shift))
-            }
-        }
+        var bytes = Basics.ByteBuffer()
         let fields = [
             Self.magic, checkpoint.microseconds, firstSegment, horizon.microseconds, nextNumber, UInt64(runs.count),
         ]
-        for field in fields { append(field) }
+        for field in fields { bytes.append(littleEndian: field) }
         for run in runs {
             for field in [run.number, run.level, run.output, UInt64(run.parts.count), UInt64(run.lowerBound.count)] {
-                append(field)
+                bytes.append(littleEndian: field)
             }
-            bytes += run.lowerBound
-            for part in run.parts { for field in [part.file, part.identity, part.byteCount] { append(field) } }
+            bytes.append(run.lowerBound)
+            for part in run.parts {
+                for field in [part.file, part.identity, part.byteCount] { bytes.append(littleEndian: field) }
+            }
         }
-        append(unsafe bytes.withUnsafeBytes { unsafe XXH3_64bits($0.baseAddress, $0.count) })
-        return bytes
+        let sum = unsafe bytes.bytes.withUnsafeBytes { unsafe XXH3_64bits($0.baseAddress, $0.count) }
+        bytes.append(littleEndian: sum)
+        return bytes.copyBytes()
     }
 
     /// Nil if the bytes are not those of a manifest.
     init?(_ bytes: [UInt8]) {
         var offset = 0
         func word() -> UInt64? {
-            guard offset + 8 <= bytes.count else { return nil }
+            guard bytes.count - offset >= 8 else { return nil }
             defer { offset += 8 }
-            return (0..<8).reduce(0) { $0 | UInt64(bytes[offset + $1]) << UInt64(8 * $1) }
+            return UInt64(
+                littleEndian: unsafe bytes.span.bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
         }
         guard bytes.count >= 8 else { return nil }
         let sum = unsafe bytes.withUnsafeBytes { unsafe XXH3_64bits($0.baseAddress, $0.count - 8) }
@@ -106,7 +105,7 @@ extension Manifest {
         self.nextNumber = nextNumber
         for _ in 0..<runCount {
             guard let number = word(), let level = word(), let output = word(), let partCount = word(),
-                let boundBytes = word(), offset + Int(clamping: boundBytes) <= bytes.count
+                let boundBytes = word(), boundBytes <= bytes.count - offset
             else { return nil }
             var run = Run(number: number, level: level, output: output, parts: [])
             run.lowerBound = Array(bytes[offset..<(offset + Int(boundBytes))])

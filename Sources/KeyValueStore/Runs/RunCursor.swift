@@ -7,51 +7,32 @@ struct RunCursor {
     private var position: RunPosition
     private let version: UInt64
     private let latestOnly: LatestOnlySpaces
-    /// The key of the entry, which is put together here.
-    private let buffer: UnsafeMutableRawPointer
-    private var keyBytes = 0
-    /// The block of the key in the buffer, and how many of its first bytes are those of the block's first key.
-    private var keyBlock: UnsafeRawPointer?
-    private var keyShared = 0
+    private var runKey: RunKey
 
     private(set) var isAtEntry = false
     private(set) var entryVersion: UInt64 = 0
     /// Nil for a tombstone.
     private(set) var value: UnsafeRawBufferPointer?
 
-    /// Bytes of memory that a cursor needs for a key, and for the key after it.
-    static let bufferBytes = 512
     /// Versions of one key are walked one by one up to here, then searched.
     private static let stepsMax = 8
 
-    /// - Parameter buffer: `bufferBytes` of memory, which outlive the cursor.
+    /// - Parameter buffer: `RunKey.bufferBytes` of memory, which outlive the cursor.
     init(_ slices: RunSlices, version: UInt64, latestOnly: LatestOnlySpaces, buffer: UnsafeMutableRawPointer) {
         position = RunPosition(slices)
         self.version = version
         self.latestOnly = latestOnly
-        unsafe self.buffer = unsafe buffer
-        unsafe keyBlock = nil
+        unsafe runKey = RunKey(buffer: buffer)
         unsafe value = nil
     }
 
     @inline(__always)
-    var key: UnsafeRawBufferPointer { unsafe UnsafeRawBufferPointer(start: buffer, count: keyBytes) }
+    var key: UnsafeRawBufferPointer { unsafe runKey.bytes }
 
-    /// Takes the entry at the position: its key goes into the buffer.
+    /// Takes the entry at the position.
     @inline(__always)
     private mutating func take(_ entry: Block.Entry) {
-        let block = unsafe position.blockStart
-        let shared = unsafe entry.shared
-        let known = unsafe block == keyBlock ? keyShared : 0
-        if shared > known {
-            unsafe (buffer + known).copyMemory(from: position.firstKey.baseAddress! + known, byteCount: shared - known)
-        }
-        let suffix = unsafe entry.suffix
-        if let bytes = suffix.baseAddress { unsafe (buffer + shared).copyMemory(from: bytes, byteCount: suffix.count) }
-        keyBytes = shared + suffix.count
-        // The first entry of a block shares nothing by definition, and everything in fact.
-        keyShared = shared
-        unsafe keyBlock = block
+        _ = unsafe runKey.take(entry, at: position)
         entryVersion = unsafe position.version(entry)
         unsafe value = entry.value
     }
@@ -84,23 +65,16 @@ extension RunCursor {
         try settleForward()
     }
 
-    /// Moves the position beyond the versions of the key in the buffer.
+    /// Moves the position beyond the versions of the key.
     private mutating func skipVersions() throws(StorageError) {
         var steps = 0
         while position.isAtEntry, unsafe position.hasKey(key) {
             steps += 1
             if steps == Self.stepsMax {
-                let after = unsafe keyAndZero()
-                return unsafe try position.seek(after, version: .max)
+                return unsafe try position.seek(runKey.successor, version: .max)
             }
             try position.next()
         }
-    }
-
-    /// The key after that in the buffer: no other key is between them.
-    private func keyAndZero() -> UnsafeRawBufferPointer {
-        unsafe buffer.storeBytes(of: 0, toByteOffset: keyBytes, as: UInt8.self)
-        return unsafe UnsafeRawBufferPointer(start: buffer, count: keyBytes + 1)
     }
 
     /// From the newest entry of a key that could be seen, goes to the first that is seen.
@@ -118,7 +92,7 @@ extension RunCursor {
         isAtEntry = false
     }
 
-    /// Moves the position beyond the versions of the key in the buffer that are too new.
+    /// Moves the position beyond the versions of the key that are too new.
     private mutating func skipNewer() throws(StorageError) {
         var steps = 0
         repeat {
@@ -135,10 +109,8 @@ extension RunCursor {
     /// Goes to the last entry whose key is before `key` (or at it, if `inclusive`), or to the last of all.
     mutating func seekBackward(_ key: UnsafeRawBufferPointer?, inclusive: Bool) throws(StorageError) {
         if inclusive, let key = unsafe key {
-            if key.count > 0 { unsafe buffer.copyMemory(from: key.baseAddress!, byteCount: key.count) }
-            keyBytes = key.count
-            unsafe keyBlock = nil
-            unsafe try position.seekBefore(keyAndZero())
+            unsafe runKey.set(key)
+            unsafe try position.seekBefore(runKey.successor)
         } else {
             unsafe try position.seekBefore(key)
         }

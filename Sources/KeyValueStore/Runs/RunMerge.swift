@@ -14,7 +14,7 @@ struct RunMerge: ~Copyable {
     private let latestOnly: LatestOnlySpaces
 
     /// The key of the entries that are being merged.
-    private let key = ByteBuffer(capacity: RunCursor.bufferBytes)
+    private let key = ByteBuffer(capacity: RunKey.bufferBytes)
     private var keyBytes = 0
     /// Entries that were left out because they were superseded.
     private(set) var droppedCount = 0
@@ -130,16 +130,14 @@ extension RunSlices {
 struct MergeSource {
     private var position: RunPosition
     private let buffer: UnsafeMutableRawPointer
-    private var keyBytes = 0
-    private var keyBlock: UnsafeRawPointer?
-    private var keyShared = 0
+    private var runKey: RunKey
     private(set) var version: UInt64 = 0
     private(set) var value: UnsafeRawBufferPointer?
 
     init(_ slices: RunSlices) {
         position = RunPosition(slices)
-        unsafe buffer = .allocate(byteCount: RunCursor.bufferBytes, alignment: 16)
-        unsafe keyBlock = nil
+        unsafe buffer = .allocate(byteCount: RunKey.bufferBytes, alignment: 16)
+        unsafe runKey = RunKey(buffer: buffer)
         unsafe value = nil
     }
 
@@ -149,7 +147,7 @@ struct MergeSource {
     var isAtEntry: Bool { position.isAtEntry }
 
     @inline(__always)
-    var key: UnsafeRawBufferPointer { unsafe UnsafeRawBufferPointer(start: buffer, count: keyBytes) }
+    var key: UnsafeRawBufferPointer { unsafe runKey.bytes }
 
     mutating func start() throws(StorageError) {
         try position.moveToStart()
@@ -165,20 +163,7 @@ struct MergeSource {
     @inline(__always)
     private mutating func take() {
         let entry = unsafe position.entry
-        let block = unsafe position.blockStart
-        let shared = unsafe entry.shared
-        let known = unsafe block == keyBlock ? keyShared : 0
-        if shared > known {
-            unsafe (buffer + known).copyMemory(from: position.firstKey.baseAddress! + known, byteCount: shared - known)
-        }
-        let suffix = unsafe entry.suffix
-        if let bytes = suffix.baseAddress { unsafe (buffer + shared).copyMemory(from: bytes, byteCount: suffix.count) }
-        keyBytes = shared + suffix.count
-        keyShared = shared
-        if unsafe block != keyBlock {
-            position.readAhead()
-            unsafe keyBlock = block
-        }
+        if unsafe runKey.take(entry, at: position) { position.readAhead() }
         version = unsafe position.version(entry)
         unsafe value = entry.value
     }

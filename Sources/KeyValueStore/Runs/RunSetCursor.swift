@@ -18,7 +18,7 @@ struct RunSetCursor: ~Copyable {
         self.runs = runs
         let count = runs.count
         let sourceBytes = MemoryLayout<RunCursor>.stride
-        let bytes = count * (RunCursor.bufferBytes + sourceBytes + MemoryLayout<Int>.stride)
+        let bytes = count * (RunKey.bufferBytes + sourceBytes + MemoryLayout<Int>.stride)
         guard count > 0 else {
             unsafe buffers = nil
             unsafe sources = UnsafeMutablePointer(bitPattern: 16)!
@@ -28,14 +28,14 @@ struct RunSetCursor: ~Copyable {
         // One block: the keys, the cursors, the order.
         let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 16)
         unsafe buffers = memory
-        let cursors = unsafe memory + count * RunCursor.bufferBytes
+        let cursors = unsafe memory + count * RunKey.bufferBytes
         unsafe sources = cursors.bindMemory(to: RunCursor.self, capacity: count)
         unsafe order = (cursors + count * sourceBytes).bindMemory(to: Int.self, capacity: count)
         for run in 0..<count {
             unsafe (sources + run).initialize(
                 to: RunCursor(
                     runs.runs[run], version: version, latestOnly: latestOnly,
-                    buffer: memory + run * RunCursor.bufferBytes))
+                    buffer: memory + run * RunKey.bufferBytes))
         }
     }
 

@@ -102,7 +102,7 @@ final class TestRun {
         _ version: UInt64, from bound: Bytes?, _ direction: ScanDirection, inclusive: Bool = true,
         latestOnly: Set<UInt8> = []
     ) throws -> [RunEntry] {
-        let buffer = UnsafeMutableRawPointer.allocate(byteCount: RunCursor.bufferBytes, alignment: 16)
+        let buffer = UnsafeMutableRawPointer.allocate(byteCount: RunKey.bufferBytes, alignment: 16)
         defer { buffer.deallocate() }
         var cursor = RunCursor(slices, version: version, latestOnly: LatestOnlySpaces(latestOnly), buffer: buffer)
         let key = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, bound?.count ?? 0), alignment: 1)
