@@ -20,7 +20,8 @@ struct IndexCrashTests {
              {"fieldPath": "kind", "order": "ASCENDING"}, {"fieldPath": "n", "order": "DESCENDING"}]}],
          "fieldOverrides": [
            {"collectionGroup": "items", "fieldPath": "n", "indexes": [
-             {"order": "ASCENDING", "queryScope": "COLLECTION"}, {"order": "ASCENDING", "queryScope": "COLLECTION_GROUP"}]},
+             {"order": "ASCENDING", "queryScope": "COLLECTION"},
+             {"order": "ASCENDING", "queryScope": "COLLECTION_GROUP"}]},
            {"collectionGroup": "items", "fieldPath": "info", "indexes": []},
            {"collectionGroup": "expiring", "fieldPath": "until", "ttl": true, "indexes": []}]}
         """,

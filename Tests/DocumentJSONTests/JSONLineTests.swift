@@ -64,9 +64,11 @@ struct JSONLineTests {
         arguments: [
             #"{"__name__":"a"}"#,
             #"{"__name__":"a/b/c","z":1}"#,
-            #"{"__name__":"a","a":-0.0,"b":1e+300,"c":0.1,"d":{"$double":"NaN"},"e":[{"$vector":[1.0,{"$double":"Infinity"}]},{"$vector":[]}]}"#,
+            #"{"__name__":"a","a":-0.0,"b":1e+300,"c":0.1,"d":{"$double":"NaN"},"#
+                + #""e":[{"$vector":[1.0,{"$double":"Infinity"}]},{"$vector":[]}]}"#,
             #"{"__name__":"a","m":{"$map":{"$bytes":1}},"n":{"$a":1,"$b":2},"o":{"$map":{"$map":{}}}}"#,
-            #"{"__name__":"a","s":"\"\\/\b\f\n\r\t\u0000\u001f é😀","t":{"$timestamp":"0001-01-01T00:00:00Z"},"u":{"$timestamp":"9999-12-31T23:59:59.999999Z"}}"#,
+            #"{"__name__":"a","s":"\"\\/\b\f\n\r\t\u0000\u001f é😀","t":{"$timestamp":"0001-01-01T00:00:00Z"},"#
+                + #""u":{"$timestamp":"9999-12-31T23:59:59.999999Z"}}"#,
             #"{"__name__":"a","q":1,"r":{"$reference":"x/y"}}"#,
             #"{"__name__":"a","r":{"$reference":"\#(database)/documents/projects/q/databases/d/documents/x/y"}}"#,
             #"{"__name__":"a","r":{"$reference":"projects/x"}}"#,

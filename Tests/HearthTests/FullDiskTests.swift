@@ -109,9 +109,7 @@ struct FullDiskTests {
         #expect(process.terminationStatus == 0)
     }
 
-    @Test(
-        "A server starts on a full disk, after a kill and after an orderly end, reads everything, and commits when there is room"
-    )
+    @Test("A server starts on a full disk after a kill or an orderly end, reads all, and commits when there is room")
     func startsWhenFull() throws {
         let first = try ServerProcess(data: data, arguments: Self.flags)
         var stored = try fillUp(first)
@@ -122,7 +120,7 @@ struct FullDiskTests {
         stored += try fill(second, "c")
         #expect(try get(second, "/readyz").status == 503)
         #expect(HTTPTestClient(port: second.port).request("DELETE", "\(Self.root)/c/\(stored[0])")?.status == 200)
-        second.stop()
+        #expect(second.stop() == 0)
         try disk.fill()
         let third = try ServerProcess(data: data, arguments: Self.flags)
         expectStored(third, stored.dropFirst())

@@ -29,7 +29,9 @@ struct LoadExportTests {
     func roundTrip() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
         let types =
-            #"{"__name__":"types","a":null,"b":true,"c":-5,"d":2.0,"e":{"$double":"NaN"},"f":"é\n","g":{"$bytes":"AAEC"},"h":{"$timestamp":"2026-01-31T12:00:00.5Z"},"i":{"$reference":"x/y"},"j":{"$geoPoint":[1.5,-2.0]},"k":[1,{"l":[]}],"m":{"$map":{"$bytes":1}},"n":{"$vector":[0.5,1.0]}}"#
+            #"{"__name__":"types","a":null,"b":true,"c":-5,"d":2.0,"e":{"$double":"NaN"},"f":"é\n","#
+            + #""g":{"$bytes":"AAEC"},"h":{"$timestamp":"2026-01-31T12:00:00.5Z"},"i":{"$reference":"x/y"},"#
+            + #""j":{"$geoPoint":[1.5,-2.0]},"k":[1,{"l":[]}],"m":{"$map":{"$bytes":1}},"n":{"$vector":[0.5,1.0]}}"#
         var lines = [types, #"{"__name__":"types/sub/deep","n":1}"#]
         for number in 0..<1500 {
             lines.append(
@@ -42,7 +44,8 @@ struct LoadExportTests {
         #expect(first.split(separator: "\n").count == 1502)
         #expect(
             first.contains(
-                #""a":null,"b":true,"c":-5,"d":2.0,"e":{"$double":"NaN"},"f":"é\n","g":{"$bytes":"AAEC"},"h":{"$timestamp":"2026-01-31T12:00:00.500Z"}"#
+                #""a":null,"b":true,"c":-5,"d":2.0,"e":{"$double":"NaN"},"f":"é\n","g":{"$bytes":"AAEC"},"#
+                    + #""h":{"$timestamp":"2026-01-31T12:00:00.500Z"}"#
             ))
         #expect(try export(server, "a").split(separator: "\n").count == 1501)
         let copy = try write("copy.jsonl", [String(first.dropLast())])

@@ -26,7 +26,8 @@ struct MemoryTests {
         var clients: [HTTPTestClient] = []
         // Each leaves most of a request with the server.
         let part =
-            "POST /v1/projects/p/databases/d/documents:commit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n"
+            "POST /v1/projects/p/databases/d/documents:commit HTTP/1.1\r\n"
+            + "Host: localhost\r\nContent-Length: 100000\r\n\r\n"
             + String(repeating: "x", count: 60_000)
         for _ in 0..<2_000 {
             let client = HTTPTestClient(port: server.port)
@@ -47,6 +48,6 @@ struct MemoryTests {
             after = try residentKilobytes(server)
         }
         #expect(after <= before + (most - before) / 4, "\(before) KiB before, \(most) KiB at most, \(after) KiB after")
-        server.stop()
+        #expect(server.stop() == 0)
     }
 }

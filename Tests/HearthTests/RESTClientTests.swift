@@ -28,7 +28,7 @@ struct RESTClientTests {
     func methods() throws {
         let directory = TemporaryDirectory("rest-client")
         let server = try ServerProcess(data: directory.path(of: "data"))
-        defer { server.stop() }
+        defer { #expect(server.stop() == 0) }
         let process = Process()
         let errors = Pipe()
         process.executableURL = URL(fileURLWithPath: Self.interpreter)

@@ -65,9 +65,7 @@ struct PythonClientTests {
         #expect(server.stop() == 0)
     }
 
-    @Test(
-        "Deadlines, cancelled streams, a thousand streams at once, and a slow reader of a large result in bounded memory"
-    )
+    @Test("Deadlines, cancelled streams, a thousand streams at once, and a slow reader of a large result")
     func streams() throws {
         let server = try serve("--max-streams", "2000")
         let count = isSoak ? 100_000 : 15_000
@@ -100,7 +98,8 @@ enum OfficialClient {
         let interpreter: String
         var description: String {
             """
-            The tests with the official client need Python with google-cloud-firestore and grpcio-reflection; there is no \(interpreter).
+            The tests with the official client need Python with google-cloud-firestore and grpcio-reflection; \
+            \(interpreter) does not exist.
             Tools/install-dependencies --tests makes one at the root of the package; HEARTH_PYTHON names another.
             """
         }

@@ -170,7 +170,6 @@ package final class ServerProcess: Sendable {
     }
 
     /// Stops in order and returns the exit status.
-    @discardableResult
     package func stop() -> Int32 {
         process.signal(SIGTERM)
         process.waitForEnd()

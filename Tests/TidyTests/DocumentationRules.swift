@@ -3,7 +3,7 @@
 extension TidyRule {
     static let publicIsDocumented = TidyRule(
         name: "Public declarations are documented", folders: ["Sources"],
-        remedy: "Write a comment with /// above it: purpose, units, errors, thread-safety.", ratchet: [:]
+        remedy: "Write a comment with /// above it: purpose, units, errors, thread-safety."
     ) { file in
         file.lines.indices.filter { index in
             isPublicDeclaration(file.lines[index]) && !isDocumented(index, in: file)

@@ -11,18 +11,8 @@ import Testing
             if !found.isEmpty { violations[file.part, default: []] += found }
         }
         for (part, found) in violations.sorted(by: { $0.key < $1.key }) {
-            let allowed = rule.ratchet[part] ?? 0
             let places = found.prefix(200).map(\.description).joined(separator: "\n")
-            let verdict = "There are \(found.count) violations, \(allowed) are allowed."
-            #expect(found.count <= allowed, "\(part): \(rule.name). \(verdict) \(rule.remedy)\n\(places)")
-        }
-    }
-
-    @Test("The ratchet names parts of the tree that are there")
-    func ratchetIsCurrent() throws {
-        for rule in TidyRule.all {
-            let parts = Set(try rule.files().map(\.part))
-            for part in rule.ratchet.keys { #expect(parts.contains(part), "\(rule.name): there is no \(part)") }
+            Issue.record("\(part): \(rule.name). There are \(found.count) violations. \(rule.remedy)\n\(places)")
         }
     }
 

@@ -33,9 +33,8 @@ struct Tour {
         }
         for document in largest.documents {
             let package = try document.data(as: DebianPackage.self)
-            print(
-                "  \(package.name.padding(toLength: 28, withPad: " ", startingAt: 0)) \(package.archiveBytes / 1_000_000) MB"
-            )
+            let name = package.name.padding(toLength: 28, withPad: " ", startingAt: 0)
+            print("  \(name) \(package.archiveBytes / 1_000_000) MB")
         }
         let games = try await timed("tags array-contains game::strategy") {
             try await packages.whereField("tags", arrayContains: "game::strategy").getDocuments()

@@ -1,5 +1,5 @@
-// Timing: all subjects run in turn, round after round, so that a change of the machine's speed meets all of them. What is
-// counted is the thread's own CPU time: other programs on the machine take none of it.
+// Timing: all subjects run in turn, round after round, so that a change of the machine's speed affects all of them. The
+// CPU time of the thread is measured: other programs on the machine do not change it.
 
 import Foundation
 

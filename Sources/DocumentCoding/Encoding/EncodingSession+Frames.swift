@@ -129,7 +129,7 @@ extension EncodingSession {
 func encodingHandleOutlived() -> Never {
     programmingError(
         """
-        An Encoder or one of its containers was used after the value it was made for had been encoded, or while a value \
-        inside that value was being encoded.
+        An Encoder or one of its containers was used after the value it was made for had been encoded, or while a \
+        value inside that value was being encoded.
         """)
 }

@@ -48,8 +48,10 @@ struct WireEncoder: Encoder {
 
     private func containerMismatch(_ wanted: String) -> Never {
         programmingError(
-            "An \(wanted) container was requested for a value that has already encoded another kind of container or value."
-        )
+            """
+            An \(wanted) container was requested for a value that has already encoded another kind of container or \
+            value.
+            """)
     }
 }
 

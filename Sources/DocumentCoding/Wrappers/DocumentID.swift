@@ -53,9 +53,9 @@ public struct DocumentID<Value: DocumentIDWrappable & Codable> {
 
     private static func warn(about value: Value) {
         let message = """
-            [FirebaseFirestore][I-FST000002] Attempting to initialize or set a @DocumentID property with a non-nil value: \
-            "\(value)". The document ID is managed by Firestore and any initialized or set value will be ignored. The ID is \
-            automatically set when reading from Firestore.
+            [FirebaseFirestore][I-FST000002] Attempting to initialize or set a @DocumentID property with a non-nil \
+            value: "\(value)". The document ID is managed by Firestore and any initialized or set value will be \
+            ignored. The ID is automatically set when reading from Firestore.
 
             """
         FileHandle.standardError.write(Data(message.utf8))
@@ -81,8 +81,8 @@ extension DocumentID: Codable {
         guard let reference = document else {
             throw FirestoreDecodingError.decodingIsNotSupported(
                 """
-                DocumentID values can only be decoded with Firestore.Decoder from a document: use data(as:) of a snapshot, \
-                or decode(_:from:in:) with a reference.
+                DocumentID values can only be decoded with Firestore.Decoder from a document: use data(as:) of a \
+                snapshot, or decode(_:from:in:) with a reference.
                 """)
         }
         self.init(decoded: try Value.wrap(reference))

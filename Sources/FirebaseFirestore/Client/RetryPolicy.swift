@@ -1,4 +1,5 @@
-// Which failures of a call are worth another try, in one table. Retry is a property of the code and of the kind of call.
+// The failures of a call that the client retries, in one table. Whether it retries depends on the status code and on
+// the kind of call.
 
 import Basics
 import DocumentModel

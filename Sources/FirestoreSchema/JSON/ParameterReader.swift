@@ -145,9 +145,9 @@ package struct ParameterReader: Sendable {
         switch table.form {
         case .timestamp:
             guard let time = RFC3339.timestamp(Array(parameter.value.utf8).span) else {
+                let text = parameter.value.prefix(100)
                 throw .invalidArgument(
-                    "Invalid value at '\(parameter.name)': \"\(parameter.value.prefix(100))\" is not an RFC 3339 timestamp."
-                )
+                    "Invalid value at '\(parameter.name)': \"\(text)\" is not an RFC 3339 timestamp.")
             }
             output.appendField(field.number, timestamp: time)
         case .wrapper:

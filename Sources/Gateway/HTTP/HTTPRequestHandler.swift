@@ -74,8 +74,10 @@ package final class HTTPRequestHandler: HTTPHandler {
             return exchange.fail(
                 RequestError(
                     .permissionDenied,
-                    "Deleting a database over HTTP is disabled. Start the server with --emulator-endpoints on to enable it."
-                ))
+                    """
+                    Deleting a database over HTTP is disabled. Start the server with --emulator-endpoints on to enable \
+                    it.
+                    """))
         }
         do throws(RequestError) {
             let database = try DatabaseName(project: names[2], database: names[4])

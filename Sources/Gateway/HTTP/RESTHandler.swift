@@ -56,9 +56,9 @@ final class RESTHandler {
         case .none: try parameterReader.append(parameters, input, to: &message)
         case .message:
             guard parameters.isEmpty else {
+                let name = parameters[0].name
                 throw .invalidArgument(
-                    "This method reads its fields from the body, not from the query parameter \"\(parameters[0].name)\"."
-                )
+                    "This method reads its fields from the body, not from the query parameter \"\(name)\".")
             }
             try reader.append(body, input, to: &message)
         case .document(let field):

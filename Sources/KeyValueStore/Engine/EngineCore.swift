@@ -10,14 +10,14 @@ struct FrozenMemtable: Sendable {
 
 /// The state that the parts of an engine share: the runs, the memtables, the log segments, and the progress.
 ///
-///     thread       does                                                                  waits for
-///     ──────       ────                                                                  ─────────
-///     commit       stages into the active memtable, seals groups (`EmbeddedWriter`)        room in the memtable; the log
-///     log          writes and syncs one group at a time, publishes it                    a group
-///     checkpoint   freezes the memtable when idle, checkpoints, raises the horizon       a frozen memtable; time
-///     merge        merges runs (`MergeThread`)                                           runs to merge
-///     segments     prepares log segments                                                 a need for one
-///     any          reads (`EmbeddedReader`)                                                nothing
+///     thread       does                                                               waits for
+///     ──────       ────                                                               ─────────
+///     commit       stages into the active memtable, seals groups (`EmbeddedWriter`)   room in the memtable; the log
+///     log          writes and syncs one group at a time, publishes it                 a group
+///     checkpoint   freezes the memtable when idle, checkpoints, raises the horizon    a frozen memtable; time
+///     merge        merges runs (`MergeThread`)                                        runs to merge
+///     segments     prepares log segments                                              a need for one
+///     any          reads (`EmbeddedReader`)                                           nothing
 ///
 /// Progress, lowest first; each value only grows:
 ///

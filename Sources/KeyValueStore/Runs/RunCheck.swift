@@ -78,9 +78,8 @@ enum RunCheck {
             report.note("\(file.path): \(unsafe hex(key)) at version \(source.version) is out of order")
         }
         if source.version == 0 || source.version > manifest.checkpoint.microseconds {
-            report.note(
-                "\(file.path): \(unsafe hex(key)) has version \(source.version), the checkpoint is \(manifest.checkpoint)"
-            )
+            let version = "version \(source.version), the checkpoint is \(manifest.checkpoint)"
+            report.note("\(file.path): \(unsafe hex(key)) has \(version)")
         }
         if unsafe try !file.part.mayContain(hash: RunFilter.hash(key)) {
             report.note("\(file.path): the filter hides \(unsafe hex(key))")

@@ -1,7 +1,7 @@
 // An HTTP/2 connection that carries gRPC calls and HTTP exchanges, without I/O: bytes go in and calls come out, answers
 // go in and bytes come out.
 //
-//     received bytes ──▶ nghttp2 ──▶ request fields, message reader ──▶ delegate.begin / message / halfClosed / cancelled
+//     received bytes ──▶ nghttp2 ──▶ request fields, message reader ──▶ delegate: begin, message, halfClosed, cancelled
 //     answers ──▶ `staged` ──▶ nghttp2, as windows permit ──▶ `send`
 //
 // nghttp2 does frames, HPACK, both flow controls and the rules of RFC 9113. Here requests become messages

@@ -47,7 +47,8 @@ import Testing
             ),
             (
                 ["a": FieldValue.delete()],
-                "FieldValue.delete() can only be used with updateData() and setData() with merge:true (found in field a)"
+                "FieldValue.delete() can only be used with updateData() and setData() with merge:true "
+                    + "(found in field a)"
             ),
             (
                 ["a": [FieldValue.serverTimestamp()]],

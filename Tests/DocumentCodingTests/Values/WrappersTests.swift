@@ -85,7 +85,8 @@ import Testing
         let data = try json.encode(All())
         #expect(
             String(decoding: data, as: UTF8.self)
-                == #"{"point":{"latitude":3,"longitude":4},"time":{"nanoseconds":2,"seconds":1},"vector":{"array":[5]}}"#
+                == #"{"point":{"latitude":3,"longitude":4},"time":{"nanoseconds":2,"seconds":1},"#
+                + #""vector":{"array":[5]}}"#
         )
         #expect(try JSONDecoder().decode(All.self, from: data) == All())
         #expect(throws: FirestoreEncodingError.self) { try json.encode(["a": reference]) }

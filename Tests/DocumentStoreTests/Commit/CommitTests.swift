@@ -14,7 +14,7 @@ struct CommitTests {
     @Test("A document is there after its commit, with both times, and gone after its deletion")
     func roundTrip() async throws {
         let harness = try StoreHarness()
-        let first = try await harness.commit([.set("c/a", fields(1))])
+        let first = try await harness.result(committing: [.set("c/a", fields(1))])
         #expect(first.writeResults.map(\.updateMicroseconds) == [first.commitMicroseconds])
         let created = try #require(try harness.get("c/a"))
         #expect(
@@ -22,7 +22,7 @@ struct CommitTests {
                 == SeenDocument(
                     fields: fields(1), createMicroseconds: first.commitMicroseconds,
                     updateMicroseconds: first.commitMicroseconds))
-        let second = try await harness.commit([.set("c/a", fields(2))])
+        let second = try await harness.result(committing: [.set("c/a", fields(2))])
         #expect(second.commitMicroseconds > first.commitMicroseconds)
         let updated = try #require(try harness.get("c/a"))
         #expect(
@@ -30,10 +30,10 @@ struct CommitTests {
                 == SeenDocument(
                     fields: fields(2), createMicroseconds: first.commitMicroseconds,
                     updateMicroseconds: second.commitMicroseconds))
-        let third = try await harness.commit([.delete("c/a")])
+        let third = try await harness.result(committing: [.delete("c/a")])
         #expect(third.writeResults.map(\.updateMicroseconds) == [nil])
         #expect(try harness.get("c/a") == nil)
-        let fourth = try await harness.commit([.set("c/a", fields(3))])
+        let fourth = try await harness.result(committing: [.set("c/a", fields(3))])
         #expect(try harness.get("c/a")?.createMicroseconds == fourth.commitMicroseconds)
         try harness.finish()
     }
@@ -96,7 +96,7 @@ struct CommitTests {
     @Test("Writes of one commit see those before them")
     func orderWithin() async throws {
         let harness = try StoreHarness()
-        let result = try await harness.commit([
+        let result = try await harness.result(committing: [
             .set("c/a", fields(1), .exists(false)),
             .increment("c/a", field: "n", by: 5),
             .merge("c/a", fields(7, "m"), mask: ["m"], .exists(true)),
@@ -118,7 +118,7 @@ struct CommitTests {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         async let bad = harness.failure([.set("c/x", fields(1)), .delete("c/a"), .set("c/a", fields(2), .exists(true))])
-        async let good: CommitResult = harness.commit([.set("d/y", fields(1))])
+        async let good: CommitResult = harness.result(committing: [.set("d/y", fields(1))])
         let error = try #require(try await bad)
         _ = try await good
         #expect(error.code == .notFound)
@@ -132,7 +132,7 @@ struct CommitTests {
     @Test("Preconditions: the code and the words that clients match")
     func preconditions() async throws {
         let harness = try StoreHarness()
-        let made = try await harness.commit([.set("c/a", fields(1))])
+        let made = try await harness.result(committing: [.set("c/a", fields(1))])
         let time = TimestampValue(microseconds: Int64(made.commitMicroseconds))
         let exists = try #require(try await harness.failure([.set("c/a", fields(2), .exists(false))]))
         #expect(exists.code == .alreadyExists)
@@ -149,15 +149,15 @@ struct CommitTests {
     @Test("A write that changes nothing keeps the update time, and its commit time still advances")
     func noChange() async throws {
         let harness = try StoreHarness()
-        let first = try await harness.commit([.set("c/a", fields(1))])
-        let second = try await harness.commit([.set("c/a", fields(1))])
+        let first = try await harness.result(committing: [.set("c/a", fields(1))])
+        let second = try await harness.result(committing: [.set("c/a", fields(1))])
         #expect(second.writeResults.map(\.updateMicroseconds) == [first.commitMicroseconds])
         #expect(second.commitMicroseconds > first.commitMicroseconds)
-        let third = try await harness.commit([.delete("c/none")])
-        let fourth = try await harness.commit([])
+        let third = try await harness.result(committing: [.delete("c/none")])
+        let fourth = try await harness.result(committing: [])
         #expect(third.commitMicroseconds > second.commitMicroseconds)
         #expect(fourth.commitMicroseconds > third.commitMicroseconds)
-        let fifth = try await harness.commit([.set("c/a", fields(2))])
+        let fifth = try await harness.result(committing: [.set("c/a", fields(2))])
         #expect(fifth.commitMicroseconds > fourth.commitMicroseconds)
         try harness.finish()
     }
@@ -203,18 +203,18 @@ struct CommitTests {
     @Test("Versions increase over clock steps and restarts, and stay above read times handed out")
     func versions() async throws {
         let harness = try StoreHarness()
-        let first = try await harness.commit([.set("c/a", fields(1))])
+        let first = try await harness.result(committing: [.set("c/a", fields(1))])
         harness.clock.advance(milliseconds: 5_000)
         let told = try harness.store.makeReader().readPoint(.latest, in: harness.database).readMicroseconds
         #expect(told >= harness.clock.nowMicroseconds)
         harness.clock.stepBack(milliseconds: 4_000_000)
-        let second = try await harness.commit([.set("c/a", fields(2))])
+        let second = try await harness.result(committing: [.set("c/a", fields(2))])
         #expect(second.commitMicroseconds > told)
         #expect(told > first.commitMicroseconds)
         // What was told is still what is there.
         #expect(try harness.integer("c/a", "n", .time(TimestampValue(microseconds: Int64(told)))) == 1)
         let again = try harness.reopened()
-        let third = try await again.commit([.set("c/a", fields(3))])
+        let third = try await again.result(committing: [.set("c/a", fields(3))])
         #expect(third.commitMicroseconds > second.commitMicroseconds)
         try again.finish()
     }

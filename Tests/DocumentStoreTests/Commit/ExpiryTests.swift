@@ -47,7 +47,7 @@ struct ExpiryTests {
             ["m": .map(["until": .timestamp(TimestampValue(microseconds: now + seconds * 1_000_000))])]
         }
         let longID = String(repeating: "long", count: 100)
-        let committed = try await harness.commit([
+        let committed = try await harness.result(committing: [
             .set("s/past", time(-1)), .set("s/soon", time(50)), .set("s/late", time(500)),
             .set("a/b/s/below", time(50)),
             .set("s/number", ["m": .map(["until": 5])]), .set("s/text", ["m": .map(["until": "1970"])]),

@@ -85,7 +85,7 @@ struct ModelTests {
                                 path: generator.pick(["a", "b", "a/1/s"]) + "/\(generator.below(8))",
                                 value: Int64(generator.below(4)))
                         }
-                        let result = try await harness.commit(steps.map(\.write))
+                        let result = try await harness.result(committing: steps.map(\.write))
                         done.append(Done(time: result.commitMicroseconds, writes: steps, results: result.writeResults))
                     }
                 }

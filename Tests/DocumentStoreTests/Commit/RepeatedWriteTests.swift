@@ -110,9 +110,9 @@ struct RepeatedWriteTests {
     @Test("Deleted and created again: a new document; created and deleted again: none, and nothing is logged")
     func deleteAndCreate() async throws {
         let harness = try StoreHarness()
-        let first = try await harness.commit([.set("c/a", fields(1))])
+        let first = try await harness.result(committing: [.set("c/a", fields(1))])
         harness.clock.advance(milliseconds: 10)
-        let second = try await harness.commit([
+        let second = try await harness.result(committing: [
             .delete("c/a"), .set("c/a", fields(1)), .set("c/b", fields(1)), .delete("c/b"),
         ])
         #expect(
@@ -146,7 +146,7 @@ struct RepeatedWriteTests {
                 ? .increment("c/a", field: "n", by: 1)
                 : .merge("c/a", fields(Int64(number + 1)), mask: ["n"], .exists(true))
         }
-        let result = try await harness.commit(writes)
+        let result = try await harness.result(committing: writes)
         #expect(try harness.integer("c/a") == 50)
         if isTransform {
             #expect(result.writeResults.map(\.transformResults) == (1...50).map { [EncodedValue(.integer($0))] })
@@ -165,7 +165,7 @@ struct RepeatedWriteTests {
         let writes = (0..<2_000).map { number -> StepWrite in
             .merge("c/a", fields(Int64(number), "m\(number % 700)"), mask: ["m\(number % 700)"], .exists(true))
         }
-        let result = try await harness.commit(writes)
+        let result = try await harness.result(committing: writes)
         #expect(
             result.writeResults
                 == Array(

@@ -102,9 +102,9 @@ private struct IndexSession {
                 IndexShape(
                     collectionID: id, isGroup: isGroup, parts: parts, vector: vector, reversesName: reversesName))
         }
-        let done = DispatchSemaphore(value: 0)
-        harness.store.declareIndexes(wanted, in: harness.database) { _ in done.signal() }
-        try done.wait(until: "the declaration is answered")
+        try waitForSuccess("the declaration is complete") {
+            harness.store.declareIndexes(wanted, in: harness.database, completion: $0)
+        }
         try waitUntil("every index is ready") {
             harness.store.indexListing(in: harness.database).allSatisfy { $0.state == .ready }
         }
@@ -132,9 +132,22 @@ private struct IndexSession {
     }
 
     private func commit(_ writes: [StepWrite]) throws {
+        let request = CommitRequest(writes: try harness.list(writes))
+        try waitForSuccess("the commit is complete") { harness.store.commit(request, completion: $0) }
+    }
+
+    /// Starts a request, waits for its outcome, and throws its error.
+    private func waitForSuccess<Value>(
+        _ what: String, _ start: (@escaping @Sendable (Result<Value, RequestError>) -> Void) -> Void
+    ) throws {
         let done = DispatchSemaphore(value: 0)
-        harness.store.commit(CommitRequest(writes: try harness.list(writes))) { _ in done.signal() }
-        try done.wait(until: "the commit is answered")
+        let errors = Collected<RequestError>()
+        start { outcome in
+            if case .failure(let error) = outcome { errors.append(error) }
+            done.signal()
+        }
+        try done.wait(until: what)
+        if let error = errors.all.first { throw error }
     }
 
     private func query(_ commands: [String]) throws -> [String] {

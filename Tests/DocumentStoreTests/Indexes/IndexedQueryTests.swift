@@ -115,8 +115,11 @@ struct IndexedQueryTests {
                 let expected = NaiveQuery.results(query, parent: parent, of: documents)
                 #expect(
                     found.map(\.path) == expected.map(\.path) && found.map(\.fields) == expected.map(\.fields),
-                    "seed \(seed), round \(round), plan:\n\(tree)\nfound \(found.map(\.path)), not \(expected.map(\.path))"
-                )
+                    """
+                    seed \(seed), round \(round), plan:
+                    \(tree)
+                    found \(found.map(\.path)), not \(expected.map(\.path))
+                    """)
                 query.select = nil
                 let bare = NaiveQuery.results(query, parent: parent, of: documents)
                 let (count, _) = try model.count(query, parent: parent)

@@ -18,8 +18,8 @@ struct RepeatedRequestTests {
     @Test("The repetition gets the first answer and changes nothing")
     func once() async throws {
         let harness = try StoreHarness()
-        let first = try await harness.commit([.increment("c/a", field: "n", by: 1)], identifier: request(1))
-        let again = try await harness.commit([.increment("c/a", field: "n", by: 1)], identifier: request(1))
+        let first = try await harness.result(committing: [.increment("c/a", field: "n", by: 1)], identifier: request(1))
+        let again = try await harness.result(committing: [.increment("c/a", field: "n", by: 1)], identifier: request(1))
         #expect(again == first)
         #expect(try harness.integer("c/a") == 1)
         #expect(harness.store.statistics.repeatsAnswered == 1)
@@ -29,8 +29,10 @@ struct RepeatedRequestTests {
     @Test("Both in flight at once: applied once")
     func together() async throws {
         let harness = try StoreHarness()
-        async let one: CommitResult = harness.commit([.increment("c/a", field: "n", by: 1)], identifier: request(1))
-        async let two: CommitResult = harness.commit([.increment("c/a", field: "n", by: 1)], identifier: request(1))
+        async let one: CommitResult = harness.result(
+            committing: [.increment("c/a", field: "n", by: 1)], identifier: request(1))
+        async let two: CommitResult = harness.result(
+            committing: [.increment("c/a", field: "n", by: 1)], identifier: request(1))
         #expect(try await one == two)
         #expect(try harness.integer("c/a") == 1)
         try harness.finish()
@@ -43,9 +45,10 @@ struct RepeatedRequestTests {
         ])
     func restarts(isClean: Bool, hasCheckpoint: Bool) async throws {
         let harness = try StoreHarness()
-        let first = try await harness.commit(
-            [.increment("c/a", field: "n", by: 1), .delete("c/none"), .set("c/b", fields(1))], identifier: request(1))
-        let second = try await harness.commit([.delete("c/gone")], identifier: request(2, oldest: 1))
+        let first = try await harness.result(
+            committing: [.increment("c/a", field: "n", by: 1), .delete("c/none"), .set("c/b", fields(1))],
+            identifier: request(1))
+        let second = try await harness.result(committing: [.delete("c/gone")], identifier: request(2, oldest: 1))
         let batch = try await harness.batch(
             [.set("c/x", fields(1), .exists(true)), .set("c/y", fields(1))], identifier: request(3, oldest: 1))
         if hasCheckpoint { try harness.store.checkpoint() }
@@ -53,13 +56,13 @@ struct RepeatedRequestTests {
         try await harness.commit([.set("c/z", fields(1))])
         let again = isClean ? try harness.reopened() : try harness.crashed()
         #expect(
-            try await again.commit(
-                [.increment("c/a", field: "n", by: 1), .delete("c/none"), .set("c/b", fields(1))],
+            try await again.result(
+                committing: [.increment("c/a", field: "n", by: 1), .delete("c/none"), .set("c/b", fields(1))],
                 identifier: request(1))
                 == first)
         // Between the two somebody made the document that the first attempt found missing: still nothing happens.
         try await again.commit([.set("c/gone", fields(5))])
-        #expect(try await again.commit([.delete("c/gone")], identifier: request(2, oldest: 1)) == second)
+        #expect(try await again.result(committing: [.delete("c/gone")], identifier: request(2, oldest: 1)) == second)
         #expect(try again.integer("c/gone") == 5)
         let repeated = try await again.batch(
             [.set("c/x", fields(1), .exists(true)), .set("c/y", fields(1))], identifier: request(3, oldest: 1))
@@ -87,8 +90,11 @@ struct RepeatedRequestTests {
         let harness = try StoreHarness()
         let (one, two) = (try await harness.begin(), try await harness.begin())
         for transaction in [one, two] { _ = try harness.get("c/a", .transaction(transaction)) }
-        let first = try await harness.commit([.set("c/a", fields(1))], transaction: one, identifier: request(1))
-        #expect(try await harness.commit([.set("c/a", fields(1))], transaction: one, identifier: request(1)) == first)
+        let first = try await harness.result(
+            committing: [.set("c/a", fields(1))], transaction: one, identifier: request(1))
+        #expect(
+            try await harness.result(committing: [.set("c/a", fields(1))], transaction: one, identifier: request(1))
+                == first)
         let list = try harness.list([.set("c/a", fields(2))])
         for _ in 0..<2 {
             let outcome = await harness.outcome(CommitRequest(writes: list, transaction: two, identifier: request(2)))

@@ -191,9 +191,17 @@ final class StoreHarness: Sendable {
         return list
     }
 
-    @discardableResult
+    /// Makes a commit that must succeed.
     func commit(
         _ writes: [StepWrite], transaction: TransactionIdentifier? = nil, identifier: RequestIdentifier? = nil
+    ) async throws {
+        let result = try await self.result(committing: writes, transaction: transaction, identifier: identifier)
+        #expect(result.writeResults.count == writes.count)
+    }
+
+    func result(
+        committing writes: [StepWrite], transaction: TransactionIdentifier? = nil,
+        identifier: RequestIdentifier? = nil
     ) async throws -> CommitResult {
         try await outcome(
             CommitRequest(writes: try list(writes), transaction: transaction, identifier: identifier)

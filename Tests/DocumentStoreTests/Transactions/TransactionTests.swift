@@ -32,7 +32,7 @@ struct TransactionTests {
     @Test("A read-only transaction at a read time sees that time")
     func readTime() async throws {
         let harness = try StoreHarness()
-        let first = try await harness.commit([.set("c/a", fields(1))])
+        let first = try await harness.result(committing: [.set("c/a", fields(1))])
         try await harness.commit([.set("c/a", fields(2))])
         let time = TimestampValue(microseconds: Int64(first.commitMicroseconds))
         let transaction = try await harness.begin(.readOnly(readTime: time))
@@ -91,7 +91,7 @@ struct TransactionTests {
     }
 
     @Test(
-        "Phantoms: what appears in, leaves or changes in a scanned range aborts; what lies outside or does not match does not",
+        "Phantoms: a change of the results of a scanned range aborts; a change outside or of other documents does not",
         arguments: [
             ("insert that matches", true), ("insert that does not match", false), ("insert outside", false),
             ("delete of a match", true), ("delete of no match", false), ("change out of the filter", true),
@@ -185,9 +185,7 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test(
-        "A commit ends its transaction, whatever comes of it; ended and unknown ones are refused, rollback is always fine"
-    )
+    @Test("A commit ends its transaction even if it fails; ended and unknown ones are refused, rollback never is")
     func ends() async throws {
         let harness = try StoreHarness()
         let failed = try await harness.begin()
@@ -262,10 +260,10 @@ struct TransactionTests {
 
         let second = try await harness.retry(first)
         #expect(try harness.integer("c/a", "n", .transaction(second)) == 1)
-        async let plain: CommitResult = harness.commit([.increment("c/a", field: "n", by: 10)])
-        async let elsewhere: CommitResult = harness.commit([.set("c/b", fields(1))])
+        async let plain: CommitResult = harness.result(committing: [.increment("c/a", field: "n", by: 10)])
+        async let elsewhere: CommitResult = harness.result(committing: [.set("c/b", fields(1))])
         _ = try await elsewhere
-        let mine = try await harness.commit([.set("c/a", fields(2))], transaction: second)
+        let mine = try await harness.result(committing: [.set("c/a", fields(2))], transaction: second)
         #expect(try await plain.commitMicroseconds > 0)
         _ = mine
         #expect(try harness.integer("c/a") == 12)
@@ -301,7 +299,7 @@ struct TransactionTests {
         let done = SharedFlag()
         async let plain: CommitResult = {
             defer { done.set() }
-            return try await harness.commit([.increment("c/a", field: "n", by: 10)])
+            return try await harness.result(committing: [.increment("c/a", field: "n", by: 10)])
         }()
         try await eventually("the parked commit goes on") {
             harness.clock.advance(milliseconds: 200)

@@ -182,7 +182,8 @@ import Testing
             }
         }
         let text =
-            #"{"planSummary":{"indexesUsed":[{"a":1.5,"b":[true]}]},"executionStats":{"resultsReturned":"2","executionDuration":"1.500s"}}"#
+            #"{"planSummary":{"indexesUsed":[{"a":1.5,"b":[true]}]},"#
+            + #""executionStats":{"resultsReturned":"2","executionDuration":"1.500s"}}"#
         #expect(try json(writer.copyBytes(), "ExplainMetrics") == text)
     }
 

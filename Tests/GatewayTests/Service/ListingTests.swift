@@ -144,7 +144,7 @@ struct ListingTests {
     @Test("A listing at a read time shows the past")
     func readTime() throws {
         let harness = try Harness()
-        let first = try harness.set(["c/a": fields(1)])
+        let first = try harness.response(setting: ["c/a": fields(1)])
         try harness.set(["c/b": fields(2)])
         let past = ListDocumentsRequest(
             parent: Harness.root, collectionID: "c", consistency: .readTime(first.commitTime))

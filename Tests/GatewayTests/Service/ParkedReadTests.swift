@@ -22,7 +22,7 @@ import Transport
                 return true
             }
         }
-        _ = try harness.set(["c/x": one])
+        try harness.set(["c/x": one])
         gate.close()
         var writes = try harness.emptyWrites()
         try Harness.name("c/y").withUTF8Span { try writes.update($0, fields: one.span.bytes) }

@@ -100,7 +100,7 @@ struct QueryTests {
     @Test("A query at a read time or in a transaction sees that state")
     func consistency() throws {
         let harness = try Harness()
-        let first = try harness.set(["c/a": fields(1)])
+        let first = try harness.response(setting: ["c/a": fields(1)])
         let transaction = try harness.begin(.readOnly(readTime: nil))
         try harness.set(["c/b": fields(2)])
         #expect(ids(try run(harness, collection, .readTime(first.commitTime))) == ["a"])

@@ -16,7 +16,7 @@ struct ReadingTests {
     @Test("A document comes back as it was set, with its times")
     func getDocument() throws {
         let harness = try Harness()
-        let commit = try harness.set(["c/x": one])
+        let commit = try harness.response(setting: ["c/x": one])
         let document = try #require(try harness.get("c/x"))
         #expect(document.name == Harness.name("c/x"))
         #expect(document.fields == one)
@@ -70,7 +70,7 @@ struct ReadingTests {
     @Test("A read time shows the past, and refuses the future")
     func readTime() throws {
         let harness = try Harness()
-        let first = try harness.set(["c/x": one])
+        let first = try harness.response(setting: ["c/x": one])
         try harness.set(["c/x": two])
         #expect(try harness.get("c/x", .readTime(first.commitTime))?.fields == one)
         #expect(try harness.get("c/x")?.fields == two)

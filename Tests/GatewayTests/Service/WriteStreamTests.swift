@@ -40,7 +40,6 @@ struct WriteStreamTests {
         }
 
         /// Waits for so many answers and returns them all.
-        @discardableResult
         func answers(_ count: Int) throws -> [WriteResponse] {
             #expect(harness.loop.run { call.answer.messages.count >= count || call.answer.status != nil })
             return try call.answer.messages.map { try WriteResponse(wire: $0.span.bytes) }

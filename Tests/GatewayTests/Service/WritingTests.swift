@@ -17,13 +17,13 @@ struct WritingTests {
     @Test("A commit answers one result for each write and a time above the last one")
     func commit() throws {
         let harness = try Harness()
-        let first = try harness.set(["c/x": one, "c/y": two])
+        let first = try harness.response(setting: ["c/x": one, "c/y": two])
         #expect(
             first.writeResults.map(\.updateMicroseconds)
                 == Array(repeating: UInt64(first.commitTime.microseconds), count: 2))
         var writes = try harness.emptyWrites()
         try Harness.name("c/x").withUTF8Span { try writes.delete($0) }
-        let second = try harness.commit(writes)
+        let second = try harness.response(committing: writes)
         #expect(second.writeResults.map(\.updateMicroseconds) == [nil])
         #expect(second.commitTime > first.commitTime)
         #expect(try harness.get("c/x") == nil)
@@ -33,7 +33,7 @@ struct WritingTests {
     @Test("A commit without writes and without a transaction succeeds with a time")
     func emptyCommit() throws {
         let harness = try Harness()
-        let response = try harness.commit(try harness.emptyWrites())
+        let response = try harness.response(committing: try harness.emptyWrites())
         #expect(response.writeResults.isEmpty)
         #expect(response.commitTime.microseconds > 0)
     }
@@ -210,7 +210,7 @@ struct WritingTests {
     @Test("Many writes to one large document are one change of it")
     func manyWrites() throws {
         let harness = try Harness()
-        let response = try harness.commit(try increments(harness, 150))
+        let response = try harness.response(committing: try increments(harness, 150))
         #expect(response.writeResults.map(\.transformResults) == (1...150).map { [EncodedValue(.integer($0))] })
         let mask = DocumentMask(paths: [try FieldPath("n")])
         let answer = harness.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x"), mask: mask))

@@ -34,7 +34,6 @@ final class Harness {
     // MARK: Calls
 
     /// Makes a call and waits for its end.
-    @discardableResult
     func call(
         _ method: Method, _ request: [UInt8], identifier: RequestIdentifier? = nil,
         principal: Principal = .trusted, messagesMax: Int? = nil
@@ -47,7 +46,6 @@ final class Harness {
         return call.answer
     }
 
-    @discardableResult
     func call(_ method: Method, _ message: some FirestoreMessage) -> TestAnswer {
         call(method, message.encodedBytes())
     }
@@ -90,14 +88,18 @@ final class Harness {
         pairs.flatMap { field($0.key, $0.value) }
     }
 
-    /// Sets documents in one commit.
-    @discardableResult
-    func set(_ documents: KeyValuePairs<String, [UInt8]>) throws -> CommitResponse {
+    /// Sets documents in one commit, which must succeed.
+    func set(_ documents: KeyValuePairs<String, [UInt8]>) throws {
+        #expect(try response(setting: documents).writeResults.count == documents.count)
+    }
+
+    /// Sets documents in one commit, which must succeed.
+    func response(setting documents: KeyValuePairs<String, [UInt8]>) throws -> CommitResponse {
         var writes = WriteList(database: try DatabaseName(Self.database))
         for (path, fields) in documents {
             try Self.name(path).withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
         }
-        return try commit(writes)
+        return try response(committing: writes)
     }
 
     func delete(_ paths: String...) throws {
@@ -106,8 +108,13 @@ final class Harness {
         try commit(writes)
     }
 
-    @discardableResult
-    func commit(_ writes: WriteList, transaction: [UInt8] = []) throws -> CommitResponse {
+    /// Makes a commit that must succeed.
+    func commit(_ writes: WriteList, transaction: [UInt8] = []) throws {
+        #expect(try response(committing: writes, transaction: transaction).writeResults.count == writes.count)
+    }
+
+    /// Makes a commit that must succeed.
+    func response(committing writes: WriteList, transaction: [UInt8] = []) throws -> CommitResponse {
         let answer = tryCommit(writes, transaction: transaction)
         #expect(answer.isOK, "commit: \(answer.text)")
         let bytes = try #require(answer.messages.first)

@@ -59,9 +59,7 @@ struct FaultTests {
         }
     }
 
-    @Test(
-        "With no room for a log segment or the tree writes are refused, reads go on, and writes resume when there is room"
-    )
+    @Test("With no room for a log segment or a run, writes are refused until there is room; reads continue")
     func noRoomForSegment() throws {
         let faults = Faults([.allocateSegment, .commitRun], ENOSPC)
         var options = EngineOptions.small
@@ -86,7 +84,7 @@ struct FaultTests {
         try reopened.engine.close()
     }
 
-    @Test("With no room for a new log segment a checkpoint gives segments back, and writes go on")
+    @Test("With no room for a new log segment a checkpoint frees segments, and writes continue")
     func segmentsComeBack() throws {
         let faults = Faults([.allocateSegment], ENOSPC)
         var options = EngineOptions.small
@@ -107,9 +105,7 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test(
-        "With no room for the tree's space writes are refused before they are acknowledged, deletes are not, and writes resume"
-    )
+    @Test("With no room for the runs' space, writes are refused before they are acknowledged, deletes are not")
     func noRoomForSpace() throws {
         let faults = Faults([.allocateRun], ENOSPC)
         var options = EngineOptions.small
@@ -135,7 +131,7 @@ struct FaultTests {
         #expect(try store.scan().count == Int(last) + 1)
         try store.delete(last + 1, "first")
         #expect(try store.get("first") == nil)
-        // What was acknowledged finds its place in the tree.
+        // The next run has room for what was acknowledged.
         try store.engine.checkpointNow()
         #expect(store.engine.statistics.isFull)
         #expect(throws: StorageError.self) {

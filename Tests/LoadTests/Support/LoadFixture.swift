@@ -77,7 +77,6 @@ final class RawConnection {
     deinit { close(descriptor) }
 
     /// Sends all bytes; false when the server has closed the connection or does not read for ten seconds.
-    @discardableResult
     func send(_ bytes: [UInt8]) -> Bool {
         var timeout = timeval(tv_sec: 10, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))

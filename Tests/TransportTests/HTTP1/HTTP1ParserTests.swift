@@ -30,7 +30,8 @@ import Testing
             ["post 1 true length(3)", "/?", "-", "abc"]
         ),
         (
-            "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n000\r\nT: v\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked\r\n\r\n"
+                + "3\r\nabc\r\nA;x=y\r\n0123456789\r\n000\r\nT: v\r\n\r\n",
             ["post 1 true chunked", "/?", "-", "abc0123456789"]
         ),
     ])

@@ -499,7 +499,7 @@ import Testing
         defer { live.stop() }
         do {
             let client = HTTP2Client(live)
-            client.request(.commit, [1])
+            client.sendRequest(.commit, [1])
             #expect(live.record.reaches { $0.pending.count == 1 })
         }
         #expect(live.record.reaches { $0.cancelled == [.connectionClosed] })

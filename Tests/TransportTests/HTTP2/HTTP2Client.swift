@@ -27,7 +27,6 @@ final class HTTP2Client {
     func send(_ frames: HTTP2Frame...) { raw.send(frames.flatMap(\.bytes)) }
 
     /// Sends a whole unary request and returns its stream.
-    @discardableResult
     func request(
         _ rpc: RPC, _ payload: [UInt8], fields: [(String, String)] = [], endStream: Bool = true
     ) -> UInt32 {
@@ -37,6 +36,9 @@ final class HTTP2Client {
             .data(grpcMessage(payload), stream: stream, endStream: endStream))
         return stream
     }
+
+    /// Sends a whole unary request whose answer is not read.
+    func sendRequest(_ rpc: RPC, _ payload: [UInt8]) { _ = request(rpc, payload) }
 
     func newStream() -> UInt32 {
         defer { nextStream += 2 }
@@ -74,7 +76,6 @@ final class HTTP2Client {
     }
 
     /// Everything until the server closes.
-    @discardableResult
     func readAll() -> HTTP2Transcript {
         _ = read { _ in false }
         return transcript

@@ -193,7 +193,7 @@ import Testing
     /// Sends the frames over and over until the server hangs up, and returns its last word.
     private func flood(_ live: LiveServer, times: Int, _ frames: (Int) -> [HTTP2Frame]) -> HTTP2Frame? {
         let client = HTTP2Client(live)
-        for number in 0..<times where !client.raw.send(frames(number).flatMap(\.bytes)) { break }
+        for number in 0..<times where !client.raw.sendAll(frames(number).flatMap(\.bytes)) { break }
         return client.readAll().goAways.last
     }
 

@@ -34,9 +34,11 @@ final class RawClient {
         setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
     }
 
-    /// Sends all, as far as the server takes it.
-    @discardableResult
-    func send(_ bytes: [UInt8]) -> Bool {
+    /// Sends bytes to a server that may close the connection first: a test then looks at what the server has sent.
+    func send(_ bytes: [UInt8]) { _ = sendAll(bytes) }
+
+    /// Sends bytes; false if the server closes the connection first.
+    func sendAll(_ bytes: [UInt8]) -> Bool {
         var sent = 0
         while sent < bytes.count {
             let count = bytes.withUnsafeBytes {

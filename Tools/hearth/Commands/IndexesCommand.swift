@@ -161,9 +161,8 @@ struct IndexFile {
             }
             if let configuration = field.vectorConfig {
                 guard (1...Limits.vectorDimension).contains(configuration.dimension) else {
-                    throw CommandFailure(
-                        "\(index.collectionGroup).\(field.fieldPath): a vector must have 1 to \(Limits.vectorDimension) dimensions"
-                    )
+                    let path = "\(index.collectionGroup).\(field.fieldPath)"
+                    throw CommandFailure("\(path): a vector must have 1 to \(Limits.vectorDimension) dimensions")
                 }
                 vector = IndexShape.VectorPart(
                     field: try DocumentModel.FieldPath(field.fieldPath), dimension: configuration.dimension)

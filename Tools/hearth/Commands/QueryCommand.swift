@@ -50,7 +50,8 @@ enum QueryCommand: Subcommand {
     static let orderBy = Flag<String>(
         "order-by", "FIELDS", required: false,
         help:
-            "The order of the results: fields separated by commas, each followed by :desc for descending order, such as year:desc,title."
+            "The order of the results: fields separated by commas, each followed by :desc for descending order, "
+            + "such as year:desc,title."
     )
     static let limit = Flag<Int>("limit", "N", required: false, help: "The maximum number of results.")
     static let offset = Flag("offset", "N", default: 0, in: 0...Int(Int32.max), help: "The number of results to skip.")

@@ -99,13 +99,17 @@ enum LoadCommand: Subcommand {
         }
         guard arguments[resume] else {
             throw CommandFailure(
-                "a load of \(input) was interrupted at line \(old.progress.lines + 1); continue with --resume, or delete \(statePath) to start again"
-            )
+                """
+                a load of \(input) was interrupted at line \(old.progress.lines + 1); continue with --resume, or \
+                delete \(statePath) to start again
+                """)
         }
         guard old.collection == fresh.collection, old.idField == idField else {
             throw CommandFailure(
-                "the interrupted load went to \(old.collection) with id field \(old.idField ?? "none"); use the same flags, or delete \(statePath)"
-            )
+                """
+                the interrupted load went to \(old.collection) with id field \(old.idField ?? "none"); use the same \
+                flags, or delete \(statePath)
+                """)
         }
         return old
     }

@@ -1,9 +1,11 @@
 // The two meta pages at the start of the tree's file: from where everything else is found.
 //
 //      0 page header (16)   16 magic (4)   20 version (4)   24 address (8)   32 map size (8)
-//      40 free list: record of a database, whose first 4 bytes are the page size     88 directory of databases: the same
+//      40 free list: record of a database, whose first 4 bytes are the page size
+//      88 directory of databases: the same
 //      136 last page (8)    144 transaction (8)
-//   1024 seal: magic (8), transaction (8), XXH3-64 (8) of bytes 0..<152 and of the records of `main`, `history` and `meta`
+//   1024 seal: magic (8), transaction (8), XXH3-64 (8) of bytes 0..<152 and of the records of `main`, `history` and
+//        `meta`
 //
 // Transaction N is committed by writing meta page N mod 2. The seal is ours: it is written after LMDB's commit, where
 // LMDB writes nothing. A process that ends between the two leaves the seal of an earlier transaction.

@@ -1,9 +1,9 @@
 // How LMDB 0.9 lays out its pages (`mdb.c`: MDB_page, MDB_node, MDB_db), on little-endian machines of 64 bits.
 //
-//      page      0 number (8)   8 unused (2)   10 flags (2)   12 lower (2)   14 upper (2)   16 offsets of nodes, 2 bytes each
-//                lower: where the offsets end; upper: where the nodes begin, which reach to the end of the page without a gap
+//      page      0 number (8)   8 unused (2)   10 flags (2)   12 lower (2)   14 upper (2)   16 offsets of nodes, 2 each
+//                lower: where the offsets end; upper: where the nodes begin; they fill the page from there to its end
 //      overflow  the same, with the number of pages at 12 (4), and the data from 16 on
-//      leaf      0 bytes of data (4)   4 flags (2)   6 bytes of key (2)   8 key, then data, or the number of an overflow page
+//      leaf      0 bytes of data (4)   4 flags (2)   6 bytes of key (2)   8 key, then data or an overflow page's number
 //      branch    0 page below, 6 bytes                6 bytes of key (2)   8 key: none of the pages below is lower
 //
 // Nodes are 2-aligned. The first key of a branch page has no meaning. Databases with several values a key are not used.

@@ -30,10 +30,11 @@ struct PageWalk: ~Copyable {
             counts.branchPages == record.branchPages && counts.leafPages == record.leafPages
             && counts.overflowPages == record.overflowPages && counts.entries == record.entries
         if !isRight {
+            let pages = counts.branchPages + counts.leafPages + counts.overflowPages
+            let countedPages = record.branchPages + record.leafPages + record.overflowPages
             note(
-                "\(name): \(counts.entries) entries are on \(counts.branchPages + counts.leafPages + counts.overflowPages) pages, "
-                    + "\(record.entries) on \(record.branchPages + record.leafPages + record.overflowPages) are counted"
-            )
+                "\(name): \(counts.entries) entries are on \(pages) pages, "
+                    + "\(record.entries) on \(countedPages) are counted")
         }
     }
 

@@ -3,8 +3,9 @@
 // What makes an answer right is checked in three places:
 //
 //   - a page by itself, once (`TreePageCheck`): its form, the order of its keys, and the sums of all entries in it;
-//   - the way to it: a key that is not found at an edge of a leaf is looked for beside it, and the keys of all pages on the way
-//     must lie where the pages above say (`PageCursor`): a damaged key or number in a branch page leads to the wrong leaf;
+//   - the path to it: a key that is not found at an edge of a leaf is searched in the next leaf too, and the keys of
+//     all pages on the path must lie in the ranges that the pages above give (`PageCursor`): a damaged key or number in
+//     a branch page leads to the wrong leaf;
 //   - that it is not free: a damaged number in a branch page may lead to an older copy of the page.
 //
 // So a key is reported as absent only between two undamaged neighbours.
