@@ -1,4 +1,4 @@
-// Where commit versions and read times come from, so that no commit ever lands below a read time already told.
+// Commit versions and read times: no commit gets a version at or below a read time that a client has.
 //
 // A version is the time of its commit: max(wall clock, last version + 1, every read time handed out + 1). Readers
 // hand out the wall clock's time while nothing is in flight, so that an idle database does not report the time of its
@@ -6,7 +6,7 @@
 //
 //     reader:  handedOut = max(handedOut, r)           commit:  assigned = v
 //              a = assigned, p = published                      h = handedOut
-//              p >= a ?  r  :  p                                v > h ?  v  :  again, with h + 1
+//              p >= a ?  r  :  p, at least the opening          v > h ?  v  :  again, with h + 1
 //
 // With sequentially consistent order at least one of the two sees the other: either the commit moves above r, or the
 // reader sees it in flight and falls back to what is published, below every commit to come.
@@ -21,10 +21,15 @@ final class VersionClock: Sendable {
     private let engine: StorageEngine
     private let waits: ReadWaits
 
-    /// The highest read time told, or unlogged commit time.
+    /// The highest read time handed out, or unlogged commit time.
     private let handedOut: Atomic<UInt64>
     /// The highest version given to a commit that is being made.
     private let assigned: Atomic<UInt64>
+    /// The time just before the store was opened, or the last version before it; every version since is above.
+    ///
+    /// The read time of a new store while its first commit is in flight. Nothing is published then, and zero is not a
+    /// valid read time.
+    private let openedMicroseconds: UInt64
 
     /// A read time this much older than the clock is still handed out again, which spares the readers a contended
     /// write.
@@ -35,14 +40,16 @@ final class VersionClock: Sendable {
         self.waits = waits
         self.clock = clock
         self.engine = engine
+        let published = engine.publishedVersion.microseconds
+        openedMicroseconds = max(published, max(clock.nowMicroseconds, 1) - 1)
         handedOut = Atomic(0)
-        assigned = Atomic(engine.publishedVersion.microseconds)
+        assigned = Atomic(published)
     }
 
     /// The highest version given to a commit so far.
     var newestAssigned: UInt64 { assigned.load(ordering: .sequentiallyConsistent) }
 
-    /// The highest read time told so far.
+    /// The highest read time handed out so far.
     var lastHandedOut: UInt64 { handedOut.load(ordering: .sequentiallyConsistent) }
 
     // MARK: Readers, on any thread
@@ -54,7 +61,10 @@ final class VersionClock: Sendable {
         if time <= last &+ VersionClock.staleMicroseconds { time = last } else { hold(time) }
         let newest = assigned.load(ordering: .sequentiallyConsistent)
         let published = engine.publishedVersion.microseconds
-        return published >= newest ? max(time, published) : published
+        if published >= newest { return max(time, published) }
+        if published >= openedMicroseconds { return published }
+        hold(openedMicroseconds)
+        return openedMicroseconds
     }
 
     /// Reserves a time that a client asks for: no later commit gets a version at or below it.
@@ -83,7 +93,7 @@ final class VersionClock: Sendable {
     private func missingVersion(at time: UInt64) -> UInt64? {
         let newest = assigned.load(ordering: .sequentiallyConsistent)
         let published = engine.publishedVersion.microseconds
-        return published >= newest || published >= time ? nil : min(newest, time)
+        return published >= newest || max(published, openedMicroseconds) >= time ? nil : min(newest, time)
     }
 
     /// Completes the waits for what is published. Call it after every publication; it costs two atomic loads while
@@ -122,7 +132,7 @@ final class VersionClock: Sendable {
 
     /// A version for the next commit.
     func nextVersion(after last: CommitVersion) -> CommitVersion {
-        var version = max(clock.nowMicroseconds, last.microseconds + 1)
+        var version = max(clock.nowMicroseconds, last.microseconds + 1, openedMicroseconds + 1)
         while true {
             assigned.store(version, ordering: .sequentiallyConsistent)
             let held = handedOut.load(ordering: .sequentiallyConsistent)

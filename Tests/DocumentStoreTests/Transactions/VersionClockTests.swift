@@ -94,6 +94,19 @@ import Testing
         #expect(ground.versions.readTime() >= second)
     }
 
+    @Test("While the first commit of a store is in flight a read time is that of the opening, which is above zero")
+    func firstInFlight() throws {
+        let ground = try Ground()
+        let opened = ground.clock.nowMicroseconds
+        ground.clock.advance(milliseconds: 10)
+        let first = try ground.stage()
+        let time = ground.versions.readTime()
+        #expect(time > 0 && time <= opened && time < first)
+        #expect(ground.versions.reserve(time))
+        try ground.publish()
+        #expect(ground.versions.readTime() >= first)
+    }
+
     @Test("A version that came to nothing holds nobody up; one that was told is not given again")
     func returned() throws {
         let ground = try Ground()
