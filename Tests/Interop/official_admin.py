@@ -74,6 +74,13 @@ def indexes(client):
 
     pages = client.transport.operations_client.list_operations(DATABASE, "")
     assert operation.operation.name in [found.name for found in pages]
+    # Complete: there is nothing to cancel, and nothing is stored that could be deleted.
+    client.transport.operations_client.cancel_operation(operation.operation.name)
+    assert client.get_index(name=built.name).state == Index.State.READY
+    refused(
+        exceptions.MethodNotImplemented,
+        lambda: client.transport.operations_client.delete_operation(operation.operation.name),
+    )
 
     client.delete_index(name=nearest.name)
     refused(exceptions.NotFound, lambda: client.get_index(name=nearest.name))

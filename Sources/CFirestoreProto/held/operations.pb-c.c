@@ -232,6 +232,96 @@ void   held__longrunning__wait_operation_request__free_unpacked
   assert(message->base.descriptor == &held__longrunning__wait_operation_request__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   held__longrunning__cancel_operation_request__init
+                     (Held__Longrunning__CancelOperationRequest         *message)
+{
+  static const Held__Longrunning__CancelOperationRequest init_value = HELD__LONGRUNNING__CANCEL_OPERATION_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__longrunning__cancel_operation_request__get_packed_size
+                     (const Held__Longrunning__CancelOperationRequest *message)
+{
+  assert(message->base.descriptor == &held__longrunning__cancel_operation_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__longrunning__cancel_operation_request__pack
+                     (const Held__Longrunning__CancelOperationRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__longrunning__cancel_operation_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__longrunning__cancel_operation_request__pack_to_buffer
+                     (const Held__Longrunning__CancelOperationRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__longrunning__cancel_operation_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Longrunning__CancelOperationRequest *
+       held__longrunning__cancel_operation_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Longrunning__CancelOperationRequest *)
+     protobuf_c_message_unpack (&held__longrunning__cancel_operation_request__descriptor,
+                                allocator, len, data);
+}
+void   held__longrunning__cancel_operation_request__free_unpacked
+                     (Held__Longrunning__CancelOperationRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__longrunning__cancel_operation_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__longrunning__delete_operation_request__init
+                     (Held__Longrunning__DeleteOperationRequest         *message)
+{
+  static const Held__Longrunning__DeleteOperationRequest init_value = HELD__LONGRUNNING__DELETE_OPERATION_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__longrunning__delete_operation_request__get_packed_size
+                     (const Held__Longrunning__DeleteOperationRequest *message)
+{
+  assert(message->base.descriptor == &held__longrunning__delete_operation_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__longrunning__delete_operation_request__pack
+                     (const Held__Longrunning__DeleteOperationRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__longrunning__delete_operation_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__longrunning__delete_operation_request__pack_to_buffer
+                     (const Held__Longrunning__DeleteOperationRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__longrunning__delete_operation_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Longrunning__DeleteOperationRequest *
+       held__longrunning__delete_operation_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Longrunning__DeleteOperationRequest *)
+     protobuf_c_message_unpack (&held__longrunning__delete_operation_request__descriptor,
+                                allocator, len, data);
+}
+void   held__longrunning__delete_operation_request__free_unpacked
+                     (Held__Longrunning__DeleteOperationRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__longrunning__delete_operation_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 static const ProtobufCFieldDescriptor held__longrunning__operation__field_descriptors[5] =
 {
   {
@@ -537,5 +627,81 @@ const ProtobufCMessageDescriptor held__longrunning__wait_operation_request__desc
   held__longrunning__wait_operation_request__field_indices_by_name,
   1,  held__longrunning__wait_operation_request__number_ranges,
   (ProtobufCMessageInit) held__longrunning__wait_operation_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__longrunning__cancel_operation_request__field_descriptors[1] =
+{
+  {
+    "name",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Longrunning__CancelOperationRequest, name),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__longrunning__cancel_operation_request__field_indices_by_name[] = {
+  0,   /* field[0] = name */
+};
+static const ProtobufCIntRange held__longrunning__cancel_operation_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor held__longrunning__cancel_operation_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.longrunning.CancelOperationRequest",
+  "CancelOperationRequest",
+  "Held__Longrunning__CancelOperationRequest",
+  "held.longrunning",
+  sizeof(Held__Longrunning__CancelOperationRequest),
+  1,
+  held__longrunning__cancel_operation_request__field_descriptors,
+  held__longrunning__cancel_operation_request__field_indices_by_name,
+  1,  held__longrunning__cancel_operation_request__number_ranges,
+  (ProtobufCMessageInit) held__longrunning__cancel_operation_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__longrunning__delete_operation_request__field_descriptors[1] =
+{
+  {
+    "name",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Longrunning__DeleteOperationRequest, name),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__longrunning__delete_operation_request__field_indices_by_name[] = {
+  0,   /* field[0] = name */
+};
+static const ProtobufCIntRange held__longrunning__delete_operation_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor held__longrunning__delete_operation_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.longrunning.DeleteOperationRequest",
+  "DeleteOperationRequest",
+  "Held__Longrunning__DeleteOperationRequest",
+  "held.longrunning",
+  sizeof(Held__Longrunning__DeleteOperationRequest),
+  1,
+  held__longrunning__delete_operation_request__field_descriptors,
+  held__longrunning__delete_operation_request__field_indices_by_name,
+  1,  held__longrunning__delete_operation_request__number_ranges,
+  (ProtobufCMessageInit) held__longrunning__delete_operation_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

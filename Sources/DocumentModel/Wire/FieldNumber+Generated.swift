@@ -713,6 +713,14 @@ extension FieldNumber {
             @inlinable package static var name: Int { 1 }
             @inlinable package static var timeout: Int { 2 }
         }
+        /// The fields of `google.longrunning.CancelOperationRequest`.
+        package enum CancelOperationRequest {
+            @inlinable package static var name: Int { 1 }
+        }
+        /// The fields of `google.longrunning.DeleteOperationRequest`.
+        package enum DeleteOperationRequest {
+            @inlinable package static var name: Int { 1 }
+        }
     }
     /// Messages of `google.protobuf`.
     package enum Protobuf {

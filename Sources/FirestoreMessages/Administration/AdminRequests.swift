@@ -4,8 +4,8 @@ internal import Basics
 internal import CFirestoreProto
 package import DocumentModel
 
-/// The requests that consist of the name of a resource: GetIndex, DeleteIndex, GetField, GetDatabase and GetOperation.
-/// All have it in the same field.
+/// The requests that consist of the name of a resource: GetIndex, DeleteIndex, GetField, GetDatabase, GetOperation,
+/// CancelOperation and DeleteOperation. All have it in the same field.
 package struct NamedRequest: FirestoreMessage, Equatable, Sendable {
     private static let layout = unsafe MessageLayout(
         held__firestore_admin__get_index_request__init, google__firestore__admin__v1__get_index_request__init)

@@ -43,6 +43,8 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case listOperations = 206
     case getOperation = 207
     case waitOperation = 208
+    case cancelOperation = 209
+    case deleteOperation = 210
 
     /// The service that an RPC belongs to.
     package enum Service: Sendable {
@@ -68,7 +70,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .createIndex, .listIndexes, .getIndex, .deleteIndex, .getField, .updateField, .listFields, .getDatabase,
             .listDatabases:
             .firestoreAdmin
-        case .listOperations, .getOperation, .waitOperation: .operations
+        case .listOperations, .getOperation, .waitOperation, .cancelOperation, .deleteOperation: .operations
         default: .firestore
         }
     }
@@ -135,6 +137,8 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .listOperations: "ListOperations"
         case .getOperation: "GetOperation"
         case .waitOperation: "WaitOperation"
+        case .cancelOperation: "CancelOperation"
+        case .deleteOperation: "DeleteOperation"
         }
     }
 }

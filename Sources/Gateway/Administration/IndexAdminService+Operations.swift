@@ -59,6 +59,37 @@ extension IndexAdminService {
         return OperationPage(operations: page, nextPageToken: next)
     }
 
+    // MARK: Cancelling
+
+    /// Cancels the build of an index: deletes the index, unless it is complete. An operation that is done is left as it
+    /// is.
+    func cancelOperation(_ call: Call, _ operation: AdminOperation) throws {
+        let isDone = try self.operation(operation).result != nil
+        guard case .index(let database, let identifier) = operation else {
+            throw RequestError(
+                .unimplemented, "A change of a field cannot be cancelled. Set the previous settings with UpdateField.")
+        }
+        if isDone { return service.succeed(call) { _ in } }
+        change(call, in: database, "cancel", of: operation.name) { [store] declaration in
+            // Decided on the commit thread, on which builds are completed.
+            let isBuilding = store.declaredIndexes(in: database).contains {
+                $0.shape.identifier == identifier && $0.state == .building
+            }
+            if isBuilding { declaration.indexes.removeAll { $0.identifier == identifier } }
+        } completion: {
+            $0.service.succeed(call) { _ in }
+        }
+    }
+
+    /// Nothing about operations is stored, so there is nothing to delete.
+    ///
+    /// - Throws: `notFound`; `unimplemented` for an operation that exists.
+    func deleteOperation(_ operation: AdminOperation) throws {
+        _ = try self.operation(operation)
+        throw RequestError(
+            .unimplemented, "An operation exists as long as its index or its field has settings. Delete those instead.")
+    }
+
     // MARK: Waiting
 
     /// How long a call may wait; a client that wants to wait longer calls again.

@@ -37,6 +37,8 @@ final class IndexAdminService {
         case .listOperations: reply(call, try operations(ListOperationsRequest(wire: request)))
         case .getOperation: reply(call, try operation(AdminOperation(NamedRequest(wire: request).name)))
         case .waitOperation: try waitOperation(call, WaitOperationRequest(wire: request))
+        case .cancelOperation: try cancelOperation(call, AdminOperation(NamedRequest(wire: request).name))
+        case .deleteOperation: try deleteOperation(AdminOperation(NamedRequest(wire: request).name))
         default: throw RequestError(.unimplemented, "\(call.method.name) is not a method of the admin API.")
         }
     }

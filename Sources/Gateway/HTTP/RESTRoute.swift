@@ -52,6 +52,7 @@ struct RESTRoute: Equatable {
             }
             names.append(name)
         }
+        try Self.refuseAdministration(names)
         guard names.count >= 5, names[0] == "projects", names[2] == "databases", names[4] == "documents" else {
             return nil
         }
@@ -64,6 +65,16 @@ struct RESTRoute: Equatable {
         } else {
             self.init(collection: httpMethod, parent: names.dropLast().joined(separator: "/"), names[names.count - 1])
         }
+    }
+
+    /// Fails with a clear text for the paths of `google.firestore.admin.v1` and `google.longrunning` in a database.
+    private static func refuseAdministration(_ names: [String]) throws(RequestError) {
+        guard names.count >= 5, names[0] == "projects", names[2] == "databases",
+            ["collectionGroups", "operations"].contains(names[4])
+        else { return }
+        throw RequestError(
+            .unimplemented,
+            "The admin API has no REST paths. Use gRPC on the socket admin.sock in the server's data directory.")
     }
 
     /// Takes a known verb off the last segment. Anything else after a colon belongs to an id.

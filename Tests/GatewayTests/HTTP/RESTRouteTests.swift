@@ -61,6 +61,13 @@ import Transport
         #expect(throws: RequestError.self) { try route(.get, path) }
     }
 
+    @Test(arguments: ["collectionGroups/c/indexes", "collectionGroups/c/fields/a", "operations", "operations/index-1"])
+    func `Paths of the admin API are unimplemented`(path: String) {
+        let error = #expect(throws: RequestError.self) { try route(.get, "projects/p/databases/d/\(path)") }
+        #expect(error?.code == .unimplemented)
+        #expect(error?.message.contains("admin.sock") == true)
+    }
+
     @Test(arguments: [
         ("http://localhost", true), ("http://localhost:5173", true), ("https://app.localhost:8443", true),
         ("http://127.0.0.1:80", true), ("http://127.9.9.9", true),

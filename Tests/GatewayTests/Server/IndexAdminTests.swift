@@ -6,6 +6,7 @@ import DocumentStore
 import FirestoreMessages
 import Gateway
 import Service
+import Synchronization
 import TestSupport
 import Testing
 import Transport
@@ -18,8 +19,8 @@ struct IndexAdminTests {
         private let loop = EventLoopGroup(count: 1, name: "test-admin")
         private let connection: ClientConnection
 
-        init() throws {
-            live = try LiveGateway()
+        init(_ change: (inout GatewayConfiguration) -> Void = { _ in }) throws {
+            live = try LiveGateway(change)
             connection = try ClientConnection.connect(
                 toSocketAt: AdminSocket.path(in: live.directory.path(of: "data")), on: loop.next())
         }
@@ -92,6 +93,57 @@ struct IndexAdminTests {
             #expect(admin.code(.deleteIndex, NamedRequest(name: name)) == .ok)
             #expect(admin.code(.getIndex, NamedRequest(name: name)) == .notFound)
             #expect(admin.code(.deleteIndex, NamedRequest(name: name)) == .notFound)
+        }
+    }
+
+    /// Whether the store may build indexes.
+    private final class Permission: Sendable {
+        private let value = Atomic(true)
+
+        var isGiven: Bool {
+            get { value.load(ordering: .acquiring) }
+            set { value.store(newValue, ordering: .releasing) }
+        }
+    }
+
+    @Test("The build of an index is cancelled; a complete index, a field and an unknown operation are not")
+    func cancelled() throws {
+        let mayBuild = Permission()
+        let admin = try Admin {
+            $0.store.admitsHousekeeping = { task in task != .indexStep || mayBuild.isGiven }
+        }
+        func create(_ index: AdminIndex) throws -> LongRunningOperation {
+            try admin.reply(.createIndex, CreateIndexRequest(parent: Self.group, index: index))
+        }
+        let complete = try admin.result(try create(Self.index("a", "b")))
+        #expect(admin.code(.cancelOperation, NamedRequest(name: complete.name)) == .ok)
+        #expect(try admin.reply(.getOperation, NamedRequest(name: complete.name)) == complete)
+
+        mayBuild.isGiven = false
+        let building = try create(Self.index("b", "a"))
+        #expect(building.result == nil)
+        #expect(admin.code(.cancelOperation, NamedRequest(name: building.name)) == .ok)
+        let cancelled: LongRunningOperation = try admin.reply(.getOperation, NamedRequest(name: building.name))
+        guard case .error(let status) = cancelled.result else {
+            Issue.record("the operation has no error: \(cancelled)")
+            return
+        }
+        #expect(status.code == .cancelled)
+        let left: AdminIndexPage = try admin.reply(.listIndexes, AdminListRequest(parent: Self.group))
+        #expect(left.indexes.count == 1)
+        mayBuild.isGiven = true
+        try waitUntil("the entries are gone") {
+            admin.code(.getOperation, NamedRequest(name: building.name)) == .notFound
+        }
+        #expect(admin.code(.cancelOperation, NamedRequest(name: building.name)) == .notFound)
+        #expect(admin.code(.deleteOperation, NamedRequest(name: building.name)) == .notFound)
+
+        let field = AdminField(name: "\(Self.group)/fields/until", ttlConfig: .init())
+        let change: LongRunningOperation = try admin.reply(
+            .updateField, UpdateFieldRequest(field: field, mask: ["ttl_config"]))
+        #expect(admin.code(.cancelOperation, NamedRequest(name: change.name)) == .unimplemented)
+        for name in [change.name, complete.name] {
+            #expect(admin.code(.deleteOperation, NamedRequest(name: name)) == .unimplemented)
         }
     }
 

@@ -232,6 +232,96 @@ void   google__longrunning__wait_operation_request__free_unpacked
   assert(message->base.descriptor == &google__longrunning__wait_operation_request__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   google__longrunning__cancel_operation_request__init
+                     (Google__Longrunning__CancelOperationRequest         *message)
+{
+  static const Google__Longrunning__CancelOperationRequest init_value = GOOGLE__LONGRUNNING__CANCEL_OPERATION_REQUEST__INIT;
+  *message = init_value;
+}
+size_t google__longrunning__cancel_operation_request__get_packed_size
+                     (const Google__Longrunning__CancelOperationRequest *message)
+{
+  assert(message->base.descriptor == &google__longrunning__cancel_operation_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__longrunning__cancel_operation_request__pack
+                     (const Google__Longrunning__CancelOperationRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__longrunning__cancel_operation_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__longrunning__cancel_operation_request__pack_to_buffer
+                     (const Google__Longrunning__CancelOperationRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__longrunning__cancel_operation_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Longrunning__CancelOperationRequest *
+       google__longrunning__cancel_operation_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Longrunning__CancelOperationRequest *)
+     protobuf_c_message_unpack (&google__longrunning__cancel_operation_request__descriptor,
+                                allocator, len, data);
+}
+void   google__longrunning__cancel_operation_request__free_unpacked
+                     (Google__Longrunning__CancelOperationRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__longrunning__cancel_operation_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__longrunning__delete_operation_request__init
+                     (Google__Longrunning__DeleteOperationRequest         *message)
+{
+  static const Google__Longrunning__DeleteOperationRequest init_value = GOOGLE__LONGRUNNING__DELETE_OPERATION_REQUEST__INIT;
+  *message = init_value;
+}
+size_t google__longrunning__delete_operation_request__get_packed_size
+                     (const Google__Longrunning__DeleteOperationRequest *message)
+{
+  assert(message->base.descriptor == &google__longrunning__delete_operation_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__longrunning__delete_operation_request__pack
+                     (const Google__Longrunning__DeleteOperationRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__longrunning__delete_operation_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__longrunning__delete_operation_request__pack_to_buffer
+                     (const Google__Longrunning__DeleteOperationRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__longrunning__delete_operation_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Longrunning__DeleteOperationRequest *
+       google__longrunning__delete_operation_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Longrunning__DeleteOperationRequest *)
+     protobuf_c_message_unpack (&google__longrunning__delete_operation_request__descriptor,
+                                allocator, len, data);
+}
+void   google__longrunning__delete_operation_request__free_unpacked
+                     (Google__Longrunning__DeleteOperationRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__longrunning__delete_operation_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 static const ProtobufCFieldDescriptor google__longrunning__operation__field_descriptors[5] =
 {
   {
@@ -539,13 +629,93 @@ const ProtobufCMessageDescriptor google__longrunning__wait_operation_request__de
   (ProtobufCMessageInit) google__longrunning__wait_operation_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCMethodDescriptor google__longrunning__operations__method_descriptors[3] =
+static const ProtobufCFieldDescriptor google__longrunning__cancel_operation_request__field_descriptors[1] =
+{
+  {
+    "name",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Longrunning__CancelOperationRequest, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__longrunning__cancel_operation_request__field_indices_by_name[] = {
+  0,   /* field[0] = name */
+};
+static const ProtobufCIntRange google__longrunning__cancel_operation_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor google__longrunning__cancel_operation_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.longrunning.CancelOperationRequest",
+  "CancelOperationRequest",
+  "Google__Longrunning__CancelOperationRequest",
+  "google.longrunning",
+  sizeof(Google__Longrunning__CancelOperationRequest),
+  1,
+  google__longrunning__cancel_operation_request__field_descriptors,
+  google__longrunning__cancel_operation_request__field_indices_by_name,
+  1,  google__longrunning__cancel_operation_request__number_ranges,
+  (ProtobufCMessageInit) google__longrunning__cancel_operation_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__longrunning__delete_operation_request__field_descriptors[1] =
+{
+  {
+    "name",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Longrunning__DeleteOperationRequest, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__longrunning__delete_operation_request__field_indices_by_name[] = {
+  0,   /* field[0] = name */
+};
+static const ProtobufCIntRange google__longrunning__delete_operation_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor google__longrunning__delete_operation_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.longrunning.DeleteOperationRequest",
+  "DeleteOperationRequest",
+  "Google__Longrunning__DeleteOperationRequest",
+  "google.longrunning",
+  sizeof(Google__Longrunning__DeleteOperationRequest),
+  1,
+  google__longrunning__delete_operation_request__field_descriptors,
+  google__longrunning__delete_operation_request__field_indices_by_name,
+  1,  google__longrunning__delete_operation_request__number_ranges,
+  (ProtobufCMessageInit) google__longrunning__delete_operation_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCMethodDescriptor google__longrunning__operations__method_descriptors[5] =
 {
   { "ListOperations", &google__longrunning__list_operations_request__descriptor, &google__longrunning__list_operations_response__descriptor },
   { "GetOperation", &google__longrunning__get_operation_request__descriptor, &google__longrunning__operation__descriptor },
   { "WaitOperation", &google__longrunning__wait_operation_request__descriptor, &google__longrunning__operation__descriptor },
+  { "CancelOperation", &google__longrunning__cancel_operation_request__descriptor, &google__protobuf__empty__descriptor },
+  { "DeleteOperation", &google__longrunning__delete_operation_request__descriptor, &google__protobuf__empty__descriptor },
 };
 const unsigned google__longrunning__operations__method_indices_by_name[] = {
+  3,        /* CancelOperation */
+  4,        /* DeleteOperation */
   1,        /* GetOperation */
   0,        /* ListOperations */
   2         /* WaitOperation */
@@ -557,7 +727,7 @@ const ProtobufCServiceDescriptor google__longrunning__operations__descriptor =
   "Operations",
   "Google__Longrunning__Operations",
   "google.longrunning",
-  3,
+  5,
   google__longrunning__operations__method_descriptors,
   google__longrunning__operations__method_indices_by_name
 };
@@ -584,6 +754,22 @@ void google__longrunning__operations__wait_operation(ProtobufCService *service,
 {
   assert(service->descriptor == &google__longrunning__operations__descriptor);
   service->invoke(service, 2, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void google__longrunning__operations__cancel_operation(ProtobufCService *service,
+                                                       const Google__Longrunning__CancelOperationRequest *input,
+                                                       Google__Protobuf__Empty_Closure closure,
+                                                       void *closure_data)
+{
+  assert(service->descriptor == &google__longrunning__operations__descriptor);
+  service->invoke(service, 3, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void google__longrunning__operations__delete_operation(ProtobufCService *service,
+                                                       const Google__Longrunning__DeleteOperationRequest *input,
+                                                       Google__Protobuf__Empty_Closure closure,
+                                                       void *closure_data)
+{
+  assert(service->descriptor == &google__longrunning__operations__descriptor);
+  service->invoke(service, 4, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void google__longrunning__operations__init (Google__Longrunning__Operations_Service *service,
                                             Google__Longrunning__Operations_ServiceDestroy destroy)

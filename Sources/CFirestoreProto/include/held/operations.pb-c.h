@@ -16,6 +16,7 @@ PROTOBUF_C__BEGIN_DECLS
 
 #include "google/protobuf/any.pb-c.h"
 #include "google/protobuf/duration.pb-c.h"
+#include "google/protobuf/empty.pb-c.h"
 #include "google/rpc/status.pb-c.h"
 
 typedef struct Held__Longrunning__Operation Held__Longrunning__Operation;
@@ -23,6 +24,8 @@ typedef struct Held__Longrunning__GetOperationRequest Held__Longrunning__GetOper
 typedef struct Held__Longrunning__ListOperationsRequest Held__Longrunning__ListOperationsRequest;
 typedef struct Held__Longrunning__ListOperationsResponse Held__Longrunning__ListOperationsResponse;
 typedef struct Held__Longrunning__WaitOperationRequest Held__Longrunning__WaitOperationRequest;
+typedef struct Held__Longrunning__CancelOperationRequest Held__Longrunning__CancelOperationRequest;
+typedef struct Held__Longrunning__DeleteOperationRequest Held__Longrunning__DeleteOperationRequest;
 
 
 /* --- enums --- */
@@ -100,6 +103,26 @@ struct  Held__Longrunning__WaitOperationRequest
 #define HELD__LONGRUNNING__WAIT_OPERATION_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__longrunning__wait_operation_request__descriptor) \
     , {0,NULL}, 0,NULL }
+
+
+struct  Held__Longrunning__CancelOperationRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData name;
+};
+#define HELD__LONGRUNNING__CANCEL_OPERATION_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__longrunning__cancel_operation_request__descriptor) \
+    , {0,NULL} }
+
+
+struct  Held__Longrunning__DeleteOperationRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData name;
+};
+#define HELD__LONGRUNNING__DELETE_OPERATION_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__longrunning__delete_operation_request__descriptor) \
+    , {0,NULL} }
 
 
 /* Held__Longrunning__Operation methods */
@@ -197,6 +220,44 @@ Held__Longrunning__WaitOperationRequest *
 void   held__longrunning__wait_operation_request__free_unpacked
                      (Held__Longrunning__WaitOperationRequest *message,
                       ProtobufCAllocator *allocator);
+/* Held__Longrunning__CancelOperationRequest methods */
+void   held__longrunning__cancel_operation_request__init
+                     (Held__Longrunning__CancelOperationRequest         *message);
+size_t held__longrunning__cancel_operation_request__get_packed_size
+                     (const Held__Longrunning__CancelOperationRequest   *message);
+size_t held__longrunning__cancel_operation_request__pack
+                     (const Held__Longrunning__CancelOperationRequest   *message,
+                      uint8_t             *out);
+size_t held__longrunning__cancel_operation_request__pack_to_buffer
+                     (const Held__Longrunning__CancelOperationRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Longrunning__CancelOperationRequest *
+       held__longrunning__cancel_operation_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__longrunning__cancel_operation_request__free_unpacked
+                     (Held__Longrunning__CancelOperationRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Longrunning__DeleteOperationRequest methods */
+void   held__longrunning__delete_operation_request__init
+                     (Held__Longrunning__DeleteOperationRequest         *message);
+size_t held__longrunning__delete_operation_request__get_packed_size
+                     (const Held__Longrunning__DeleteOperationRequest   *message);
+size_t held__longrunning__delete_operation_request__pack
+                     (const Held__Longrunning__DeleteOperationRequest   *message,
+                      uint8_t             *out);
+size_t held__longrunning__delete_operation_request__pack_to_buffer
+                     (const Held__Longrunning__DeleteOperationRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Longrunning__DeleteOperationRequest *
+       held__longrunning__delete_operation_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__longrunning__delete_operation_request__free_unpacked
+                     (Held__Longrunning__DeleteOperationRequest *message,
+                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Held__Longrunning__Operation_Closure)
@@ -214,6 +275,12 @@ typedef void (*Held__Longrunning__ListOperationsResponse_Closure)
 typedef void (*Held__Longrunning__WaitOperationRequest_Closure)
                  (const Held__Longrunning__WaitOperationRequest *message,
                   void *closure_data);
+typedef void (*Held__Longrunning__CancelOperationRequest_Closure)
+                 (const Held__Longrunning__CancelOperationRequest *message,
+                  void *closure_data);
+typedef void (*Held__Longrunning__DeleteOperationRequest_Closure)
+                 (const Held__Longrunning__DeleteOperationRequest *message,
+                  void *closure_data);
 
 /* --- services --- */
 
@@ -225,6 +292,8 @@ extern const ProtobufCMessageDescriptor held__longrunning__get_operation_request
 extern const ProtobufCMessageDescriptor held__longrunning__list_operations_request__descriptor;
 extern const ProtobufCMessageDescriptor held__longrunning__list_operations_response__descriptor;
 extern const ProtobufCMessageDescriptor held__longrunning__wait_operation_request__descriptor;
+extern const ProtobufCMessageDescriptor held__longrunning__cancel_operation_request__descriptor;
+extern const ProtobufCMessageDescriptor held__longrunning__delete_operation_request__descriptor;
 
 PROTOBUF_C__END_DECLS
 

@@ -16,6 +16,7 @@ PROTOBUF_C__BEGIN_DECLS
 
 #include "google/protobuf/any.pb-c.h"
 #include "google/protobuf/duration.pb-c.h"
+#include "google/protobuf/empty.pb-c.h"
 #include "google/rpc/status.pb-c.h"
 
 typedef struct Google__Longrunning__Operation Google__Longrunning__Operation;
@@ -23,6 +24,8 @@ typedef struct Google__Longrunning__GetOperationRequest Google__Longrunning__Get
 typedef struct Google__Longrunning__ListOperationsRequest Google__Longrunning__ListOperationsRequest;
 typedef struct Google__Longrunning__ListOperationsResponse Google__Longrunning__ListOperationsResponse;
 typedef struct Google__Longrunning__WaitOperationRequest Google__Longrunning__WaitOperationRequest;
+typedef struct Google__Longrunning__CancelOperationRequest Google__Longrunning__CancelOperationRequest;
+typedef struct Google__Longrunning__DeleteOperationRequest Google__Longrunning__DeleteOperationRequest;
 
 
 /* --- enums --- */
@@ -98,6 +101,26 @@ struct  Google__Longrunning__WaitOperationRequest
 #define GOOGLE__LONGRUNNING__WAIT_OPERATION_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&google__longrunning__wait_operation_request__descriptor) \
     , (char *)protobuf_c_empty_string, NULL }
+
+
+struct  Google__Longrunning__CancelOperationRequest
+{
+  ProtobufCMessage base;
+  char *name;
+};
+#define GOOGLE__LONGRUNNING__CANCEL_OPERATION_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__longrunning__cancel_operation_request__descriptor) \
+    , (char *)protobuf_c_empty_string }
+
+
+struct  Google__Longrunning__DeleteOperationRequest
+{
+  ProtobufCMessage base;
+  char *name;
+};
+#define GOOGLE__LONGRUNNING__DELETE_OPERATION_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__longrunning__delete_operation_request__descriptor) \
+    , (char *)protobuf_c_empty_string }
 
 
 /* Google__Longrunning__Operation methods */
@@ -195,6 +218,44 @@ Google__Longrunning__WaitOperationRequest *
 void   google__longrunning__wait_operation_request__free_unpacked
                      (Google__Longrunning__WaitOperationRequest *message,
                       ProtobufCAllocator *allocator);
+/* Google__Longrunning__CancelOperationRequest methods */
+void   google__longrunning__cancel_operation_request__init
+                     (Google__Longrunning__CancelOperationRequest         *message);
+size_t google__longrunning__cancel_operation_request__get_packed_size
+                     (const Google__Longrunning__CancelOperationRequest   *message);
+size_t google__longrunning__cancel_operation_request__pack
+                     (const Google__Longrunning__CancelOperationRequest   *message,
+                      uint8_t             *out);
+size_t google__longrunning__cancel_operation_request__pack_to_buffer
+                     (const Google__Longrunning__CancelOperationRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Google__Longrunning__CancelOperationRequest *
+       google__longrunning__cancel_operation_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   google__longrunning__cancel_operation_request__free_unpacked
+                     (Google__Longrunning__CancelOperationRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Google__Longrunning__DeleteOperationRequest methods */
+void   google__longrunning__delete_operation_request__init
+                     (Google__Longrunning__DeleteOperationRequest         *message);
+size_t google__longrunning__delete_operation_request__get_packed_size
+                     (const Google__Longrunning__DeleteOperationRequest   *message);
+size_t google__longrunning__delete_operation_request__pack
+                     (const Google__Longrunning__DeleteOperationRequest   *message,
+                      uint8_t             *out);
+size_t google__longrunning__delete_operation_request__pack_to_buffer
+                     (const Google__Longrunning__DeleteOperationRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Google__Longrunning__DeleteOperationRequest *
+       google__longrunning__delete_operation_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   google__longrunning__delete_operation_request__free_unpacked
+                     (Google__Longrunning__DeleteOperationRequest *message,
+                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Google__Longrunning__Operation_Closure)
@@ -211,6 +272,12 @@ typedef void (*Google__Longrunning__ListOperationsResponse_Closure)
                   void *closure_data);
 typedef void (*Google__Longrunning__WaitOperationRequest_Closure)
                  (const Google__Longrunning__WaitOperationRequest *message,
+                  void *closure_data);
+typedef void (*Google__Longrunning__CancelOperationRequest_Closure)
+                 (const Google__Longrunning__CancelOperationRequest *message,
+                  void *closure_data);
+typedef void (*Google__Longrunning__DeleteOperationRequest_Closure)
+                 (const Google__Longrunning__DeleteOperationRequest *message,
                   void *closure_data);
 
 /* --- services --- */
@@ -231,6 +298,14 @@ struct Google__Longrunning__Operations_Service
                          const Google__Longrunning__WaitOperationRequest *input,
                          Google__Longrunning__Operation_Closure closure,
                          void *closure_data);
+  void (*cancel_operation)(Google__Longrunning__Operations_Service *service,
+                           const Google__Longrunning__CancelOperationRequest *input,
+                           Google__Protobuf__Empty_Closure closure,
+                           void *closure_data);
+  void (*delete_operation)(Google__Longrunning__Operations_Service *service,
+                           const Google__Longrunning__DeleteOperationRequest *input,
+                           Google__Protobuf__Empty_Closure closure,
+                           void *closure_data);
 };
 typedef void (*Google__Longrunning__Operations_ServiceDestroy)(Google__Longrunning__Operations_Service *);
 void google__longrunning__operations__init (Google__Longrunning__Operations_Service *service,
@@ -241,7 +316,9 @@ void google__longrunning__operations__init (Google__Longrunning__Operations_Serv
     { GOOGLE__LONGRUNNING__OPERATIONS__BASE_INIT,\
       function_prefix__ ## list_operations,\
       function_prefix__ ## get_operation,\
-      function_prefix__ ## wait_operation  }
+      function_prefix__ ## wait_operation,\
+      function_prefix__ ## cancel_operation,\
+      function_prefix__ ## delete_operation  }
 void google__longrunning__operations__list_operations(ProtobufCService *service,
                                                       const Google__Longrunning__ListOperationsRequest *input,
                                                       Google__Longrunning__ListOperationsResponse_Closure closure,
@@ -254,6 +331,14 @@ void google__longrunning__operations__wait_operation(ProtobufCService *service,
                                                      const Google__Longrunning__WaitOperationRequest *input,
                                                      Google__Longrunning__Operation_Closure closure,
                                                      void *closure_data);
+void google__longrunning__operations__cancel_operation(ProtobufCService *service,
+                                                       const Google__Longrunning__CancelOperationRequest *input,
+                                                       Google__Protobuf__Empty_Closure closure,
+                                                       void *closure_data);
+void google__longrunning__operations__delete_operation(ProtobufCService *service,
+                                                       const Google__Longrunning__DeleteOperationRequest *input,
+                                                       Google__Protobuf__Empty_Closure closure,
+                                                       void *closure_data);
 
 /* --- descriptors --- */
 
@@ -262,6 +347,8 @@ extern const ProtobufCMessageDescriptor google__longrunning__get_operation_reque
 extern const ProtobufCMessageDescriptor google__longrunning__list_operations_request__descriptor;
 extern const ProtobufCMessageDescriptor google__longrunning__list_operations_response__descriptor;
 extern const ProtobufCMessageDescriptor google__longrunning__wait_operation_request__descriptor;
+extern const ProtobufCMessageDescriptor google__longrunning__cancel_operation_request__descriptor;
+extern const ProtobufCMessageDescriptor google__longrunning__delete_operation_request__descriptor;
 extern const ProtobufCServiceDescriptor google__longrunning__operations__descriptor;
 
 PROTOBUF_C__END_DECLS
