@@ -150,7 +150,7 @@ let package = Package(
             ],
             path: "Benchmarks/Workloads", swiftSettings: strict),
 
-        // Allocations of the hot paths (Tools/test-allocations): a program of its own, built for release.
+        // Allocations of the hot paths (Tools/test-allocations): a separate program, built for release.
         .target(name: "CAllocationCounter", path: "Tests/Allocations/Counter"),
         .executableTarget(
             name: "hearth-allocations",

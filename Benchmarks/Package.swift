@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// Benchmarks: a package of its own, so that users of Hearth never build them. One executable per subject; each prints
+// Benchmarks: a separate package, so that users of Hearth never build them. One executable per subject; each prints
 // ratios to bounds measured in the same run.
 //
 // usage: swift run -c release --package-path Benchmarks CodecBenchmark

@@ -16,7 +16,7 @@ struct IndexFigures {
 
     static let clients = 64
     private static let seconds = 5.0
-    /// Different documents that clients commit, each under ids of its own.
+    /// Different documents that clients commit, each under its own ids.
     private static let poolCount = 200_000
 
     /// Prints a line for each figure: name, value, goal, unit, with tabs between.
@@ -194,7 +194,7 @@ struct IndexFigures {
     }
 }
 
-/// A client that commits one document at a time, the next when the last is answered.
+/// A client that commits one document at a time, the next when the last is complete.
 private final class CommitClient: Sendable {
     private let store: DocumentStore
     private let pool: [[UInt8]]

@@ -1,4 +1,4 @@
-// What the library tells people on standard error, and how much of it.
+// The messages of the library on standard error, and how much of it.
 
 import Foundation
 import Synchronization

@@ -11,7 +11,7 @@
 ///                  mutations:)               .cursor(from:to:direction:)
 ///     writer.commitGroup { result in … }
 ///
-/// Two engines conform: ``EmbeddedEngine`` (a log and a tree in a directory) and ``MemoryEngine`` (a sorted table in
+/// Two engines conform: ``EmbeddedEngine`` (a log and runs in a directory) and ``MemoryEngine`` (a sorted table in
 /// memory). The document store names neither. It uses ``StorageEngine``, which holds one of them.
 ///
 /// The rules that every engine keeps:

@@ -86,7 +86,7 @@ struct CrashTests {
         #expect(outcome.status == 0, "\(outcome.errors)")
     }
 
-    /// Compares what a writer was told with what is there, and lets it go on from what is there.
+    /// Compares the replies that a writer got with what is stored; the writer continues from what is stored.
     private static func expectWhole(_ writer: Writer, _ client: HearthClient, _ comment: Comment) async throws {
         let acknowledged = writer.acknowledged.load(ordering: .relaxed)
         let attempted = writer.attempted.load(ordering: .relaxed)
@@ -99,7 +99,7 @@ struct CrashTests {
             (acknowledged...attempted).contains(last),
             "acknowledged \(acknowledged), found \(last), attempted \(attempted), \(comment)")
 
-        // Of the journal, every entry up to the last commit is there and none behind it.
+        // Of the journal, every entry up to the last commit is there and none after it.
         let entries = (max(1, last - 200)...attempted + 1).map { Arena.name(writer.entry($0)) }
         let journal = try await client.batchGet(
             BatchGetDocumentsRequest(database: Arena.database.description, documents: entries))

@@ -37,7 +37,7 @@ import Testing
         "y_object_empty_key": "must not be empty",
     ]
 
-    @Test func `Files that are JSON are accepted, but for documents that break a rule of Firestore`() throws {
+    @Test func `Files that are JSON are accepted, except for documents that break a rule of Firestore`() throws {
         let files = try Self.files("y")
         #expect(files.count == 95)
         for file in files {

@@ -1,5 +1,5 @@
-// Times as RFC 3339 text: the RFC's examples, the ends of the range, leap days and seconds, offsets, and what is no
-// time.
+// Times as RFC 3339 text: the RFC's examples, the ends of the range, leap days and seconds, offsets, and text that is
+// not a time.
 
 import Basics
 import DocumentJSON
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(
-        "Text that is no time, or none within years 1 to 9999, is refused",
+        "Text that is not a time, or not one within years 1 to 9999, is refused",
         arguments: [
             "", "1970", "1970-01-01", "1970-01-01T00:00:00", "1970-01-01T00:00Z", "00:00:00Z", "1970-01-01T00:00:00Z ",
             " 1970-01-01T00:00:00Z", "1970-1-01T00:00:00Z", "70-01-01T00:00:00Z", "+1970-01-01T00:00:00Z",

@@ -114,7 +114,7 @@ private struct JSONStyle {
         return generator.oneIn(2) ? "\(double)" : String(format: generator.oneIn(2) ? "%.17e" : "%.17E", double)
     }
 
-    /// A relative path where that is no full name itself, or the full name.
+    /// A relative path where that is not a full name itself, or the full name.
     private mutating func reference(_ name: String) -> String {
         let root = "\(database)/documents/"
         guard name.hasPrefix(root), generator.oneIn(2) else { return name }

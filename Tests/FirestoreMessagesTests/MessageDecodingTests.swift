@@ -21,7 +21,7 @@ struct MessageDecodingTests {
         #expect(try GetDocumentRequest(wire: bytes.span.bytes) == expected)
     }
 
-    @Test("An empty transaction id is no transaction")
+    @Test("An empty transaction id means no transaction")
     func emptyTransaction() throws {
         let bytes = Hex.decode(Hex.field(1, "61") + "1a00")
         #expect(try GetDocumentRequest(wire: bytes.span.bytes).consistency == .latest)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("check, backup, restore", .timeLimit(.minutes(20)))
 struct BackupTests {
-    @Test("A backup taken while serving holds what was answered before, and restores")
+    @Test("A backup taken while serving has what was acknowledged before, and restores")
     func whileServing() async throws {
         let directory = TemporaryDirectory("backup")
         let data = directory.path(of: "data")
@@ -63,7 +63,7 @@ struct BackupTests {
         #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
     }
 
-    @Test("A check tells that a directory is in use, damaged, or none")
+    @Test("A check reports that a directory is in use, is damaged, or does not exist")
     func check() async throws {
         let directory = TemporaryDirectory("backup")
         let data = directory.path(of: "data")

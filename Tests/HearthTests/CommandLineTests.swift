@@ -32,7 +32,7 @@ struct CommandLineTests {
         #expect(try HearthBinary.run(["help", command]).output == outcome.output)
     }
 
-    @Test("The help of serve tells defaults and environment variables")
+    @Test("The help of serve has defaults and environment variables")
     func serveHelp() throws {
         let output = try HearthBinary.run(["serve", "--help"]).output
         for flag in [

@@ -1,4 +1,4 @@
-// A server that runs short of file descriptors: it goes on with what it has, and recovers.
+// A server that runs short of file descriptors: it works with what it has, and recovers.
 
 import Foundation
 import TestSupport
@@ -74,7 +74,7 @@ struct DescriptorTests {
         #expect(lines(server, "lines_suppressed").contains { $0.contains(" of=connection_refused ") })
     }
 
-    @Test("When none is left accepting pauses, and goes on when there are some again")
+    @Test("When none is left accepting pauses, and resumes when there are some again")
     func exhausted() throws {
         let directory = TemporaryDirectory("descriptors")
         let server = try ServerProcess(data: directory.path(of: "data"), arguments: ["--loops", "2"])
@@ -99,7 +99,7 @@ struct DescriptorTests {
         withExtendedLifetime(flood) {}
     }
 
-    @Test("A limit that leaves no connection is an error that says so")
+    @Test("A limit that leaves no connection is a clear error")
     func tooFew() throws {
         let directory = TemporaryDirectory("descriptors")
         let process = HearthProcess(["serve", "--data", directory.path(of: "data"), "--port", "0"], descriptors: 70)

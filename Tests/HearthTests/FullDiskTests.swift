@@ -50,7 +50,7 @@ struct FullDiskTests {
         return stored + (try fill(server, "b"))
     }
 
-    @Test("Commits are refused and reads go on; deletes are accepted, give space back, and commits go on")
+    @Test("Commits are refused and reads succeed; deletes are accepted and free space, and commits resume")
     func deletesMakeRoom() throws {
         let server = try ServerProcess(data: data, arguments: Self.flags)
         let stored = try fillUp(server)
@@ -62,7 +62,7 @@ struct FullDiskTests {
         #expect(metrics.contains("\nhearth_store_full 1\n"))
         #expect(metrics.contains("\nhearth_store_failed 0\n"))
         #expect(metrics.contains("\nhearth_disk_reserve_bytes \(4 << 20)\n"))
-        try waitUntil("the log says so") { server.process.errors.contains("event=store_full") }
+        try waitUntil("the log reports it") { server.process.errors.contains("event=store_full") }
         expectStored(server, stored)
         let client = HTTPTestClient(port: server.port)
         for id in stored.prefix(stored.count / 2) {

@@ -54,7 +54,7 @@ struct LoadExportTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A bad line stops the load with its number and reason; what stands before it is stored, and --resume goes on")
+    @Test("A bad line stops the load with its number and reason; the lines before it are stored; --resume continues")
     func badLineAndResume() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
         var lines = (0..<700).map { #"{"n":\#($0)}"# }

@@ -281,7 +281,7 @@ struct RESTTests {
         let document = "\(Self.root)/c/d"
         _ = try send("GET", "\(document)?$httpHeaders=X-Goog-Api-Client:gl-js%2F%0D%0AContent-Type:text%2Fplain%0D%0A")
         _ = try send("GET", "\(document)?%24httpHeaders=")
-        // The header has an effect: this deadline is no number.
+        // The header has an effect: this deadline is not a number.
         #expect(
             try error("GET", "\(document)?$httpHeaders=X-Server-Timeout:soon%0D%0A", status: 400) == "INVALID_ARGUMENT")
         // The request's own counts before it.

@@ -61,7 +61,7 @@ struct ReadingCommandTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Values are told apart by how they are written")
+    @Test("The notation of a value gives its type")
     func values() throws {
         let directory = TemporaryDirectory("query-values")
         let data = directory.path(of: "data")

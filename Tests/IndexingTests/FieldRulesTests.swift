@@ -38,7 +38,7 @@ import Testing
         #expect(!rules.changeAnything)
     }
 
-    @Test("A walk goes no further where nothing is or was kept, and goes on above what is kept")
+    @Test("A walk stops where nothing is or was kept, and continues above what is kept")
     func use() throws {
         let rules = FieldRules(try Self.drawing(), previous: [])
         for (path, isOfUse) in [("a", true), ("b", true), ("b.c", true), ("b.d", false), ("other", false)] {

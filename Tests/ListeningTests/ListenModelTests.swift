@@ -140,7 +140,7 @@ struct RandomListening {
     private static let t = field("t")
 
     private static func field(_ name: String) -> FieldPath {
-        guard let path = try? FieldPath(name) else { fatalError("\(name) is no field path") }
+        guard let path = try? FieldPath(name) else { fatalError("\(name) is not a field path") }
         return path
     }
 

@@ -403,7 +403,7 @@ struct ListenSessionTests {
         #expect(try messages() == ["change c/a [1]", "noChange []"])
     }
 
-    @Test("Equal queries are compared once, and each of their listeners is told, also after others have left")
+    @Test("Equal queries are compared once, and each of their listeners gets the changes, also after others have left")
     func equalQueries() throws {
         let clients = (0..<4).map { _ in ListenClient(harness) }
         for client in clients {

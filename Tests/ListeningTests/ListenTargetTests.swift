@@ -50,7 +50,7 @@ struct ListenTargetTests {
         #expect(client.targets[1]?.documents.keys.sorted() == ["c/a", "c/b"])
     }
 
-    @Test("An id that is in use ends the stream, whoever chose it and however many targets there are")
+    @Test("An id that is in use ends the stream, whether the client or the server chose it, for any number of targets")
     func idInUse() throws {
         var limits = ListenLimits()
         limits.targets = 1

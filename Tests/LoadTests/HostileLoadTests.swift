@@ -64,7 +64,7 @@ struct HostileLoadTests {
         try fixture.expectSoundEnd()
     }
 
-    @Test("Requests over the limits get a clear status and leave no memory behind")
+    @Test("Requests over the limits get a clear status and leak no memory")
     func overLimitRequestsAreRefused() async throws {
         let fixture = try LoadFixture()
         let client = try fixture.client()
@@ -98,7 +98,7 @@ struct HostileLoadTests {
         for _ in 0..<10 { try await round() }
         let before = try fixture.privateMegabytes()
         for _ in 0..<30 { try await round() }
-        // A round sends 13 MB: what one in ten of them left behind would show.
+        // A round sends 13 MB: a leak of one in ten of them would show.
         let after = try fixture.privateMegabytes()
         #expect(after - before < 32, "private memory went from \(before) to \(after) MB in 30 rounds")
         #expect(
@@ -111,7 +111,7 @@ struct HostileLoadTests {
         try fixture.expectSoundEnd()
     }
 
-    @Test("Frames that lie are answered by a closed connection, and nobody else notices")
+    @Test("Frames with wrong lengths close the connection, and no other client notices")
     func lyingFrames() async throws {
         let fixture = try LoadFixture()
         let client = try fixture.client()
@@ -130,7 +130,7 @@ struct HostileLoadTests {
             #expect(connection.send(lie))
             #expect(connection.readToEnd() != nil, "the connection stayed open after \(lie.prefix(24))")
         }
-        // Random bytes, and random bytes behind a valid beginning.
+        // Random bytes, and random bytes after a valid beginning.
         var random = SeededGenerator(seed: .random(in: 0...UInt64.max))
         print("seed \(random.seed)")
         for _ in 0..<100 * LoadFixture.scale {

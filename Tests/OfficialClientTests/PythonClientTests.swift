@@ -1,5 +1,5 @@
 // The official Python client against a real server: limits, deadlines, many streams, slow readers, contention. What the
-// client does and expects stands in Tests/Interop/official_client.py, a function for each test here.
+// client does and expects is in Tests/Interop/official_client.py, a function for each test here.
 
 import Foundation
 import TestSupport
@@ -44,7 +44,7 @@ struct PythonClientTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Limits are refused with the right code, and the connection goes on")
+    @Test("Limits are refused with the right code, and the connection stays usable")
     func limits() throws {
         let server = try serve()
         try run(server, "limits")
@@ -58,7 +58,7 @@ struct PythonClientTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A client that knows nothing of Firestore calls it by what reflection tells")
+    @Test("A client that knows nothing of Firestore calls it by what reflection returns")
     func reflection() throws {
         let server = try serve()
         try run(server, "reflection")

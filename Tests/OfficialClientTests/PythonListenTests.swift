@@ -1,5 +1,5 @@
 // Listeners of the official Python client. What they do and expect is in Tests/Interop/official_listening.py, which has
-// a function for each test here. It starts the servers, because it kills and replaces them while listeners go on.
+// a function for each test here. It starts the servers, because it kills and replaces them while listeners continue.
 
 import Foundation
 import TestSupport
@@ -10,9 +10,9 @@ struct PythonListenTests {
     @Test(
         "A listener",
         arguments: [
-            (scenario: "watches", "is told what changes of a document, a collection and a query with a limit"),
-            ("kills", "goes on after its server was killed and replaced, and misses and repeats nothing"),
-            ("sources", "is told of batch writes, transactions, loads, expired documents, and a cleared database"),
+            (scenario: "watches", "gets the changes of a document, a collection and a query with a limit"),
+            ("kills", "continues after its server was killed and replaced, and misses and repeats nothing"),
+            ("sources", "gets batch writes, transactions, loads, expired documents, and a cleared database"),
             ("restores", "comes to the state of a restored backup"),
         ])
     func listener(scenario: String, promise: String) throws {

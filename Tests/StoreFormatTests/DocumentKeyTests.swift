@@ -120,7 +120,7 @@ struct DocumentKeyTests {
         #expect(isCutID == parts.isCut)
     }
 
-    @Test("Paths cut in the middle of a number, an escape or at a segment's end are told apart from whole ones")
+    @Test("Paths cut in the middle of a number, an escape or at a segment's end differ from whole ones")
     func cutPlaces() throws {
         for fill in 180...230 {
             let first = String(repeating: "p", count: fill)
@@ -139,7 +139,7 @@ struct DocumentKeyTests {
         }
     }
 
-    @Test("Bytes that are no key of ours are not taken for one")
+    @Test("Bytes that are not a key are refused")
     func foreignKeys() {
         var generator = SeededGenerator(seed: 99)
         for _ in 0..<20_000 {

@@ -32,7 +32,8 @@ struct StoredRecordTests {
     }
 
     @Test(
-        "Bytes that are no record are refused", arguments: [[], [4], [1, 2, 3], [2, 0x85], [2, 5, 1]] as [[UInt8]])
+        "Bytes that are not a record are refused",
+        arguments: [[], [4], [1, 2, 3], [2, 0x85], [2, 5, 1]] as [[UInt8]])
     func notStored(bytes: [UInt8]) {
         let isRecord = StoredRecordView(bytes.byteSpan, versionMicroseconds: 1) != nil
         #expect(!isRecord)

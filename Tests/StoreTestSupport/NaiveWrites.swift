@@ -170,7 +170,7 @@ package enum NaiveWrites {
         if case .double(let number) = value { number.isNaN } else { false }
     }
 
-    /// NaN wins; of equal numbers the stored one stays; what is no number gives way.
+    /// NaN wins; of equal numbers the stored one stays; a value that is not a number is replaced.
     private static func extreme(_ stored: Value?, _ operand: Value, _ wins: (Ordering) -> Bool) -> Value {
         switch stored {
         case .integer?, .double?: break

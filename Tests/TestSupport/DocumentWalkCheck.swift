@@ -30,7 +30,7 @@ package enum DocumentWalkCheck {
         guard let tree = try? MapValue(documentBytes: bytes) else { return "valid bytes do not decode" }
         if tree.documentBytes != canonical.copyBytes() { return "the tree's bytes differ" }
         for (key, expected) in tree.entries {
-            guard let path = try? FieldPath(segments: [key]) else { return "a stored name is no path" }
+            guard let path = try? FieldPath(segments: [key]) else { return "a stored name is not a path" }
             guard let found = DocumentBytes.value(at: path, in: canonical.bytes) else { return "a field is not found" }
             if [UInt8](copying: found) != expected.wireBytes { return "a field has other bytes" }
         }

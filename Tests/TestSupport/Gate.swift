@@ -25,7 +25,7 @@ package final class Gate: Sendable {
     package func close() { state.withLock { $0.isOpen = false } }
     package func open() { state.update { $0.isOpen = true } }
 
-    /// Waits until a thread stands at the closed gate.
+    /// Waits until a thread waits at the closed gate.
     package func waitUntilReached() throws {
         try waitUntil("a thread reaches the gate") { state.withLock { $0.waiting > 0 } }
     }

@@ -104,7 +104,7 @@ package final class HearthProcess: @unchecked Sendable {
 
     package func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
-    /// Waits until the process has ended; kills one that takes longer than ten minutes, so that its status says so.
+    /// Waits until the process has ended; kills one that takes longer than ten minutes, so that its status shows it.
     package func waitForEnd() {
         if streamsOpen.wait(timeout: .now() + .seconds(600)) == .timedOut { signal(SIGKILL) }
         process.waitUntilExit()

@@ -1,4 +1,4 @@
-// A small disk of its own for a test, to be filled up.
+// A small separate disk for a test, to be filled up.
 
 import Foundation
 

@@ -30,7 +30,7 @@ package func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
     }
 }
 
-/// The same as ``waitUntil(_:_:)`` without blocking the thread, so that tasks go on.
+/// The same as ``waitUntil(_:_:)`` without blocking the thread, so that other tasks run.
 package func eventually(
     _ what: String, isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Bool
 ) async throws {

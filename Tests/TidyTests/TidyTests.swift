@@ -33,6 +33,7 @@ import Testing
             (.plainPages, ["It hangs" + " on it.", "He is" + " told.", "There is no."], [0, 1]),
             (.plainPages, ["It is no longer there.", "It is no" + " use."], [1]),
             (.plainComments, ["let who" + "ever = 1", "// Who" + "ever", "f() // a" + "new"], [1, 2]),
+            (.plainComments, ["func `It goes" + " on`() {", "func `A`() { goes(on) }"], [0]),
             (.plainComments, ["f(\"a\", \"be" + "hind\")", "f(\"be\", hind, \"\")"], [0]),
             (.plainComments, ["\"\"\"", "be" + "hind", "\"\"\"", "behind()"], [1]),
             (.publicIsDocumented, ["public var a = 1", "/// One.", "@inlinable", "public func f() {"], [0]),

@@ -54,7 +54,7 @@ struct DecodedEntry {
 
     /// Values being decoded inside one another.
     var depth = 0
-    /// Tells this call from earlier and later ones.
+    /// Identifies this call among earlier and later ones.
     var call: UInt32 = 0
     /// What the thread knows of types.
     let tables: UnsafeMutablePointer<DecodingTables>

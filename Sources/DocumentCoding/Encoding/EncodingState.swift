@@ -20,7 +20,7 @@ import Glibc
     var isUnsorted: Bool
     /// There are child sessions to be gathered when the frame closes.
     var hasChildren: Bool
-    /// Tells this use of the frame's place from earlier and later ones; 0 = closed.
+    /// Identifies this use of the frame's place among earlier and later ones; 0 = closed.
     var serial: UInt32
     /// Where the value begins: offset of its tag.
     var valueStart: Int

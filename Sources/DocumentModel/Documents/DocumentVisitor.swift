@@ -11,12 +11,12 @@ package protocol DocumentVisitor: ~Copyable {
     /// - Returns: whether the fields inside a map are wanted.
     mutating func visit(name: RawSpan, value: RawSpan, depth: Int) -> Bool
 
-    /// All fields inside the map last visited at `depth` have been told.
+    /// All fields inside the map last visited at `depth` have been visited.
     mutating func leave(depth: Int)
 }
 
 extension DocumentBytes {
-    /// Tells a visitor of every field, through nested maps but not into arrays.
+    /// Calls a visitor for every field, through nested maps but not into arrays.
     ///
     /// For canonical bytes; malformed ones end the visit early and never trap.
     package static func visit<Visitor: DocumentVisitor & ~Copyable>(_ fields: RawSpan, with visitor: inout Visitor) {

@@ -10,7 +10,7 @@
 // The feed holds what a subscriber has not taken, in memory and bounded. A subscriber that is too far back gets nil. It
 // then compares two versions of the store, whose history covers the retention.
 //
-// Without subscribers nothing is collected: a commit pays for one load of a flag. When the first one comes, a commit
+// Without subscribers nothing is collected: a commit loads one flag. When the first one comes, a commit
 // may already be on its way. The flag and the clock's `assigned` order the two, as docs/commits.md describes for read
 // times: the commit takes its version and then reads the flag; the subscriber sets the flag and then reads the version.
 // So either the commit is collected, or its version is at most `coverage`.

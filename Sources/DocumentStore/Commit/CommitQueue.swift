@@ -63,7 +63,7 @@ struct LockRequest: Sendable {
     var keys: [UInt64]
     /// The documents are yet to be read, so the reader may wait for a commit to them.
     var mayWait: Bool
-    /// Told when everything that was decided before the lock is visible.
+    /// Called when everything that was decided before the lock is visible.
     var completion: @Sendable (Result<Void, RequestError>) -> Void
 }
 

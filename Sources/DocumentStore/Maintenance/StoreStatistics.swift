@@ -15,7 +15,7 @@ package struct StoreStatistics: Sendable {
     package var groups: UInt64 = 0
     /// Requests (commits, batches, begins that waited) answered by one group.
     package var groupRequests = HistogramReading()
-    /// Transactions told `ABORTED` at their commit.
+    /// Transactions that got `ABORTED` at their commit.
     package var transactionsAborted: UInt64 = 0
     /// Repeated requests answered from memory.
     package var repeatsAnswered: UInt64 = 0

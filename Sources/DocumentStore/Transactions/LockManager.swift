@@ -104,7 +104,7 @@ struct LockManager: ~Copyable {
     /// Nobody holds or waits for anything.
     var isEmpty: Bool { leases.isEmpty && locks.isEmpty && parked.isEmpty }
 
-    /// Nothing has ended since everybody was last told.
+    /// Nothing has ended since the last notification.
     var isSettled: Bool { freed.isEmpty && releasedStart == released.count }
 
     /// Requests parked now.

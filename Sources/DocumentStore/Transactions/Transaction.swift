@@ -69,7 +69,7 @@ final class Transaction: Sendable {
     var mayHoldOthersUp: Bool { kind == .pessimistic || !earlierConflicts.isEmpty }
 
     /// The state that a read sees, which is also what it reports as read time.
-    /// - Parameter newest: tells the newest state.
+    /// - Parameter newest: returns the newest state.
     func readMicroseconds(newest: () -> UInt64) -> UInt64 {
         if case .readOnly(let microseconds) = kind { return microseconds }
         return state.withLock { state in

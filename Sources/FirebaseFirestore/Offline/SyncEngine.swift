@@ -283,7 +283,7 @@ final class SyncEngine: @unchecked Sendable {
 
     // MARK: Changes
 
-    /// Tells the views of changed documents.
+    /// Passes changed documents to the views.
     func broadcast(_ changes: [LocalChange], snapshotMicroseconds: UInt64? = nil) {
         for channel in channels {
             do throws(RequestError) {

@@ -34,7 +34,7 @@ struct TransactionRetry {
         return .retry(afterNanoseconds: policy.delayNanoseconds(attempt: attempt - 2, unit: jitter.nextUnit()))
     }
 
-    /// Failures after which a whole transaction may be tried again: by code, and the one text that tells of a
+    /// Failures after which a whole transaction may be tried again: by code, and the one text that reports a
     /// transaction the server no longer knows, for example because it was restarted.
     static func isRetryable(_ code: StatusCode, _ message: String) -> Bool {
         switch code {

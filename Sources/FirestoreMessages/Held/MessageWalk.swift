@@ -9,7 +9,7 @@ internal import DocumentModel
 /// and throws the errors of ``WireReader``. What passes it is unpacked in memory linear in the message's size.
 ///
 /// A message has two descriptors: the one it is *held* by, in which strings, documents, values and queries are bytes,
-/// and the one that is *declared* in `proto/`, which tells strings from other bytes. Their fields correspond one to
+/// and the one that is *declared* in `proto/`, in which strings differ from other bytes. Their fields correspond one to
 /// one.
 struct MessageWalk {
     /// Fields of one message, nested and unknown ones included. The memory that unpacking takes is at most about 160

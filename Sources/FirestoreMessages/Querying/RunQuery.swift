@@ -50,7 +50,7 @@ package struct RunQueryRequest: FirestoreMessage, Equatable, Sendable {
 package struct RunQueryResponseView: ~Escapable {
     private typealias Field = FieldNumber.RunQueryResponse
 
-    /// Whether the message brings a document; one without only tells progress.
+    /// Whether the message brings a document; one without only reports progress.
     package private(set) var hasDocument = false
     /// The bytes of the Document.
     package private(set) var document: RawSpan

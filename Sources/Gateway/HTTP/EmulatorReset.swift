@@ -24,7 +24,7 @@ final class EmulatorReset {
     private let done: (Result<Int, RequestError>) -> Void
     private var deleted = 0
 
-    /// - Parameter done: told, on the loop's thread, how many documents were deleted, or why not all were.
+    /// - Parameter done: called on the loop's thread with the number of deleted documents, or the reason of a failure.
     init(
         _ service: FirestoreService, _ database: DatabaseName, _ done: @escaping (Result<Int, RequestError>) -> Void
     ) {

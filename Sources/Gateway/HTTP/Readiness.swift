@@ -1,4 +1,4 @@
-// Whether the server takes work: what /readyz tells load balancers.
+// Whether the server takes work: the reply of /readyz to load balancers.
 
 internal import DocumentStore
 internal import KeyValueStore

@@ -1,4 +1,4 @@
-// grpc.health.v1.Health: tells load balancers and supervisors whether requests may be sent here.
+// grpc.health.v1.Health: load balancers and supervisors ask it whether they may send requests.
 
 internal import Basics
 internal import DocumentModel
@@ -6,7 +6,7 @@ internal import FirestoreMessages
 internal import Service
 internal import Transport
 
-/// The health of the server as one loop tells it: serving from its first call until the server drains. Confined to the
+/// The health of the server as a loop reports it: serving from its first call until the server drains. Confined to the
 /// loop.
 final class HealthService {
     fileprivate typealias Status = HealthCheckResponse.ServingStatus

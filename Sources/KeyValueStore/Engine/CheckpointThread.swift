@@ -219,7 +219,7 @@ extension CheckpointThread {
         }
     }
 
-    /// Waits for space if the disk is full; any other error is final. Damage keeps its code, which tells the operator
+    /// Waits for space if the disk is full; any other error is final. Damage keeps its code, which shows the operator
     /// what to do.
     private func handle(_ error: StorageError) {
         if error.code == .full {

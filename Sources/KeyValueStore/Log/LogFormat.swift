@@ -1,4 +1,4 @@
-// The log: how a commit group lies on disk, and how recovery tells a torn tail from corruption.
+// The log: how a commit group lies on disk, and how recovery distinguishes a torn tail from corruption.
 //
 // The log is a row of segment files of a fixed size, `log/<sequence, 16 hex digits>.log`. A segment is filled with
 // zeros and synced before its first use, so that writing a group changes no metadata and a sync is one flush; a segment

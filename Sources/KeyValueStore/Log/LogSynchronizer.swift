@@ -15,7 +15,7 @@ final class LogSynchronizer: Sendable {
     private let fault: FaultInjection
     /// The times of writing and syncing a group, recorded by the thread that does it, one at a time.
     let syncNanoseconds = Histogram()
-    /// Told the outcome of each group before its completion is: publishes it, or ends the engine.
+    /// Gets the outcome of each group before its completion does: publishes it, or ends the engine.
     private let finished: @Sendable (CommitVersion, StorageError?) -> Void
 
     init(fault: FaultInjection, finished: @escaping @Sendable (CommitVersion, StorageError?) -> Void) {

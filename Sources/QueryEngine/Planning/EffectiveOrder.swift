@@ -44,7 +44,7 @@ package struct EffectiveOrder: Sendable, Equatable {
         writtenCount = explicit.count
     }
 
-    /// The name tells all documents apart, so nothing can follow it.
+    /// All documents have different names, so nothing can follow the name.
     private static func checkWritten(_ orders: [Order]) throws(RequestError) {
         var seen: Set<FieldPath> = []
         for order in orders {

@@ -22,7 +22,7 @@ extension FirestoreService {
         let after = message.pageToken.isEmpty ? nil : try position(message.pageToken)
         let size = Int(message.pageSize)
         let limit = size == 0 ? limits.collectionIDPageEntries : min(size, limits.collectionIDPageEntries)
-        // One more than fits tells whether there is another page.
+        // One more than fits shows whether there is another page.
         var ids = try reader.collectionIDs(
             below: try parentDocument(message.parent), after: after, limit: limit + 1, at: point)
         var response = ListCollectionIdsResponse()

@@ -20,7 +20,7 @@ extension FirestoreService {
             }
             query.startAt = Cursor(values: cursor.values, before: false)
         }
-        // One more than fits tells whether there is another page.
+        // One more than fits shows whether there is another page.
         query.limit = Int32(clamping: page.limit + 1)
         let plan = try message.parent.withUTF8Span { (parent) throws(RequestError) in
             try QueryPlan(query, parent: parent)

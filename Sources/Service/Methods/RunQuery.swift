@@ -204,7 +204,7 @@ final class QuerySource: ResponseSource {
             return page.count >= Self.pageBytes ? .full : .more
         }
         if case .finished = progress { isExhausted = true }
-        // What the offset skipped is known only now: the last message of the page tells it.
+        // What the offset skipped is known only now: it is in the last message of the page.
         if let last = messageEnds.indices.last {
             tellSkips(&page)
             messageEnds[last] = page.count

@@ -129,7 +129,7 @@ package struct ChannelLimits: Sendable {
         var bytesSent: UInt64 = 0
     }
 
-    /// The protocol spoken; replaced when the first bytes have told which.
+    /// The protocol spoken; replaced when the first bytes have shown which.
     package var driver: (any ChannelDriver)? {
         get { hot.state.driver }
         set { hot.state.driver = newValue }

@@ -243,7 +243,7 @@ package final class ClientConnection: @unchecked Sendable {
         channel?.write { $0.appendWindow(bytes, stream: stream) }
     }
 
-    /// Ends a call on this side and tells the server, if it has heard of it.
+    /// Ends a call on this side and cancels it at the server, if the server knows it.
     func cancel(_ call: ClientCall, _ outcome: CallOutcome) {
         switch call.state {
         case .over: return

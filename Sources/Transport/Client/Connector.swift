@@ -3,7 +3,7 @@
 import CUV
 import Glibc
 
-/// Resolves a name and tries its addresses in turn. Confined to its loop; tells the result once unless cancelled.
+/// Resolves a name and tries its addresses in turn. Confined to its loop; reports the result once unless cancelled.
 @safe final class Connector: @unchecked Sendable {
     // Sendable: all `var`s are touched on the loop's thread only.
 

@@ -39,9 +39,9 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
 
     private enum Drain {
         case not
-        /// The client has been told that there will be an end.
+        /// The client has got the announcement of the end.
         case announced
-        /// The client has been told which streams are the last.
+        /// The client has got the number of the last stream.
         case begun
     }
 

@@ -16,7 +16,7 @@
 import Basics
 import CNGHTTP2
 
-/// Told what a session found in the bytes it received; called inside ``HTTP2Session/receive(_:now:)`` and
+/// Gets what a session found in the bytes it received; called inside ``HTTP2Session/receive(_:now:)`` and
 /// ``HTTP2Session/beginWaiting()``, and may answer calls there.
 protocol HTTP2SessionDelegate: AnyObject {
     /// A call has come with its first message, which is lent.

@@ -4,14 +4,14 @@ import Basics
 
 /// What a request's header fields say, gathered one by one.
 ///
-/// The path, which comes before all ordinary fields, tells a gRPC call of ours. Of it, fields that mean nothing to us
+/// The path, which comes before all ordinary fields, identifies a gRPC call. Of it, fields that mean nothing to us
 /// cost their length and no more: `google-cloud-resource-prefix`, `x-goog-request-params` and all others are let pass.
 struct RequestFields {
     private let rpcs: RPCTable
     private let servesHTTP: Bool
     /// The head of a request other than a gRPC call, as far as it has arrived.
     private(set) var head = HTTPHead()
-    /// `:authority`, until the path tells whether it is needed.
+    /// `:authority`, until the path shows whether it is needed.
     private var authority: [UInt8] = []
     private var isPlain = false
     private(set) var isPost = false

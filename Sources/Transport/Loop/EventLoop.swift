@@ -280,7 +280,7 @@ package protocol TurnObserver: AnyObject {
         return clock.state
     }
 
-    /// Has the observer told, once, when everything of this turn has been handed to the sockets.
+    /// Has the observer called, once, when everything of this turn has been handed to the sockets.
     package func whenTurnEnds(_ observer: any TurnObserver) { turnObservers.state.append(observer) }
 
     private func tellObservers() {

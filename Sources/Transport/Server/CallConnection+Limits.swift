@@ -56,7 +56,7 @@ extension CallConnection {
 
     // MARK: The end
 
-    /// Gives up the calls that are left, tells their clients, and closes.
+    /// Gives up the calls that are left, informs their clients, and closes.
     func abandon() {
         guard !isOver else { return }
         for stream in openStreams {

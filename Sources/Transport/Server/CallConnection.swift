@@ -113,7 +113,7 @@ extension CallConnection {
         return ended.source
     }
 
-    /// Ends a call that the handler has not ended, and tells the handler. The caller tells the client.
+    /// Ends a call that the handler has not ended, and informs the handler. The caller informs the client.
     func cancel(_ stream: UInt32, _ reason: CancellationReason) {
         guard let wasBegun = forget(stream) else { return }
         detach(stream)?.cancelled()

@@ -1,4 +1,4 @@
-// A connection whose first bytes have not told yet which protocol it speaks.
+// A connection whose first bytes have not shown yet which protocol it speaks.
 
 import Basics
 

@@ -1,7 +1,7 @@
 // The server's side of one connection's protocol, as a struct without I/O: frames go in, actions come out.
 //
 // A call whose reply is made while its REQUEST is being handled is `current` and costs no table entry. A call that
-// lasts longer is parked in `streams` and is found there by its number. The connection performs the actions and tells
+// lasts longer is parked in `streams` and is found there by its number. The connection performs the actions and reports
 // the session what it sent; the session knows limits, numbers, windows and half-closed sides.
 //
 //     REQUEST ──▶ current ──answered──▶ gone
@@ -100,7 +100,7 @@ struct ServerSession {
     /// Calls that are not over.
     var openCalls: Int { streams.count + (current == 0 ? 0 : 1) }
 
-    // MARK: What the connection tells
+    // MARK: What the connection reports
 
     /// From now on no new stream is taken; returns the last one that will be served.
     mutating func drain() -> UInt32 {

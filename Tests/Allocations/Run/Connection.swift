@@ -12,7 +12,7 @@ struct Failure: Error, CustomStringConvertible {
     let description: String
 }
 
-/// A server on a directory of its own, and a socket to it. docs/protocol.md has the bytes.
+/// A server on its own directory, and a socket to it. docs/protocol.md has the bytes.
 final class Connection {
     static let database = "projects/p/databases/(default)"
 
@@ -61,13 +61,13 @@ final class Connection {
         return call
     }
 
-    /// Makes a call again; it must be answered with OK.
+    /// Makes a call again; its status must be OK.
     func `repeat`(_ call: Call) throws {
         for byte in 0..<4 { call.frame[8 + byte] = UInt8(truncatingIfNeeded: stream >> (8 * UInt32(byte))) }
         stream += 2
         let answer = exchange(socket, call.frame, Int64(call.frame.count))
         // MESSAGE with END_STREAM: one message, status OK.
-        guard answer == 3 << 8 | 1 else { throw Failure(description: "a call was answered with \(answer)") }
+        guard answer == 3 << 8 | 1 else { throw Failure(description: "the status of a call was \(answer)") }
     }
 
     private static func frame(

@@ -1,4 +1,4 @@
-// A real server on a directory of its own, clients of it, and the words the tests are written in.
+// A real server on its own directory, its clients, and the operations that the tests consist of.
 
 import DocumentModel
 import FirebaseFirestore

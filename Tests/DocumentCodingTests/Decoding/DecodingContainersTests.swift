@@ -87,7 +87,7 @@ import Testing
         #expect(derived.own == 111 && derived.base == 5)
     }
 
-    @Test("Keys are all there, presence and null are told apart") func presence() throws {
+    @Test("Keys are all there, presence and null differ") func presence() throws {
         struct Look: Decodable {
             init(from decoder: any Decoder) throws {
                 let container = try decoder.container(keyedBy: Keys.self)

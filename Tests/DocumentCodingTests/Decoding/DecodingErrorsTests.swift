@@ -166,7 +166,7 @@ import Testing
         #expect(try decoder.decode(Field<Int>?.self, ["v": 1])?.v == 1)
     }
 
-    @Test("What stands at the top is a map") func topLevel() {
+    @Test("The value at the top is a map") func topLevel() {
         #expect(failure(Int.self, ["v": 1])?.0 == .typeMismatch(""))
         #expect(failure(String.self, ["v": 1])?.0 == .typeMismatch(""))
         #expect(failure([Int].self, ["v": 1])?.0 == .typeMismatch(""))

@@ -75,7 +75,7 @@ import Testing
         #expect(error(Nested(depth: 30)) == nil)
     }
 
-    @Test("After a failed attempt the encoder goes on as if it had not been made") func attempts() throws {
+    @Test("A failed attempt has no effect on what is encoded after it") func attempts() throws {
         struct Failing: Encodable {
             enum CodingKeys: CodingKey { case a, b, c, list }
             func encode(to encoder: any Encoder) throws {

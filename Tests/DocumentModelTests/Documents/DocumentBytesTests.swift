@@ -55,7 +55,7 @@ import Testing
     }
 }
 
-/// Writes down every path it is told of.
+/// Records every path that it gets.
 private struct PathCollector: DocumentVisitor {
     var path: [String] = []
     var visited: [([String], [UInt8])] = []
@@ -71,7 +71,7 @@ private struct PathCollector: DocumentVisitor {
 }
 
 @Suite(.timeLimit(.minutes(20))) struct DocumentVisitorTests {
-    @Test("A visit tells every field of random documents in canonical order", arguments: [1, 2] as [UInt64])
+    @Test("A visit reports every field of random documents in canonical order", arguments: [1, 2] as [UInt64])
     func visitsAll(seed: UInt64) {
         var random = RandomDocuments(seed: seed)
         for _ in 0..<200 {

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("The last type set in a value counts, whatever stands in the ones before it")
+    @Test("The last type set in a value counts, whatever the ones before it have")
     func overridden() throws {
         // A string that is not UTF-8, then an integer.
         let bytes: [UInt8] = [0x8a, 0x01, 0x01, 0xff, 0x10, 0x07]

@@ -100,7 +100,7 @@ import Testing
         #expect(values == [5, 6, 150])
     }
 
-    @Test("A reset writer keeps its room unless told otherwise")
+    @Test("A reset writer keeps its capacity by default")
     func reset() {
         var writer = WireWriter(capacity: 16)
         writer.append([UInt8](repeating: 1, count: 1000))

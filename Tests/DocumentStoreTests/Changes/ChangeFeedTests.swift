@@ -21,7 +21,7 @@ import Testing
             position = store.currentReadTime
         }
 
-        /// What changed since the last call: `path: before -> after`, where `-` is no document; nil if the feed has
+        /// What changed since the last call: `path: before -> after`, where `-` means no document; nil if the feed has
         /// not all of it any more.
         func take() -> [String]? {
             let readTime = store.currentReadTime

@@ -1,4 +1,4 @@
-// Commits: what is stored, what is refused, what is told.
+// Commits: what is stored, what is refused, which results clients get.
 
 import Basics
 import DocumentModel
@@ -211,7 +211,7 @@ struct CommitTests {
         let second = try await harness.result(committing: [.set("c/a", fields(2))])
         #expect(second.commitMicroseconds > told)
         #expect(told > first.commitMicroseconds)
-        // What was told is still what is there.
+        // The acknowledged state is still what is stored.
         #expect(try harness.integer("c/a", "n", .time(TimestampValue(microseconds: Int64(told)))) == 1)
         let again = try harness.reopened()
         let third = try await again.result(committing: [.set("c/a", fields(3))])
@@ -240,7 +240,7 @@ struct CommitTests {
         try harness.finish()
     }
 
-    @Test("After closing, submissions are told so")
+    @Test("After closing, submissions fail")
     func closed() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
@@ -248,7 +248,7 @@ struct CommitTests {
         #expect(try await harness.failure([.set("c/a", fields(1))])?.code == .unavailable)
     }
 
-    @Test("A full queue refuses with a clear status, and what was taken is answered")
+    @Test("A full queue refuses with a clear status, and what was accepted completes")
     func backPressure() async throws {
         let harness = try StoreHarness { $0.queuedRequestsMaximum = 2 }
         let list = try harness.list([.set("c/a", fields(1))])

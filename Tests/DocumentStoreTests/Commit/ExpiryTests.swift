@@ -1,4 +1,4 @@
-// Documents whose time has come, with a clock that the test holds.
+// Expired documents, with a clock that the test sets.
 
 import DocumentModel
 import TestSupport
@@ -36,7 +36,7 @@ struct ExpiryTests {
         try await eventually("\(count) documents are deleted") { harness.store.statistics.documentsExpired >= count }
     }
 
-    @Test("A document goes when its time has come, and no other does")
+    @Test("An expired document is deleted, and no other is")
     func timeComes() async throws {
         let harness = try Self.harness()
         let model = IndexedModel(harness)
@@ -160,7 +160,7 @@ struct ExpiryTests {
         #expect(try harness.get("s/kept", .transaction(transaction)) != nil)
         harness.clock.advance(milliseconds: interval)
         #expect(try await Self.expired(harness) == 0)
-        // The delete is parked behind the lock; the holder's commit takes the time away.
+        // The delete waits for the lock; the holder's commit removes the expiry time.
         try await harness.commit([.set("s/kept", ["n": 1])], transaction: transaction)
         #expect(try await Self.expired(harness) == 0)
         #expect(try harness.integer("s/kept") == 1)

@@ -1,4 +1,4 @@
-// Disks that fill up and syncs that fail: what clients are told, and what is there afterwards.
+// Disks that fill up and syncs that fail: which status clients get, and what is stored afterwards.
 
 import Basics
 import DocumentModel
@@ -26,7 +26,7 @@ final class FaultSwitch: Sendable {
 @Suite("Faults", .timeLimit(.minutes(20)))
 struct FaultTests {
     @Test(
-        "A full disk refuses writes clearly, lets reads go on, and writes resume; counts and results stay right",
+        "A full disk refuses writes clearly, serves reads, and writes resume; counts and results stay right",
         .needsFiles)
     func full() async throws {
         let fault = FaultSwitch()
@@ -72,7 +72,7 @@ struct FaultTests {
     }
 
     @Test(
-        "A failed sync is final: the outcome is called unknown, nothing later is acknowledged, reads go on",
+        "A failed sync is final: the outcome is called unknown, nothing later is acknowledged, reads succeed",
         .needsFiles)
     func failedSync() async throws {
         let fault = FaultSwitch()

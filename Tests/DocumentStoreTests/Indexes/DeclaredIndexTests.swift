@@ -1,4 +1,4 @@
-// Declared indexes: built while commits go on, over crashes; queries through them against the naive evaluator.
+// Declared indexes: built while commits continue, over crashes; queries through them against the naive evaluator.
 
 import Basics
 import DocumentModel
@@ -63,7 +63,7 @@ struct DeclaredIndexTests {
         try model.harness.finish()
     }
 
-    @Test("An index that is being built goes on after a crash, and is dropped when it is no longer wanted")
+    @Test("An index that is being built continues after a crash, and is dropped when it is no longer wanted")
     func resumes() async throws {
         var random = RandomQueries(seed: 7)
         // One step sets the new store's state; four more of 512 documents.
@@ -106,7 +106,7 @@ struct DeclaredIndexTests {
         try model.harness.finish()
     }
 
-    @Test("Overrides of fields are applied in steps that go on after a crash, and lifted again")
+    @Test("Overrides of fields are applied in steps that continue after a crash, and lifted again")
     func overridesResume() async throws {
         var random = RandomQueries(seed: 8)
         // One step sets the new store's state.

@@ -202,7 +202,7 @@ struct IndexedQueryTests {
                 if tree.contains(isDeclared ? "IndexScan (a ASC" : "Union of") { united += 1 }
             }
         }
-        #expect(united > 20, "\(united) queries were answered by a walk in order")
+        #expect(united > 20, "\(united) queries ran as a scan in order")
         try model.harness.finish()
     }
 }

@@ -13,7 +13,7 @@ import Testing
 @Suite("Maintenance", .timeLimit(.minutes(20)))
 struct MaintenanceTests {
     @Test(
-        "A backup taken while commits go on opens, is clean and is one moment",
+        "A backup taken while commits continue opens, is clean and is one moment",
         .needsFiles)
     func backup() async throws {
         let harness = try StoreHarness()
@@ -86,7 +86,7 @@ struct MaintenanceTests {
         try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(2))])
         #expect(harness.store.close() == nil)
 
-        /// Changes keys behind the store's back, then checks.
+        /// Changes keys without the store's knowledge, then checks.
         func problems(_ change: (inout MutationBatch) -> Void) throws -> [String] {
             let copy = TemporaryDirectory("hearth-damage")
             var configuration = harness.configuration

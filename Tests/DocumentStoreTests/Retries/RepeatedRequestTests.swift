@@ -60,7 +60,7 @@ struct RepeatedRequestTests {
                 committing: [.increment("c/a", field: "n", by: 1), .delete("c/none"), .set("c/b", fields(1))],
                 identifier: request(1))
                 == first)
-        // Between the two somebody made the document that the first attempt found missing: still nothing happens.
+        // Between the two attempts the document was created that the first one did not find: still nothing happens.
         try await again.commit([.set("c/gone", fields(5))])
         #expect(try await again.result(committing: [.delete("c/gone")], identifier: request(2, oldest: 1)) == second)
         #expect(try again.integer("c/gone") == 5)
@@ -73,7 +73,7 @@ struct RepeatedRequestTests {
         if !isClean { try harness.finish() }
     }
 
-    @Test("A failed commit is not remembered: its repetition is judged anew")
+    @Test("A failed commit is not remembered: its repetition is decided again")
     func failures() async throws {
         let harness = try StoreHarness()
         await #expect(throws: RequestError.self) {

@@ -11,7 +11,7 @@ import Testing
 @testable import DocumentStore
 @testable import QueryEngine
 
-/// A clock that goes only when told to.
+/// A clock that only the test advances.
 final class SteppedClock: StoreClock {
     private let wall = Atomic<UInt64>(1_700_000_000_000_000)
     private let elapsed = Atomic<UInt64>(1_000_000)

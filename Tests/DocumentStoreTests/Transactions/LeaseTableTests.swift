@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Lease table", .timeLimit(.minutes(20)))
 struct LeaseTableTests {
-    /// A table behind a reference: the test macros take no mutating calls.
+    /// A table in a class: the test macros take no mutating calls.
     private final class Leases {
         private var table = LeaseTable(idleMilliseconds: 1_000, holdMilliseconds: 3_000, waitMilliseconds: 20_000)
 

@@ -1,4 +1,4 @@
-// Queries with a limit in transactions: what lies behind the last result may change.
+// Queries with a limit in transactions: a document after the last result may change.
 
 import DocumentModel
 import StoreTestSupport
@@ -16,13 +16,13 @@ struct LimitedReadTests {
     }
 
     @Test(
-        "A change before the last result aborts, one behind it does not",
+        "A change before the last result aborts, one after it does not",
         arguments: Way.allCases,
         [
             ("a result changes", true), ("a result leaves", true), ("one comes in between", true),
-            ("one comes in front that was behind", true), ("an equal one comes before the last", true),
-            ("a result moves behind", true), ("one far behind changes", false), ("one far behind leaves", false),
-            ("one comes behind", false), ("an equal one comes after the last", false),
+            ("one comes before it that was after it", true), ("an equal one comes before the last", true),
+            ("a result moves after it", true), ("one far after it changes", false), ("one far after it leaves", false),
+            ("one comes after it", false), ("an equal one comes after the last", false),
             ("one without the field comes", false),
         ])
     func changes(way: Way, change: (String, isConflict: Bool)) async throws {
@@ -47,12 +47,12 @@ struct LimitedReadTests {
             case "a result changes": [.set("c/d3", ["n": .integer(sign * 3), "kind": "x", "more": 1])]
             case "a result leaves": [.delete("c/d1")]
             case "one comes in between": [.set("c/new", ["n": .double(Double(sign) * 2.5), "kind": "x"])]
-            case "one comes in front that was behind": [.set("c/d9", document(0))]
+            case "one comes before it that was after it": [.set("c/d9", document(0))]
             case "an equal one comes before the last": [.set("c/\(before)", document(3))]
-            case "a result moves behind": [.set("c/d2", document(20))]
-            case "one far behind changes": [.set("c/d9", document(8))]
-            case "one far behind leaves": [.delete("c/d9")]
-            case "one comes behind": [.set("c/new", document(5))]
+            case "a result moves after it": [.set("c/d2", document(20))]
+            case "one far after it changes": [.set("c/d9", document(8))]
+            case "one far after it leaves": [.delete("c/d9")]
+            case "one comes after it": [.set("c/new", document(5))]
             case "an equal one comes after the last": [.set("c/\(way == .descending ? "d2x" : after)", document(3))]
             default: [.set("c/new", ["kind": "x"])]
             }

@@ -125,7 +125,7 @@ import Testing
             return turns
         }
 
-        /// Lets time pass and does what it brings; the begins that go on without their turn.
+        /// Advances the clock; returns the transactions that begin without their turn.
         func pass(milliseconds: UInt64, using busy: UInt64...) -> [UInt64] {
             now += milliseconds
             for transaction in busy { lastUsed[transaction] = now }
@@ -139,7 +139,7 @@ import Testing
         func removeAll() -> [String] { locks.removeAll().map(name) }
     }
 
-    // MARK: Waiting and going on
+    // MARK: Waiting
 
     @Test("Nobody waits where nobody holds anything")
     func empty() throws {
@@ -175,7 +175,7 @@ import Testing
         #expect(try !locks.read(1, "c/a"))
         #expect(try locks.commit(nil, "c/a", "c/x"))
         #expect(try locks.commit(nil, "c/a"))
-        // Without this a stream of readers would keep the writers out for ever.
+        // Without this a stream of readers would block the writers without end.
         #expect(try locks.read(2, "c/a"))
         #expect(try locks.read(3, "c/x"))
         #expect(try !locks.read(4, "c/y"))
@@ -225,7 +225,7 @@ import Testing
         for transaction in 1..<count { #expect(try locks.commit(transaction, "c/\(transaction + 1)")) }
         #expect(locks.left() == [])
         #expect(try locks.commit(count, "c/1"))
-        // The youngest goes; the one before it wanted its document and goes on.
+        // The youngest is aborted; the one before it waited for its document and proceeds.
         #expect(Set(locks.left()) == ["T\(count) c/1 aborted", "T\(count - 1) c/\(count)"])
         for transaction in (1..<count).reversed() { locks.end(transaction) }
         #expect(locks.count == 0)
@@ -260,7 +260,7 @@ import Testing
 
     // MARK: Leases
 
-    @Test("A lease holds up others' commits to its documents; the holder's own go on")
+    @Test("A lease blocks others' commits to its documents; the holder's own proceed")
     func lease() throws {
         let locks = try Ground()
         #expect(try locks.retry(1, on: "c/a"))
@@ -305,7 +305,7 @@ import Testing
         #expect(locks.grant() == [2])
     }
 
-    @Test("Locks of one who is silent end when they are in somebody's way, and not before")
+    @Test("Locks of an idle transaction end when another one waits for them, and not before")
     func lockTime() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a"))
@@ -316,7 +316,7 @@ import Testing
         #expect(locks.left() == ["plain c/a"])
     }
 
-    @Test("After the longest wait a transaction's commit is aborted, a plain one goes on")
+    @Test("After the longest wait a transaction's commit is aborted, a plain one proceeds")
     func longWait() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a", "c/b"))
@@ -350,7 +350,7 @@ import Testing
         #expect(locks.left() == ["plain c/a"])
     }
 
-    @Test("An ended transaction's locks go, and a waiting begin is answered at its bound")
+    @Test("An ended transaction's locks end, and a waiting begin completes at its bound")
     func endedAndGivingUp() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a"))

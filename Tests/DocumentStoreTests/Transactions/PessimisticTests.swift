@@ -1,4 +1,4 @@
-// Pessimistic transactions: who waits for whom, who wins, and that nobody waits for ever.
+// Pessimistic transactions: who waits for whom, who wins, and that every wait ends.
 
 import Basics
 import DocumentModel
@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Pessimistic transactions", .timeLimit(.minutes(20)))
 struct PessimisticTests {
-    /// A commit that was submitted and may not be answered yet.
+    /// A commit that was submitted and may be incomplete.
     private final class Submitted: Sendable {
         private let result = Mutex<Result<CommitResult, RequestError>?>(nil)
 
@@ -25,7 +25,7 @@ struct PessimisticTests {
 
         /// The failure, or nil when it succeeded; waits for the answer.
         func failure() async -> StatusCode? {
-            do { try await eventually("a commit is answered") { isAnswered } } catch { Issue.record(error) }
+            do { try await eventually("a commit is complete") { isAnswered } } catch { Issue.record(error) }
             switch result.withLock({ $0 }) {
             case .success: return nil
             case .failure(let error): return error.code
@@ -77,7 +77,7 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("A rollback lets the writers go on")
+    @Test("After a rollback the writers proceed")
     func rollback() async throws {
         let harness = try StoreHarness()
         let transaction = try await begin(harness)
@@ -107,7 +107,7 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("Of two that read and write one document the older wins, whoever commits first", arguments: [true, false])
+    @Test("Of two that read and write one document the older wins in either order", arguments: [true, false])
     func twoReaders(olderFirst: Bool) async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
@@ -231,7 +231,7 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("Locks of a silent reader lapse: the writer goes on, the reader is aborted")
+    @Test("Locks of a silent reader lapse: the writer proceeds, the reader is aborted")
     func idle() async throws {
         let harness = try StoreHarness()
         let transaction = try await begin(harness)
@@ -240,7 +240,7 @@ struct PessimisticTests {
         try await settle(harness)
         #expect(!plain.isAnswered)
         var advanced: UInt64 = 0
-        try await eventually("the plain commit goes on") {
+        try await eventually("the plain commit proceeds") {
             // Beyond the locks' time, and not near the transaction's own.
             if advanced < 11_000 {
                 harness.clock.advance(milliseconds: 500)
@@ -254,7 +254,7 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("A reader that stays busy: after the longest wait a transaction is aborted and a plain write goes on")
+    @Test("A reader that stays busy: after the longest wait a transaction is aborted and a plain write proceeds")
     func longWait() async throws {
         let harness = try StoreHarness()
         let reader = try await begin(harness)
@@ -265,7 +265,7 @@ struct PessimisticTests {
         try await settle(harness)
         #expect(!commit.isAnswered && !plain.isAnswered)
         var advanced: UInt64 = 0
-        try await eventually("both commits are answered") {
+        try await eventually("both commits are complete") {
             if advanced < 20_000 {
                 harness.clock.advance(milliseconds: 500)
                 advanced += 500

@@ -22,7 +22,7 @@ import Testing
         private(set) var history: [String: [(version: UInt64, number: Int64?)]] = [:]
 
         /// - Parameters:
-        ///   - remembered: changes in the ring; beyond them ranges are read anew.
+        ///   - remembered: changes in the ring; beyond them ranges are read again.
         ///   - rescan: documents that such a reading may look at.
         init(remembered: Int = 1_000, rescan: Int = 1_000) throws {
             var options = EngineOptions()
@@ -161,7 +161,7 @@ import Testing
             let transaction = ground.begin()
             try ground.walk("c", transaction, matching: { $0 >= 5 })
             try ground.commit(change)
-            // With a small ring these push the change out of it, and the range is read anew.
+            // With a small ring these push the change out of it, and the range is read again.
             for number in 0..<6 as Range<Int64> { try ground.commit(["other/\(number)": number]) }
             #expect(try ground.mayCommit(transaction) == mayCommit, "\(name)")
         }
@@ -179,7 +179,7 @@ import Testing
         #expect(try !ground.mayCommit(transaction))
     }
 
-    @Test("A range that is too large to be read anew is unclear, which is no permission")
+    @Test("A range that is too large to be read again is unclear, which permits nothing")
     func unclear() throws {
         let ground = try Ground(remembered: 2, rescan: 10)
         for number in 0..<20 as Range<Int64> { try ground.commit(["c/\(number)": 1]) }
@@ -200,7 +200,7 @@ import Testing
         #expect(conflicts.keys == Array(0..<UInt64(ReadValidation.Conflicts.keysMaximum)) && conflicts.isFull)
     }
 
-    @Test("The verdict is that of the definition, by the ring and by reading anew", arguments: [1_000, 4], [1, 2, 3])
+    @Test("The verdict is that of the definition, by the ring and by reading again", arguments: [1_000, 4], [1, 2, 3])
     func model(remembered: Int, seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let ground = try Ground(remembered: remembered)

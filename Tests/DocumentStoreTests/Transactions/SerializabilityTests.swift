@@ -38,12 +38,12 @@ struct SerializabilityTests {
         var map: MapValue { ["kind": .integer(kind), "n": .integer(n)] }
     }
 
-    /// A commit that was answered with success.
+    /// A commit that succeeded.
     private struct Done: Sendable {
         var description: String
         var seen: [Seen]
         var changes: [Change]
-        /// The latest commit that was answered before the first read.
+        /// The latest commit that completed before the first read.
         var after: UInt64
         var time: UInt64
     }
@@ -248,7 +248,7 @@ struct SerializabilityTests {
         #expect(failures([before, .document(2, value: 2)]) == 1)
         #expect(failures([before], [Change(id: 3, fields: one)]) == 1)
         #expect(failures([after], [Change(id: 3, fields: one)]) == 0)
-        // Older than what was answered before it began.
+        // Older than what was acknowledged before it began.
         #expect(failures([.document(1, value: nil)]) == 1)
     }
 }

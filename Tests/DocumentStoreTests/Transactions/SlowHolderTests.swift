@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Slow holders", .timeLimit(.minutes(20)))
 struct SlowHolderTests {
-    /// A commit that was submitted and may not be answered yet.
+    /// A commit that was submitted and may be incomplete.
     private final class Submitted: Sendable {
         private let result = Mutex<Result<CommitResult, RequestError>?>(nil)
 
@@ -96,7 +96,7 @@ struct SlowHolderTests {
         try harness.finish()
     }
 
-    @Test("Who waits for one turn after the other goes on when the longest wait is over")
+    @Test("A commit that waits for one turn after the other proceeds at the bound of waits")
     func turnsInARow() async throws {
         let harness = try StoreHarness { $0.lockWaitMilliseconds = 4_000 }
         let first = try await turn(harness, at: "c/a")
@@ -114,7 +114,7 @@ struct SlowHolderTests {
         try harness.finish()
     }
 
-    @Test("Whoever has kept a commit waiting for the longest time loses its locks", arguments: [true, false])
+    @Test("The transaction that has blocked a commit for the longest time loses its locks", arguments: [true, false])
     func longestWait(isTransaction: Bool) async throws {
         let harness = try StoreHarness()
         let options = TransactionOptions.readWrite(retryTransaction: [], concurrency: .pessimistic)

@@ -64,7 +64,7 @@ struct TransactionBoundTests {
         harness.clock.advance(milliseconds: 10)
         owner = nil
         _ = owner
-        // The transaction goes on over another connection.
+        // The transaction continues over another connection.
         harness.clock.advance(milliseconds: 10)
         _ = try harness.get("c/a", .transaction(continued))
         let last = try await begin(harness, other)

@@ -78,7 +78,7 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("Deleted and made anew is a change")
+    @Test("Deleted and created again is a change")
     func recreated() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
@@ -301,7 +301,7 @@ struct TransactionTests {
             defer { done.set() }
             return try await harness.result(committing: [.increment("c/a", field: "n", by: 10)])
         }()
-        try await eventually("the parked commit goes on") {
+        try await eventually("the parked commit proceeds") {
             harness.clock.advance(milliseconds: 200)
             harness.store.noticeTime()
             return done.isSet
@@ -339,7 +339,7 @@ struct TransactionTests {
                             if failure == nil { break }
                             #expect(failure?.code == .aborted)
                             previous = transaction
-                            // A turn of its own after the first attempt: five attempts, as clients make, are plenty.
+                            // Its own turn after the first attempt: five attempts, as clients make, are plenty.
                             #expect(tries < 5)
                         }
                         attempts.append(tries)

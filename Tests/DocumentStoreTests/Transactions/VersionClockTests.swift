@@ -1,4 +1,4 @@
-// Commit versions and read times: what is told is never overtaken, whatever the wall clock does.
+// Commit versions and read times: no commit is earlier than what clients have seen, whatever the wall clock does.
 
 import Basics
 import DocumentModel
@@ -11,7 +11,7 @@ import Testing
 @testable import DocumentStore
 
 @Suite("Version clock", .timeLimit(.minutes(20))) struct VersionClockTests {
-    /// A version clock over an engine of its own, and the commit thread's part of it.
+    /// A version clock over its own engine, and the commit thread's part of it.
     private final class Ground {
         let clock = SteppedClock()
         let versions: VersionClock
@@ -105,9 +105,14 @@ import Testing
         #expect(ground.versions.reserve(time))
         try ground.publish()
         #expect(ground.versions.readTime() >= first)
+        // Also when the clock is set back before the first commit.
+        let other = try Ground()
+        other.clock.stepBack(milliseconds: 5_000)
+        let version = try other.stage()
+        #expect(other.versions.readTime() < version && other.versions.readTime() > 0)
     }
 
-    @Test("A version that came to nothing holds nobody up; one that was told is not given again")
+    @Test("A version that was rolled back blocks nothing; one that a client has seen is not given again")
     func returned() throws {
         let ground = try Ground()
         let first = try ground.commit()
@@ -251,13 +256,13 @@ import Testing
 
     private final class Readers: Sendable {
         let isOver = Atomic(false)
-        /// The highest read time that a reader has been told.
+        /// The highest read time that a reader has got.
         let told = Atomic<UInt64>(0)
         let count = Atomic(0)
         let finished = DispatchSemaphore(value: 0)
     }
 
-    @Test("Read times told to several threads lie below every commit that is not visible yet")
+    @Test("Read times of several threads are below every commit that is not visible yet")
     func concurrent() throws {
         let ground = try Ground()
         let readers = Readers()
@@ -275,7 +280,7 @@ import Testing
             let before = readers.told.load(ordering: .sequentiallyConsistent)
             let version = try ground.stage()
             #expect(version > before)
-            // Whatever is told until the publication is below, however the clock goes on.
+            // Read times until the publication are lower, whatever the clock does.
             if round % 2 == 0 { ground.clock.advance(milliseconds: 1) }
             for _ in 0..<20 { #expect(readers.told.load(ordering: .sequentiallyConsistent) < version) }
             try ground.publish()

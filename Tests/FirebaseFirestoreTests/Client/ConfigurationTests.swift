@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(
-        "What is no address is refused",
+        "Text that is not an address is refused",
         arguments: [
             "", ":80", "host:", "host:0", "host:65536", "host:x", "[::1", "[::1]x", "[]:1", "http://host:80",
         ])

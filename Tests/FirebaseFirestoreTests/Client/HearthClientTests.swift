@@ -161,7 +161,7 @@ import Transport
         await client.close()
     }
 
-    @Test("A call that is not answered ends at its deadline, and the server is told")
+    @Test("A call without a reply ends at its deadline, and the client cancels it at the server")
     func deadline() async throws {
         let server = try FakeServer { _ in .hold }
         let client = try client(server)

@@ -30,7 +30,7 @@ struct ConformanceTests {
     private static let accepted: Set<String> = [
         // The server compares with null.
         "query-bad-null",
-        // A cursor without values is no bound.
+        // A cursor without values is not a bound.
         "query-cursor-endbefore-empty", "query-cursor-startat-empty",
         // The server compares the names.
         "query-wrong-collection",

@@ -29,7 +29,7 @@ import Testing
         #expect(!writes.mustWait(for: .collection("tasks")))
     }
 
-    @Test("A waiter goes on when the last write before it is settled, whatever is written later")
+    @Test("A waiter continues when the last write before it is settled, whatever is written later")
     func waiting() throws {
         let writes = PendingWrites()
         let name = "\(root)/a/b"
@@ -67,7 +67,7 @@ import Testing
         #expect(counter.value == 1)
     }
 
-    @Test("Who stops waiting goes on once")
+    @Test("A waiter that is cancelled continues once")
     func stopWaiting() throws {
         let writes = PendingWrites()
         let number = try #require(writes.begin(documents: [], byteCount: 1))

@@ -135,7 +135,7 @@ struct WatchStateTests {
         #expect(stream.snapshots == [[:]])
     }
 
-    @Test("A document that is the same is no change; a deletion is reported also if the document was not there")
+    @Test("An equal document is not a change; a deletion is reported also if the document was not there")
     func noEffect() throws {
         var stream = Stream()
         try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))

@@ -91,7 +91,7 @@ import Testing
         #expect(database.stop())
     }
 
-    @Test("A batch that fails leaves nothing behind", arguments: TestBackend.allCases)
+    @Test("A batch that fails writes nothing", arguments: TestBackend.allCases)
     func atomicBatch(backend: TestBackend) async throws {
         let database = try backend.start()
         let firestore = TestFirestore.make(host: database.host, project: "live")

@@ -247,7 +247,7 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Two users of one cache: an error that says so; clearPersistence removes a cache that nobody uses")
+    @Test("Two users of one cache: a clear error; clearPersistence removes a cache that nobody uses")
     func exclusive() async throws {
         let server = try server()
         let firestore = persistent(server.port)

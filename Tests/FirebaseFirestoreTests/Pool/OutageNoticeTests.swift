@@ -1,4 +1,4 @@
-// When people are told that a server cannot be reached.
+// When a message says that a server cannot be reached.
 
 import Testing
 
@@ -36,7 +36,7 @@ import Testing
         #expect(late.speaks)
     }
 
-    @Test("An outage that ends in time goes by in silence, and the next one is told of again")
+    @Test("An outage that ends in time causes no message, and the next one is reported again")
     func shortOutage() throws {
         var notice = OutageNotice(firstAfterMilliseconds: 3000)
         let didStart3 = notice.callWaits()

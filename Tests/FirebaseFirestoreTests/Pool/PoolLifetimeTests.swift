@@ -14,7 +14,7 @@ final class PoolLifetimeTests {
 
     deinit { loops.stop() }
 
-    /// Makes a call in a pool of its own, to which nothing of the test refers.
+    /// Makes a call in its own pool, to which nothing of the test refers.
     private func call(
         _ address: String, _ kind: CallKind, timeoutMilliseconds: UInt64? = nil
     ) throws -> AsyncStream<StatusCode> {

@@ -1,4 +1,4 @@
-// The pool's decisions, with a clock that only moves when told.
+// The pool's decisions, with a clock that only the test moves.
 
 import TestSupport
 import Testing

@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test("Calls that the server does not answer end, and the server is told")
+    @Test("Calls without a reply end, and the client cancels them at the server")
     func unanswered() async throws {
         let server = try FakeServer { _ in .hold }
         let firestore = TestFirestore.make(host: server.address)

@@ -48,7 +48,7 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("A missing document is a snapshot that says so, and decodes only as an optional")
+    @Test("A missing document is a snapshot that does not exist, and decodes only as an optional")
     func missing() async throws {
         let snapshot = try await books.document("none").getDocument()
         #expect(!snapshot.exists)

@@ -1,4 +1,4 @@
-// What programs are told when something else than a Hearth server is at the address.
+// The errors that programs get when something else than a Hearth server is at the address.
 
 import Basics
 import DocumentModel
@@ -39,7 +39,7 @@ import Testing
         #expect(error.message.contains(words))
     }
 
-    @Test("A server of an unknown protocol, and one that hangs up, are told of with their address")
+    @Test("The errors for a server of an unknown protocol and for one that closes name the address")
     func unknownProtocol() async throws {
         let garbage = RawServer(.says(Array("220 mail.example ESMTP ready\r\n".utf8)))
         let words = "\(garbage.address) does not speak the Hearth protocol"

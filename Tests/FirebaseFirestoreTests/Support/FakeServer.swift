@@ -1,4 +1,4 @@
-// A server in the test's process: real sockets and frames, and a script that says how each call is answered.
+// A server in the test's process: real sockets and frames, and a script with the reply to each call.
 
 import Basics
 import DocumentModel

@@ -1,4 +1,4 @@
-// A listener that says the same bytes to whoever connects: a server of another protocol, or a silent one.
+// A listener that sends the same bytes to each client: a server of another protocol, or a silent one.
 
 import Foundation
 import Glibc

@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Transport
 
-/// The state behind a `FakeServer`, and what was written to it.
+/// The state of a `FakeServer`, and what was written to it.
 final class ScriptedDatabase: Sendable {
     /// One write as it arrived.
     struct SeenWrite: Sendable {
@@ -144,7 +144,7 @@ final class ScriptedDatabase: Sendable {
     }
 }
 
-/// A database object with a scripted server behind it.
+/// A database object and its scripted server.
 struct ScriptedFirestore {
     let database = ScriptedDatabase()
     let server: FakeServer

@@ -3,7 +3,7 @@
 import Foundation
 import TestSupport
 
-/// Compiles programs in a directory of its own. Warnings are errors.
+/// Compiles programs in a separate directory. Warnings are errors.
 struct SwiftCompiler {
     enum LanguageMode: String, CaseIterable {
         case v5 = "5"
@@ -25,7 +25,7 @@ struct SwiftCompiler {
     ///
     /// - Parameters:
     ///   - isScript: whether the file is a `main.swift`, whose statements run from the top.
-    ///   - unusedValuesAreFine: whether warnings about values that are never used are no errors.
+    ///   - unusedValuesAreFine: whether warnings about values that are never used are not errors.
     func check(
         _ source: String, _ mode: LanguageMode = .v6, isScript: Bool = false, unusedValuesAreFine: Bool = false
     ) throws -> Verdict {

@@ -1,4 +1,4 @@
-// Firestore objects for tests, each with an app and a project of its own.
+// Firestore objects for tests, each with its own app and project.
 
 import FirebaseCore
 import Foundation
@@ -6,10 +6,10 @@ import Foundation
 @testable import FirebaseFirestore
 
 enum TestFirestore {
-    /// An object that no server stands behind.
+    /// An object without a server.
     static func detached() -> Firestore { make(host: "127.0.0.1:1") }
 
-    /// An object that talks to a server at `HOST:PORT`; callbacks run on a queue of their own, because tests have no
+    /// An object that talks to a server at `HOST:PORT`; callbacks run on their own queue, because tests have no
     /// main loop.
     ///
     /// - Parameter cache: the directory of a persistent cache; objects with the same one stand for one program that

@@ -57,7 +57,7 @@ import Transport
     @Test(arguments: [
         "\(root)/c/%2", "\(root)/c/%zz", "\(root)/c/%ff", "\(root)/c//d", "\(root)/c/d/", "\(root)/c/a%2fb",
     ])
-    func `Paths that are no resource's are told so`(path: String) {
+    func `Paths that do not name a resource are refused`(path: String) {
         #expect(throws: RequestError.self) { try route(.get, path) }
     }
 

@@ -1,4 +1,4 @@
-// What /readyz tells.
+// The replies of /readyz.
 
 import DocumentModel
 import Service
@@ -16,7 +16,7 @@ import Testing
         #expect(readiness.obstacle == "the server is draining")
     }
 
-    @Test func `A server whose disk is full is alive and not ready, and goes on reading`() throws {
+    @Test func `A server whose disk is full is alive and not ready, and serves reads`() throws {
         let live = try LiveGateway {
             $0.store.engine.runBytesMax = 1 << 20
             $0.store.engine.memtableBytesMax = 128 << 10

@@ -56,7 +56,7 @@ struct AccessTests {
             ])
     }
 
-    @Test("A reset asks the policy, which permits none unless it says so")
+    @Test("A reset asks the policy, which permits none by default")
     func resets() throws {
         let live = try LiveGateway {
             $0.policy = Witness()

@@ -128,7 +128,7 @@ struct GatewayServerTests {
             .runQuery, RunQueryRequest(parent: Harness.root, query: query).encodedBytes(), messagesMax: 1)
         #expect(outcome.code == .cancelled)
         #expect(messages.count < 60)
-        // What follows on the same connection is answered after the cancellation was taken.
+        // The next call on the same connection completes after the cancellation was processed.
         #expect(try live.set("c/last", one).code == .ok)
         #expect(live.gateway.totals["calls_abandoned"] == 1)
         #expect(live.gateway.totals["streams_open"] == 0)
@@ -147,7 +147,7 @@ struct GatewayServerTests {
         #expect(results.last == .missing(Harness.name("c/none")))
     }
 
-    @Test("A request over the message limit is refused, and the connection goes on")
+    @Test("A request over the message limit is refused, and the connection continues")
     func largeMessage() throws {
         let live = try LiveGateway { $0.transport.messageBytesMax = 64 << 10 }
         let large = Harness.fields(["p": .string(String(repeating: "x", count: 100_000))])
@@ -170,7 +170,7 @@ struct GatewayServerTests {
         live.stop()
         #expect(group.wait(timeout: .now() + .seconds(60)) == .success)
         let all = statuses.withLock { $0 }
-        // What came too late is told so; nothing is left open and nothing ends otherwise.
+        // A call that came too late fails; nothing is left open and nothing ends otherwise.
         #expect(all.count == 100)
         #expect(all.allSatisfy { $0 == .ok || $0 == .unavailable }, "\(Set(all))")
         let stored = try storedCount(live.directory.path(of: "data"))

@@ -18,7 +18,7 @@ struct HealthAndReflectionTests {
     }
 
     @Test(
-        "A server that serves says so for each of its services",
+        "A server that serves reports it for each of its services",
         arguments: ["", "google.firestore.v1.Firestore", "grpc.health.v1.Health"])
     func serving(_ service: String) throws {
         let live = try LiveGateway()
@@ -46,7 +46,7 @@ struct HealthAndReflectionTests {
         #expect(watcher.state.withLock { $0.messages } == [[8, 1], [8, 2]])
     }
 
-    @Test("A reflection stream that stays open is answered, counted, and does not hold up a drain")
+    @Test("A reflection stream that stays open is served and counted, and does not delay a drain")
     func openReflection() throws {
         let live = try LiveGateway { $0.drainMilliseconds = 60_000 }
         let listener = MessageListener()
@@ -152,7 +152,7 @@ struct HealthAndReflectionTests {
         #expect(try ask(live, field, text).errorCode == 5)
     }
 
-    @Test("Many questions on one stream are answered in their order")
+    @Test("The replies to many requests on one stream have their order")
     func manyQuestions() throws {
         let live = try LiveGateway()
         let question = message { $0.appendField(3, string: "google/protobuf/empty.proto") }

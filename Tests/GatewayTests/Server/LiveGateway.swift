@@ -1,4 +1,4 @@
-// A gateway on a port of its own, and a connection to it.
+// A gateway on its own port, and a connection to it.
 
 import Dispatch
 import DocumentModel
@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 import Transport
 
-/// Starts on a system-picked port with a directory of its own; gone with the test.
+/// Starts on a system-picked port with its own directory, which is removed after the test.
 final class LiveGateway {
     let directory = TemporaryDirectory("gateway")
     let gateway: GatewayServer
@@ -44,7 +44,7 @@ final class LiveGateway {
         ClientConnection.connect(to: gateway.host, port: gateway.port, on: group.next())
     }
 
-    /// Makes a unary call and waits for its answer.
+    /// Makes a unary call and waits for its reply.
     func call(
         _ method: Method, _ request: [UInt8], on other: ClientConnection? = nil
     ) -> (outcome: CallOutcome, reply: [UInt8]) {
@@ -55,7 +55,7 @@ final class LiveGateway {
             answer.withLock { $0 = (outcome, copy) }
             done.signal()
         }
-        do { try done.wait(until: "a call is answered") } catch { Issue.record(error) }
+        do { try done.wait(until: "a call is complete") } catch { Issue.record(error) }
         return answer.withLock { $0 } ?? (CallOutcome(.unknown, "no answer"), [])
     }
 

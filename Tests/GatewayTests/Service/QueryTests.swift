@@ -59,7 +59,7 @@ struct QueryTests {
         #expect(responses[0].document?.fields == Harness.fields(["n": .integer(3)]))
     }
 
-    @Test("The results that an offset skips are told, with documents or without")
+    @Test("The results that an offset skips are counted, with documents or without")
     func skippedResults() throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1), "c/b": fields(2), "c/c": fields(3)])
@@ -141,7 +141,7 @@ struct QueryTests {
         #expect(metrics.tree == "Filter n == 1\n└─ Fetch\n   └─ IndexScan (n ASC, __name__ ASC): n == 1")
     }
 
-    @Test("A query that is analyzed returns its results and tells what it read")
+    @Test("A query that is analyzed returns its results and what it read")
     func analyzedQuery() throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1), "c/b": fields(2), "c/c": fields(1)])
@@ -187,7 +187,7 @@ struct QueryTests {
     }
 
     @Test(
-        "A reader that pauses goes on at the version it began at, or is told that this is gone",
+        "A reader that pauses continues at its first version, or fails when that is gone",
         arguments: [3_600_000_000, 0] as [UInt64])
     func pausingReader(retentionMicroseconds: UInt64) throws {
         let harness = try Harness {

@@ -40,7 +40,7 @@ struct ReadingTests {
     }
 
     @Test(
-        "Names that are no document's are refused",
+        "Names that are not those of documents are refused",
         arguments: [
             "", "x", "projects/p", Harness.database, Harness.root, "\(Harness.root)/c", "\(Harness.root)/c/x/d",
             "\(Harness.root)/c/", "\(Harness.root)//x", "\(Harness.root)/c/..", "\(Harness.root)/c/__x__",
@@ -146,7 +146,7 @@ struct ReadingTests {
         #expect(missing == (100..<200).map { Harness.name("c/d\($0 * 2)") })
     }
 
-    @Test("A batch get of no names tells the read time")
+    @Test("A batch get of no names returns the read time")
     func emptyBatchGet() throws {
         let harness = try Harness()
         let answers = try harness.messages(
@@ -172,7 +172,7 @@ struct ReadingTests {
         #expect(answer.text.contains("at most 2"))
     }
 
-    @Test("A batch get that was given up leaves nothing behind for the next one")
+    @Test("A batch get that was cancelled has no effect on the next one")
     func reusedSources() throws {
         let harness = try Harness()
         try harness.set(["c/x": one, "c/y": two])

@@ -23,13 +23,13 @@ struct ServiceTests {
         for bytes in broken { #expect(harness.call(method, bytes).status == .invalidArgument, "\(bytes)") }
     }
 
-    @Test("An empty request is answered, not crashed on", arguments: implemented)
+    @Test("An empty request gets a status and does not crash the server", arguments: implemented)
     func empty(_ method: Method) throws {
         let harness = try Harness()
         #expect(harness.call(method, []).status == .invalidArgument)
     }
 
-    @Test("Random requests are answered", arguments: implemented)
+    @Test("Random requests get a status", arguments: implemented)
     func random(_ method: Method) throws {
         let harness = try Harness()
         let seed = UInt64.random(in: 0 ... .max)

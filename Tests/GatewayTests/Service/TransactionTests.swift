@@ -51,7 +51,7 @@ struct TransactionTests {
         #expect(harness.tryCommit(try writes(harness, "c/y", one), transaction: transaction).status == .aborted)
     }
 
-    @Test("A batch get begins a transaction and tells its id first")
+    @Test("A batch get begins a transaction and sends its id first")
     func newTransaction() throws {
         let harness = try Harness()
         try harness.set(["c/x": one, "c/y": two])
@@ -69,7 +69,7 @@ struct TransactionTests {
         #expect(answer.status == .aborted)
     }
 
-    @Test("A query begins a transaction with a message of its own")
+    @Test("A query begins a transaction with a separate message")
     func newTransactionByQuery() throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
@@ -172,7 +172,7 @@ struct TransactionTests {
         let waiting = TestCall(loop: harness.loop, method: .commit)
         let bytes = commit.copyBytes()
         harness.service.begin(waiting, bytes)
-        // A later commit elsewhere is answered first.
+        // A later commit elsewhere completes first.
         try harness.set(["elsewhere/x": one])
         #expect(waiting.answer.status == nil)
         try harness.commit(try writes(harness, "c/y", one), transaction: transaction)

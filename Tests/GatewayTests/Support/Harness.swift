@@ -1,4 +1,4 @@
-// A service over a store in a directory of its own, with short words for what tests do all the time.
+// A service over a store in its own directory, with short functions for what tests do often.
 
 import DocumentModel
 import DocumentStore

@@ -12,7 +12,7 @@ import Transport
 /// The RPCs that tests call.
 typealias Method = FirestoreMessages.Method
 
-/// What a call was answered with.
+/// The messages and the status of a call.
 struct TestAnswer: Sendable {
     var messages: [[UInt8]] = []
     /// Nil until the call is over.

@@ -49,7 +49,7 @@ import Testing
         let environment = ["HEARTH_QUIET": "yes", "HEARTH_DATA": "d"]
         #expect(try Self.parse([], environment: environment)[Self.quiet])
         #expect(try !Self.parse(["--quiet=no"], environment: environment)[Self.quiet])
-        // The word after a switch is a word of its own.
+        // The word after a switch is a separate word.
         #expect(try Self.parse(["--data", "d", "--quiet", "false"], words: ["NAME"]).words == ["false"])
     }
 

@@ -1,4 +1,4 @@
-// Conditions as people write them: fields, operators, values, and what is no condition.
+// Conditions as people write them: fields, operators, values, and text that is not a condition.
 
 import Basics
 import DocumentModel
@@ -57,7 +57,7 @@ import Testing
         #expect(try Self.read("a array-contains-any x,y") == Self.filter("a", .arrayContainsAny, words))
     }
 
-    @Test func `Null and NaN have operators of their own`() throws {
+    @Test func `Null and NaN have their own operators`() throws {
         let field = try DocumentModel.FieldPath("a")
         #expect(try Self.read("a == null") == .unary(field, .isNull))
         #expect(try Self.read("a != null") == .unary(field, .isNotNull))
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(
-        "What is no condition is refused with a reason",
+        "Text that is not a condition is refused with a reason",
         arguments: [
             ("", "is not a condition"), ("a", "is not a condition"), ("a ==", "is not a condition"),
             ("== 1", "is not a condition"), ("a == ", "is not a condition"), ("`a == 1", "is not a condition"),

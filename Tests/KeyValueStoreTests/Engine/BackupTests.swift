@@ -11,7 +11,7 @@ import Testing
 struct BackupTests {
     let directory = TemporaryDirectory()
 
-    @Test("A backup is a directory of its own with everything up to a version, history included")
+    @Test("A backup is a separate directory with everything up to a version, history included")
     func backup() throws {
         let store = try Store(directory.path(of: "data"))
         let copy = directory.path(of: "copies/one")
@@ -37,7 +37,7 @@ struct BackupTests {
         try store.engine.close()
     }
 
-    @Test("A backup begins a history of its own when it is opened to be used, and keeps it")
+    @Test("A backup begins its own history when it is opened for use, and keeps it")
     func timeline() throws {
         let (data, copy) = (directory.path(of: "data"), directory.path(of: "copy"))
         /// Opens a directory at a time, and returns where its history begins.

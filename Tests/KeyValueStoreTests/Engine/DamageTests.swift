@@ -81,7 +81,7 @@ private enum Outcome: Equatable {
     case refused
     /// All that was read and written was right.
     case right
-    /// The last commits are gone: the end of the log cannot be told from one that was torn.
+    /// The last commits are gone: the end of the log looks like one that was torn.
     case cut
 }
 

@@ -1,4 +1,4 @@
-// Reading the same keys again and again through one reader, while the tree changes under it.
+// Reading the same keys again and again through one reader, while the runs change under it.
 
 import KeyValueStore
 import TestSupport
@@ -47,7 +47,7 @@ struct EntryCacheTests {
         for _ in 0..<4 {
             for _ in 0..<20 { try commit(100) }
             try store.engine.checkpointNow()
-            // Twice, so that the second time goes through the cache; then the past, which the tree holds apart.
+            // Twice, so that the second time goes through the cache; then the past, which the runs have too.
             try readAll(at: model.last)
             try readAll(at: model.last)
             try readAll(at: max(1, model.last / 2))

@@ -115,7 +115,7 @@ struct FaultTests {
         faults.isOn.store(true, ordering: .releasing)
         var last: UInt64 = 1
         var refusal: StorageError?
-        // Each of its own key: nothing becomes free.
+        // Each with its own key: nothing becomes free.
         while refusal == nil, last < 10_000 {
             do throws(StorageError) {
                 try store.commit(
@@ -167,7 +167,7 @@ struct FaultTests {
     }
 
     @Test(
-        "With no room for the tree writes are refused once a checkpoint failed, and resume",
+        "With no room for runs, writes are refused once a checkpoint failed, and resume",
         arguments: [ENOSPC, EDQUOT])
     func noRoomForTree(status: Int32) throws {
         let faults = Faults([.commitRun], status)
@@ -193,7 +193,7 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test("Behind a checkpoint that takes long the memtable grows to twice its bound; then commits wait")
+    @Test("During a long checkpoint the memtable grows to twice its bound; then commits wait")
     func slowCheckpoint() throws {
         let bound = 100 << 10
         let gate = Gate(isOpen: false)
@@ -256,7 +256,7 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test("A bound of the runs refuses writes and keeps everything acknowledged; a larger one goes on")
+    @Test("A bound of the runs refuses writes and keeps everything acknowledged; a larger one accepts writes")
     func fullRuns() throws {
         var options = EngineOptions.small
         options.runBytesMax = 256 << 10

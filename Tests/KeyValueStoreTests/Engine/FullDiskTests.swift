@@ -53,7 +53,7 @@ struct FullDiskTests {
         #expect(found.sorted { $0.version < $1.version } == expected)
     }
 
-    @Test("Commits are refused, nothing acknowledged is lost, deletes make room, and commits go on")
+    @Test("Commits are refused, nothing acknowledged is lost, deletes make room, and commits resume")
     func deletesMakeRoom() throws {
         let disk = try TemporaryDisk(megabytes: 24)
         let store = try Store(disk.path(of: "data"), options)

@@ -41,7 +41,7 @@ struct Model {
 
 /// One random run.
 private final class ModelRun {
-    /// Before or behind the spaces 1 to 3, which have history.
+    /// Before or after the spaces 1 to 3, which have history.
     let latestOnlySpace: UInt8
 
     let directory = TemporaryDirectory()
@@ -165,7 +165,7 @@ private final class ModelRun {
         try makeLasting()
     }
 
-    /// Opens a copy of what is durable now: what a kill leaves behind.
+    /// Opens a copy of what is durable now: what a kill leaves.
     func crash() throws {
         if let volume = options.volume {
             var options = options

@@ -84,7 +84,7 @@ struct RefusalTests {
         #expect(try !EngineCheck.run(directory: copy).isClean)
     }
 
-    @Test("A directory that was left while it was being made is made anew")
+    @Test("A directory whose creation was interrupted is created again")
     func leftWhileMade() throws {
         try Store(directory.path(of: "whole")).engine.close()
         let states: [(String, [String])] = [
@@ -189,7 +189,7 @@ struct RefusalTests {
         try expectClean(directory.path)
     }
 
-    @Test("Bounds and keys of odd lengths are answered, not trapped on")
+    @Test("Bounds and keys of odd lengths do not trap")
     func oddKeys() throws {
         let store = try Store(directory.path)
         let longest = Bytes(repeating: 255, count: EngineLimits.keyBytesMax)

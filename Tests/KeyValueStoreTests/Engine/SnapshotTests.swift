@@ -1,4 +1,4 @@
-// Snapshots and versions while the memtables and the tree change beneath them.
+// Snapshots and versions while the memtables and the runs change beneath them.
 
 import Dispatch
 import KeyValueStore

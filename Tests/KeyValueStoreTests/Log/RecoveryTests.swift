@@ -273,7 +273,7 @@ struct RecoveryTests {
         try expectClean(copy)
     }
 
-    @Test("A group larger than a segment gets a segment of its own")
+    @Test("A group larger than a segment gets its own segment")
     func giantGroup() throws {
         let directory = TemporaryDirectory()
         let copy = directory.path(of: "copy")

@@ -10,7 +10,7 @@ import Testing
 @Suite("Segment pool", .timeLimit(.minutes(20))) struct SegmentPoolTests {
     private static let usualBytes = 64 << 10
 
-    /// A pool with its thread, on a directory of its own.
+    /// A pool with its thread, on its own directory.
     private final class Fixture: Sendable {
         let directory = TemporaryDirectory("segments")
         let pool: SegmentPool
@@ -61,7 +61,7 @@ import Testing
         #expect(fixture.files == (1...4).map { LogFormat.fileName(sequence: $0) })
     }
 
-    @Test func `Each segment has a nonce of its own, also in a recycled file`() throws {
+    @Test func `Each segment has its own nonce, also in a recycled file`() throws {
         let fixture = Fixture()
         var nonces: Set<UInt64> = []
         for _ in 0..<6 {
@@ -170,7 +170,7 @@ import Testing
         }
         try entered.wait(until: "the segment is being prepared")
         fixture.pool.stop()
-        try answered.wait(until: "the one who waits is answered")
+        try answered.wait(until: "the waiting thread gets its segment")
         #expect(refused.withLock { $0?.code } == .closed)
         mayGoOn.signal()
         try fixture.stop()

@@ -22,7 +22,7 @@ final class TestClock: StoreClock {
     func advance(milliseconds: UInt64) { wall.add(milliseconds * 1_000, ordering: .sequentiallyConsistent) }
 }
 
-/// A store and one hub. The hub takes changes when the test says so.
+/// A store and one hub. The hub takes changes when the test calls for it.
 final class ListenHarness {
     let database: DatabaseName
     let clock: TestClock

@@ -7,7 +7,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A server process on a directory of its own.
+/// A server process on its own directory.
 final class LoadFixture: Sendable {
     static let database = try! DatabaseName(project: "load")
     /// 1, or 20 in a soak.
@@ -24,7 +24,7 @@ final class LoadFixture: Sendable {
         try HearthClient(HearthClient.Configuration(host: server.host, port: UInt16(server.port)))
     }
 
-    /// Megabytes of the server's own memory: what is no mapped file.
+    /// Megabytes of the server's own memory, without mapped files.
     func privateMegabytes() throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(server.process.identifier)/status", encoding: .utf8)
         guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix("RssAnon:") }),

@@ -24,7 +24,7 @@ enum FrameParserCheck {
         return receive(bytes).map { "client: \($0)" }
     }
 
-    /// Plays a connection of the server: bytes arrive in chunks, calls are answered at once or kept, by their number.
+    /// Plays a connection of the server: bytes arrive in chunks, calls complete at once or are kept, by their number.
     private static func serve(_ bytes: RawSpan, chunk: Int, log: inout [String]) -> String? {
         var session = ServerSession(
             limits: ServerSessionLimits(
@@ -67,7 +67,7 @@ enum FrameParserCheck {
             if case .inFrame = place, stream <= highest { return "stream \(stream) after \(highest)" }
             highest = max(highest, stream)
             if let broken = check(place, payload, session) { return broken }
-            // Every other call is answered at once.
+            // Every other call completes at once.
             if stream.isMultiple(of: 2) { _ = session.finish(stream) } else { _ = session.settleCurrent() }
         case .message(let stream, let place, _):
             if !session.streams.contains(stream) { return "a message on stream \(stream), which is not open" }

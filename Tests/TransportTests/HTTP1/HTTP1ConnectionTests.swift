@@ -21,7 +21,7 @@ import Testing
         #expect(client.request("GET", "/nowhere")?.status == 404)
     }
 
-    @Test func `Requests sent ahead are answered in their order, also when one takes its time`() throws {
+    @Test func `Replies to pipelined requests have their order, also when one takes long`() throws {
         let fixture = try HTTPFixture()
         let client = fixture.connect()
         var text = "GET /later HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -44,7 +44,7 @@ import Testing
         #expect(client.reply()?.body == body)
     }
 
-    @Test func `A call's message and error become the body, and a deadline is told`() throws {
+    @Test func `A call's message and error become the body, and the service gets the deadline`() throws {
         let fixture = try HTTPFixture()
         let client = fixture.connect()
         let reply = client.request("POST", "/call", body: "xyz")
@@ -55,7 +55,7 @@ import Testing
         #expect(client.request("POST", "/echo", body: "still here")?.body == "still here")
     }
 
-    @Test func `A streaming reply comes in chunks, ends, and the connection goes on`() throws {
+    @Test func `A streaming reply comes in chunks, ends, and the connection stays usable`() throws {
         let fixture = try HTTPFixture()
         let client = fixture.connect()
         let reply = client.request("POST", "/stream", body: "3")
@@ -98,7 +98,7 @@ import Testing
         #expect(client.isClosed())
     }
 
-    @Test func `Whoever does not finish a head or a body is told so; whoever says nothing more is let go`() throws {
+    @Test func `A client that does not finish a head or a body gets 408; an idle one is closed`() throws {
         let fixture = try HTTPFixture { configuration in
             configuration.headerMilliseconds = 50
             configuration.idleMilliseconds = 200

@@ -65,7 +65,7 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: a\u{0}\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: a\r\nX: b\rc\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: h\r\nExpect: something\r\n\r\n", 417),
-        // The body's length, told in a way that another server could read differently.
+        // The body's length, written in a way that another server could read differently.
         ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na", 400),
         ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1, 1\r\n\r\na", 400),
         ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: +1\r\n\r\na", 400),

@@ -55,7 +55,7 @@ import Testing
         #expect(pieces.assemblyBytes == 0)
     }
 
-    @Test func `A client that asks whether to send its body is told to`() {
+    @Test func `A client that asks whether to send its body gets 100`() {
         var session = HTTP1Session(limits: HTTP1Limits())
         var offset = 0
         let head = text("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
@@ -98,7 +98,7 @@ import Testing
         #expect(session.timeoutReason(now: 10_000, limit: 100) == nil)
     }
 
-    @Test func `Bytes that are no HTTP fail the connection`() {
+    @Test func `Bytes that are not HTTP fail the connection`() {
         var session = HTTP1Session(limits: HTTP1Limits())
         var offset = 0
         guard case .fail = receive(&session, text("GET  / HTTP/1.1\r\n\r\n"), &offset) else {

@@ -170,7 +170,7 @@ import Testing
             "two messages", .unimplemented, "GetDocument takes exactly one message",
             .request(get, stream: 1), .data(grpcMessage([1]) + grpcMessage([2]), stream: 1)),
         Refused(
-            "a second message in a frame of its own", .unimplemented, "GetDocument takes exactly one message",
+            "a second message in a separate frame", .unimplemented, "GetDocument takes exactly one message",
             .request(get, stream: 1), .data(grpcMessage([1]), stream: 1, endStream: false),
             .data(grpcMessage([2]), stream: 1)),
         Refused(
@@ -204,7 +204,7 @@ import Testing
     ]
 
     @Test(arguments: refused)
-    func `What cannot be served is refused with its status, and the connection goes on`(refused: Refused) throws {
+    func `What cannot be served is refused with its status, and the connection stays usable`(refused: Refused) throws {
         let live = try LiveServer()
         defer { live.stop() }
         let client = HTTP2Client(live)
@@ -254,7 +254,7 @@ import Testing
         #expect(answer.head["grpc-accept-encoding"] == "identity,deflate,gzip")
     }
 
-    @Test func `What is no gRPC gets a status of HTTP`() throws {
+    @Test func `A request that is not gRPC gets a status of HTTP`() throws {
         let live = try LiveServer()
         defer { live.stop() }
         let client = HTTP2Client(live)
@@ -381,7 +381,7 @@ import Testing
         #expect(live.record.reaches { $0.sourcesCancelled + $0.cancelled.count > 0 })
     }
 
-    @Test func `A request that does not go on is not waited for`() throws {
+    @Test func `A request that stalls is not waited for`() throws {
         let live = try LiveServer { $0.headerMilliseconds = 50 }
         defer { live.stop() }
         let silent = RawClient(port: live.server.port)
@@ -440,7 +440,7 @@ import Testing
         #expect(client.readAll().goAways.last?.text == "a request did not arrive in time")
     }
 
-    @Test func `A message that goes on has time for its size`() throws {
+    @Test func `A message that arrives slowly has time for its size`() throws {
         let live = try LiveServer { $0.headerMilliseconds = 100 }
         defer { live.stop() }
         let client = HTTP2Client(live)
@@ -448,11 +448,11 @@ import Testing
         let payload = [UInt8](repeating: 5, count: 60_000)
         let message = grpcMessage(payload)
         client.send(.request(Self.get, stream: 1))
-        // Half a second, for which 60,000 bytes pay many times.
+        // Half a second, which is much less than the time that 60,000 bytes allow.
         for start in stride(from: 0, to: message.count, by: 6_000) {
             client.send(
                 .data(Array(message[start...].prefix(6_000)), stream: 1, endStream: start + 6_000 >= message.count))
-            // Half a second in all is longer than the time of a request that does not go on.
+            // Half a second in all is longer than the time of a request that stalls.
             usleep(50_000)
         }
         #expect(client.answer(1).messages?.first?.count == payload.count)

@@ -35,7 +35,7 @@ import Testing
         #expect(client.answer(stream).messages?.first?.count == 5_000)
     }
 
-    @Test func `A reader that stops pauses the source, and others go on`() throws {
+    @Test func `A reader that stops pauses the source, and other calls proceed`() throws {
         let live = try LiveServer()
         defer { live.stop() }
         let client = HTTP2Client(live, settings: (4, 50_000))
@@ -115,7 +115,7 @@ import Testing
         #expect(live.record.state.withLock { $0.messagesProduced } < 10_000)
     }
 
-    @Test func `A reply of which the client takes nothing ends with a status, and others go on`() throws {
+    @Test func `A reply of which the client takes nothing ends with a status, and other calls proceed`() throws {
         let live = try LiveServer { $0.stalledReplyMilliseconds = 50 }
         defer { live.stop() }
         // Shut between two messages, within one, and before the first.

@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(arguments: ["", "S", "1", "1s", "-1S", "1.5S", "123456789S", " 1S", "1S ", "１S"])
-    func `A malformed timeout is told from one that is not there`(text: String) {
+    func `A malformed timeout differs from a missing one`(text: String) {
         #expect(timeout(text) == .malformed)
         let fields = HTTP2Frame.grpcFields(path(.getDocument)) + [("grpc-timeout", text)]
         #expect(verdict(fields) == .refuse(.malformedTimeout))

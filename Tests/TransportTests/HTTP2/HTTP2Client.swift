@@ -65,7 +65,7 @@ final class HTTP2Client {
         answer(request(rpc, payload, fields: fields))
     }
 
-    /// Sends a PING and returns when it is answered: the server has processed everything before it.
+    /// Sends a PING and returns after its acknowledgement: the server has processed everything before it.
     ///
     /// A connection that the server has announced to close needs no answer.
     func ping() {

@@ -91,7 +91,7 @@ import Testing
         #expect(answer.data.count == body.count && answer.data == body)
     }
 
-    @Test func `A long stream is produced as its client takes it, and a deadline behind a shut window resets it`()
+    @Test func `A long stream is produced as its client takes it, and a deadline during a closed window resets it`()
         throws
     {
         let fixture = try HTTPFixture()
@@ -108,7 +108,7 @@ import Testing
         #expect(text(exchange(client, "POST", "/echo", "on")) == "on")
     }
 
-    @Test func `Requests are answered in any order, and a reset one is forgotten`() throws {
+    @Test func `Replies come in any order, and a reset request is forgotten`() throws {
         let fixture = try HTTPFixture()
         let client = fixture.connectHTTP2()
         let later = client.newStream()
@@ -153,7 +153,7 @@ import Testing
         let answer = client.answer(large)
         #expect(answer.head[":status"] == "413" && answer.head["x-refused"] == "http://o")
         #expect(text(answer).contains("larger than 65536 bytes"))
-        // Its client may go on; what it sends is dropped.
+        // Its client may send more, which is dropped.
         #expect(answer.reset == nil)
         for _ in 0..<100 {
             client.send(.data([UInt8](repeating: 1, count: 16_000), stream: large, endStream: false))
@@ -163,7 +163,7 @@ import Testing
         #expect(text(exchange(client, "POST", "/echo", "on")) == "on")
     }
 
-    @Test func `A client that goes on after its answer is stopped in the end`() throws {
+    @Test func `A client that sends after its reply is stopped in the end`() throws {
         let fixture = try HTTPFixture {
             $0.messageBytesMax = 65_536
             $0.headerMilliseconds = 100

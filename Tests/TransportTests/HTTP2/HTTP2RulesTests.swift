@@ -1,5 +1,5 @@
 // Breaches of HTTP/2 itself, byte by byte: the connection or the stream ends with the code that RFC 9113 names, and the
-// server goes on.
+// server continues.
 
 import Basics
 import Testing
@@ -213,7 +213,7 @@ import Testing
         #expect(HTTP2Client(live).callAndWait(.getDocument, [1]).messages == [[1]])
     }
 
-    @Test func `A rapid reset ends the connection, and every call of it is told`() throws {
+    @Test func `A rapid reset ends the connection and cancels each of its calls`() throws {
         let live = try LiveServer {
             $0.resetsMax = 50
             $0.resetsPerSecond = 1
@@ -298,7 +298,7 @@ import Testing
     // MARK: Random bytes
 
     @Test(arguments: [21, 22, 23] as [UInt64])
-    func `Mutated conversations end cleanly and the server goes on`(seed: UInt64) throws {
+    func `Mutated conversations end cleanly and the server continues`(seed: UInt64) throws {
         let live = try LiveServer { $0.headerMilliseconds = 100 }
         defer { live.stop() }
         var random = SplitMix(seed)

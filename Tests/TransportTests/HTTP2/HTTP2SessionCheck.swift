@@ -6,7 +6,7 @@ import Basics
     @testable import Transport
 #endif
 
-/// Plays the connection: calls are answered at once, later, with a stream of messages, or not at all, by their number.
+/// Plays the connection: calls complete at once, later, with a stream of messages, or not at all, by their number.
 final class HTTP2SessionCheck: HTTP2SessionDelegate {
     private static let limits = HTTP2Limits(
         streamsMax: 8, messageBytesMax: 500, assemblyBytesMax: 900, frameBytesMax: 16_384, streamWindowBytes: 2_000,
@@ -37,7 +37,7 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
             offset = end
             turnEnds()
         }
-        // What was left open is answered, or runs out of time behind windows that may be shut: all calls must come to
+        // What was left open completes, or reaches its deadline while windows may be closed: all calls must come to
         // an end.
         for stream in later where session.isOpen(stream) && stream & 8 == 0 {
             if let exchange = session.exchange(stream) { reply(exchange) } else { answer(stream) }
@@ -96,7 +96,7 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
         session.endMessage(stream, message, isLast: true)
     }
 
-    /// A reply of several parts, which may stand behind a shut window.
+    /// A reply of several parts, which may wait for a closed window.
     private func reply(_ exchange: HTTP2Exchange) {
         let stream = exchange.reply.number
         _ = session.endCall(stream)

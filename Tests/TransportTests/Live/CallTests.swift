@@ -25,7 +25,7 @@ import Testing
         #expect(reply?.outcome == CallOutcome(.aborted, "zu spät"))
     }
 
-    @Test func `A call can be answered later from another thread`() throws {
+    @Test func `A call can complete later from another thread`() throws {
         let live = try LiveServer()
         defer { live.stop() }
         let connection = live.connect()

@@ -1,4 +1,4 @@
-// A service for tests: what it does with a call is told by the method.
+// A service for tests: the method says what it does with a call.
 
 import Basics
 import Synchronization

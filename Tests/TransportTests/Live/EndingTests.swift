@@ -33,7 +33,7 @@ import Testing
         #expect(live.record.state.withLock { $0.messagesProduced } < 1_000_000)
     }
 
-    @Test func `A held stream stops within its window and goes on when released`() throws {
+    @Test func `A held stream stops within its window and continues when released`() throws {
         let live = try LiveServer()
         defer { live.stop() }
         var configuration = ClientConfiguration()
@@ -135,7 +135,7 @@ import Testing
         #expect(closed.wait() == .finished)
     }
 
-    @Test func `A ping is answered`() throws {
+    @Test func `A PING gets its acknowledgement`() throws {
         let live = try LiveServer()
         defer { live.stop() }
         let connection = live.connect()

@@ -1,4 +1,4 @@
-// Bytes that no honest client sends: a clear status or a clean end, never a crash, and nothing left behind.
+// Bytes that no honest client sends: a clear status or a clean end, never a crash, and no leak.
 
 import Basics
 import Foundation
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `HTTP/1 is told that it is not served here`() throws {
+    @Test func `HTTP/1 gets a reply that it is not served here`() throws {
         let live = try LiveServer()
         defer { live.stop() }
         let old = RawClient(port: live.server.port)
@@ -62,7 +62,7 @@ import Testing
         #expect(reply?.payload == [1, 2, 3])
     }
 
-    @Test func `A client that leaves in the middle of anything leaves nothing behind`() throws {
+    @Test func `A client that leaves in the middle of anything leaks nothing`() throws {
         let live = try LiveServer()
         defer { live.stop() }
         let parts =
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
-    func `Mutated conversations end cleanly and the server goes on`(seed: UInt64) throws {
+    func `Mutated conversations end cleanly and the server continues`(seed: UInt64) throws {
         let live = try LiveServer { $0.headerMilliseconds = 100 }
         defer { live.stop() }
         var random = SplitMix(seed)

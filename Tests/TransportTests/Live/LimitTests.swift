@@ -1,4 +1,4 @@
-// Every limit of a server, over real sockets: a clear word, and the others go on.
+// Every limit of a server, over real sockets: a clear text, and other clients continue.
 
 import Basics
 import Glibc
@@ -8,7 +8,7 @@ import Testing
 @testable import Transport
 
 @Suite(.timeLimit(.minutes(20))) struct LimitTests {
-    @Test func `A connection beyond the limit is told so and the others go on`() throws {
+    @Test func `A connection beyond the limit gets a clear refusal and the others continue`() throws {
         let live = try LiveServer { $0.connectionsMax = 1 }
         defer { live.stop() }
         let first = live.connect()
@@ -38,7 +38,7 @@ import Testing
         #expect(frames.filter { $0.isKind(.message) }.map(\.stream).sorted() == [1, 2])
     }
 
-    @Test func `A message above the limit is refused and the connection goes on`() throws {
+    @Test func `A message above the limit is refused and the connection stays usable`() throws {
         let live = try LiveServer { $0.messageBytesMax = 100_000 }
         defer { live.stop() }
         let connection = live.connect()
@@ -83,7 +83,7 @@ import Testing
         #expect(last?.text.contains("did not arrive completely") == true)
     }
 
-    @Test func `A message in parts that does not go on is not waited for`() throws {
+    @Test func `A message in parts that stalls is not waited for`() throws {
         let live = try LiveServer { $0.headerMilliseconds = 50 }
         defer { live.stop() }
         let raw = RawClient(port: live.server.port)
@@ -177,7 +177,7 @@ import Testing
         #expect(live.record.reaches { !$0.cancelled.isEmpty })
         #expect(live.record.state.withLock { $0.pending.isEmpty })
 
-        // A client that does not watch its deadline is told by the server.
+        // The server ends the call of a client that does not watch its deadline.
         let raw = RawClient(port: live.server.port)
         raw.send(Preface.hearth)
         raw.send(

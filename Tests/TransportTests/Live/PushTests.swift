@@ -214,7 +214,7 @@ private final class PushService: ServiceHandler {
         #expect(fixture.feed.state.withLock { $0.isCancelled } == false)
     }
 
-    @Test func `The stream is told when its client cancels or disappears, and signals are harmless then`() throws {
+    @Test func `A stream ends when its client cancels or disappears, and signals are harmless then`() throws {
         for ending in 0..<2 {
             let fixture = try Fixture()
             let call = fixture.open(Collector())

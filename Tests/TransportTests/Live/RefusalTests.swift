@@ -69,7 +69,7 @@ import Testing
         withExtendedLifetime(first) {}
     }
 
-    @Test func `The first bytes are waited for within a bound, and what is no protocol of ours gets nothing`() throws {
+    @Test func `The wait for the first bytes is bounded, and an unknown protocol gets nothing`() throws {
         let (live, first) = try fullServer { $0.refusalMilliseconds = 50 }
         defer { live.stop() }
         #expect(RawClient(port: live.server.port).receiveAll() == [])

@@ -55,7 +55,7 @@ import Testing
         #expect(table.resume(1) == false)
         #expect(table.sourceWaits(1) == false)
         #expect(table.takeReady() == [1])
-        // The next question starts anew.
+        // The next request starts again.
         _ = table.beginAsking(1)
         #expect(table.sourceWaits(1) == true)
     }

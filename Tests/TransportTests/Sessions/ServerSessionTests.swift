@@ -52,7 +52,7 @@ import Testing
         #expect(session.receive(.request(.commit, stream: 4)) == .fail(.streamNotIncreasing(4)))
     }
 
-    @Test func `A call beyond the limit is refused and the others go on`() {
+    @Test func `A call beyond the limit is refused and the others continue`() {
         var session = ServerSession.opened(.forTests(streamsMax: 2))
         for stream in 1...2 as ClosedRange<UInt32> {
             _ = session.receive(.request(.commit, stream: stream))
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `While draining, open calls go on and new ones are not touched`() {
+    @Test func `While draining, open calls continue and new ones are not touched`() {
         var session = ServerSession.opened()
         _ = session.receive(.request(.write, [], stream: 3))
         _ = session.settleCurrent()

@@ -112,7 +112,7 @@ enum WebChannelCheck {
         private mutating func drain(isLost: Bool) -> String? {
             while let output = session.takeOutput(now: now) {
                 if output.isLast == session.hasBackChannel { return "isLast is \(output.isLast)" }
-                if isLongPoll, !output.isLast { return "a long poll goes on after a frame" }
+                if isLongPoll, !output.isLast { return "a long poll continues after a frame" }
                 if !isLost, let broken = receive(output.frame) { return broken }
             }
             if isLost { session.closeBackChannel(now: now) }

@@ -101,7 +101,7 @@ struct CommandRouter {
         try ArgumentParser(flags: subcommand.flagGroups.flatMap(\.flags), words: subcommand.words).parse(words)
     }
 
-    /// Tells of an error and returns the exit status.
+    /// Prints an error and returns the exit status.
     private static func report(_ error: any Error, of subcommand: any Subcommand.Type) -> Int32 {
         if let error = error as? UsageError {
             complain("\(error.message)\n\nRun hearth \(subcommand.name) --help for its arguments and flags.")

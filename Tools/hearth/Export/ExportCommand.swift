@@ -10,11 +10,13 @@ enum ExportCommand: Subcommand {
     static let summary = "Writes the documents of a collection as JSON lines."
     static let words: [String] = []
     static let discussion = """
-        Reads one consistent version of a collection from a running server and writes one JSON object per document and
-        line, ordered by document name. hearth load reads the output and restores the same documents.
-        docs/json-lines.md describes the format.
+        Reads one consistent version of a collection from a running server and writes
+        one JSON object per document and line, ordered by document name. hearth load reads
+        the output and restores the same documents. docs/json-lines.md describes the
+        format.
 
         Examples:
+
           hearth export --collection books > books.jsonl
           hearth export --address 10.0.0.7:8080 --collection users --recursive --output users.jsonl
         """

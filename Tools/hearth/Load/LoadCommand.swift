@@ -8,18 +8,24 @@ enum LoadCommand: Subcommand {
     static let summary = "Loads JSON lines into a collection."
     static let words = ["FILE"]
     static let discussion = """
-        Reads FILE (- is standard input), one JSON object per line, and stores each object as a document on a running
-        server. Types that JSON lacks are objects with one member: {"$timestamp": "2026-01-31T12:00:00Z"},
-        {"$bytes": "aGk="}, {"$reference": "users/ada"}, {"$geoPoint": [52.5, 13.4]}, {"$vector": [0.1, 0.2]},
-        {"$double": "NaN"}. docs/json-lines.md lists all of them.
+        Reads FILE (- is standard input), one JSON object per line, and stores each object
+        as a document on a running server. Types that JSON lacks are objects with one
+        member; docs/json-lines.md lists them:
 
-        A line names its document with the member "__name__" (the path below the collection) or with the member that
-        --id-field names. A line with neither gets an id of 20 characters. Existing documents are replaced.
+          {"$timestamp": "2026-01-31T12:00:00Z"}  {"$bytes": "aGk="}
+          {"$reference": "users/ada"}  {"$geoPoint": [52.5, 13.4]}
+          {"$vector": [0.1, 0.2]}  {"$double": "NaN"}
 
-        The load stops at the first invalid line and prints the reason; all lines before it are stored. FILE.hearth-load
-        keeps the position until the load is complete: --resume continues there and stores no line twice.
+        A line names its document with the member "__name__" (the path below the collection)
+        or with the member that --id-field names. A line with neither gets an id of 20
+        characters. Existing documents are replaced.
+
+        The load stops at the first invalid line and prints the reason; all lines before it
+        are stored. FILE.hearth-load keeps the position until the load is complete: --resume
+        continues there and stores no line twice.
 
         Examples:
+
           hearth load --collection books books.jsonl
           zcat books.jsonl.gz | hearth load --address 10.0.0.7:8080 --collection books --id-field isbn -
         """

@@ -142,7 +142,7 @@ struct Loader {
             return .success(batch)
         } catch {
             guard error.code == .invalidArgument else { return .failure(.failed(error)) }
-            // Something in it is refused: each write on its own tells which.
+            // Something in it is refused: each write is sent separately to find it.
             do {
                 let response = try await client.batchWrite(batch.writes)
                 let refused = zip(batch.lines, response.statuses).filter { $0.1.code != .ok }.map {

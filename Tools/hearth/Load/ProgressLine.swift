@@ -1,4 +1,4 @@
-// The line that tells how a load or an export is getting on.
+// The line that shows the progress of a load or an export.
 
 import Foundation
 

@@ -159,7 +159,7 @@ struct AdaptiveIndexTests {
         try model.harness.finish()
     }
 
-    @Test("A build goes on after a crash; until then queries scan, and explain counts its documents")
+    @Test("A build continues after a crash; until then queries scan, and explain counts its documents")
     func buildResumes() async throws {
         let model = try await Self.model(.adaptive) {
             // The mode, the state, and two steps of 512 documents.
