@@ -27,6 +27,9 @@ package struct LocalDocument: Sendable, Equatable {
     /// Whether the contents are an acknowledged write applied to an older cached document. What the server sends
     /// replaces them, also with the same update time.
     package var isProvisional = false
+    /// Whether the contents are acknowledged merges alone, because the cache did not know the document that they have
+    /// changed. Whatever the server sends replaces them.
+    package internal(set) var isPartial = false
     /// The fields that contain the local time as an estimate.
     package var estimates: [PendingTimestamp] = []
 
@@ -56,6 +59,15 @@ package enum DocumentState: Sendable, Equatable {
         case .unknown: 0
         case .missing(let microseconds, _): microseconds
         case .found(let document): document.updateMicroseconds
+        }
+    }
+
+    /// Whether the cache lacks fields of the document, if it exists.
+    var isIncomplete: Bool {
+        switch self {
+        case .unknown: true
+        case .missing: false
+        case .found(let document): document.isPartial
         }
     }
 

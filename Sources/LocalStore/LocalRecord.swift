@@ -9,6 +9,7 @@ enum LocalRecord {
     static let pendingFlag: UInt8 = 1
     static let provisionalFlag: UInt8 = 2
     static let estimatesFlag: UInt8 = 4
+    static let partialFlag: UInt8 = 8
     /// Bytes before the estimates of a document.
     private static let headerByteCount = 13
     /// Bytes before the record of a remote document.
@@ -33,6 +34,7 @@ enum LocalRecord {
         var writer = WireWriter(capacity: document.fields.count + 64)
         var flags: UInt8 = document.hasPendingWrites ? pendingFlag : 0
         if document.isProvisional { flags |= provisionalFlag }
+        if document.isPartial { flags |= partialFlag }
         if !document.estimates.isEmpty { flags |= estimatesFlag }
         writer.append(byte: flags)
         writer.append(littleEndian: lastUsed)
@@ -110,6 +112,7 @@ enum LocalRecord {
             updateMicroseconds: update)
         document.hasPendingWrites = flags & pendingFlag != 0
         document.isProvisional = flags & provisionalFlag != 0
+        document.isPartial = flags & partialFlag != 0
         if flags & estimatesFlag != 0 {
             do throws(InvalidDocument) {
                 document.estimates = try estimates(value)
@@ -144,7 +147,8 @@ enum LocalRecord {
         var writer = WireWriter(capacity: 64)
         writer.append(byte: Kind(state).rawValue)
         writer.append(byte: Kind(visible).rawValue)
-        writer.append(byte: state.isProvisional ? provisionalFlag : 0)
+        let isPartial = state.document?.isPartial ?? false
+        writer.append(byte: (state.isProvisional ? provisionalFlag : 0) | (isPartial ? partialFlag : 0))
         writer.append(littleEndian: state.microseconds)
         if let document = state.document { appendRecord(document, at: location, to: &writer) }
         return writer.copyBytes()
@@ -179,6 +183,7 @@ enum LocalRecord {
                 fields: [UInt8](copying: record.fields), createMicroseconds: record.createMicroseconds,
                 updateMicroseconds: microseconds)
             document.isProvisional = isProvisional
+            document.isPartial = value[byteAt: 2] & partialFlag != 0
             return (.found(document), visible)
         }
     }

@@ -53,7 +53,9 @@ extension LocalStore {
     private func remoteVersion(_ location: LocalLocation) throws(RequestError) -> RemoteVersion {
         if isPending(location.path) {
             let state = try remoteState(location)
-            var version = RemoteVersion(microseconds: state.microseconds, isProvisional: state.isProvisional)
+            // Any state of the server is better than a part of it.
+            let microseconds = state.isIncomplete ? 0 : state.microseconds
+            var version = RemoteVersion(microseconds: microseconds, isProvisional: state.isProvisional)
             if case .missing = state { version.isMissing = true }
             return version
         }
@@ -71,9 +73,11 @@ extension LocalStore {
             guard let stored = try writer.latest.value(forKey: key.byteSpan), stored.bytes.byteCount > 0 else {
                 return nil
             }
+            let flags = stored.bytes[byteAt: 0]
+            let isPartial = flags & LocalRecord.partialFlag != 0
             return RemoteVersion(
-                microseconds: LocalRecord.updateMicroseconds(in: stored.bytes),
-                isProvisional: stored.bytes[byteAt: 0] & LocalRecord.provisionalFlag != 0)
+                microseconds: isPartial ? 0 : LocalRecord.updateMicroseconds(in: stored.bytes),
+                isProvisional: flags & LocalRecord.provisionalFlag != 0)
         } catch {
             throw RequestError(error)
         }

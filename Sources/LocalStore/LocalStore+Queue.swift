@@ -1,7 +1,7 @@
 // The mutation queue of a client's store.
 
 package import Basics
-package import DocumentModel
+internal import DocumentModel
 
 extension LocalStore {
     /// Adds a batch to the queue and applies it for the program.
@@ -42,58 +42,62 @@ extension LocalStore {
         }
     }
 
-    /// The server has committed a batch.
+    /// Removes batches from the queue to which the server has replied, as one change: what is pending after them is
+    /// applied again once for each document at most.
     ///
-    /// - Parameters:
-    ///   - results: one for each write of the batch.
-    ///   - commitMicroseconds: the time of the commit.
-    /// - Returns: what has changed for the program.
-    package func acknowledge(
-        _ number: UInt64, results: [WriteResult], commitMicroseconds: UInt64
-    ) throws(RequestError) -> [LocalChange] {
-        try remove(number) { batch, path, state in
-            overlay.acknowledge(batch, path: path, results, commitMicroseconds: commitMicroseconds, to: &state)
-        }
-    }
-
-    /// The server has refused a batch: its changes are undone.
-    ///
-    /// - Returns: what has changed for the program.
-    package func reject(_ number: UInt64) throws(RequestError) -> [LocalChange] {
-        try remove(number) { _, _, _ in }
-    }
-
-    private func remove(
-        _ number: UInt64, _ change: (LocalBatch, [UInt8], inout DocumentState) -> Void
-    ) throws(RequestError) -> [LocalChange] {
-        guard let batch = batch(number) else { return [] }
+    /// - Parameter replies: in the order of the batches. Those to other batches have no effect.
+    package func settle(_ replies: [BatchReply]) throws(RequestError) -> SettledBatches {
         begin()
         defer { finishReading() }
-        var states: [(LocalLocation, new: DocumentState, previous: DocumentState?)] = []
-        for path in batch.paths {
-            let location = LocalLocation(path: path)
-            let remote = try remoteState(location)
-            var state = remote
-            change(batch, path, &state)
-            states.append((location, state, localResult(of: batch, path, remote)))
+        var batches: [LocalBatch] = []
+        var numbers: Set<UInt64> = []
+        var documents = SettledDocuments()
+        for reply in replies {
+            guard let batch = batch(reply.number), numbers.insert(reply.number).inserted else { continue }
+            batches.append(batch)
+            for path in batch.paths { documents.append(batch, reply.outcome, at: path) }
         }
-        forget(batch)
-        if configuration.directory != nil { delete(LocalKey.batch(number)) }
-        var changes: [LocalChange] = []
+        var states: [(LocalLocation, new: DocumentState, previous: DocumentState?)] = []
+        for document in documents.all {
+            let location = LocalLocation(path: document.path)
+            let remote = try remoteState(location)
+            states.append((location, newState(of: document, remote), localResult(of: document, remote)))
+        }
+        for batch in batches {
+            forget(batch)
+            if configuration.directory != nil { delete(LocalKey.batch(batch.number)) }
+        }
+        var settled = SettledBatches()
         for (location, state, previous) in states {
-            changes.append(try store(state, at: location, wasPending: true, previous: previous))
+            settled.changes.append(try store(state, at: location, wasPending: true, previous: previous))
         }
         try commit()
-        return changes
+        settled.acknowledgedNames = documents.all.filter(\.isAcknowledged).map { name($0.path) }
+        return settled
     }
 
-    /// The state to which the batches after a document's first one are applied; nil if the batch is another, or the
-    /// last one.
-    private func localResult(of batch: LocalBatch, _ path: [UInt8], _ remote: DocumentState) -> DocumentState? {
-        guard let pending = batchesOfDocument[path], pending.isRegular, pending.numbers.count > 1,
-            pending.numbers.first == batch.number
+    /// The server's state of a document after its batches.
+    private func newState(of document: SettledDocument, _ remote: DocumentState) -> DocumentState {
+        var state = remote
+        for (batch, outcome) in document.batches {
+            guard case .acknowledged(let results, let commitMicroseconds) = outcome else { continue }
+            overlay.acknowledge(
+                batch, path: document.path, results, commitMicroseconds: commitMicroseconds, to: &state)
+        }
+        return state
+    }
+
+    /// The state to which the batches after a document's first ones are applied; nil if the batches are others, or all.
+    private func localResult(of document: SettledDocument, _ remote: DocumentState) -> DocumentState? {
+        guard let pending = batchesOfDocument[document.path], pending.isRegular,
+            pending.numbers.count > document.batches.count,
+            pending.numbers.starts(with: document.batches.lazy.map(\.0.number))
         else { return nil }
         var state = remote
-        return overlay.apply(batch, path: path, to: &state) ? state : nil
+        for (batch, _) in document.batches where !overlay.apply(batch, path: document.path, to: &state) { return nil }
+        return state
     }
+
+    /// How many times a batch was applied to a document so far. For tests and measurements.
+    package var appliedBatchCount: Int { overlay.appliedCount }
 }

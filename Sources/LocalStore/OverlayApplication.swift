@@ -7,6 +7,8 @@ internal import WriteEngine
 /// Applies the writes of batches to documents of the cache. Belongs to one thread at a time.
 struct OverlayApplication: ~Copyable {
     private var application = WriteApplication()
+    /// How many batches were applied to documents so far.
+    private(set) var appliedCount = 0
 
     // MARK: Pending writes
 
@@ -16,6 +18,7 @@ struct OverlayApplication: ~Copyable {
     /// - Returns: whether the batch is regular: see ``PendingDocument/isRegular``.
     mutating func apply(_ batch: LocalBatch, path: [UInt8], to state: inout DocumentState) -> Bool {
         var isRegular = true
+        appliedCount += 1
         for index in batch.list.writes.indices {
             let write = batch.list.writes[index]
             guard batch.list.path(of: write).equalsBytes(path.byteSpan) else { continue }
@@ -33,6 +36,7 @@ struct OverlayApplication: ~Copyable {
                 guard write.kind != .verify, case .found(var document) = state else { continue }
                 document.hasPendingWrites = true
                 document.isProvisional = false
+                document.isPartial = false
                 state = .found(document)
             case .put:
                 var document = LocalDocument(
@@ -162,7 +166,7 @@ struct OverlayApplication: ~Copyable {
         case .update, .transform: break
         }
         let dependsOnDocument = write.mask != nil || write.kind == .transform
-        if case .unknown = state, dependsOnDocument { return }
+        let isPartial = state.isIncomplete && dependsOnDocument && write.precondition != .exists(false)
         guard changedAt >= commitMicroseconds || state.microseconds != changedAt else {
             // The write had no effect, and the cache has the document that it found.
             return
@@ -183,6 +187,7 @@ struct OverlayApplication: ~Copyable {
             if let fields = try? FieldEdits.setting(values, in: document.fields) { document.fields = fields }
         }
         document.isProvisional = true
+        document.isPartial = isPartial
         state = .found(document)
     }
 }

@@ -9,86 +9,8 @@ import TestSupport
 import Testing
 
 @Suite("The local store", .timeLimit(.minutes(20)))
-struct LocalStoreTests {
-    private static let database = try! DatabaseName(project: "p")
-    private let directory = TemporaryDirectory("local-store")
-
-    private static func name(_ id: String) -> String { "\(database.documentsRoot)/c/\(id)" }
-
-    private static func open(
-        _ directory: String? = nil, bytesMax: Int? = nil, isEager: Bool = false
-    ) throws -> LocalStore {
-        var configuration = LocalStore.Configuration(database: database, directory: directory, bytesMax: bytesMax)
-        configuration.isEager = isEager
-        // Closing makes everything durable.
-        return try LocalStore(configuration) { _ in }
-    }
-
-    // MARK: Documents and writes
-
-    /// The `fields` entries of a document with one number.
-    private static func fields(_ number: Int64) -> [UInt8] {
-        var writer = WireWriter()
-        writer.withLengthPrefix(field: 2) { entry in
-            entry.appendField(1, string: "n")
-            entry.withLengthPrefix(field: 2) { Value.integer(number).encode(into: &$0) }
-        }
-        return writer.copyBytes()
-    }
-
-    private static func found(_ id: String, _ number: Int64, at time: UInt64) -> RemoteUpdate {
-        RemoteUpdate(
-            name: name(id),
-            content: .found(fields: fields(number), createMicroseconds: time, updateMicroseconds: time))
-    }
-
-    private static func number(_ state: DocumentState) -> Int64? {
-        guard let document = state.document,
-            let value = DocumentBytes.value(at: try! FieldPath("n"), in: document.fields.byteSpan),
-            case .integer(let number) = try! Value(wire: value)
-        else { return nil }
-        return number
-    }
-
-    private enum Edit {
-        case set(Int64)
-        case add(Int64)
-        case delete
-        case stamp
-
-        func append(to writes: inout CommitWrites, _ id: String, mustExist: Bool = false) {
-            let name = LocalStoreTests.name(id)
-            let precondition: Precondition? = mustExist ? .exists(true) : nil
-            switch self {
-            case .set(let number): writes.set(name, fields: LocalStoreTests.fields(number))
-            case .delete: writes.delete(name)
-            case .add(let number): transform(.increment(.integer(number)), "n")
-            case .stamp: transform(.requestTime, "at")
-            }
-            func transform(_ operation: FieldTransform.Operation, _ path: String) {
-                var encoded = WireWriter()
-                FieldTransform(path: try! FieldPath(path), operation: operation).encode(into: &encoded)
-                // The path is a part of what `encode` has written.
-                var reader = WireReader(encoded.bytes)
-                _ = try! reader.nextTag()
-                _ = try! reader.lengthDelimited()
-                let bytes = encoded.copyBytes()
-                writes.set(
-                    name, fields: [], mask: [], precondition: precondition,
-                    transforms: [EncodedTransform(path: path, operation: Array(bytes[reader.position...]))])
-            }
-        }
-    }
-
-    private static func request(_ edits: [(String, Edit)], mustExist: Bool = false) -> [UInt8] {
-        var writes = CommitWrites(database: database)
-        for (id, edit) in edits { edit.append(to: &writes, id, mustExist: mustExist) }
-        return writes.request()
-    }
-
-    private static func identity(_ sequence: UInt64) -> BatchIdentity {
-        BatchIdentity(sessionHigh: 1, sessionLow: 2, sequence: sequence)
-    }
+struct LocalStoreTests: LocalStoreFixture {
+    let directory = TemporaryDirectory("local-store")
 
     // MARK: Tests
 
@@ -174,24 +96,6 @@ struct LocalStoreTests {
         #expect(try store.state(of: Self.name("a")).document?.estimates.isEmpty == true)
     }
 
-    private static func value(_ path: FieldPath, _ fields: [UInt8]) -> Value? {
-        guard let bytes = DocumentBytes.value(at: path, in: fields.byteSpan) else { return nil }
-        return try? Value(wire: bytes)
-    }
-
-    private static func plan(_ limit: Int32? = nil) throws -> QueryPlan {
-        let query = StructuredQuery(
-            from: [CollectionSelector(collectionID: "c")],
-            orderBy: [Order(field: try FieldPath("n"), direction: .ascending)], limit: limit)
-        return try QueryPlan(query, parent: Array(database.documentsRoot.utf8).byteSpan)
-    }
-
-    private static func results(_ store: LocalStore, _ plan: QueryPlan) throws -> [Int64] {
-        var numbers: [Int64] = []
-        try store.run(plan) { _, document in numbers.append(number(.found(document)) ?? -1) }
-        return numbers
-    }
-
     @Test(
         "Many pending writes of a document, which are acknowledged, rejected, and changed by others"
     )
@@ -202,7 +106,7 @@ struct LocalStoreTests {
         var numbers: [UInt64] = []
         for number in 1...count {
             // Sets, increments and server timestamps.
-            let edit: Edit = number % 50 == 0 ? .set(100 + Int64(number)) : number % 70 == 0 ? .stamp : .add(1)
+            let edit: LocalEdit = number % 50 == 0 ? .set(100 + Int64(number)) : number % 70 == 0 ? .stamp : .add(1)
             numbers.append(
                 try store.enqueue(Self.request([("a", edit)]), identity: Self.identity(UInt64(number))).number)
         }
@@ -378,13 +282,19 @@ struct LocalStoreTests {
 
     // MARK: Random
 
+    private struct PendingBatch {
+        let number: UInt64
+        let edits: [(String, LocalEdit)]
+        let mustExist: Bool
+    }
+
     /// A server of numbers.
     private struct Model {
         var documents: [String: (number: Int64, time: UInt64)] = [:]
         var time: UInt64 = 100
 
         /// Applies a batch as the server would; nil if it is rejected.
-        mutating func commit(_ edits: [(String, Edit)], mustExist: Bool) -> [WriteResult]? {
+        mutating func commit(_ edits: [(String, LocalEdit)], mustExist: Bool) -> [WriteResult]? {
             time += 1
             var next = documents
             var results: [WriteResult] = []
@@ -405,6 +315,14 @@ struct LocalStoreTests {
             documents = next
             return results
         }
+
+        /// What the server replies to a batch.
+        mutating func reply(to batch: PendingBatch) -> BatchReply {
+            guard let results = commit(batch.edits, mustExist: batch.mustExist) else {
+                return BatchReply(batch.number, .rejected)
+            }
+            return BatchReply(batch.number, .acknowledged(results: results, commitMicroseconds: time))
+        }
     }
 
     @Test(
@@ -417,14 +335,14 @@ struct LocalStoreTests {
         let path = isPersistent ? directory.path(of: "random") : nil
         var store = try Self.open(path)
         var model = Model()
-        var pending: [(number: UInt64, edits: [(String, Edit)], mustExist: Bool)] = []
+        var pending: [PendingBatch] = []
         let ids = ["a", "b", "c", "d"]
         for step in 0..<400 {
             switch generator.below(8) {
             case 0, 1, 2:
                 let edits = (0..<1 + generator.below(2)).map { index in
                     let id = ids[(generator.below(2) + index * 2) % 4]
-                    let edit: Edit =
+                    let edit: LocalEdit =
                         switch generator.below(4) {
                         case 0: .delete
                         case 1: .add(Int64(generator.below(9)))
@@ -435,14 +353,11 @@ struct LocalStoreTests {
                 let mustExist = generator.oneIn(2)
                 let request = Self.request(edits, mustExist: mustExist)
                 let (number, _) = try store.enqueue(request, identity: Self.identity(UInt64(step)))
-                pending.append((number, edits, mustExist))
+                pending.append(PendingBatch(number: number, edits: edits, mustExist: mustExist))
             case 3 where !pending.isEmpty, 4 where !pending.isEmpty:
-                let batch = pending.removeFirst()
-                if let results = model.commit(batch.edits, mustExist: batch.mustExist) {
-                    _ = try store.acknowledge(batch.number, results: results, commitMicroseconds: model.time)
-                } else {
-                    _ = try store.reject(batch.number)
-                }
+                // One reply, or several at a time.
+                let count = min(pending.count, generator.oneIn(2) ? 1 : 1 + generator.below(4))
+                _ = try store.settle((0..<count).map { _ in model.reply(to: pending.removeFirst()) })
             case 5: _ = model.commit([(generator.pick(ids), .set(Int64(generator.below(1000))))], mustExist: false)
             case 6:
                 // The server sends its state of some documents.
@@ -457,12 +372,7 @@ struct LocalStoreTests {
             #expect(try store.staleOverlays() == [], "seed \(seed), step \(step)")
         }
         while !pending.isEmpty {
-            let batch = pending.removeFirst()
-            if let results = model.commit(batch.edits, mustExist: batch.mustExist) {
-                _ = try store.acknowledge(batch.number, results: results, commitMicroseconds: model.time)
-            } else {
-                _ = try store.reject(batch.number)
-            }
+            _ = try store.settle([model.reply(to: pending.removeFirst())])
             #expect(try store.staleOverlays() == [], "seed \(seed)")
         }
         model.time += 1

@@ -62,38 +62,41 @@ extension SyncEngine {
         }
     }
 
-    /// Processes events in their order. What they change in the store is one commit.
+    /// Processes events: first the replies, then the writes, each kind in its order. No write depends on a reply that
+    /// came after it. What they change in the store is one commit.
     func take(_ events: [WriteEvent]) {
+        var replies: [(SentBatch, Result<[UInt8], RequestError>)] = []
         var orders: [HearthClient.OrderedCommit] = []
         var endings: [(WriteCompletion, RequestError?)] = []
-        var finished: [CommitSequence.Ticket] = []
         if !isClosed { store.beginGroup() }
         for event in events {
-            switch event.kind {
-            case .write(let request, let cancellation, let completion):
-                do throws(RequestError) {
-                    orders.append(try enqueue(request, cancellation, completion))
-                } catch {
-                    endings.append((completion, error))
-                }
-            case .reply(let batch, let result):
-                if remove(batch, result) { finished.append(batch.ticket) }
-                if case .failure(let error) = result {
-                    endings.append((batch.completion, error))
-                } else {
-                    endings.append((batch.completion, nil))
-                }
+            guard case .reply(let batch, let result) = event.kind else { continue }
+            replies.append((batch, result))
+            if case .failure(let error) = result {
+                endings.append((batch.completion, error))
+            } else {
+                endings.append((batch.completion, nil))
             }
         }
-        if !finished.isEmpty, readsInFlight.isEmpty { collectEagerly() }
+        let areSettled = !replies.isEmpty && settle(replies)
+        for event in events {
+            guard case .write(let request, let cancellation, let completion) = event.kind else { continue }
+            do throws(RequestError) {
+                orders.append(try enqueue(request, cancellation, completion))
+            } catch {
+                endings.append((completion, error))
+            }
+        }
+        if areSettled, readsInFlight.isEmpty { collectEagerly() }
         do throws(RequestError) {
             if !isClosed { try store.endGroup() }
         } catch {
             report(error)
         }
-        if !finished.isEmpty {
+        if areSettled {
+            let finished = replies.map(\.0.ticket)
             // Only now will no process send the batches again.
-            store.whenDurable { [numbers, finished] in for ticket in finished { numbers.finish(ticket) } }
+            store.whenDurable { [numbers] in for ticket in finished { numbers.finish(ticket) } }
         }
         client.commitInOrder(orders, of: numbers)
         for (completion, error) in endings { completion(error) }
@@ -114,29 +117,32 @@ extension SyncEngine {
         }
     }
 
-    /// Removes a batch from the queue to which the server has replied.
+    /// Removes the batches from the queue to which the server has replied.
     ///
-    /// - Returns: whether it was removed. A batch stays in the queue if the client ends its calls.
-    private func remove(_ batch: SentBatch, _ result: Result<[UInt8], RequestError>) -> Bool {
+    /// - Returns: whether they were removed. Batches stay in the queue if the client ends its calls.
+    private func settle(_ replies: [(SentBatch, Result<[UInt8], RequestError>)]) -> Bool {
         if isClosed { return false }
         do throws(RequestError) {
-            let changes: [LocalChange]
-            switch result.flatMap({ bytes in HearthClient.decode { try CommitResponse(wire: bytes.span.bytes) } }) {
-            case .success(let response):
-                changes = try store.acknowledge(
-                    batch.number, results: response.writeResults,
-                    commitMicroseconds: UInt64(clamping: response.commitTime.microseconds))
-                if !readsInFlight.isEmpty {
-                    eventNumber += 1
-                    for change in changes { acknowledged.append((eventNumber, change.name)) }
-                }
-            case .failure: changes = try store.reject(batch.number)
+            let settled = try store.settle(replies.map { BatchReply($0.number, Self.outcome($1)) })
+            if !readsInFlight.isEmpty {
+                eventNumber += 1
+                for name in settled.acknowledgedNames { acknowledged.append((eventNumber, name)) }
             }
-            broadcast(changes)
+            broadcast(settled.changes)
             return true
         } catch {
             report(error)
             return false
+        }
+    }
+
+    private static func outcome(_ result: Result<[UInt8], RequestError>) -> BatchReply.Outcome {
+        switch result.flatMap({ bytes in HearthClient.decode { try CommitResponse(wire: bytes.span.bytes) } }) {
+        case .success(let response):
+            .acknowledged(
+                results: response.writeResults,
+                commitMicroseconds: UInt64(clamping: response.commitTime.microseconds))
+        case .failure: .rejected
         }
     }
 }
