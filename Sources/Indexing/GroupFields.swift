@@ -150,6 +150,11 @@ package enum IndexedFields: Sendable {
     case all
     case some(FieldRules, isSettled: Bool)
 
+    /// Whether some fields may have entries.
+    package var areSome: Bool {
+        if case .none = self { false } else { true }
+    }
+
     /// Whether the field has entries of a kind, all of them.
     package func has(_ kind: EntryKinds, of field: FieldPath) -> Bool {
         switch self {

@@ -86,6 +86,9 @@ package enum TimestampReading: Sendable {
     case null
     /// The value before the pending writes, or null.
     case previous
+    /// A value that queries order and compare as the SDK does: after all timestamps, by local time, and in the type
+    /// class of no timestamp.
+    case ordered
 }
 
 extension LocalDocument {
@@ -102,11 +105,64 @@ extension PendingTimestamp {
     package static func fields(
         _ fields: [UInt8], _ estimates: [PendingTimestamp], readingTimestampsAs reading: TimestampReading
     ) -> [UInt8] {
-        if estimates.isEmpty { return fields }
-        let values = estimates.map { estimate -> EncodedValue? in
-            reading == .previous ? estimate.previous ?? .null : .null
+        replacing(estimates, in: fields) { estimate in
+            switch reading {
+            case .null: .null
+            case .previous: estimate.previous ?? .null
+            case .ordered: estimate.value(in: fields).map { ordered(at: $0) }
+            }
         }
-        return (try? FieldEdits.setting(zip(estimates.map(\.path), values), in: fields)) ?? fields
+    }
+
+    /// The fields of a document that were read as ``TimestampReading/ordered``, with the local times again.
+    static func estimated(_ fields: [UInt8], _ estimates: [PendingTimestamp]) -> [UInt8] {
+        replacing(estimates, in: fields) { estimate in
+            estimate.value(in: fields).map { EncodedValue(.timestamp(localTime(of: $0))) }
+        }
+    }
+
+    /// - Parameter value: returns the new value of a field; nil leaves it.
+    private static func replacing(
+        _ estimates: [PendingTimestamp], in fields: [UInt8], _ value: (PendingTimestamp) -> EncodedValue?
+    ) -> [UInt8] {
+        if estimates.isEmpty { return fields }
+        let values = estimates.compactMap { estimate in value(estimate).map { (estimate.path, Optional($0)) } }
+        return (try? FieldEdits.setting(values, in: fields)) ?? fields
+    }
+
+    private func value(in fields: [UInt8]) -> Value? {
+        guard let bytes = DocumentBytes.value(at: path, in: fields.byteSpan) else { return nil }
+        return try? Value(wire: bytes)
+    }
+
+    // A BSON timestamp is ordered between timestamps and strings, and has room for microseconds. It is never seen
+    // outside of queries and of the cache's records.
+    private static let key = "__request_timestamp__"
+    private static let microsecondsPerSecond: Int64 = 1_000_000
+
+    private static func ordered(at time: Value) -> EncodedValue {
+        guard case .timestamp(let time) = time else { return EncodedValue(time) }
+        let microseconds = max(0, time.microseconds)
+        return EncodedValue(
+            .map([
+                key: .map([
+                    "seconds": .integer(min(microseconds / microsecondsPerSecond, Int64(UInt32.max))),
+                    "increment": .integer(microseconds % microsecondsPerSecond),
+                ])
+            ]))
+    }
+
+    private static func localTime(of value: Value) -> TimestampValue {
+        switch value {
+        case .timestamp(let time): return time
+        case .map(let map):
+            guard case .map(let parts)? = map[key], case .integer(let seconds)? = parts["seconds"],
+                case .integer(let increment)? = parts["increment"]
+            else { break }
+            return TimestampValue(microseconds: seconds * microsecondsPerSecond + increment)
+        default: break
+        }
+        return TimestampValue(microseconds: 0)
     }
 }
 

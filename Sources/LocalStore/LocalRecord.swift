@@ -72,7 +72,8 @@ enum LocalRecord {
             createMicroseconds: isNew ? nil : document.createMicroseconds, path: location.path.byteSpan,
             isCut: location.isTruncated, into: &header)
         writer.append(header.bytes)
-        writer.append(document.fields)
+        // Queries read the record.
+        writer.append(document.fields(readingTimestampsAs: .ordered))
     }
 
     /// The offset of the record in a value of the space `documents`; nil if the value is damaged.
@@ -116,6 +117,7 @@ enum LocalRecord {
         if flags & estimatesFlag != 0 {
             do throws(InvalidDocument) {
                 document.estimates = try estimates(value)
+                document.fields = PendingTimestamp.estimated(document.fields, document.estimates)
             } catch {
                 throw .damagedDocument
             }

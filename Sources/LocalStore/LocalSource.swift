@@ -11,6 +11,7 @@ struct LocalSource: QuerySource, ~Copyable {
 
     var database: UInt32 { LocalKey.database }
     var versionMicroseconds: UInt64 { .max }
+    var hasCatalogue: Bool { false }
 
     @_lifetime(borrow self)
     borrowing func cursor(

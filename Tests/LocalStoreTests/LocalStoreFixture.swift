@@ -76,6 +76,20 @@ extension LocalStoreFixture {
             content: .found(fields: fields(number), createMicroseconds: time, updateMicroseconds: time))
     }
 
+    /// A document with any fields.
+    static func found(_ id: String, _ values: [String: Value], at time: UInt64) -> RemoteUpdate {
+        var writer = WireWriter()
+        for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+            writer.withLengthPrefix(field: 2) { entry in
+                entry.appendField(1, string: key)
+                entry.withLengthPrefix(field: 2) { value.encode(into: &$0) }
+            }
+        }
+        return RemoteUpdate(
+            name: name(id),
+            content: .found(fields: writer.copyBytes(), createMicroseconds: time, updateMicroseconds: time))
+    }
+
     static func number(_ state: DocumentState) -> Int64? {
         guard let document = state.document,
             let value = DocumentBytes.value(at: try! FieldPath("n"), in: document.fields.byteSpan),
@@ -104,6 +118,13 @@ extension LocalStoreFixture {
             from: [CollectionSelector(collectionID: "c")],
             orderBy: [Order(field: try FieldPath("n"), direction: .ascending)], limit: limit)
         return try QueryPlan(query, parent: Array(database.documentsRoot.utf8).byteSpan)
+    }
+
+    /// The names of the results, in order.
+    static func names(_ store: LocalStore, _ plan: QueryPlan) throws -> [String] {
+        var names: [String] = []
+        try store.run(plan) { name, _ in names.append(name) }
+        return names
     }
 
     static func results(_ store: LocalStore, _ plan: QueryPlan) throws -> [Int64] {

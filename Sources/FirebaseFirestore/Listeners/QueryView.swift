@@ -156,7 +156,7 @@ struct QueryView {
     /// Bytes that compare like the query's order.
     private func key(of document: StoredDocument, _ name: String) -> [UInt8] {
         var key = WireWriter(capacity: 64)
-        let fields = document.fields
+        let fields = document.queryFields
         for order in orders {
             let isDescending = order.direction == .descending
             if order.field.isDocumentName {

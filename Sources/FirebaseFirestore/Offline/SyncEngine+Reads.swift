@@ -184,7 +184,8 @@ extension SyncEngine {
             let isOwn = document.hasPendingWrites || document.updateMicroseconds > readMicroseconds
             guard results.contains(name) || isOwn else { continue }
             let path = Array(name.utf8.dropFirst(rootByteCount))
-            guard query.plan.matcher.matches(path: path.byteSpan, fields: document.fields.byteSpan) else { continue }
+            let fields = document.fields(readingTimestampsAs: .ordered)
+            guard query.plan.matcher.matches(path: path.byteSpan, fields: fields.byteSpan) else { continue }
             found[name] = StoredDocument(document)
         }
         _ = view.apply(found)

@@ -156,7 +156,8 @@ struct SyncView {
         case .document(let subject): return name == subject
         case .query(let plan, _, _):
             let path = Array(name.utf8.dropFirst(plan.database.documentsRoot.utf8.count + 1))
-            return plan.matcher.matches(path: path.byteSpan, fields: document.fields.byteSpan)
+            let fields = document.fields(readingTimestampsAs: .ordered)
+            return plan.matcher.matches(path: path.byteSpan, fields: fields.byteSpan)
         }
     }
 

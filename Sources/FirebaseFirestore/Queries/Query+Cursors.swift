@@ -108,6 +108,10 @@ enum CursorRules {
         for order in query.effectiveOrders {
             if order.field.isDocumentName {
                 values.append(QueryValues.reference(snapshot.reference.name))
+            } else if document.hasEstimate(at: order.field) {
+                throw RuleViolation(
+                    "Invalid query. You are trying to start or end a query using a document for which the field "
+                        + "'\(order.field)' is an uncommitted server timestamp, whose value is not known yet.")
             } else if let value = document.encodedValue(at: order.field) {
                 values.append(value)
             } else {

@@ -55,6 +55,12 @@ package struct StoredDocument: Sendable, Equatable {
         }
     }
 
+    /// The fields as queries order and compare them.
+    var queryFields: [UInt8] { PendingTimestamp.fields(fields, estimates, readingTimestampsAs: .ordered) }
+
+    /// Whether the field, or a field inside it, is a server timestamp that is not known yet.
+    func hasEstimate(at path: DocumentModel.FieldPath) -> Bool { estimates.contains { path.isPrefix(of: $0.path) } }
+
     /// Whether the program sees the same in both.
     func looksLike(_ other: StoredDocument) -> Bool { fields == other.fields && estimates == other.estimates }
 }

@@ -25,6 +25,7 @@ struct GroupPlanner {
     ) throws(RequestError) {
         guard case .descendants(let parent, let id?) = plan.matcher.scope, parent.isEmpty,
             !disjuncts.allSatisfy(\.fieldTests.isEmpty) || !plan.matcher.requiredFields.isEmpty,
+            source.hasCatalogue || source.indexedFields(of: id.byteSpan).areSome,
             let collections = try source.indexedCollections(ofGroup: id, atMost: Self.collectionsMaximum)
         else { return nil }
         let numbers = try AccessPlanner.numbers(of: plan, disjuncts, source)

@@ -87,7 +87,7 @@ struct CollectionSearch {
     }
 
     package func first<Source: QuerySource & ~Copyable>(in source: borrowing Source) throws(RequestError) -> Found? {
-        collectionID == nil ? try firstByDocuments(source) : try firstInCatalogue(source)
+        collectionID != nil && source.hasCatalogue ? try firstInCatalogue(source) : try firstByDocuments(source)
     }
 
     /// The part of the key space that was searched.

@@ -43,6 +43,10 @@ package protocol QuerySource: ~Copyable {
 
     // MARK: Index metadata
 
+    /// Whether the catalogue has every collection. If not, collections are found in the keys of documents, and the
+    /// catalogue is read only for groups with indexed fields, of which it has every collection.
+    var hasCatalogue: Bool { get }
+
     /// The declared indexes that are complete in this state.
     var declaredIndexes: [DeclaredIndex] { get }
 
@@ -94,6 +98,7 @@ extension QuerySource where Self: ~Copyable {
         return count
     }
 
+    package var hasCatalogue: Bool { true }
     package var declaredIndexes: [DeclaredIndex] { [] }
     package borrowing func fieldOverrides(of collectionID: [UInt8]) -> [FieldOverride] { [] }
     package borrowing func indexedFields(of collection: RawSpan) -> IndexedFields { .none }
