@@ -81,7 +81,9 @@ let package = Package(
         .target(name: "WriteEngine", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
             name: "LocalStore",
-            dependencies: ["Basics", "DocumentModel", "KeyValueStore", "StoreFormat", "QueryEngine", "WriteEngine"],
+            dependencies: [
+                "Basics", "DocumentModel", "KeyValueStore", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
+            ],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         .target(
             name: "DocumentStore",

@@ -2,6 +2,7 @@
 
 internal import Basics
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
 
 /// Puts and deletes, with the log record from which the engine derives them again after a crash.
@@ -13,17 +14,21 @@ struct LocalDraft: ~Copyable {
 
     var isEmpty: Bool { mutations.isEmpty }
 
-    mutating func put(_ key: [UInt8], _ value: [UInt8]) {
-        mutations.put(key: key.byteSpan, value: value.byteSpan)
+    mutating func put(_ key: [UInt8], _ value: [UInt8]) { put(key.byteSpan, value.byteSpan) }
+
+    mutating func delete(_ key: [UInt8]) { delete(key.byteSpan) }
+
+    private mutating func put(_ key: RawSpan, _ value: RawSpan) {
+        mutations.put(key: key, value: value)
         record.append(byte: 1)
-        append(key.byteSpan)
-        append(value.byteSpan)
+        append(key)
+        append(value)
     }
 
-    mutating func delete(_ key: [UInt8]) {
-        mutations.delete(key: key.byteSpan)
+    private mutating func delete(_ key: RawSpan) {
+        mutations.delete(key: key)
         record.append(byte: 0)
-        append(key.byteSpan)
+        append(key)
     }
 
     private mutating func append(_ bytes: RawSpan) {
@@ -52,4 +57,10 @@ struct LocalDraft: ~Copyable {
             }
         }
     }
+}
+
+extension LocalDraft: IndexEntrySink {
+    mutating func put(entry key: RawSpan) { put(key, key.extracting(first: 0)) }
+    mutating func remove(entry key: RawSpan) { delete(key) }
+    mutating func put(entry key: RawSpan, documentKey: RawSpan) { put(key, documentKey) }
 }

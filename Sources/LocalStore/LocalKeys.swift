@@ -2,15 +2,19 @@
 //
 //     meta       01 'v'                                  -> | format, 1 |
 //                01 'b'                                  -> | bytes of all documents, 8 |
+//     catalogue  02 | as the server's                    -> the server's entry, of collections with indexes
+//     fields     04 | as the server's                    -> the number of the field, for fields of indexes
 //     documents  10 | the server's key                   -> | flags, 1 | last used, 4 | update time, 8 |
 //                                                           estimates, if there are any | record |
 //     remote     11 | the same key without its space     -> | kind, 1 | visible kind, 1 | flags, 1 | time, 8 | record |
 //     missing    12 | the same                           -> | flags, 1 | last used, 4 | time, 8 |
+//     values     20 |, elements 21 | as the server's     -> an index entry, see `IndexKey`
 //     batches    40 | number, 8                          -> see `LocalBatch`
 //     targets    50 | canonical query, <= 248            -> see `LocalTarget`
 //     members    51 | target, 4 | document key without its space and database -> | path, if the key is truncated |
 //     bundles    52 | id, <= 248                         -> | created, 8 | id ... |
 //     queries    53 | name, <= 248                       -> see `LocalNamedQuery`
+//     indexes    54 | definition without phase, <= 248   -> see `LocalIndex`
 //
 // The space `documents` has what the program sees: cached documents with the pending writes applied. The operators of
 // the server read it. `remote` has the server's state of the documents that pending writes change, and only of those.
@@ -21,7 +25,11 @@ internal import StoreFormat
 /// The first byte of a key of a client's store.
 enum LocalSpace {
     static let meta: UInt8 = 0x01
+    static let catalogue = KeySpace.catalogue.rawValue
+    static let fields = KeySpace.fields.rawValue
     static let documents = KeySpace.documents.rawValue
+    static let values = KeySpace.values.rawValue
+    static let elements = KeySpace.elements.rawValue
     static let remote: UInt8 = 0x11
     static let missing: UInt8 = 0x12
     static let batches: UInt8 = 0x40
@@ -29,9 +37,13 @@ enum LocalSpace {
     static let members: UInt8 = 0x51
     static let bundles: UInt8 = 0x52
     static let namedQueries: UInt8 = 0x53
+    static let indexes: UInt8 = 0x54
 
     /// Every space: none has history.
-    static let all: Set<UInt8> = [meta, documents, remote, missing, batches, targets, members, bundles, namedQueries]
+    static let all: Set<UInt8> = [
+        meta, catalogue, fields, documents, remote, missing, values, elements, batches, targets, members, bundles,
+        namedQueries, indexes,
+    ]
 }
 
 /// Builds the keys of a client's store.
@@ -61,6 +73,8 @@ enum LocalKey {
     static func bundle(_ id: String) -> [UInt8] { key(LocalSpace.bundles, Array(id.utf8)) }
 
     static func namedQuery(_ name: String) -> [UInt8] { key(LocalSpace.namedQueries, Array(name.utf8)) }
+
+    static func index(_ definition: [UInt8]) -> [UInt8] { key(LocalSpace.indexes, definition) }
 
     /// A long part is cut, and ends with a hash.
     private static func key(_ space: UInt8, _ part: [UInt8]) -> [UInt8] {

@@ -86,6 +86,14 @@ enum LocalRecord {
         return reader.position
     }
 
+    /// The fields in a value of the space `documents`, as queries read them.
+    static func fields(in value: RawSpan) throws(RequestError) -> [UInt8] {
+        guard let offset = recordOffset(in: value),
+            let record = StoredRecordView(value.extracting(offset..<value.byteCount), versionMicroseconds: 0)
+        else { throw .damagedDocument }
+        return [UInt8](copying: record.fields)
+    }
+
     /// The update time in a value of the space `documents`.
     static func updateMicroseconds(in value: RawSpan) -> UInt64 {
         var reader = WireReader(value)

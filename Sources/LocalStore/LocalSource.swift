@@ -2,12 +2,16 @@
 
 internal import Basics
 internal import DocumentModel
+internal import Indexing
 internal import KeyValueStore
 internal import QueryEngine
 
-/// The newest state of a client's store, without indexes and transactions. Keep it for one call.
+/// The newest state of a client's store, without transactions. Keep it for one call.
 struct LocalSource: QuerySource, ~Copyable {
     let latest: LatestReader
+    /// The indexes of the store.
+    let groups: [[UInt8]: LocalIndexes.Group]
+    let indexUsage: (any IndexUsage)?
 
     var database: UInt32 { LocalKey.database }
     var versionMicroseconds: UInt64 { .max }
@@ -30,6 +34,7 @@ struct LocalSource: QuerySource, ~Copyable {
         let stored: StoredValue?
         do throws(StorageError) { stored = try latest.value(forKey: key) } catch { throw RequestError(error) }
         guard let stored else { return nil }
+        guard key[byteAt: 0] == LocalSpace.documents else { return SourceValue(stored.bytes, versionMicroseconds: 0) }
         guard let offset = LocalRecord.recordOffset(in: stored.bytes) else { throw .damagedDocument }
         return SourceValue(
             stored.bytes.extracting(offset..<stored.bytes.byteCount),
@@ -37,7 +42,14 @@ struct LocalSource: QuerySource, ~Copyable {
     }
 }
 
-/// A cursor over the documents of a client's store.
+extension LocalSource {
+    borrowing func indexedFields(of collection: RawSpan) -> IndexedFields {
+        if groups.isEmpty { return .none }
+        return groups[[UInt8](copying: RelativePath.lastSegment(collection))]?.ready ?? .none
+    }
+}
+
+/// A cursor over entries of a client's store.
 struct LocalCursor: RangeCursor, ~Copyable, ~Escapable {
     private var cursor: EngineCursor
 
@@ -56,14 +68,17 @@ struct LocalCursor: RangeCursor, ~Copyable, ~Escapable {
 
     var key: RawSpan { @_lifetime(borrow self) borrowing get { cursor.key } }
 
-    /// The record; empty if the entry is damaged, which the operators report.
+    /// The value; of a document the record, empty if the entry is damaged, which the operators report.
     var value: RawSpan {
         @_lifetime(borrow self)
         borrowing get {
             let value = cursor.value
+            if cursor.key[byteAt: 0] != LocalSpace.documents { return value }
             return value.extracting((LocalRecord.recordOffset(in: value) ?? value.byteCount)..<value.byteCount)
         }
     }
 
-    var versionMicroseconds: UInt64 { LocalRecord.updateMicroseconds(in: cursor.value) }
+    var versionMicroseconds: UInt64 {
+        cursor.key[byteAt: 0] == LocalSpace.documents ? LocalRecord.updateMicroseconds(in: cursor.value) : 0
+    }
 }

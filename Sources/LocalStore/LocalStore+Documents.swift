@@ -94,24 +94,31 @@ extension LocalStore {
 
     /// Runs a query over what the program sees.
     ///
-    /// - Parameter body: called with each result in the query's order: the full resource name and the document.
+    /// - Parameters:
+    ///   - usesIndexes: false reads the collection; for tests.
+    ///   - body: called with each result in the query's order: the full resource name and the document.
     package func run(
-        _ plan: QueryPlan, _ body: (String, LocalDocument) -> Void
+        _ plan: QueryPlan, usingIndexes usesIndexes: Bool = true, _ body: (String, LocalDocument) -> Void
     ) throws(RequestError) {
         defer { finishReading() }
         var name = WireWriter(capacity: 256)
         name.append(utf8: namePrefix)
         let prefixByteCount = name.count
+        let usage = createsIndexes && usesIndexes ? LocalIndexUsage() : nil
+        let groups = usesIndexes ? indexes.groups : [:]
+        var count = 0
         if isQueueEmpty {
-            return try plan.runAll(over: LocalSource(latest: writer.latest)) { row in
+            try plan.runAll(over: LocalSource(latest: writer.latest, groups: groups, indexUsage: usage)) { row in
                 name.truncate(to: prefixByteCount)
                 name.append(row.path)
+                count += 1
                 body(String(repairingUTF8: name.bytes), Self.document(row))
             }
+            return try makeIndexes(usage?.wanted(results: count) ?? [])
         }
         var pending: [(String, [UInt8])] = []
         var rows: [(String, LocalDocument)] = []
-        try plan.runAll(over: LocalSource(latest: writer.latest)) { row in
+        try plan.runAll(over: LocalSource(latest: writer.latest, groups: groups, indexUsage: usage)) { row in
             let path = [UInt8](copying: row.path)
             if isPending(path) { pending.append((self.name(path), path)) }
             rows.append((self.name(path), Self.document(row)))
@@ -122,6 +129,16 @@ extension LocalStore {
             if let document = try visibleState(LocalLocation(path: path)).document { documents[name] = document }
         }
         for (name, document) in rows { body(name, documents[name] ?? document) }
+        try makeIndexes(usage?.wanted(results: rows.count) ?? [])
+    }
+
+    /// How a query would be run. For tests and diagnostics.
+    package func explain(_ plan: QueryPlan) throws(RequestError) -> String {
+        defer { finishReading() }
+        var execution = QueryExecution(plan)
+        try execution.chooseOperators(
+            LocalSource(latest: writer.latest, groups: indexes.groups, indexUsage: nil))
+        return execution.tree
     }
 
     private static func document(_ row: borrowing QueryRow) -> LocalDocument {
@@ -217,16 +234,17 @@ extension LocalStore {
         switch visible {
         case .found(let document):
             let value = LocalRecord.encode(document, at: location, lastUsed: minute)
+            try index(location.key, path: location.path, to: value)
             put(location.key, value)
             byteCount += location.key.count + value.count
             removeMissing(location)
         case .missing(let microseconds, let isProvisional) where !isPending:
-            removeFound(location)
+            try removeFound(location)
             let value = LocalRecord.encode(missing: microseconds, isProvisional: isProvisional, lastUsed: minute)
             put(LocalKey.moved(location.key, to: LocalSpace.missing), value)
             byteCount += location.key.count + value.count
         case .missing, .unknown:
-            removeFound(location)
+            try removeFound(location)
             removeMissing(location)
         }
         if configuration.isEager { eagerCandidates.insert(location.path) }
@@ -243,8 +261,10 @@ extension LocalStore {
         }
     }
 
-    private func removeFound(_ location: LocalLocation) {
-        if present.contains(LocalSpace.documents) { delete(location.key) }
+    private func removeFound(_ location: LocalLocation) throws(RequestError) {
+        guard present.contains(LocalSpace.documents) else { return }
+        try index(location.key, path: location.path, to: nil)
+        delete(location.key)
     }
 
     private func removeMissing(_ location: LocalLocation) {

@@ -63,7 +63,10 @@ extension LocalStore {
             result.targets += 1
         }
         for (lastUsed, key) in orphans where lastUsed <= limit {
-            if let value = try value(forKey: key) { byteCount -= key.count + value.count }
+            if let value = try value(forKey: key) {
+                byteCount -= key.count + value.count
+                try indexRemoval(of: key, value)
+            }
             delete(key)
             result.documents += 1
         }
@@ -101,6 +104,7 @@ extension LocalStore {
                 let key = LocalKey.moved(location.key, to: space)
                 guard let value = try value(forKey: key) else { continue }
                 byteCount -= key.count + value.count
+                try indexRemoval(of: key, value)
                 delete(key)
             }
         }

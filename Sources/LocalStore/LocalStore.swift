@@ -2,6 +2,7 @@
 
 package import Basics
 package import DocumentModel
+internal import Indexing
 internal import KeyValueStore
 
 /// What a client keeps of one database, in memory or in a directory.
@@ -40,8 +41,12 @@ package final class LocalStore {
     let namePrefix: String
     private let engine: StorageEngine
     let writer: EngineWriter
-    private var draft = LocalDraft()
+    var draft = LocalDraft()
     var overlay = OverlayApplication()
+    var indexes = LocalIndexes()
+    var derivation = IndexDerivation(LocalFieldNumbers())
+    /// Whether a query that reads many documents in vain begins to make the indexes that it lacks.
+    package var createsIndexes = false
     private let durability: LocalDurability
     private var isClosed = false
     private var isGrouping = false
@@ -93,6 +98,7 @@ package final class LocalStore {
         try readMeta()
         try readQueue()
         try readTargetNumbers()
+        try readIndexes()
         writer.finishReading()
     }
 
@@ -199,18 +205,24 @@ package final class LocalStore {
     }
 
     /// Calls `body` with every entry whose key begins with a prefix.
+    ///
+    /// - Parameters:
+    ///   - start: the first key; nil begins with the prefix.
+    ///   - atMost: the most entries.
     func forEach(
-        in prefix: [UInt8], _ body: (_ key: RawSpan, _ value: RawSpan) throws(RequestError) -> Void
+        in prefix: [UInt8], from start: [UInt8]? = nil, atMost: Int = .max,
+        _ body: (_ key: RawSpan, _ value: RawSpan) throws(RequestError) -> Void
     ) throws(RequestError) {
+        let start = start ?? prefix
         let end = LocalKey.end(of: prefix)
         let latest = writer.latest
         var cursor: EngineCursor
         do throws(StorageError) {
-            cursor = try latest.cursor(from: prefix.byteSpan, to: end.byteSpan)
+            cursor = try latest.cursor(from: start.byteSpan, to: end.byteSpan)
         } catch {
             throw RequestError(error)
         }
-        while true {
+        for _ in 0..<atMost {
             do throws(StorageError) {
                 guard try cursor.next() else { return }
             } catch {
@@ -226,6 +238,7 @@ package final class LocalStore {
 
     /// Begins to collect changes. What a failed call has left is discarded.
     func begin() {
+        indexes.rollBack()
         if draft.isEmpty { return }
         draft.removeAll()
         byteCount = storedByteCount
@@ -257,7 +270,8 @@ package final class LocalStore {
 
     /// Applies the changes that were collected.
     func commit() throws(RequestError) {
-        if draft.isEmpty { return }
+        if draft.isEmpty && indexes.changedCollections.isEmpty { return }
+        putCollections()
         let earlierByteCount = storedByteCount
         if byteCount != storedByteCount {
             storedByteCount = byteCount
@@ -271,9 +285,11 @@ package final class LocalStore {
             try writer.stage(
                 version: max(now, next), record: draft.record.bytes, mutations: draft.mutations, mayUseReserve: false)
             draft.removeAll()
+            indexes.keep()
             if !isGrouping || writer.isGroupFull { try durability.staged(writer) }
         } catch {
             draft.removeAll()
+            indexes.rollBack()
             (byteCount, storedByteCount) = (earlierByteCount, earlierByteCount)
             throw error.code == .full
                 ? RequestError(.resourceExhausted, "The disk of the cache is full.")

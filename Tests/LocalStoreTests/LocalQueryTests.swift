@@ -11,7 +11,9 @@ import Testing
 struct LocalQueryTests: LocalStoreFixture {
     private static let at = try! FieldPath("at")
 
-    private static func time(_ seconds: Int64) -> Value { .timestamp(TimestampValue(microseconds: seconds * 1_000_000)) }
+    private static func time(_ seconds: Int64) -> Value {
+        .timestamp(TimestampValue(microseconds: seconds * 1_000_000))
+    }
 
     private static func order(_ direction: SortDirection) -> Order { Order(field: at, direction: direction) }
 
@@ -60,8 +62,8 @@ struct LocalQueryTests: LocalStoreFixture {
                 "future", "first", "second", "text",
             ])
         // What the program reads is the local time.
-        guard case .timestamp? = Self.value(Self.at, try #require(try store.state(of: Self.name("second")).document).fields)
-        else {
+        let document = try #require(try store.state(of: Self.name("second")).document)
+        guard case .timestamp? = Self.value(Self.at, document.fields) else {
             Issue.record("the estimate is no timestamp")
             return
         }

@@ -121,9 +121,11 @@ extension LocalStoreFixture {
     }
 
     /// The names of the results, in order.
-    static func names(_ store: LocalStore, _ plan: QueryPlan) throws -> [String] {
+    static func names(
+        _ store: LocalStore, _ plan: QueryPlan, usingIndexes usesIndexes: Bool = true
+    ) throws -> [String] {
         var names: [String] = []
-        try store.run(plan) { name, _ in names.append(name) }
+        try store.run(plan, usingIndexes: usesIndexes) { name, _ in names.append(name) }
         return names
     }
 

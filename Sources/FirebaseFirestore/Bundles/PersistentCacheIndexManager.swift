@@ -2,24 +2,31 @@ public import Foundation
 
 /// Controls the indexes of a persistent cache.
 ///
-/// The cache of this client has no indexes besides the order of the documents: a query of the cache reads its
-/// collection. So there is nothing to create and nothing to delete, and the methods return at once. They exist so that
-/// programs written for the Apple SDK work unchanged.
+/// Without indexes a query of the cache reads its collection. With automatic creation, a query that reads at least 100
+/// documents which are not among its results, and at least twice as many as its results, begins to make the indexes
+/// that it lacks: of its equalities, of a range, or of its order. They are built in the background, survive a restart
+/// and include pending writes. Automatic creation is off at the start of the program. Thread-safe.
 public final class PersistentCacheIndexManager: NSObject, Sendable {
-    /// Queries of the cache read their collection, also after this call.
-    public func enableIndexAutoCreation() {}
+    private let engine: SyncEngine?
 
-    /// Queries of the cache read their collection.
-    public func disableIndexAutoCreation() {}
+    init(_ engine: SyncEngine?) { self.engine = engine }
 
-    /// There are no indexes to delete.
-    public func deleteAllIndexes() {}
+    /// Queries of the cache begin to make the indexes that they lack.
+    public func enableIndexAutoCreation() { engine?.setIndexAutoCreation(true) }
+
+    /// Makes no more indexes. Those that exist are kept and used.
+    public func disableIndexAutoCreation() { engine?.setIndexAutoCreation(false) }
+
+    /// Removes all indexes. Automatic creation stays as it is.
+    public func deleteAllIndexes() { engine?.deleteAllIndexes() }
 }
 
 extension Firestore {
     /// The manager of the persistent cache's indexes; nil if the settings ask for a cache in memory.
+    ///
+    /// Opens the cache. If that is not possible, the manager's methods have no effect; other calls return the error.
     public var persistentCacheIndexManager: PersistentCacheIndexManager? {
         checkUsable()
-        return cacheDirectory == nil ? nil : PersistentCacheIndexManager()
+        return cacheDirectory == nil ? nil : PersistentCacheIndexManager(try? engine())
     }
 }

@@ -134,6 +134,7 @@ extension SyncEngine {
                 rows.append(SnapshotRow(name: name, document: StoredDocument(document)))
             }
             if query.isReversed { rows.reverse() }
+            continueIndexes()
             return .success(ReadResult(rows: rows, isFromCache: true))
         } catch {
             return .failure(error)

@@ -80,6 +80,8 @@ final class SyncEngine: @unchecked Sendable {
     private var syncListeners: [ListenerID: @Sendable () -> Void] = [:]
     private let nextListener = Atomic<Int>(1)
     var isClosed = false
+    /// Whether a step of the cache's indexes waits for the queue.
+    var isIndexing = false
 
     /// Documents that the server is being asked for because of limbo.
     var resolving: Set<String> = []
@@ -119,6 +121,7 @@ final class SyncEngine: @unchecked Sendable {
         }
         client.commitInOrder(orders, of: numbers)
         scheduleGarbageCollection(after: Self.firstCollection)
+        queue.async { self.continueIndexes() }
     }
 
     /// Whether writes and replies may be processed on the thread of their caller: without a disk and without listeners
@@ -224,6 +227,7 @@ final class SyncEngine: @unchecked Sendable {
         try channel.view.load(from: store)
         channel.subscribers[id] = subscriber
         channels.append(channel)
+        continueIndexes()
         deliver(channel.view.snapshot, to: id, of: channel)
         guard let target, !subject.isOfCache else { return }
         try watch(channel, target)

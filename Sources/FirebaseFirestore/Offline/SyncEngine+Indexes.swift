@@ -1,0 +1,36 @@
+// Indexes of the cache: made when queries read many documents in vain, in steps between other work.
+
+import Basics
+import LocalStore
+
+extension SyncEngine {
+    /// Whether queries of the cache begin to make the indexes that they lack.
+    func setIndexAutoCreation(_ isEnabled: Bool) { queue.async { self.store.createsIndexes = isEnabled } }
+
+    /// Removes all indexes of the cache.
+    func deleteAllIndexes() {
+        queue.async {
+            if self.isClosed { return }
+            do throws(RequestError) { try self.store.removeAllIndexes() } catch { self.report(error) }
+            self.continueIndexes()
+        }
+    }
+
+    /// Adds or removes index entries until none is left to do, a few at a time. On the engine's queue.
+    func continueIndexes() {
+        if isIndexing || isClosed || !store.hasIndexWork { return }
+        isIndexing = true
+        queue.async { self.stepIndexes() }
+    }
+
+    private func stepIndexes() {
+        isIndexing = false
+        if isClosed { return }
+        do throws(RequestError) {
+            try store.stepIndexes()
+        } catch {
+            return report(error)
+        }
+        continueIndexes()
+    }
+}
