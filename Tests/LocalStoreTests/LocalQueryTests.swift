@@ -64,7 +64,7 @@ struct LocalQueryTests: LocalStoreFixture {
         // What the program reads is the local time.
         let document = try #require(try store.state(of: Self.name("second")).document)
         guard case .timestamp? = Self.value(Self.at, document.fields) else {
-            Issue.record("the estimate is no timestamp")
+            Issue.record("the estimate is not a timestamp")
             return
         }
     }
