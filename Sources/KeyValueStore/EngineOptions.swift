@@ -46,10 +46,6 @@ package struct EngineOptions: Sendable {
     /// Number of runs from which on commits are slowed, so that merges keep up.
     package var runsUsual = 40
 
-    /// Memory of each reader for the positions of entries in runs, in bytes, rounded to a power of two; 16 per entry.
-    /// It is allocated as entries are read. Repeated reads are two to three times as fast. 0 disables it.
-    package var entryCacheBytesMax = 16 << 20
-
     /// How long superseded values stay readable, in microseconds. With 0 there is no history.
     package var retentionMicroseconds: UInt64 = 3_600_000_000
 
@@ -60,7 +56,7 @@ package struct EngineOptions: Sendable {
     package var latestOnlySpaces: Set<UInt8> = []
 
     /// First bytes of keys that are read by ranges, rarely one by one. The memtable does not insert their entries of a
-    /// large group one by one: it sorts them as a batch.
+    /// large group one by one: it sorts them as a batch. Hash indexes of runs do not have them.
     package var scannedSpaces: ClosedRange<UInt8>?
 
     /// Entries of a group in `scannedSpaces` that are enough for a batch. Cursors merge all batches of a memtable.

@@ -114,7 +114,6 @@ package final class LocalStore {
         options.logSegmentBytes = 1 << 20
         options.logSpareSegmentsMax = 1
         options.diskReserveBytes = 0
-        options.entryCacheBytesMax = 1 << 20
         do {
             return try StorageEngine.open(directory: configuration.directory ?? "", options: options) {
                 _, record, mutations, _ in try LocalDraft.replay(record, into: &mutations)

@@ -44,7 +44,8 @@ extension EmbeddedEngine {
         while !merge.isAtEnd {
             let number = UInt64(parts.count + 1)
             let writer = try RunWriter(
-                path: directory + "/" + RunFormat.fileName(number), versions: lowest...highest)
+                path: directory + "/" + RunFormat.fileName(number), versions: lowest...highest,
+                scannedSpaces: core.options.scannedSpaces)
             if let part = try Self.copy(&merge, writer, number, core.options.runFileBytesMax) { parts.append(part) }
         }
         return parts

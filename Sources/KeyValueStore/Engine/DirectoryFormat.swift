@@ -17,10 +17,12 @@ enum DirectoryFormat {
         case one = "hearth key-value store, format 1\n"
         /// A tree.
         case two = "hearth key-value store, format 2\n"
-        /// Sorted runs.
+        /// Sorted runs, with Bloom filters.
         case three = "hearth key-value store, format 3\n"
+        /// Sorted runs, some with hash indexes.
+        case four = "hearth key-value store, format 4\n"
 
-        static let current = three
+        static let current = four
     }
 
     /// Takes the directory's lock, making the directory if there is none.
@@ -41,7 +43,11 @@ enum DirectoryFormat {
         let path = directory + "/FORMAT"
         let marker = directory + "/NEW"
         if Directory.exists(path) {
-            if try read(path) != .current { try upgrade(directory, options) }
+            switch try read(path) {
+            case .one, .two: try upgrade(directory, options)
+            case .three: try create(directory)
+            case .four: break
+            }
             try removeTree(directory)
             return try Directory.removeFile(marker)
         }

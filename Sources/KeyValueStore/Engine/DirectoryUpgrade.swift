@@ -1,7 +1,7 @@
-// The upgrade from formats 1 and 2 to format 3: the entries of the tree become a run.
+// The upgrade from formats 1 and 2: the entries of the tree become a run.
 //
 //   1. `runs/` is created with all entries and a manifest
-//   2. FORMAT is set to 3
+//   2. FORMAT is set to the current one
 //   3. `tree/` is removed
 //
 // A process that ends before 2 leaves a directory of the old format, and the next process starts over. After 2 only 3
@@ -32,7 +32,9 @@ extension DirectoryFormat {
             var entry = unsafe try source.next()
             while unsafe entry != nil {
                 let number = manifest.takeNumber()
-                let writer = try RunWriter(path: runs + "/" + RunFormat.fileName(number), versions: range)
+                let writer = try RunWriter(
+                    path: runs + "/" + RunFormat.fileName(number), versions: range,
+                    scannedSpaces: options.scannedSpaces)
                 unsafe parts.append(
                     try write(&source, from: &entry, writer, number, options.runFileBytesMax))
             }

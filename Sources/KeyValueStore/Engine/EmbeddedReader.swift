@@ -17,7 +17,6 @@ package final class EmbeddedReader: KeyValueReader {
     @safe
     private struct State {
         var openSnapshots = 0
-        let cache: EntryCache
         var keepsView = false
         /// The view of the snapshot closed last, for the next one; the slot is entered while there is one.
         var kept: UnsafeMutablePointer<ReadView>?
@@ -29,8 +28,7 @@ package final class EmbeddedReader: KeyValueReader {
         self.core = core
         slot = core.registry.makeSlot()
         unsafe state = .allocate(capacity: 1)
-        unsafe state.initialize(
-            to: State(cache: EntryCache(bytesMax: core.options.entryCacheBytesMax)))
+        unsafe state.initialize(to: State())
         core.readers.withLock {
             unsafe $0[ObjectIdentifier(self)] = RegisteredReader(reader: Unmanaged.passUnretained(self))
         }
@@ -41,7 +39,6 @@ package final class EmbeddedReader: KeyValueReader {
         releaseSnapshots()
         core.registry.removeSlot(slot)
         unsafe state.pointee.spare?.deallocate()
-        unsafe state.pointee.cache.release()
         unsafe state.deallocate()
     }
 
@@ -77,8 +74,7 @@ package final class EmbeddedReader: KeyValueReader {
                 throw StorageError(.closed, "the engine is closed")
             }
             unsafe state.pointee.openSnapshots += 1
-            return unsafe ReadView(
-                memtables, version: version, latestOnly: core.latestOnly, state.pointee.cache)
+            return ReadView(memtables, version: version, latestOnly: core.latestOnly)
         } catch {
             if unsafe state.pointee.openSnapshots == 0 { core.registry.leave(slot) }
             throw error

@@ -33,8 +33,9 @@ package enum EngineCheck {
         var report = Report()
         do throws(StorageError) {
             let state =
-                if format == .current { try RunCheck.run(directory + "/runs", &report) } else {
-                    try checkTree(directory, &report)
+                switch format {
+                case .one, .two: try checkTree(directory, &report)
+                case .three, .four: try RunCheck.run(directory + "/runs", &report)
                 }
             checkLog(directory + "/log", state, &report)
         } catch {

@@ -32,7 +32,7 @@ final class MergeThread {
     init(_ core: EngineCore) {
         self.core = core
         step = MergeStep(
-            store: core.runs, latestOnly: core.latestOnly,
+            store: core.runs, latestOnly: core.latestOnly, scannedSpaces: core.options.scannedSpaces,
             isInterrupted: { core.merging.withLock { $0.isStopping } })
     }
 

@@ -11,17 +11,14 @@ struct ReadView {
     let runs: RunSetView
     private(set) var version: UInt64
     let latestOnly: LatestOnlySpaces
-    /// Places of entries in the runs.
-    let cache: EntryCache
 
-    init(_ view: MemtableView, version: UInt64, latestOnly: LatestOnlySpaces, _ cache: EntryCache) {
+    init(_ view: MemtableView, version: UInt64, latestOnly: LatestOnlySpaces) {
         active = view.active
         frozen = view.frozen
         generation = view.generation
         runs = view.runs
         self.version = version
         self.latestOnly = latestOnly
-        self.cache = cache
     }
 
     /// Makes this the view of the same memtables and runs at another version.
@@ -52,19 +49,7 @@ struct ReadView {
     @inline(__always)
     private func findInRuns(_ key: UnsafeRawBufferPointer, _ hash: UInt64) throws(StorageError) -> FoundEntry {
         let versionMax = unsafe latestOnly.contains(key) ? .max : version
-        if cache.admits(runs.generation), let found = unsafe cache.find(key, hash: hash, in: runs),
-            unsafe found.version <= versionMax
-        {
-            return unsafe found
-        }
-        guard let found = unsafe try runs.find(key, hash: hash, atMost: versionMax) else {
-            return unsafe FoundEntry(bytes: nil, version: 0)
-        }
-        let entry = unsafe found.block.entry(found.index)
-        let result = unsafe FoundEntry(bytes: entry.value, version: entry.version &+ found.versionMin)
-        // Only what every later read of these runs will find too.
-        if versionMax >= runs.versionMax { cache.keep(found, hash: hash, runs.generation) }
-        return unsafe result
+        return unsafe try runs.find(key, hash: hash, atMost: versionMax) ?? FoundEntry(bytes: nil, version: 0)
     }
 }
 

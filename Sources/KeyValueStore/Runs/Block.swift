@@ -40,28 +40,21 @@ struct Block {
         unsafe slots.loadUnaligned(fromByteOffset: index &* BlockField.slotBytes, as: UInt32.self)
     }
 
-    /// The offset of an entry in the block, and the length of its shared prefix if that is below 255.
-    func place(_ index: Int) -> (offset: Int, shared: Int?) {
-        let slot = slot(index)
-        let shared = Int(slot >> 16 & 0xFF)
-        return (Int(slot & 0xFFFF), shared == 255 ? nil : shared)
-    }
-
     @inline(__always)
     func entry(_ index: Int) -> Entry {
         let slot = slot(index)
-        var place = unsafe base + Int(slot & 0xFFFF)
-        var shared = Int(slot >> 16 & 0xFF)
+        return unsafe Self.entry(base + Int(slot & 0xFFFF), slotShared: Int(slot >> 16 & 0xFF), versionBytes)
+    }
+
+    /// - Parameter slotShared: the length of the shared prefix as a slot has it: 255 if the entry begins with it.
+    @inline(__always)
+    private static func entry(_ start: UnsafeRawPointer, slotShared: Int, _ versionBytes: Int) -> Entry {
+        var place = unsafe start
+        var shared = slotShared
         if shared == 255 {
             shared = unsafe Int(place.loadUnaligned(as: UInt16.self))
             unsafe place += 2
         }
-        return unsafe Self.entry(place, shared: shared, versionBytes)
-    }
-
-    @inline(__always)
-    private static func entry(_ start: UnsafeRawPointer, shared: Int, _ versionBytes: Int) -> Entry {
-        var place = unsafe start
         let suffixBytes = unsafe Int(Block.readNumber(&place))
         let valueBytes = unsafe Block.readNumber(&place)
         let version = unsafe readVersion(place, versionBytes)
@@ -151,17 +144,17 @@ extension Block {
         return order != 0 ? order < 0 : unsafe entry.version > version
     }
 
-    /// The entry at a place of which `place(_:)` says this, if it has this key. Touches no slots and no other entries
-    /// except the first key.
+    /// The entry at an offset of a block if it has this key. Touches no slots, and no other entry except the first one.
+    /// - Parameter shared: the length of the shared prefix, or 255 if the entry has it.
     @inline(__always)
     static func entry(
         of key: UnsafeRawBufferPointer, in base: UnsafeRawPointer, at offset: Int, shared: Int
     ) -> Entry? {
         let versionBytes = unsafe Int(base.load(fromByteOffset: BlockField.versionBytes, as: UInt8.self))
-        let entry = unsafe entry(base + offset, shared: shared, versionBytes)
+        let entry = unsafe entry(base + offset, slotShared: shared, versionBytes)
+        let shared = unsafe entry.shared
         guard unsafe shared &+ entry.suffix.count == key.count else { return nil }
-        let suffixBytes = unsafe entry.suffix.count
-        if unsafe memcmp(entry.suffix.baseAddress!, key.baseAddress! + shared, suffixBytes) != 0 { return nil }
+        if unsafe memcmp(entry.suffix.baseAddress!, key.baseAddress! + shared, entry.suffix.count) != 0 { return nil }
         var first = unsafe base + BlockField.entries
         _ = unsafe readNumber(&first)
         _ = unsafe readNumber(&first)

@@ -39,6 +39,9 @@ struct BlockBuilder: ~Copyable {
     /// Bytes that the block has at present.
     var byteCount: Int { end + count * BlockField.slotBytes }
 
+    /// The slot of the last entry; there must be one.
+    var lastSlot: UInt32 { unsafe slots[count - 1] }
+
     /// Whether the block should be written before another entry is added.
     var isFull: Bool { end >= RunFormat.blockBytes || count == RunFormat.blockEntriesMax }
 

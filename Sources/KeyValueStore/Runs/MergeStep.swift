@@ -2,6 +2,7 @@
 struct MergeStep {
     let store: RunStore
     let latestOnly: LatestOnlySpaces
+    let scannedSpaces: ClosedRange<UInt8>?
     /// Called now and then; returns whether to give up.
     let isInterrupted: () -> Bool
 
@@ -31,7 +32,8 @@ struct MergeStep {
         let path = store.path(ofFile: number)
         do throws(StorageError) {
             let writer = try RunWriter(
-                path: path, versions: versions(set, places), space: (store.space, purpose(set)))
+                path: path, versions: versions(set, places), scannedSpaces: scannedSpaces,
+                space: (store.space, purpose(set)))
             outcome.part = try write(&merge, writer, number, byteCountMax, &outcome)
         } catch {
             try? Directory.removeFile(path)

@@ -28,14 +28,15 @@ enum RunCheck {
         return manifest
     }
 
-    /// Checks a file by itself: all blocks, the index, the filter, the order and the counts of its entries.
+    /// Checks a file by itself: all blocks, both indexes, the order and the counts of its entries.
     private static func check(
         _ file: RunFile, _ manifest: Manifest, _ report: inout EngineCheck.Report
     ) throws(StorageError) {
         let part = file.part
-        try part.verifyFilter()
+        try part.verifyHashIndex()
         for block in 0..<part.blockCount { _ = try part.block(block) }
-        var slice = unsafe RunSlice(part: part, lowerBound: UnsafeRawBufferPointer(start: nil, count: 0))
+        var slice = unsafe RunSlice(
+            part: part, lowerBound: UnsafeRawBufferPointer(start: nil, count: 0), highestKey: part.highestKey)
         var counts = RunFooter()
         var failure: StorageError?
         unsafe withUnsafePointer(to: &slice) { pointer in
@@ -81,12 +82,17 @@ enum RunCheck {
             let version = "version \(source.version), the checkpoint is \(manifest.checkpoint)"
             report.note("\(file.path): \(unsafe hex(key)) has \(version)")
         }
-        if unsafe try !file.part.mayContain(hash: RunFilter.hash(key)) {
-            report.note("\(file.path): the filter hides \(unsafe hex(key))")
+        let part = file.part
+        let hash = unsafe RunHashIndex.hash(key)
+        if unsafe order != 0 && part.isHashed(key),
+            unsafe try part.findNewest(key, hash: hash)?.version != source.version &- part.versionMin
+        {
+            report.note("\(file.path): the hash index does not lead to \(unsafe hex(key))")
         }
-        let found = unsafe try file.part.find(key, atMost: source.version)
-        let version = found.map { unsafe $0.0.entry($0.1).version &+ file.part.versionMin }
-        if version != source.version { report.note("\(file.path): a search does not find \(unsafe hex(key))") }
+        let found = unsafe try part.search(key, source.version &- part.versionMin)
+        if unsafe found?.version != source.version {
+            report.note("\(file.path): a search does not find \(unsafe hex(key))")
+        }
     }
 
     /// What a newer run has of a key is not older than what an older run has.

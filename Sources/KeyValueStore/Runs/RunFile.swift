@@ -25,7 +25,7 @@ final class RunFile: Sendable {
         // The map keeps the file; a descriptor for each would be many.
         let file = try File(path, flags: O_RDONLY)
         byteCount = try file.byteCount()
-        guard byteCount >= RunFooter.fixedBytes else {
+        guard byteCount >= RunFooter.fixedBytesMin else {
             throw StorageError(.corrupt, "a file of a run is too short", file: path)
         }
         let base = unsafe try file.map(byteCount: byteCount)
@@ -57,20 +57,19 @@ final class RunFile: Sendable {
         _ base: UnsafeRawPointer, _ byteCount: Int, _ path: String
     ) throws(StorageError) -> RunFooter {
         let damage = StorageError(.corrupt, "the footer of a run is damaged", file: path, offset: byteCount)
-        let fixed = byteCount - RunFooter.fixedBytes
-        func word(_ index: Int) -> UInt64 {
-            unsafe UInt64(littleEndian: base.loadUnaligned(fromByteOffset: fixed + 8 * index, as: UInt64.self))
+        func word(_ offset: Int) -> UInt64 {
+            unsafe UInt64(littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
         }
-        var footer = RunFooter()
-        footer.fields = (0..<RunFooter.fieldCount).map(word)
+        guard var footer = RunFooter(magic: word(byteCount - 16)), byteCount >= footer.fixedBytes else { throw damage }
+        footer.fields = (0..<footer.fieldCount).map { word(byteCount - footer.fixedBytes + 8 * $0) }
         let keyMax = UInt64(EngineLimits.keyBytesMax)
-        guard word(RunFooter.fieldCount) == RunFooter.magic, (1...keyMax).contains(footer.lowestKeyBytes),
+        guard (1...keyMax).contains(footer.lowestKeyBytes),
             (1...keyMax).contains(footer.highestKeyBytes), footer.byteCount <= byteCount
         else { throw damage }
         let start = byteCount - footer.byteCount
         let sum = unsafe RunFormat.sum(
             base + start, footer.byteCount - 8, identity: footer.identity, offset: start)
-        guard word(RunFooter.fieldCount + 1) == sum else { throw damage }
+        guard word(byteCount - 8) == sum else { throw damage }
         return footer
     }
 
@@ -95,14 +94,20 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     let dataBlockCount: Int
     let blockCount: Int
     private let table: UnsafeRawPointer
-    private let filter: UnsafeRawPointer
-    private let filterPageCount: Int
+    private let hashIndex: UnsafeRawPointer
+    private let hashPageCount: Int
+    private let hashLineCount: Int
+    /// First bytes of keys that the hash index does not have, if there are such: the lowest and the highest.
+    private let lowestScanned: UInt8
+    private let highestScanned: UInt8
     let versionMin: UInt64
     let versionMax: UInt64
     let identity: UInt64
-    /// Bits of the blocks, then of the filter's pages, that have been verified.
+    /// Bits of the data blocks, then of the blocks of the index, then of the pages of the hash index, that have been
+    /// verified. The bit of a data block is its offset divided by `RunFormat.blockBytes`, which each but the last has.
     private let verified: UnsafeMutablePointer<Atomic<UInt64>>
     private let verifiedWords: Int
+    private let dataBits: Int
     let lowestKey: UnsafeRawBufferPointer
     let highestKey: UnsafeRawBufferPointer
     /// For errors.
@@ -116,12 +121,16 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         dataBlockCount = Int(footer.dataBlockCount)
         blockCount = Int(footer.blockCount)
         unsafe table = base + Int(footer.tableOffset)
-        unsafe filter = base + Int(footer.filterOffset)
-        filterPageCount = Int(footer.filterPageCount)
+        unsafe hashIndex = base + Int(footer.hashOffset)
+        hashPageCount = Int(footer.hashPageCount)
+        hashLineCount = hashPageCount * RunHashIndex.linesPerPage
+        lowestScanned = UInt8(truncatingIfNeeded: footer.scannedSpaces)
+        highestScanned = UInt8(truncatingIfNeeded: footer.scannedSpaces >> 8)
         versionMin = footer.versionMin
         versionMax = footer.versionMax
         identity = footer.identity
-        verifiedWords = (blockCount + filterPageCount + 63) / 64
+        dataBits = Int(footer.tableOffset) / RunFormat.blockBytes + 1
+        verifiedWords = (dataBits + blockCount - dataBlockCount + hashPageCount + 63) / 64
         unsafe verified = .allocate(capacity: verifiedWords)
         for index in 0..<verifiedWords { unsafe (verified + index).initialize(to: Atomic(0)) }
         let keys = unsafe base + (byteCount - footer.byteCount)
@@ -149,9 +158,13 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     @inline(__always)
     func block(_ number: Int) throws(StorageError) -> Block {
         let offset = offset(ofBlock: number)
-        if !isVerified(number) { try verify(block: number, at: offset) }
+        let bit = number < dataBlockCount ? dataBit(at: offset) : dataBits &+ number &- dataBlockCount
+        if !isVerified(bit) { try verifyBlock(at: offset, bit) }
         return unsafe Block(base + offset)
     }
+
+    @inline(__always)
+    private func dataBit(at offset: Int) -> Int { offset / RunFormat.blockBytes }
 
     /// Blocks that are read ahead at once.
     static let readAheadBlocks = 64
@@ -160,24 +173,29 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     func readAhead(from number: Int) {
         let first = number == 0 ? 0 : min(number + Self.readAheadBlocks, blockCount - 1)
         let last = min(number + 2 * Self.readAheadBlocks, blockCount - 1)
-        let start = offset(ofBlock: first) & ~4095
-        let bytes = offset(ofBlock: last) - start
-        // Only faster.
-        if bytes > 0 { _ = unsafe madvise(UnsafeMutableRawPointer(mutating: base + start), bytes, MADV_WILLNEED) }
+        askFor(offset(ofBlock: first)..<offset(ofBlock: last))
     }
 
-    private func verify(block number: Int, at offset: Int) throws(StorageError) {
+    /// Asks the kernel to read these bytes of the file, which makes reading them faster.
+    private func askFor(_ bytes: Range<Int>) {
+        let start = bytes.lowerBound & ~4095
+        let count = bytes.upperBound - start
+        if count > 0 { _ = unsafe madvise(UnsafeMutableRawPointer(mutating: base + start), count, MADV_WILLNEED) }
+    }
+
+    private func verifyBlock(at offset: Int, _ bit: Int) throws(StorageError) {
         let start = unsafe base + offset
+        // Of a block that is not in memory all pages are read at once.
+        askFor(offset..<min(offset + RunFormat.blockBytes, byteCount))
         let length = unsafe Int(start.loadUnaligned(fromByteOffset: BlockField.byteCount, as: UInt32.self))
-        let end = unsafe filter - base
+        let end = unsafe hashIndex - base
         guard offset + BlockField.entries <= end, length >= BlockField.entries, length <= end - offset,
             unsafe RunFormat.sum(start + 8, length - 8, identity: identity, offset: offset)
                 == start.loadUnaligned(as: UInt64.self)
         else {
-            throw StorageError(
-                .corrupt, "block \(number) of a run is damaged", file: path, offset: offset)
+            throw StorageError(.corrupt, "a block of a run is damaged", file: path, offset: offset)
         }
-        noteVerified(number)
+        noteVerified(bit)
     }
 
     private var path: String { unsafe pathBox.pointee }
@@ -193,39 +211,61 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
 
     // MARK: Searching
 
-    /// Prefetches the line of the filter for a hash.
+    /// Whether the hash index has the key if the file has it.
     @inline(__always)
-    func prefetchFilter(_ hash: UInt64) {
-        let place = RunFilter.place(hash, pageCount: filterPageCount)
-        unsafe prefetch_for_reading(filter + (place.page &* RunFilter.pageBytes &+ place.byte))
+    func isHashed(_ key: UnsafeRawBufferPointer) -> Bool {
+        let space = unsafe key[0]
+        return space < lowestScanned || space > highestScanned
     }
 
-    /// False if no version of the key with this hash is in the file.
+    /// Prefetches the line of the hash index for a hash.
+    @inline(__always)
+    func prefetchHashLine(_ hash: UInt64) {
+        let line = RunHashIndex.line(hash, lineCount: hashLineCount)
+        unsafe prefetch_for_reading(hashIndex + RunHashIndex.offset(ofLine: line))
+    }
+
+    /// The newest entry of a key that the hash index has, if the file has the key.
     /// - Throws: `corrupt`.
-    @inline(__always)
-    func mayContain(hash: UInt64) throws(StorageError) -> Bool {
-        let place = RunFilter.place(hash, pageCount: filterPageCount)
-        let page = unsafe filter + (place.page &* RunFilter.pageBytes)
-        if !isVerified(blockCount &+ place.page) { try verify(filterPage: place.page) }
-        return unsafe RunFilter.mayContain(hash, page + place.byte)
+    func findNewest(_ key: UnsafeRawBufferPointer, hash: UInt64) throws(StorageError) -> Block.Entry? {
+        var line = RunHashIndex.line(hash, lineCount: hashLineCount)
+        for _ in 0..<hashLineCount {
+            let page = line / RunHashIndex.linesPerPage
+            let bit = dataBits &+ blockCount &- dataBlockCount &+ page
+            if !isVerified(bit) { try verify(hashPage: page, bit) }
+            let slots = unsafe hashIndex + RunHashIndex.offset(ofLine: line)
+            for index in 0..<RunHashIndex.slotsPerLine {
+                let slot = unsafe UInt64(littleEndian: slots.load(fromByteOffset: index &* 8, as: UInt64.self))
+                if slot == 0 { return nil }
+                guard RunHashIndex.hasTag(slot, of: hash) else { continue }
+                let offset = RunHashIndex.block(slot)
+                let bit = dataBit(at: offset)
+                if !isVerified(bit) { try verifyBlock(at: offset, bit) }
+                let place = RunHashIndex.entry(slot)
+                let entry = unsafe Block.entry(of: key, in: base + offset, at: place.offset, shared: place.shared)
+                if let entry = unsafe entry { return unsafe entry }
+            }
+            line = line &+ 1 == hashLineCount ? 0 : line &+ 1
+        }
+        return nil
     }
 
-    private func verify(filterPage number: Int) throws(StorageError) {
-        let page = unsafe filter + number * RunFilter.pageBytes
-        let summed = RunFilter.linesPerPage * RunFilter.lineBytes
+    private func verify(hashPage number: Int, _ bit: Int) throws(StorageError) {
+        let page = unsafe hashIndex + number * RunHashIndex.pageBytes
+        let summed = RunHashIndex.linesPerPage * RunHashIndex.lineBytes
         let offset = unsafe page - base
         guard
             unsafe RunFormat.sum(page, summed, identity: identity, offset: offset)
-                == page.loadUnaligned(fromByteOffset: summed, as: UInt64.self)
+                == UInt64(littleEndian: page.loadUnaligned(fromByteOffset: summed, as: UInt64.self))
         else {
-            throw StorageError(.corrupt, "page \(number) of a run's filter is damaged", file: path, offset: offset)
+            throw StorageError(.corrupt, "the hash index of a run is damaged", file: path, offset: offset)
         }
-        noteVerified(blockCount + number)
+        noteVerified(bit)
     }
 
-    /// Verifies all pages of the filter.
-    func verifyFilter() throws(StorageError) {
-        for page in 0..<filterPageCount { try verify(filterPage: page) }
+    /// Verifies all pages of the hash index.
+    func verifyHashIndex() throws(StorageError) {
+        for page in 0..<hashPageCount { try verify(hashPage: page, dataBits + blockCount - dataBlockCount + page) }
     }
 
     /// The data block in which (key, version), or what comes after it, is found: there or at the start of the next one.
@@ -250,19 +290,38 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         return min(version, versionMax) &- versionMin
     }
 
-    /// The newest entry of a key that is at most `version`, as its block and its number in it.
-    func find(_ key: UnsafeRawBufferPointer, atMost version: UInt64) throws(StorageError) -> (Block, Int)? {
+    /// The newest entry of a key that is at most `version`.
+    /// - Parameter hash: `RunHashIndex.hash` of the key.
+    /// - Throws: `corrupt`.
+    @inline(__always)
+    func find(
+        _ key: UnsafeRawBufferPointer, hash: UInt64, atMost version: UInt64
+    ) throws(StorageError) -> FoundEntry? {
         guard let relative = relative(version) else { return nil }
-        var number = unsafe try findBlock(key, version: relative)
+        if unsafe isHashed(key) {
+            guard let newest = unsafe try findNewest(key, hash: hash) else { return nil }
+            if unsafe newest.version <= relative { return unsafe found(newest) }
+        }
+        return unsafe try search(key, relative)
+    }
+
+    /// The newest entry of a key that is at most `version`, by the index of blocks.
+    /// - Parameter version: less `versionMin`.
+    func search(_ key: UnsafeRawBufferPointer, _ version: UInt64) throws(StorageError) -> FoundEntry? {
+        var number = unsafe try findBlock(key, version: version)
         var block = try block(number)
-        var index = unsafe block.search(key, version: relative)
+        var index = unsafe block.search(key, version: version)
         if index == block.count {
             number += 1
             guard number < dataBlockCount else { return nil }
             block = try self.block(number)
             index = 0
         }
-        guard unsafe block.hasKey(key, at: index) else { return nil }
-        return (block, index)
+        return unsafe block.hasKey(key, at: index) ? unsafe found(block.entry(index)) : nil
+    }
+
+    @inline(__always)
+    private func found(_ entry: Block.Entry) -> FoundEntry {
+        unsafe FoundEntry(bytes: entry.value, version: entry.version &+ versionMin)
     }
 }

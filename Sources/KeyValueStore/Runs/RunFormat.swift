@@ -1,7 +1,7 @@
 // The layout of a file of a sorted run. On-disk constants: never change one without a new format number.
 //
 //      ┌─────────────┬───────────────┬───────────────┬──────────────┬────────┐
-//      │ data blocks │ index, lowest │ table: offset │ filter pages │ footer │
+//      │ data blocks │ index, lowest │ table: offset │ hash index   │ footer │
 //      │             │ level first   │ of each block │              │        │
 //      └─────────────┴───────────────┴───────────────┴──────────────┴────────┘
 //
@@ -10,8 +10,8 @@
 // an index block has the key and version with which a block of the level below begins; its value is the number of that
 // block (4 bytes). All integers are little-endian.
 //
-// Every byte is covered by an XXH3-64: blocks and filter pages by their own, which are verified before the first use;
-// the table and the footer by those in the footer, which are verified when the file is opened. All are seeded with the
+// Every byte is covered by an XXH3-64: blocks and pages of the hash index by their own, which are verified before the
+// first use; the table and the footer by those in the footer, which are verified when the file is opened. All are seeded with the
 // file's identity, a random number that the manifest has too, so an older file or a block of another file is not
 // accepted.
 
@@ -21,7 +21,7 @@ internal import CXXHash
 enum RunFormat {
     /// A block is closed when its entries have this many bytes. A value may make it longer.
     static let blockBytes = 8192
-    /// Blocks, the table and the filter begin at multiples of this.
+    /// Blocks, the table and the hash index begin at multiples of this.
     static let alignment = 8
     /// Entries of a block: their offsets have 16 bits.
     static let blockEntriesMax = 8192
@@ -84,23 +84,44 @@ struct RunFooter: Equatable {
     var dataBlockCount: UInt64 = 0
     var blockCount: UInt64 = 0
     var tableOffset: UInt64 = 0
-    var filterOffset: UInt64 = 0
-    var filterPageCount: UInt64 = 0
+    var hashOffset: UInt64 = 0
+    var hashPageCount: UInt64 = 0
     var tableSum: UInt64 = 0
     var lowestKeyBytes: UInt64 = 0
     var highestKeyBytes: UInt64 = 0
+    /// The first bytes of keys that the hash index does not have: the lowest, and the highest in the bits above it. If
+    /// the lowest is above the highest, the index has all keys.
+    var scannedSpaces: UInt64 = 1
+    /// False for format 1, whose files have a Bloom filter in place of the hash index and one field less.
+    var hasHashIndex = true
 
-    static let magic: UInt64 = 0x314E_5552_4854_5248  // "HRTHRUN1"
-    static let fieldCount = 16
+    static let magic: UInt64 = 0x324E_5552_4854_5248  // "HRTHRUN2"
+    private static let magic1: UInt64 = 0x314E_5552_4854_5248  // "HRTHRUN1"
+    /// Fields, magic and checksum of the shortest footer.
+    static let fixedBytesMin = (16 + 2) * 8
+
+    var fieldCount: Int { hasHashIndex ? 17 : 16 }
+
+    /// The magic number, which is followed by the checksum.
+    var magic: UInt64 { hasHashIndex ? Self.magic : Self.magic1 }
+
     /// Fields, magic and checksum.
-    static let fixedBytes = (fieldCount + 2) * 8
+    var fixedBytes: Int { (fieldCount + 2) * 8 }
+
+    init() {}
+
+    /// A footer without its fields; nil if no format has this magic number.
+    init?(magic: UInt64) {
+        guard magic == Self.magic || magic == Self.magic1 else { return nil }
+        hasHashIndex = magic == Self.magic
+    }
 
     var fields: [UInt64] {
         get {
             [
                 identity, entryCount, tombstoneCount, supersededCount, oldestSuperseded, contentBytes, versionMin,
-                versionMax, dataBlockCount, blockCount, tableOffset, filterOffset, filterPageCount, tableSum,
-                lowestKeyBytes, highestKeyBytes,
+                versionMax, dataBlockCount, blockCount, tableOffset, hashOffset, hashPageCount, tableSum,
+                lowestKeyBytes, highestKeyBytes, scannedSpaces,
             ]
         }
         set {
@@ -115,16 +136,19 @@ struct RunFooter: Equatable {
             dataBlockCount = newValue[8]
             blockCount = newValue[9]
             tableOffset = newValue[10]
-            filterOffset = newValue[11]
-            filterPageCount = newValue[12]
+            hashOffset = newValue[11]
+            hashPageCount = newValue[12]
             tableSum = newValue[13]
             lowestKeyBytes = newValue[14]
             highestKeyBytes = newValue[15]
+            // Nothing reads the filter of a file of format 1: its keys are found by the index of blocks.
+            scannedSpaces = hasHashIndex ? newValue[16] : 0xFF00
+            if !hasHashIndex { hashPageCount = 0 }
         }
     }
 
     /// Bytes of the whole footer.
-    var byteCount: Int { Int(lowestKeyBytes + highestKeyBytes) + Self.fixedBytes }
+    var byteCount: Int { Int(lowestKeyBytes + highestKeyBytes) + fixedBytes }
 }
 
 /// The number of bytes that versions of a file take, as differences from the lowest.

@@ -4,6 +4,8 @@ struct RunSlice {
     let part: RunPart
     /// Keys below this are not part of the run any more: a merge has taken them. Empty if all are.
     let lowerBound: UnsafeRawBufferPointer
+    /// That of the file, in memory of the set.
+    let highestKey: UnsafeRawBufferPointer
 
     var hasLowerBound: Bool { unsafe lowerBound.count > 0 }
 }
@@ -25,7 +27,7 @@ struct RunSlices {
         var high = count
         while low < high {
             let middle = (low + high) / 2
-            if unsafe compareBytes(self[middle].part.highestKey, key) < 0 { low = middle + 1 } else { high = middle }
+            if unsafe compareBytes(self[middle].highestKey, key) < 0 { low = middle + 1 } else { high = middle }
         }
         return low
     }

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// Writes one file of a run, from its first byte to its last.
 ///
-/// Memory: a few blocks, 1 MiB of output, and eight bytes for each key until the end, when the filter is built.
+/// Memory: a few blocks, 1 MiB of output, and 16 bytes for each key of the hash index, which is built at the end.
 @safe
 struct RunWriter: ~Copyable {
     private let file: File
@@ -17,7 +17,8 @@ struct RunWriter: ~Copyable {
     /// Of the level being built: first key, version and number of each block.
     private var table: [UInt32] = []
     private var index = IndexEntries()
-    private var hashes = HashList()
+    private var hashed = PlaceList()
+    private let scannedSpaces: ClosedRange<UInt8>?
     private var footer = RunFooter()
     private let lowestKey = ByteBuffer(capacity: EngineLimits.keyBytesMax)
     private let highestKey = ByteBuffer(capacity: EngineLimits.keyBytesMax)
@@ -28,15 +29,21 @@ struct RunWriter: ~Copyable {
     /// Creates the file.
     /// - Parameters:
     ///   - versions: the lowest and the highest version that entries may have.
+    ///   - scannedSpaces: first bytes of keys that the hash index does not need.
     ///   - space: where blocks come from when the disk has no others; nil outside of an engine.
     init(
-        path: String, versions: ClosedRange<UInt64>, space: (space: RunSpace, purpose: RunSpace.Purpose)? = nil
+        path: String, versions: ClosedRange<UInt64>, scannedSpaces: ClosedRange<UInt8>?,
+        space: (space: RunSpace, purpose: RunSpace.Purpose)? = nil
     ) throws(StorageError) {
         file = try File(path, flags: O_RDWR | O_CREAT | O_TRUNC)
         self.space = space
+        self.scannedSpaces = scannedSpaces
         output = ByteBuffer(capacity: Self.outputBytesMax + RunFormat.blockBytes * 4)
         var generator = SystemRandomNumberGenerator()
         footer.identity = generator.next()
+        if let scannedSpaces {
+            footer.scannedSpaces = UInt64(scannedSpaces.lowerBound) | UInt64(scannedSpaces.upperBound) << 8
+        }
         footer.versionMin = versions.lowerBound
         footer.versionMax = versions.upperBound
         versionBytes = versionWidth(from: versions.lowerBound, to: versions.upperBound)
@@ -45,7 +52,7 @@ struct RunWriter: ~Copyable {
 
     var entryCount: Int { Int(footer.entryCount) }
 
-    /// Bytes of the file so far, without index and filter.
+    /// Bytes of the file so far, without its indexes.
     var byteCount: Int { writtenBytes + outputBytes + block.byteCount }
 
     /// The key of the last entry; valid until the next one is added.
@@ -70,7 +77,7 @@ struct RunWriter: ~Copyable {
             footer.supersededCount &+= 1
             if superseded < footer.oldestSuperseded { footer.oldestSuperseded = superseded }
         } else {
-            unsafe hashes.append(RunFilter.hash(key))
+            if unsafe scannedSpaces?.contains(key[0]) != true { unsafe addToHashIndex(key) }
             unsafe highestKey.start.copyMemory(from: key.baseAddress!, byteCount: key.count)
             footer.highestKeyBytes = UInt64(key.count)
             if footer.entryCount == 1 {
@@ -89,7 +96,7 @@ struct RunWriter: ~Copyable {
         try writeIndex()
         footer.blockCount = UInt64(table.count)
         try writeTable()
-        try writeFilter()
+        try writeHashIndex()
         try writeFooter()
         try flush()
         try file.syncData()
@@ -143,13 +150,19 @@ struct RunWriter: ~Copyable {
         unsafe try append(contents)
     }
 
-    private mutating func writeFilter() throws(StorageError) {
+    /// Adds the last entry of the block to the hash index.
+    private mutating func addToHashIndex(_ key: UnsafeRawBufferPointer) {
+        let hash = unsafe RunHashIndex.hash(key)
+        hashed.append(RunHashIndex.Place(hash: hash, block: writtenBytes + outputBytes, entry: block.lastSlot))
+    }
+
+    private mutating func writeHashIndex() throws(StorageError) {
         let offset = writtenBytes + outputBytes
-        let pages = ByteBuffer(capacity: 4096)
-        let count = unsafe RunFilter.build(hashes.all, identity: footer.identity, offset: offset, into: pages)
-        footer.filterOffset = UInt64(offset)
-        footer.filterPageCount = UInt64(count)
-        unsafe try append(UnsafeRawBufferPointer(rebasing: pages.all[..<(count * RunFilter.pageBytes)]))
+        let pages = ByteBuffer(capacity: RunHashIndex.pageBytes)
+        let count = unsafe RunHashIndex.build(hashed.all, identity: footer.identity, offset: offset, into: pages)
+        footer.hashOffset = UInt64(offset)
+        footer.hashPageCount = UInt64(count)
+        unsafe try append(UnsafeRawBufferPointer(rebasing: pages.all[..<(count * RunHashIndex.pageBytes)]))
     }
 
     private mutating func writeFooter() throws(StorageError) {
@@ -158,7 +171,7 @@ struct RunWriter: ~Copyable {
         unsafe buffer.start.copyMemory(from: lowestKey.start, byteCount: low)
         unsafe (buffer.start + low).copyMemory(from: highestKey.start, byteCount: high)
         var place = low + high
-        for field in footer.fields + [RunFooter.magic] {
+        for field in footer.fields + [footer.magic] {
             unsafe buffer.start.storeBytes(of: field.littleEndian, toByteOffset: place, as: UInt64.self)
             place += 8
         }
@@ -215,10 +228,10 @@ private struct IndexEntries {
     }
 }
 
-/// Hashes of keys.
+/// The keys of a hash index.
 @safe
-private struct HashList: ~Copyable {
-    private var memory: UnsafeMutablePointer<UInt64>
+private struct PlaceList: ~Copyable {
+    private var memory: UnsafeMutablePointer<RunHashIndex.Place>
     private var capacity = 4096
     private var count = 0
 
@@ -226,17 +239,17 @@ private struct HashList: ~Copyable {
 
     deinit { unsafe memory.deallocate() }
 
-    var all: UnsafeBufferPointer<UInt64> { unsafe UnsafeBufferPointer(start: memory, count: count) }
+    var all: UnsafeBufferPointer<RunHashIndex.Place> { unsafe UnsafeBufferPointer(start: memory, count: count) }
 
     @inline(__always)
-    mutating func append(_ hash: UInt64) {
+    mutating func append(_ place: RunHashIndex.Place) {
         if count == capacity { grow() }
-        unsafe memory[count] = hash
+        unsafe (memory + count).initialize(to: place)
         count &+= 1
     }
 
     private mutating func grow() {
-        let larger = UnsafeMutablePointer<UInt64>.allocate(capacity: capacity * 2)
+        let larger = UnsafeMutablePointer<RunHashIndex.Place>.allocate(capacity: capacity * 2)
         unsafe larger.initialize(from: memory, count: count)
         unsafe memory.deallocate()
         unsafe memory = larger

@@ -70,7 +70,6 @@ private final class ModelRun {
         options.latestOnlySpaces = [latestOnlySpace]
         options.scannedSpaces = random.pick([nil, 2...3, 0...255])
         options.batchEntriesMin = random.pick([1, 4, 20])
-        options.entryCacheBytesMax = random.pick([0, 16 << 10, 1 << 20])
         options.retentionMicroseconds = 1_000
         options.sweepPauseMicroseconds = 1 << 40
         let now = now

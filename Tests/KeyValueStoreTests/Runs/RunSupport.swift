@@ -27,7 +27,8 @@ final class TestRun {
 
     /// Writes the entries, which are in order, to files of at most `entriesPerFile` and the rest of a key.
     convenience init(
-        _ entries: [RunEntry], in directory: String, number: UInt64, entriesPerFile: Int = .max, lowerBound: Bytes = []
+        _ entries: [RunEntry], in directory: String, number: UInt64, entriesPerFile: Int = .max, lowerBound: Bytes = [],
+        scannedSpaces: ClosedRange<UInt8>? = nil
     ) throws {
         var files: [RunFile] = []
         var rest = entries[...]
@@ -37,7 +38,9 @@ final class TestRun {
                 count += 1
             }
             let number = number + UInt64(files.count)
-            try Self.write(Array(rest.prefix(count)), to: directory + "/" + RunFormat.fileName(number))
+            try Self.write(
+                Array(rest.prefix(count)), to: directory + "/" + RunFormat.fileName(number),
+                scannedSpaces: scannedSpaces)
             files.append(try RunFile(directory: directory, number: number))
             rest = rest.dropFirst(count)
         }
@@ -52,7 +55,8 @@ final class TestRun {
         memory = .allocate(capacity: max(files.count, 1))
         for (index, file) in files.enumerated() {
             let bytes = UnsafeRawBufferPointer(rebasing: bound[..<(index == 0 ? lowerBound.count : 0)])
-            (memory + index).initialize(to: RunSlice(part: file.part, lowerBound: bytes))
+            (memory + index).initialize(
+                to: RunSlice(part: file.part, lowerBound: bytes, highestKey: file.part.highestKey))
         }
         slices = RunSlices(start: memory, count: files.count)
     }
@@ -62,9 +66,12 @@ final class TestRun {
         bound.deallocate()
     }
 
-    static func write(_ entries: [RunEntry], to path: String) throws {
+    static func write(
+        _ entries: [RunEntry], to path: String, scannedSpaces: ClosedRange<UInt8>? = nil
+    ) throws {
         let versions = entries.map(\.version)
-        var writer = try RunWriter(path: path, versions: versions.min()!...versions.max()!)
+        var writer = try RunWriter(
+            path: path, versions: versions.min()!...versions.max()!, scannedSpaces: scannedSpaces)
         for (index, entry) in entries.enumerated() {
             let isSame = index > 0 && entries[index - 1].key == entry.key
             try add(entry, to: &writer, superseded: isSame ? entries[index - 1].version : nil)
@@ -128,10 +135,10 @@ final class TestRun {
         let index = key.withUnsafeBytes { slices.slice(of: $0) }
         guard index < slices.count else { return nil }
         let part = slices[index].part
-        guard try key.withUnsafeBytes({ try part.mayContain(hash: RunFilter.hash($0)) }) else { return nil }
-        guard let (block, number) = try key.withUnsafeBytes({ try part.find($0, atMost: version) }) else { return nil }
-        let entry = block.entry(number)
-        return RunEntry(key: key, version: entry.version + part.versionMin, value: entry.value.map { Bytes($0) })
+        let found = try key.withUnsafeBytes { try part.find($0, hash: RunHashIndex.hash($0), atMost: version) }
+        return found.map { found in
+            RunEntry(key: key, version: found.version, value: found.bytes.map { Bytes($0) })
+        }
     }
 }
 

@@ -24,7 +24,8 @@ struct RunTests {
         let base: UInt64 = seed % 3 == 0 ? 1 : 1_700_000_000_000_000
         let entries = generator.entries([1, 40, 3_000][Int(seed % 3)], versions: base...(base + span))
         let run = try TestRun(
-            entries, in: directory.path, number: 1, entriesPerFile: [.max, 500][Int(seed % 2)])
+            entries, in: directory.path, number: 1, entriesPerFile: [.max, 500][Int(seed % 2)],
+            scannedSpaces: [nil, 0...2, 7...0xFF][Int(seed / 2 % 3)])
         #expect(try run.entries() == entries)
         for version in [base, base + span, base + span / 2, base - 1, .max] {
             let expected = seen(entries, at: version)
@@ -101,7 +102,7 @@ struct RunTests {
             runs.map(\.slices), horizon: horizon, isLowest: isLowest,
             latestOnly: LatestOnlySpaces(latestOnly))
         let path = directory.path(of: RunFormat.fileName(9_000))
-        var writer = try RunWriter(path: path, versions: 1...1_000)
+        var writer = try RunWriter(path: path, versions: 1...1_000, scannedSpaces: nil)
         while !merge.isAtEnd { try merge.appendKey(to: &writer) }
         #expect(merge.readCount == all.count)
         _ = try writer.finish()
@@ -146,13 +147,63 @@ struct RunTests {
                     #expect(try run.find(key, .max) == seen(entries, at: .max).first { $0.key == key })
                 }
                 #expect(try run.entries() == entries)
-                try file.part.verifyFilter()
+                try file.part.verifyHashIndex()
                 for block in 0..<file.part.blockCount { _ = try file.part.block(block) }
                 // What is between blocks is zero and is not read.
                 #expect(damaged[offset].nonzeroBitCount == 1 && bytes[offset] == 0, "byte \(offset) of \(bytes.count)")
             } catch let error as StorageError {
                 #expect(error.code == .corrupt)
                 #expect(error.file == path)
+            }
+        }
+    }
+
+    @Test("The hash index leads to every key, from a line near the one that its hash names")
+    func hashIndex() throws {
+        let keys = (0..<20_000).map { Bytes("\($0)".utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
+        let path = directory.path(of: RunFormat.fileName(1))
+        try TestRun.write(keys.map { RunEntry(key: $0, version: 5, value: [1]) }, to: path)
+        let file = try RunFile(directory: directory.path, number: 1)
+        let pages = Int(file.footer.hashPageCount)
+        let lines = pages * RunHashIndex.linesPerPage
+        #expect(pages == RunHashIndex.pageCount(keys: keys.count))
+        let bytes = Files.read(path)
+        let filled = (0..<lines).map { line in
+            let start = Int(file.footer.hashOffset) + RunHashIndex.offset(ofLine: line)
+            return stride(from: start, to: start + RunHashIndex.lineBytes, by: 8).count { slot in
+                bytes[slot..<(slot + 8)].contains { $0 != 0 }
+            }
+        }
+        #expect(filled.reduce(0, +) == keys.count)
+        // A hash that favours some lines fills them and those after them, and leaves others empty.
+        #expect(filled.count { $0 == RunHashIndex.slotsPerLine } < lines / 5)
+        #expect(filled.count { $0 == 0 } < lines / 50)
+        for key in keys {
+            let found = try key.withUnsafeBytes { try file.part.findNewest($0, hash: RunHashIndex.hash($0))?.version }
+            #expect(found == 0)
+            let absent = key + [0]
+            #expect(try absent.withUnsafeBytes { try file.part.findNewest($0, hash: RunHashIndex.hash($0)) } == nil)
+        }
+    }
+
+    @Test("A key with the tag of another is told apart by its bytes, at every length of the shared prefix")
+    func equalTags() throws {
+        // Keys that are a prefix of the first key of the block and the suffix of another entry.
+        let first = Bytes(repeating: 9, count: 300)
+        let suffix = Bytes("suffix".utf8)
+        let lengths = [0, 1, 100, 254, 255, 256, 299]
+        let keys = [first] + lengths.map { Bytes(first.prefix($0)) + suffix }
+        let entries = keys.map { RunEntry(key: $0, version: 1, value: $0) }.sorted(by: RunEntry.isBefore)
+        let run = try TestRun(entries, in: directory.path, number: 1)
+        for entry in entries {
+            for length in 0...300 {
+                let key = Bytes(first.prefix(length)) + suffix
+                let expected = entries.first { $0.key == key }
+                #expect(try run.find(key, 1) == expected)
+                // As if its hash were that of the other key.
+                let hash = entry.key.withUnsafeBytes { RunHashIndex.hash($0) }
+                let found = try key.withUnsafeBytes { try run.files[0].part.findNewest($0, hash: hash) }
+                #expect((found != nil) == (key == entry.key))
             }
         }
     }

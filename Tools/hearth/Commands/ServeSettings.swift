@@ -245,12 +245,6 @@ enum ServeSettings {
             "disk-reserve", in: ByteCount(bytes: 0)...ByteCount(bytes: 1 << 36), \.store.engine.diskReserveBytes,
             "Disk space reserved for commits that only delete, so that they succeed on a full disk. 0B reserves none."),
         .size(
-            "entry-cache", in: ByteCount(bytes: 0)...gibibyte, \.store.engine.entryCacheBytesMax,
-            """
-            Memory of each loop for the positions of documents in runs, 24 bytes each. It speeds up repeated \
-            reads.
-            """),
-        .size(
             "max-data", in: mebibytes16...ByteCount(bytes: 1 << 46), \.store.engine.runBytesMax,
             """
             Size limit of all files of sorted runs together. At the limit commits get RESOURCE_EXHAUSTED.
