@@ -11,9 +11,9 @@
 // block (4 bytes). All integers are little-endian.
 //
 // Every byte is covered by an XXH3-64: blocks and pages of the hash index by their own, which are verified before the
-// first use; the table and the footer by those in the footer, which are verified when the file is opened. All are seeded
-// with the file's identity, a random number that the manifest has too, so an older file or a block of another file is
-// not accepted.
+// first use; the table and the footer by those in the footer, which are verified when the file is opened. All are
+// seeded with the file's identity, a random number that the manifest has too, so an older file or a block of another
+// file is not accepted.
 
 internal import CXXHash
 
