@@ -186,7 +186,7 @@ struct RunTests {
         }
     }
 
-    @Test("A key with the tag of another is told apart by its bytes, at every length of the shared prefix")
+    @Test("A key with the tag of another one is not found, at every length of the shared prefix")
     func equalTags() throws {
         // Keys that are a prefix of the first key of the block and the suffix of another entry.
         let first = Bytes(repeating: 9, count: 300)
