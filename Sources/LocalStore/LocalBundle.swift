@@ -12,6 +12,24 @@ package struct LocalBundle: Sendable {
     /// The documents by their full resource names.
     package var documents: [String: RemoteUpdate.Content] = [:]
     package var queries: [LocalNamedQuery] = []
+    /// The results of its queries.
+    package var results: [QueryResult] = []
+
+    /// The documents that a query had at a time.
+    package struct QueryResult: Sendable {
+        /// The bytes that identify the query.
+        let canonical: [UInt8]
+        /// Microseconds since 1970.
+        let readMicroseconds: UInt64
+        /// Full resource names.
+        let documents: [String]
+
+        package init(canonical: [UInt8], readMicroseconds: UInt64, documents: [String]) {
+            self.canonical = canonical
+            self.readMicroseconds = readMicroseconds
+            self.documents = documents
+        }
+    }
 
     package init(id: String, createMicroseconds: UInt64) {
         self.id = id

@@ -49,6 +49,8 @@ extension LocalStore {
             putMember(LocalLocation(path: path), of: target.id)
         }
         put(LocalKey.target(bundle.canonical), target.encoded())
+        var seen: Set<[UInt8]> = []
+        for result in bundle.results where seen.insert(result.canonical).inserted { try seed(result) }
         for query in bundle.queries { put(LocalKey.namedQuery(query.name), query.encoded()) }
         var record = WireWriter(capacity: 32)
         record.append(littleEndian: bundle.createMicroseconds)
@@ -58,5 +60,27 @@ extension LocalStore {
         // Eager collection keeps the documents as long as the store is open.
         if configuration.isEager { activeTargets.insert(target.id) }
         return changes
+    }
+
+    /// Makes the result of a query what a listener continues from, unless the store has a later one.
+    private func seed(_ result: LocalBundle.QueryResult) throws(RequestError) {
+        var target = LocalTarget(canonical: result.canonical, id: nextTarget, lastUsed: minute)
+        if let stored = try stored(target: result.canonical) {
+            // A listener has the target, and the server sends it what is newer.
+            if activeTargets.contains(stored.id) || stored.snapshotMicroseconds >= result.readMicroseconds { return }
+            target = stored
+            target.lastUsed = minute
+            for path in try members(of: target.id) {
+                delete(LocalKey.member(target.id, LocalLocation(path: path).key))
+            }
+        } else {
+            nextTarget += 1
+        }
+        target.token = []
+        target.snapshotMicroseconds = result.readMicroseconds
+        for name in result.documents {
+            if let path = path(name) { putMember(LocalLocation(path: path), of: target.id) }
+        }
+        put(LocalKey.target(result.canonical), target.encoded())
     }
 }

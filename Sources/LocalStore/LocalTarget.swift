@@ -21,6 +21,9 @@ package struct LocalTarget: Sendable, Equatable {
     /// Whether the store has a whole result of the query.
     package var hasResult: Bool { !token.isEmpty }
 
+    /// Whether a listener can continue from an earlier state: of the server, or of a bundle.
+    package var hasSnapshot: Bool { hasResult || snapshotMicroseconds > 0 }
+
     init(canonical: [UInt8], id: UInt32, lastUsed: UInt32) {
         self.canonical = canonical
         self.id = id

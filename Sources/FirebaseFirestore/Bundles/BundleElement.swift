@@ -23,6 +23,8 @@ enum BundleElement {
         var name: String
         var readMicroseconds: UInt64
         var exists: Bool
+        /// The names of the bundle's queries that have the document in their results.
+        var queries: [String]
     }
 
     struct Document: Equatable {
@@ -112,7 +114,7 @@ struct BundleElementReader: ~Copyable {
         let name = try documentName(object["name"] as? String)
         return BundleElement.DocumentMetadata(
             name: name, readMicroseconds: try Self.time(object["readTime"], "readTime"),
-            exists: object["exists"] as? Bool ?? false)
+            exists: object["exists"] as? Bool ?? false, queries: object["queries"] as? [String] ?? [])
     }
 
     /// Microseconds since 1970 of a time as text or as `{seconds, nanos}`.

@@ -15,6 +15,8 @@ struct BundleLoader: ~Copyable {
     private var elements: BundleElementReader
     /// The metadata of a document that must be next.
     private var expected: BundleElement.DocumentMetadata?
+    /// The documents of the bundle's queries, by the names of the queries.
+    private var results: [String: [String]] = [:]
 
     /// Loads a bundle on a serial queue, which no other work uses.
     static func load(
@@ -66,6 +68,12 @@ struct BundleLoader: ~Copyable {
             throw .invalidArgument(
                 "The bundle has \(bundle.documents.count) documents; its metadata names \(metadata.documentCount).")
         }
+        for query in bundle.queries {
+            bundle.results.append(
+                LocalBundle.QueryResult(
+                    canonical: try BundledQuery(stored: query.contents).canonical(in: engine.database),
+                    readMicroseconds: query.readMicroseconds, documents: results[query.name] ?? []))
+        }
         try engine.load(bundle)
         return LoadBundleTaskProgress(
             metadata, .success, documents: bundle.documents.count, bytes: Int64(reader.byteCount - start))
@@ -77,6 +85,7 @@ struct BundleLoader: ~Copyable {
                 throw .damagedBundle("the document '\(expected.name)' is missing")
             }
             self.expected = nil
+            for query in expected.queries { results[query, default: []].append(document.name) }
             bundle.documents[document.name] = .found(
                 fields: document.fields, createMicroseconds: document.createMicroseconds,
                 updateMicroseconds: document.updateMicroseconds)

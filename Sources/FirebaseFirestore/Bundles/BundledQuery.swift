@@ -1,5 +1,6 @@
 import Basics
 import DocumentModel
+import FirestoreMessages
 internal import QueryEngine
 
 /// A query of a bundle as the cache keeps it.
@@ -78,5 +79,12 @@ struct BundledQuery: Equatable {
             throw .invalidArgument("A named query that keeps the last documents has a limit and an order.")
         }
         return description
+    }
+
+    /// The bytes that identify the query in the store, as those of a listener to it.
+    func canonical(in database: DatabaseName) throws(RequestError) -> [UInt8] {
+        let description = try description(in: database)
+        let kind = ListenTarget.Kind.query(parent: parent, description.structuredQuery())
+        return SyncEngine.Subject(kind: kind, isReversed: description.isReversed).canonical(database)
     }
 }

@@ -33,11 +33,10 @@ extension Query {
         let box = UncheckedBox(listener)
         let registration = SnapshotListener<QuerySnapshot>(on: firestore) { box.value($0, $1) }
         let includesMetadataChanges = options.includeMetadataChanges
+        var subject = SyncEngine.Subject(self)
+        subject.isOfCache = options.source == .cache
         registration.start(
-            SyncEngine.Subject(
-                kind: .query(parent: firestore.parentName(of: definition), definition.structuredQuery()),
-                isReversed: definition.isReversed, isOfCache: options.source == .cache,
-                limit: definition.limit.map { Int($0.count) }, orders: definition.effectiveOrders),
+            subject,
             includesMetadataChanges: includesMetadataChanges
         ) { snapshot in
             QuerySnapshot(
@@ -74,5 +73,16 @@ extension Firestore {
         }
         registration.startAgreements()
         return registration
+    }
+}
+
+extension SyncEngine.Subject {
+    /// What a listener to a query listens to.
+    init(_ query: Query) {
+        let definition = query.definition
+        self.init(
+            kind: .query(parent: query.firestore.parentName(of: definition), definition.structuredQuery()),
+            isReversed: definition.isReversed, limit: definition.limit.map { Int($0.count) },
+            orders: definition.effectiveOrders)
     }
 }

@@ -41,6 +41,13 @@ enum WatchEvent: Sendable {
 /// Changes are collected until the server reports that the stream is consistent (a global NO_CHANGE). Each target that
 /// has changed then has one event. After a reconnect every target continues from its last snapshot.
 struct WatchState {
+    /// An earlier snapshot of a target.
+    struct Resumption: Sendable {
+        var place: ListenTarget.Resume
+        /// The update times of its documents.
+        var documents: [String: TimestampValue]
+    }
+
     fileprivate struct Target {
         let kind: ListenTarget.Kind
         /// The update times of the documents as of the last snapshot.
@@ -53,8 +60,8 @@ struct WatchState {
         var isCurrent = false
         /// An event has been reported on this stream.
         var hasSnapshot = false
-        /// The token of the last snapshot; `nil` before the first.
-        var token: [UInt8]?
+        /// Where the last snapshot is; `nil` before the first.
+        var place: ListenTarget.Resume?
         /// The read time of the last event.
         var reportedAt = TimestampValue(seconds: 0, nanoseconds: 0)
     }
@@ -84,14 +91,12 @@ struct WatchState {
 
     /// Adds a target. Ids are never used again.
     ///
-    /// - Parameter resume: an earlier snapshot of the target: its token, and its documents with their update times.
+    /// - Parameter resume: an earlier snapshot of the target.
     /// - Returns: the request for an open stream.
-    mutating func add(
-        _ id: Int32, _ kind: ListenTarget.Kind, resume: (token: [UInt8], documents: [String: TimestampValue])? = nil
-    ) -> ListenRequest {
+    mutating func add(_ id: Int32, _ kind: ListenTarget.Kind, resume: Resumption? = nil) -> ListenRequest {
         var target = Target(kind: kind)
         if let resume {
-            target.token = resume.token
+            target.place = resume.place
             target.documents = resume.documents
         }
         targets[id] = target
@@ -123,8 +128,8 @@ struct WatchState {
             database: database,
             .add(
                 ListenTarget(
-                    target.kind, id: id, resume: target.token.map { .token($0) },
-                    expectedCount: target.token == nil ? nil : Int32(clamping: target.documents.count))))
+                    target.kind, id: id, resume: target.place,
+                    expectedCount: target.place == nil ? nil : Int32(clamping: target.documents.count))))
     }
 
     // MARK: Responses
@@ -189,7 +194,7 @@ struct WatchState {
     /// The number of documents does not agree with the server's: the target is listed again from the start.
     private mutating func check(_ filter: ListenResponse.ExistenceFilter, _ step: inout Step) {
         guard var target = targets[filter.target], target.count != Int(filter.count) else { return }
-        target.token = nil
+        target.place = nil
         targets[filter.target] = target
         reset(filter.target)
         step.requests = [ListenRequest(database: database, .remove(filter.target)), request(filter.target, target)]
@@ -201,7 +206,7 @@ struct WatchState {
     ) -> WatchEvent? {
         guard var target = targets[id], target.isCurrent else { return nil }
         let changes = target.takeChanges()
-        target.token = token
+        target.place = .token(token)
         defer { targets[id] = target }
         let isDue = readTime.seconds - target.reportedAt.seconds >= Self.reportSeconds
         if changes.isEmpty, target.hasSnapshot, !isDue { return nil }

@@ -58,10 +58,8 @@ final class WatchStream: @unchecked Sendable {
 
     /// Adds a target. Ids are never used again.
     ///
-    /// - Parameter resume: an earlier snapshot of the target: its token, and its documents with their update times.
-    func add(
-        _ id: Int32, _ kind: ListenTarget.Kind, resume: (token: [UInt8], documents: [String: TimestampValue])? = nil
-    ) {
+    /// - Parameter resume: an earlier snapshot of the target.
+    func add(_ id: Int32, _ kind: ListenTarget.Kind, resume: WatchState.Resumption? = nil) {
         loop.execute { self.insert(id, kind, resume) }
     }
 
@@ -89,9 +87,7 @@ final class WatchStream: @unchecked Sendable {
 
     // MARK: Targets
 
-    private func insert(
-        _ id: Int32, _ kind: ListenTarget.Kind, _ resume: (token: [UInt8], documents: [String: TimestampValue])?
-    ) {
+    private func insert(_ id: Int32, _ kind: ListenTarget.Kind, _ resume: WatchState.Resumption?) {
         if isClosed { return }
         let request = state.add(id, kind, resume: resume)
         if let call {

@@ -251,14 +251,23 @@ final class SyncEngine: @unchecked Sendable {
         let id = nextWatchID
         nextWatchID += 1
         channel.watchID = id
-        var resume: (token: [UInt8], documents: [String: TimestampValue])?
-        if target.hasResult {
-            let documents = try store.documents(of: target.id)
-            channel.view.resume(documents.keys)
-            resume = (target.token, documents.mapValues { TimestampValue(microseconds: Int64(clamping: $0)) })
-        }
+        let documents = target.hasSnapshot ? try store.documents(of: target.id) : [:]
+        channel.view.resume(documents.keys)
+        let resume = resumption(of: target, documents)
         let stream = watchStream
         stream.add(id, channel.subject.kind, resume: resume)
+    }
+
+    /// What a listener continues from; nil if nothing is known of the target.
+    ///
+    /// - Parameter documents: the target's documents with their update times in microseconds.
+    func resumption(of target: LocalTarget, _ documents: [String: UInt64]) -> WatchState.Resumption? {
+        if !target.hasSnapshot { return nil }
+        // A bundle gives the time of a state, the server a token.
+        let time = TimestampValue(microseconds: Int64(clamping: target.snapshotMicroseconds))
+        return WatchState.Resumption(
+            place: target.hasResult ? .token(target.token) : .readTime(time),
+            documents: documents.mapValues { TimestampValue(microseconds: Int64(clamping: $0)) })
     }
 
     private var watchStream: WatchStream {

@@ -1,6 +1,9 @@
 // Bundles through the API: what is loaded, what is not, and how damage is reported.
 
+import DocumentModel
+import FirestoreMessages
 import Foundation
+import LocalStore
 import Synchronization
 import TestSupport
 import Testing
@@ -28,12 +31,16 @@ struct BundleTests {
         /// Nil counts the elements.
         var claimedCount: Int?
 
-        mutating func add(_ path: String, _ n: Int, updated: String = "2026-01-01T00:00:00Z", exists: Bool = true) {
+        mutating func add(
+            _ path: String, _ n: Int, updated: String = "2026-01-01T00:00:00Z", exists: Bool = true,
+            queries: [String] = []
+        ) {
             let name = "\(BundleTests.root)/\(path)"
             documentCount += 1
             let time = #"{"seconds":"1767225600","nanos":5000}"#
             elements.append(
-                #"{"documentMetadata":{"name":"\#(name)","readTime":\#(time),"exists":\#(exists)}}"#)
+                #"{"documentMetadata":{"name":"\#(name)","readTime":\#(time),"exists":\#(exists),"#
+                    + #""queries":\#(queries)}}"#)
             guard exists else { return }
             elements.append(
                 #"{"document":{"name":"\#(name)","createTime":"\#(updated)","updateTime":"\#(updated)","#
@@ -158,6 +165,28 @@ struct BundleTests {
         try await firestore.terminate()
     }
 
+    @Test("A listener to a query of a bundle continues from the bundle's read time, with the bundle's documents")
+    func resumption() async throws {
+        let firestore = try await firestore()
+        var builder = Builder()
+        builder.addQuery("q", #"{"from":[{"collectionId":"c"}]}"#)
+        builder.add("c/a", 1, queries: ["q"])
+        builder.add("c/b", 2)
+        #expect(try await firestore.loadBundle(builder.data).state == .success)
+        let engine = try firestore.engine()
+        let query = try #require(await firestore.getQuery(named: "q"))
+        let canonical = SyncEngine.Subject(query).canonical(engine.database)
+        let seeded = try await engine.stored(canonical)
+        let target = try #require(seeded.target)
+        #expect(target.snapshotMicroseconds == 1_767_225_600_000_000)
+        #expect(!target.hasResult)
+        #expect(Array(seeded.documents.keys) == ["\(Self.root)/c/a"])
+        #expect(
+            engine.resumption(of: target, seeded.documents)?.place
+                == .readTime(TimestampValue(microseconds: 1_767_225_600_000_000)))
+        try await firestore.terminate()
+    }
+
     @Test("Pending writes stay over the documents of a bundle")
     func pendingWrites() async throws {
         let firestore = try await firestore()
@@ -261,5 +290,20 @@ struct BundleTests {
             if let query = await firestore.getQuery(named: "q") { _ = try await query.getDocuments(source: .cache) }
         }
         try await firestore.terminate()
+    }
+}
+
+extension SyncEngine {
+    /// The stored target with these bytes and its documents.
+    fileprivate func stored(_ canonical: [UInt8]) async throws -> (target: LocalTarget?, documents: [String: UInt64]) {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async {
+                continuation.resume(
+                    with: Result {
+                        let target = try self.store.stored(target: canonical)
+                        return (target, try target.map { try self.store.documents(of: $0.id) } ?? [:])
+                    })
+            }
+        }
     }
 }

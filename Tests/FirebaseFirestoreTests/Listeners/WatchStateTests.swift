@@ -195,7 +195,8 @@ struct WatchStateTests {
     func resume() throws {
         var state = WatchState(database: "projects/p/databases/d")
         let documents = [Self.name("d1"): TimestampValue(seconds: 1, nanoseconds: 0)]
-        let request = state.add(1, .documents([]), resume: ([7], documents))
+        let resumption = WatchState.Resumption(place: .token([7]), documents: documents)
+        let request = state.add(1, .documents([]), resume: resumption)
         #expect(
             request.change
                 == .add(ListenTarget(.documents([]), id: 1, resume: .token([7]), expectedCount: 1)))
