@@ -129,6 +129,13 @@ package final class FirestoreService {
         call.recordTime(in: counters)
     }
 
+    /// An error that no call should end with. The client gets no text of it, which may have paths; the log does.
+    private static func failure(_ error: any Error) -> RequestError {
+        var failure = RequestError(.internal, "The server failed.")
+        failure.details = "\(error)"
+        return failure
+    }
+
     /// Counts an error, logs it if it is the server's fault, and returns the error for the client.
     func requestError(_ error: any Error, _ call: Call) -> RequestError {
         let method = call.method
@@ -136,7 +143,7 @@ package final class FirestoreService {
             switch error {
             case let error as RequestError: error
             case let error as InvalidDocument: RequestError(error)
-            default: RequestError(.internal, "The server failed: \(error)")
+            default: Self.failure(error)
             }
         counters.callEnded(call.rpc, status.code)
         call.recordTime(in: counters)

@@ -58,24 +58,15 @@ struct HostileMessageTests {
 
     @Test("Mutated messages are read or refused")
     func mutations() {
-        let seed = UInt64.random(in: 0 ... .max)
-        var state = seed
-        func random(below bound: Int) -> Int {
-            // SplitMix64.
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var z = state
-            z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-            return Int((z ^ (z >> 31)) % UInt64(bound))
-        }
+        var random = SeededGenerator(seed: .random(in: 0 ... .max))
         var readable = 0
         for _ in 0..<300 {
             for sample in samples {
                 var bytes = sample
-                for _ in 0...random(below: 4) { bytes[random(below: bytes.count)] = UInt8(random(below: 256)) }
+                for _ in 0...random.below(4) { bytes[random.below(bytes.count)] = UInt8(random.below(256)) }
                 readable += readAsEverything(bytes)
             }
         }
-        #expect(readable > 0, "seed \(seed): no mutation left anything readable")
+        #expect(readable > 0, "seed \(random.seed): no mutation left anything readable")
     }
 }

@@ -2,6 +2,7 @@
 
 import Basics
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -21,7 +22,7 @@ import Testing
 
     @Test(arguments: [11, 12, 13] as [UInt64])
     func `Random frames keep every property`(seed: UInt64) {
-        var random = SplitMix(seed)
+        var random = SeededGenerator(seed: seed)
         for round in 0..<2_000 {
             var bytes = TestFrame.hello.bytes
             for _ in 0..<Int(random.next() % 12) {

@@ -1,6 +1,7 @@
 // The pure parts of gRPC: messages cut out of bytes, header fields, percent-encoding.
 
 import Basics
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -54,7 +55,7 @@ import Testing
 
     @Test(arguments: [31, 32, 33] as [UInt64])
     func `Random bytes in random pieces mean the same as in one piece`(seed: UInt64) {
-        var random = SplitMix(seed)
+        var random = SeededGenerator(seed: seed)
         for round in 0..<500 {
             var bytes: [UInt8] = []
             for _ in 0..<Int(random.next() % 6) {

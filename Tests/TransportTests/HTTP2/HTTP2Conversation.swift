@@ -1,12 +1,13 @@
 // Random conversations of gRPC and HTTP, and damage to them.
 
 import Basics
+import TestSupport
 
 @testable import Transport
 
 enum HTTP2Conversation {
     /// SETTINGS and some frames that belong together.
-    static func random(_ random: inout SplitMix) -> [UInt8] {
+    static func random(_ random: inout SeededGenerator) -> [UInt8] {
         var frames = [HTTP2Frame.settings((4, UInt32(random.next() % 200_000)))]
         for number in 0..<8 as Range<UInt32> {
             let stream = number * 2 + 1
@@ -68,7 +69,7 @@ enum HTTP2Conversation {
     }
 
     /// Changes, drops and repeats a few bytes.
-    static func mutate(_ bytes: inout [UInt8], _ random: inout SplitMix) {
+    static func mutate(_ bytes: inout [UInt8], _ random: inout SeededGenerator) {
         for _ in 0..<Int(random.next() % 6) {
             let place = Int(random.next() % UInt64(bytes.count))
             switch random.next() % 4 {

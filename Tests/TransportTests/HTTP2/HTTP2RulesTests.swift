@@ -2,6 +2,7 @@
 // server continues.
 
 import Basics
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -301,7 +302,7 @@ import Testing
     func `Mutated conversations end cleanly and the server continues`(seed: UInt64) throws {
         let live = try LiveServer { $0.headerMilliseconds = 100 }
         defer { live.stop() }
-        var random = SplitMix(seed)
+        var random = SeededGenerator(seed: seed)
         for round in 0..<60 {
             var bytes = HTTP2Conversation.random(&random)
             HTTP2Conversation.mutate(&bytes, &random)

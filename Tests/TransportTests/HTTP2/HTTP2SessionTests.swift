@@ -2,6 +2,7 @@
 
 import Basics
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -21,7 +22,7 @@ import Testing
 
     @Test(arguments: [41, 42, 43] as [UInt64])
     func `Random conversations keep every property, damaged or not`(seed: UInt64) {
-        var random = SplitMix(seed)
+        var random = SeededGenerator(seed: seed)
         for round in 0..<1_000 {
             var bytes = HTTP2Conversation.random(&random)
             if round % 4 != 0 { HTTP2Conversation.mutate(&bytes, &random) }

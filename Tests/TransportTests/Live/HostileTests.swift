@@ -2,6 +2,7 @@
 
 import Basics
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -83,7 +84,7 @@ import Testing
     func `Mutated conversations end cleanly and the server continues`(seed: UInt64) throws {
         let live = try LiveServer { $0.headerMilliseconds = 100 }
         defer { live.stop() }
-        var random = SplitMix(seed)
+        var random = SeededGenerator(seed: seed)
         for round in 0..<60 {
             var bytes = Self.conversation(&random)
             for _ in 0..<Int(random.next() % 6) {
@@ -108,7 +109,7 @@ import Testing
     }
 
     /// HELLO and some frames that belong together.
-    private static func conversation(_ random: inout SplitMix) -> [UInt8] {
+    private static func conversation(_ random: inout SeededGenerator) -> [UInt8] {
         var bytes = TestFrame.hello.bytes
         for stream in 1...8 as ClosedRange<UInt32> {
             let payload = (0..<Int(random.next() % 40)).map { _ in UInt8(truncatingIfNeeded: random.next()) }

@@ -1,6 +1,7 @@
 // The timer wheel, stepped by hand.
 
 import Basics
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -41,7 +42,7 @@ import Testing
 
     @Test(arguments: [1, 7, 0xC0FFEE] as [UInt64])
     func `The wheel fires what a sorted list fires`(seed: UInt64) {
-        var random = SplitMix(seed)
+        var random = SeededGenerator(seed: seed)
         var wheel = TimerWheel<Int>(slots: 16)
         var model: [Int: (tick: UInt64, timer: TimerWheel<Int>.Timer)] = [:]
         var now: UInt64 = 0

@@ -1,6 +1,7 @@
 // The table of streams against a dictionary.
 
 import Basics
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -8,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(20))) struct StreamTableTests {
     @Test(arguments: [1, 2, 3, 0x5EED] as [UInt64])
     func `The table holds what a dictionary holds`(seed: UInt64) {
-        var random = SplitMix(seed)
+        var random = SeededGenerator(seed: seed)
         var table = StreamTable<Int>()
         var model: [UInt32: Int] = [:]
         var next: UInt32 = 0
@@ -32,19 +33,5 @@ import Testing
         }
         #expect(table.remove(next + 1) == nil)
         #expect(!table.contains(0))
-    }
-}
-
-/// A small generator with a seed that can be printed.
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-    init(_ seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }
