@@ -113,4 +113,6 @@ package enum FileOperation: Hashable, Sendable {
     case commitRun
     /// A step of a merge is being entered into the manifest.
     case commitMerge
+    /// The manifest does not name some files any more, which are about to be removed. A fault has no effect here.
+    case removeRuns
 }

@@ -108,7 +108,9 @@ final class RunStore: Sendable {
                 }
             }
             try manifest.write(in: directory, space: space)
-            for (number, file) in known where open[number] == nil { file.markObsolete() }
+            let obsolete = known.filter { open[$0.key] == nil }.values
+            if !obsolete.isEmpty { try? fault.check(.removeRuns, file: directory) }
+            for file in obsolete { file.markObsolete() }
             generation += 1
             let set = RunSet(manifest, generation: generation, open: open)
             state.withLock { state in
