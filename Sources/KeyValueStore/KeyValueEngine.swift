@@ -55,6 +55,11 @@ package protocol KeyValueEngine: AnyObject, Sendable {
     /// The same, or the lack of space of the last two seconds, for those who look only now and then. Any thread.
     var recentShortage: StorageError? { get }
 
+    /// About how much the keys in `lower..<upper` take on disk, without reading them: as of the last checkpoint, and
+    /// with history, tombstones, and keys that are stored several times until they are merged. Any thread.
+    /// - Throws: `corrupt`.
+    func estimate(from lower: RawSpan, to upper: RawSpan) throws(StorageError) -> KeyRangeEstimate
+
     /// Makes the next open quick: nothing published before the call is replayed then. Returns when that is done.
     func checkpointNow() throws(StorageError)
 

@@ -70,6 +70,14 @@ package enum StorageEngine: Sendable {
         }
     }
 
+    /// See ``KeyValueEngine/estimate(from:to:)``.
+    package func estimate(from lower: RawSpan, to upper: RawSpan) throws(StorageError) -> KeyRangeEstimate {
+        switch self {
+        case .embedded(let engine): try engine.estimate(from: lower, to: upper)
+        case .memory(let engine): try engine.estimate(from: lower, to: upper)
+        }
+    }
+
     /// See ``KeyValueEngine/shortage``.
     package var shortage: StorageError? {
         switch self {

@@ -204,7 +204,11 @@ struct IndexesCommandTests {
         #expect(try HearthBinary.run(query).output.split(separator: "\n").count == 2)
         #expect(server.stop() == 0)
         let offline = try HearthBinary.run(["indexes", "list", "--data", data])
-        #expect(offline.output == listed, "\(offline.errors)")
+        // Sizes count what is in runs, and that changes with the last checkpoint.
+        let lines = offline.output.split(separator: "\n").map { $0.split(separator: "\t") }
+        let listedLines = listed.split(separator: "\n").map { $0.split(separator: "\t") }
+        #expect(lines.map { Array($0.prefix(2)) } == listedLines.map { Array($0.prefix(2)) }, "\(offline.errors)")
+        #expect(lines.contains { $0.count == 3 && $0[2].hasPrefix("about 4 entries, ") }, "\(offline.output)")
         let checked = try HearthBinary.run(["check", "--data", data])
         #expect(checked.status == 0, "\(checked.output)\(checked.errors)")
     }

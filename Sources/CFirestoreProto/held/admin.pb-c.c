@@ -988,7 +988,7 @@ const ProtobufCMessageDescriptor held__admin__list_indexes_response__descriptor 
   (ProtobufCMessageInit) held__admin__list_indexes_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor held__admin__listed_index__field_descriptors[2] =
+static const ProtobufCFieldDescriptor held__admin__listed_index__field_descriptors[4] =
 {
   {
     "state",
@@ -1014,15 +1014,41 @@ static const ProtobufCFieldDescriptor held__admin__listed_index__field_descripto
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "index_entries",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ListedIndex, index_entries),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "index_bytes",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ListedIndex, index_bytes),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned held__admin__listed_index__field_indices_by_name[] = {
   1,   /* field[1] = entry */
+  3,   /* field[3] = index_bytes */
+  2,   /* field[2] = index_entries */
   0,   /* field[0] = state */
 };
 static const ProtobufCIntRange held__admin__listed_index__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor held__admin__listed_index__descriptor =
 {
@@ -1032,7 +1058,7 @@ const ProtobufCMessageDescriptor held__admin__listed_index__descriptor =
   "Held__Admin__ListedIndex",
   "held.admin",
   sizeof(Held__Admin__ListedIndex),
-  2,
+  4,
   held__admin__listed_index__field_descriptors,
   held__admin__listed_index__field_indices_by_name,
   1,  held__admin__listed_index__number_ranges,

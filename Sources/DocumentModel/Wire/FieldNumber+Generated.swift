@@ -900,6 +900,8 @@ extension FieldNumber {
         package enum ListedIndex {
             @inlinable package static var state: Int { 1 }
             @inlinable package static var entry: Int { 2 }
+            @inlinable package static var indexEntries: Int { 3 }
+            @inlinable package static var indexBytes: Int { 4 }
         }
         /// The fields of `hearth.admin.v1.Index`.
         package enum Index {

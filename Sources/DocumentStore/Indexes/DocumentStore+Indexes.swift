@@ -50,42 +50,6 @@ extension DocumentStore {
         }
     }
 
-    /// All indexes and overrides of a database, as entries of `firestore.indexes.json` with their states: indexes over
-    /// several fields first. An override is ready when the index entries that it excludes are removed and those that
-    /// it asks for are there; one that was lifted is listed until then. Indexes that were made on
-    /// demand are listed as overrides with the time of their last use; `*` of group `*` stands for the entries that all
-    /// fields have until they are unused.
-    package func indexListing(in database: DatabaseName) -> [(json: String, state: IndexProgress)] {
-        guard let number = databases.number(of: database) else { return [] }
-        let declared = declaredIndexes(in: database)
-        let published = engine.publishedVersion
-        let groups = indexState.current.groups
-        var implied: [IndexShape] = []
-        var overrides: [(json: String, state: IndexProgress)] = []
-        if let since = groups.common.allKeptSince {
-            let all = FieldOverride(collectionID: "*", field: nil, indexes: .automatic, lastUse: since)
-            overrides.append((all.json, .ready))
-        }
-        for group in groups.all where group.database == number {
-            let isReady = group.state.isComplete(at: published)
-            for override in group.overrides where !override.isAdaptive || override.field != nil {
-                let isSettled = isReady || group.hasSettled(override)
-                let parts = declared.filter { override.shapes.contains($0.shape) && $0.state != .dropping }
-                implied += parts.map(\.shape)
-                overrides.append(
-                    (override.json, isSettled && parts.allSatisfy { $0.state == .ready } ? .ready : .building))
-            }
-            for lifted in Set(group.previous.joined().map(\.ignoringUse)) where !isReady {
-                let isLifted = !group.overrides.contains { $0.field == lifted.field }
-                if isLifted { overrides.append((lifted.json, .dropping)) }
-            }
-        }
-        return declared.filter { $0.state == .dropping || !implied.contains($0.shape) }.map {
-            ($0.shape.json, $0.state)
-        }
-            + overrides
-    }
-
     // MARK: Single indexes and fields
 
     /// Changes what a database declares. `change` gets the present declaration, runs on the commit thread, and must

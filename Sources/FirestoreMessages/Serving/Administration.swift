@@ -272,15 +272,22 @@ package struct ListIndexesResponse: FirestoreMessage, Equatable, Sendable {
         package var state: String
         /// The entry of `firestore.indexes.json`.
         package var json: String
+        /// About how many entries an index has, and the bytes that they take on disk; 0 if there is no estimate.
+        package var entries: Int64
+        package var bytes: Int64
 
-        package init(state: String, json: String) {
+        package init(state: String, json: String, entries: Int64 = 0, bytes: Int64 = 0) {
             self.state = state
             self.json = json
+            self.entries = entries
+            self.bytes = bytes
         }
 
         package init(wire: RawSpan) throws {
             self = try unsafe Self.layout.read(wire) { message in
-                unsafe Entry(state: message.state.text, json: message.entry.text)
+                unsafe Entry(
+                    state: message.state.text, json: message.entry.text, entries: message.index_entries,
+                    bytes: message.index_bytes)
             }
         }
 
@@ -288,6 +295,8 @@ package struct ListIndexesResponse: FirestoreMessage, Equatable, Sendable {
             unsafe Self.layout.write(into: &writer) { message, arena in
                 unsafe message.state = arena.bytes(state)
                 unsafe message.entry = arena.bytes(json)
+                unsafe message.index_entries = entries
+                unsafe message.index_bytes = bytes
             }
         }
     }

@@ -52,10 +52,10 @@ package enum AdminClient {
     /// The indexes and overrides of a database: the state and the entry of `firestore.indexes.json`.
     package static func listIndexes(
         of database: DatabaseName, directory: String
-    ) throws(Failure) -> [(state: String, json: String)] {
+    ) throws(Failure) -> [(state: String, json: String, entries: Int, bytes: Int)] {
         let request = ListIndexesRequest(database: "\(database)")
         return try call(.adminListIndexes, request, directory, as: ListIndexesResponse.self).entries.map {
-            ($0.state, $0.json)
+            ($0.state, $0.json, Int(clamping: $0.entries), Int(clamping: $0.bytes))
         }
     }
 

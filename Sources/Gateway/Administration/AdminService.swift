@@ -83,7 +83,9 @@ final class AdminService {
     private func listIndexes(_ call: Call, _ message: ListIndexesRequest) throws {
         let database = try DatabaseName(message.database)
         let entries = context.store.indexListing(in: database).map {
-            ListIndexesResponse.Entry(state: $0.state.rawValue, json: $0.json)
+            ListIndexesResponse.Entry(
+                state: $0.state.rawValue, json: $0.json, entries: Int64($0.size?.entries ?? 0),
+                bytes: Int64($0.size?.bytes ?? 0))
         }
         service.succeed(call) { ListIndexesResponse(entries: entries).encode(into: &$0) }
     }

@@ -165,6 +165,12 @@ final class MetricsPage: Sendable {
         page.single("hearth_runs", .gauge, "Sorted runs.", engine.runs)
         page.single("hearth_run_entries", .gauge, "Entries of all runs.", engine.runEntries)
         page.single("hearth_run_file_bytes", .gauge, "Size of the files of all runs.", engine.runBytes)
+        let sizes = self.store.indexSizes
+        let spaces = [("values", sizes.values), ("elements", sizes.elements), ("declared", sizes.declared)]
+        page.family("hearth_index_entries", .gauge, "Index entries in runs, estimated.")
+        for (kind, size) in spaces { page.sample(["kind": kind], size.entries) }
+        page.family("hearth_index_bytes", .gauge, "Bytes of index entries in runs, estimated.")
+        for (kind, size) in spaces { page.sample(["kind": kind], size.bytes) }
         page.family(
             "hearth_run_written_bytes_total", .counter, "Bytes written to runs, by level; checkpoints write level 0.")
         for (level, bytes) in engine.runBytesWritten.enumerated() { page.sample(["level": "\(level)"], bytes) }

@@ -26,6 +26,16 @@ extension EmbeddedEngine {
         return statistics
     }
 
+    package func estimate(from lower: RawSpan, to upper: RawSpan) throws(StorageError) -> KeyRangeEstimate {
+        // The set keeps its files open.
+        let runs = core.runs.current
+        return unsafe try lower.withUnsafeBytes { lower throws(StorageError) in
+            unsafe try upper.withUnsafeBytes { upper throws(StorageError) in
+                unsafe try runs.estimate(from: lower, to: upper)
+            }
+        }
+    }
+
     /// Why commits other than deletes are refused because space is missing, or nil. Costs a few locks. Any thread.
     package var shortage: StorageError? {
         core.progress.withLock { $0.full } ?? core.runs.space.shortage ?? core.pool.shortage

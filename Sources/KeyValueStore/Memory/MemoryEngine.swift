@@ -94,6 +94,15 @@ package final class MemoryEngine: KeyValueEngine {
         }
     }
 
+    /// Counts the entries.
+    package func estimate(from lower: RawSpan, to upper: RawSpan) throws(StorageError) -> KeyRangeEstimate {
+        unsafe lower.withUnsafeBytes { lower in
+            unsafe upper.withUnsafeBytes { upper in
+                volume.contents.withLock { unsafe $0.table.size(from: lower, to: upper) }
+            }
+        }
+    }
+
     /// The engine sets no bound for its memory, so this is always nil.
     package var shortage: StorageError? { nil }
     package var recentShortage: StorageError? { nil }

@@ -135,6 +135,20 @@ struct MemoryTable {
         return unsafe compareBytes(entry.key.bytes, key) == 0 ? entry : nil
     }
 
+    /// Versions of the keys in `lower..<upper`, and bytes of keys and values.
+    func size(from lower: UnsafeRawBufferPointer, to upper: UnsafeRawBufferPointer) -> KeyRangeEstimate {
+        var size = KeyRangeEstimate()
+        var position = unsafe position(of: lower, isInclusive: true)
+        while let entry = entry(at: position), unsafe compareBytes(entry.key.bytes, upper) < 0 {
+            size.entries += entry.versions.count
+            for version in entry.versions {
+                size.bytes += unsafe entry.key.bytes.count + (version.value?.bytes.count ?? 0)
+            }
+            position = self.position(after: position)
+        }
+        return size
+    }
+
     /// Adds an entry whose key the table does not have.
     mutating func insert(_ entry: MemoryEntry) {
         count += 1

@@ -90,6 +90,11 @@ struct DeclaredIndexTests {
             crashed.store.declaredIndexes(in: crashed.database).allSatisfy { $0.state == .ready }
         }
         #expect(crashed.store.declaredIndexes(in: crashed.database).map(\.shape) == [shape])
+        // Entries of 2,999 documents, with a few that are superseded.
+        try crashed.store.checkpoint()
+        let size = try #require(crashed.store.indexListing(in: crashed.database).first?.size)
+        #expect((2_900...3_150).contains(size.entries) && size.bytes > 2_999 * 10, "\(size)")
+        #expect(crashed.store.indexSizes.declared == size)
         model.harness.store.close()
         model = IndexedModel(crashed)
         var query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])

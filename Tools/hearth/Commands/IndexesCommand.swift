@@ -18,7 +18,8 @@ enum IndexesCommand: Subcommand {
         ACTION is apply or list. apply replaces the declared indexes of the database by those
         in FILE, which has the format of Firebase's firestore.indexes.json. The server builds
         new indexes in the background and drops indexes that are not in FILE. list prints each
-        index with its state: BUILDING, READY or DROPPING.
+        index with its state: BUILDING, READY or DROPPING, and for indexes over several fields
+        or collection groups about how many entries are on disk, and their bytes.
 
         Single fields are indexed without a declaration. fieldOverrides change this for a
         field, for the fields of a map, or for * (all other fields of a collection group): only
@@ -52,7 +53,10 @@ enum IndexesCommand: Subcommand {
             for note in file.notes { CommandRouter.complain(note) }
             try await apply(file.declaration, database, arguments[data])
         case ("list", 0):
-            for (state, json) in try list(database, arguments[data]) { print("\(state)\t\(json)") }
+            for index in try list(database, arguments[data]) {
+                let size = index.entries > 0 ? "\tabout \(index.entries) entries, \(index.bytes) bytes" : ""
+                print("\(index.state)\t\(index.json)\(size)")
+            }
         default: throw UsageError(message: "usage: hearth indexes apply FILE, or hearth indexes list")
         }
     }
@@ -89,7 +93,9 @@ enum IndexesCommand: Subcommand {
         }
     }
 
-    private static func list(_ database: DatabaseName, _ directory: String) throws -> [(state: String, json: String)] {
+    private static func list(
+        _ database: DatabaseName, _ directory: String
+    ) throws -> [(state: String, json: String, entries: Int, bytes: Int)] {
         do throws(AdminClient.Failure) {
             return try AdminClient.listIndexes(of: database, directory: directory)
         } catch {
@@ -97,7 +103,9 @@ enum IndexesCommand: Subcommand {
         }
         let store = try DocumentStore.open(.forTool(directory))
         defer { store.close() }
-        return store.indexListing(in: database).map { ($0.state.rawValue, $0.json) }
+        return store.indexListing(in: database).map {
+            ($0.state.rawValue, $0.json, $0.size?.entries ?? 0, $0.size?.bytes ?? 0)
+        }
     }
 }
 

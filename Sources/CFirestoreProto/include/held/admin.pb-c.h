@@ -180,10 +180,15 @@ struct  Held__Admin__ListedIndex
    * The entry of firestore.indexes.json, in JSON: of `indexes` or of `fieldOverrides`.
    */
   ProtobufCBinaryData entry;
+  /*
+   * About how many entries it has, and the bytes that they take on disk; 0 if there is no estimate.
+   */
+  int64_t index_entries;
+  int64_t index_bytes;
 };
 #define HELD__ADMIN__LISTED_INDEX__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__listed_index__descriptor) \
-    , {0,NULL}, {0,NULL} }
+    , {0,NULL}, {0,NULL}, 0, 0 }
 
 
 /*

@@ -180,10 +180,15 @@ struct  Hearth__Admin__V1__ListedIndex
    * The entry of firestore.indexes.json, in JSON: of `indexes` or of `fieldOverrides`.
    */
   char *entry;
+  /*
+   * About how many entries it has, and the bytes that they take on disk; 0 if there is no estimate.
+   */
+  int64_t index_entries;
+  int64_t index_bytes;
 };
 #define HEARTH__ADMIN__V1__LISTED_INDEX__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__listed_index__descriptor) \
-    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0 }
 
 
 /*

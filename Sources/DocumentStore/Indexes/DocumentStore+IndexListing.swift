@@ -1,0 +1,83 @@
+// The indexes of a database as a person reads them, with estimates of their sizes.
+
+internal import Basics
+package import DocumentModel
+internal import Indexing
+package import KeyValueStore
+internal import StoreFormat
+
+/// An index or an override.
+package struct ListedIndex: Sendable {
+    /// The entry of `firestore.indexes.json`.
+    package let json: String
+    package let state: DocumentStore.IndexProgress
+    /// About what the entries of declared indexes take on disk; nil for others.
+    package var size: KeyRangeEstimate?
+}
+
+extension DocumentStore {
+    /// All indexes and overrides of a database, as entries of `firestore.indexes.json` with their states: indexes over
+    /// several fields first. An override is ready when the index entries that it excludes are removed and those that
+    /// it asks for are there; one that was lifted is listed until then. Indexes that were made on
+    /// demand are listed as overrides with the time of their last use; `*` of group `*` stands for the entries that all
+    /// fields have until they are unused.
+    package func indexListing(in database: DatabaseName) -> [ListedIndex] {
+        guard let number = databases.number(of: database) else { return [] }
+        let declared = declaredIndexes(in: database)
+        let published = engine.publishedVersion
+        let groups = indexState.current.groups
+        var implied: [IndexShape] = []
+        var overrides: [ListedIndex] = []
+        if let since = groups.common.allKeptSince {
+            let all = FieldOverride(collectionID: "*", field: nil, indexes: .automatic, lastUse: since)
+            overrides.append(ListedIndex(json: all.json, state: .ready))
+        }
+        for group in groups.all where group.database == number {
+            let isReady = group.state.isComplete(at: published)
+            for override in group.overrides where !override.isAdaptive || override.field != nil {
+                let isSettled = isReady || group.hasSettled(override)
+                let parts = declared.filter { override.shapes.contains($0.shape) && $0.state != .dropping }
+                implied += parts.map(\.shape)
+                let isBuilt = isSettled && parts.allSatisfy { $0.state == .ready }
+                overrides.append(
+                    ListedIndex(
+                        json: override.json, state: isBuilt ? .ready : .building,
+                        size: parts.isEmpty ? nil : size(of: Set(parts.map(\.shape)), in: number)))
+            }
+            for lifted in Set(group.previous.joined().map(\.ignoringUse)) where !isReady {
+                let isLifted = !group.overrides.contains { $0.field == lifted.field }
+                if isLifted { overrides.append(ListedIndex(json: lifted.json, state: .dropping)) }
+            }
+        }
+        let indexes = declared.filter { $0.state == .dropping || !implied.contains($0.shape) }
+        return indexes.map {
+            ListedIndex(json: $0.shape.json, state: $0.state, size: size(of: [$0.shape], in: number))
+        } + overrides
+    }
+
+    /// About what the entries of declared indexes take on disk. A damaged part counts as nothing.
+    private func size(of shapes: Set<IndexShape>, in database: UInt32) -> KeyRangeEstimate {
+        var size = KeyRangeEstimate()
+        for index in indexState.current.declared where index.database == database && shapes.contains(index.shape) {
+            size.add(estimate(index.entries))
+        }
+        return size
+    }
+
+    /// About what all entries take on disk: by values, of array elements, of declared indexes.
+    package var indexSizes: (values: KeyRangeEstimate, elements: KeyRangeEstimate, declared: KeyRangeEstimate) {
+        func size(_ space: KeySpace) -> KeyRangeEstimate { estimate(([space.rawValue], [space.rawValue + 1])) }
+        return (size(.values), size(.elements), size(.declared))
+    }
+
+    private func estimate(_ range: (from: [UInt8], to: [UInt8])) -> KeyRangeEstimate {
+        (try? engine.estimate(from: range.from.byteSpan, to: range.to.byteSpan)) ?? KeyRangeEstimate()
+    }
+}
+
+extension KeyRangeEstimate {
+    fileprivate mutating func add(_ other: KeyRangeEstimate) {
+        entries += other.entries
+        bytes += other.bytes
+    }
+}
