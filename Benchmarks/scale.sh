@@ -4,12 +4,24 @@
 within=Benchmarks/peers/within-memory
 load_books() { "$hearth" load --address "127.0.0.1:$port" "${load_flags[@]}" --quiet "$1" | load_rate; }
 metric() { curl -s "http://127.0.0.1:$port/metrics" | awk -v n="$1" '$1 == n {printf "%.0f", $2}'; }
+# Waits until merges have ended: there are no bytes to merge, and the files are the same for five seconds.
+settle() {
+    local before= after i
+    for i in $(seq 120); do
+        after=$(ls "$1"/runs; metric hearth_merge_pending_bytes)
+        [ "$before" != "$after" ] || [ "${after##*$'\n'}" != 0 ] || return 0
+        before=$after
+        sleep 5
+    done
+}
 # Keeps the runs of a directory in memory: the kernel of a virtual machine may give the pages of files back to its host.
 lock_pages() {
-    coproc locker { "$out/lock_pages" "$1"/runs/*.run; }
-    read -r line <&"${locker[0]}" && echo "$line" || echo "not all pages are in memory"
+    mkfifo "$scratch/locked"
+    "$out/lock_pages" "$1"/runs/*.run >"$scratch/locked" & locker=$!
+    read -r line <"$scratch/locked" && echo "$line" || echo "not all pages are in memory"
+    rm "$scratch/locked"
 }
-unlock_pages() { exec {locker[1]}>&-; wait; }
+unlock_pages() { kill $locker 2>/dev/null || true; wait $locker 2>/dev/null || true; }
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 run_megabytes() { du -smc "$1"/runs/*.run | awk 'END {print $1}'; }
 
@@ -59,7 +71,7 @@ figure "bytes written for each byte of keys and values" "$(awk -v w="$written" -
 figure "anonymous memory after the load" "$(awk '/RssAnon/ {printf "%d MB  goal <= 400", $2 / 1024}' "/proc/$server/status")"
 figure "times that commits waited" "$(metric hearth_writer_stalls_total)"
 
-for _ in $(seq 600); do [ "$(metric hearth_merge_pending_bytes)" != 0 ] || break; sleep 1; done
+settle "$scratch/many"
 megabytes=$(run_megabytes "$scratch/many")
 figure "directory for each byte of keys and values" "$(awk -v m="$megabytes" -v h="$held" -v n="$many" 'BEGIN {printf "%.2f  goal <= 1.3", m * 1048576 / h / n}')"
 

@@ -1,14 +1,18 @@
 // Keeps files in memory, so that a measurement with a warm cache is one: reads them, locks their pages, and waits.
 // usage: lock_pages FILE...
-// Prints a line when all pages are in memory. Ends with its standard input. Needs the right to lock memory.
+// Prints a line when all pages are in memory, and waits for a signal or the end of its parent. Needs the right to lock
+// memory.
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 int main(int argc, char **argv) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     long long total = 0;
     for (int i = 1; i < argc; i++) {
         struct stat status;
@@ -29,6 +33,5 @@ int main(int argc, char **argv) {
     }
     printf("%lld bytes in memory\n", total);
     fflush(stdout);
-    while (getchar() != EOF) {}
-    return 0;
+    for (;;) pause();
 }

@@ -89,7 +89,7 @@ package final class FirestoreService {
     /// Releases the state that the reads of one round share.
     package func loopWillWait() {
         loneClient.newRound()
-        reader.letGo()
+        reader.releaseSnapshots()
     }
 
     /// The listeners of the service's loop.

@@ -1,22 +1,18 @@
 // Random numbers that can be had again: every property test prints its seed, and the seed gives the same run.
 
-/// SplitMix64, seeded. Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
+internal import Basics
+
+/// Random numbers of a known seed.
 package struct SeededGenerator: RandomNumberGenerator {
     package let seed: UInt64
-    private var state: UInt64
+    private var random: SplitMix64
 
     package init(seed: UInt64) {
         self.seed = seed
-        state = seed
+        random = SplitMix64(seed: seed)
     }
 
-    package mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ mixed >> 31
-    }
+    package mutating func next() -> UInt64 { random.next() }
 
     /// A number in a half-open range.
     package mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }

@@ -91,7 +91,7 @@ final class CommitPipeline: @unchecked Sendable {
             }
             let isIdle = taken.isEmpty
             taken.removeAll(keepingCapacity: true)
-            keepHouse(isIdle: isIdle)
+            runMaintenance(isIdle: isIdle)
             if !isSyncing.isSet { seal(isLone: isGroupSmall) }
         }
         finish()
@@ -117,7 +117,7 @@ final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Does what is due without a request.
-    private func keepHouse(isIdle: Bool) {
+    private func runMaintenance(isIdle: Bool) {
         endExpiredLocks()
         if housekeeper.isRoundDue() {
             transactions.removeExpired()

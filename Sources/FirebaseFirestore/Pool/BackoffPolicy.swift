@@ -1,5 +1,7 @@
 // How long to wait before a retry: exponential growth with jitter, as a pure function.
 
+internal import Basics
+
 /// Exponential backoff with jitter.
 ///
 /// The wait before try `n` (counted from 0) is `initial * multiplier^n`, at most `maximum`, spread evenly over
@@ -57,18 +59,12 @@ extension Duration {
     }
 }
 
-/// A small, fast, seedable generator (SplitMix64) for jitter; not for secrets.
+/// A seedable generator for jitter; not for secrets.
 struct JitterGenerator: Sendable {
-    private var state: UInt64
+    private var random: SplitMix64
 
-    init(seed: UInt64) { state = seed }
+    init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
     /// The next number in `0 ..< 1`.
-    mutating func nextUnit() -> Double {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return Double((mixed ^ (mixed >> 31)) >> 11) * 0x1p-53
-    }
+    mutating func nextUnit() -> Double { Double(random.next() >> 11) * 0x1p-53 }
 }

@@ -16,6 +16,7 @@ extension EmbeddedEngine {
         try DirectoryFormat.openOrCreate(directory, options)
         let runs = try RunStore(
             directory: directory + "/runs", byteCountMax: options.runBytesMax,
+            memtableBytesMax: options.memtableBytesMax,
             reserveBytes: options.diskReserveBytes - options.logReserveBytes, fault: fault)
         let core = try EngineCore(directory: directory, options: options, runs: runs, lock: lock)
         let opening = Opening(core)

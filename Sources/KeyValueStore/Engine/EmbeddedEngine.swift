@@ -168,6 +168,7 @@ package final class EmbeddedEngine: KeyValueEngine {
         core.endReaders()
         let (failure, full) = core.progress.withLock { ($0.failure, $0.full) }
         if let error = failure ?? full { throw error }
+        core.runs.space.shrink()
     }
 }
 

@@ -41,6 +41,8 @@ final class RunSpace: Sendable {
     private let fault: FaultInjection
     /// Kept for commits that only delete, in bytes.
     private let reserveBytes: Int
+    /// Allocated at once when there is room.
+    private let stepBytes: Int
     private let state: Monitor<State>
     /// Bytes of memtables that ordinary commits may fill without a further look.
     private let coveredBytes = Atomic<Int>(-1)
@@ -48,13 +50,15 @@ final class RunSpace: Sendable {
     private let pressureFlag = Atomic<Bool>(false)
 
     private static let slackBytes = 1 << 20
-    /// Allocated at once when there is room.
-    private static let stepBytes = 4 << 20
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
 
-    init(_ path: String, reserveBytes: Int, fault: FaultInjection) throws(StorageError) {
+    /// - Parameter memtableBytesMax: of the engine; a small one has small steps.
+    init(
+        _ path: String, memtableBytesMax: Int, reserveBytes: Int, fault: FaultInjection
+    ) throws(StorageError) {
         file = try File(path, flags: O_RDWR | O_CREAT)
         self.reserveBytes = reserveBytes
+        stepBytes = min(max(memtableBytesMax / 8, 64 << 10), 4 << 20)
         self.fault = fault
         // A copied file may have holes instead of blocks.
         let size = try file.byteCount()
@@ -116,9 +120,17 @@ extension RunSpace {
             if state.shortage != nil, SystemClock.monotonicNanoseconds() < state.retryNanoseconds { return }
             try? cover(&state, heldBytes: heldBytes, isFinal: true)
             let needed = heldBytes + Self.slackBytes + reserveBytes + state.mergeAllocated
-            if state.shortage == nil, state.allocatedEnd > needed + 16 * Self.stepBytes {
-                giveBack(&state, state.allocatedEnd - needed - Self.stepBytes)
+            if state.shortage == nil, state.allocatedEnd > needed + 16 * stepBytes {
+                giveBack(&state, state.allocatedEnd - needed - stepBytes)
             }
+        }
+    }
+
+    /// Gives back all except slack and reserve, as there are no memtables any more.
+    func shrink() {
+        state.withLock { state in
+            let needed = Self.slackBytes + reserveBytes
+            if state.shortage == nil, state.allocatedEnd > needed { giveBack(&state, state.allocatedEnd - needed) }
         }
     }
 
@@ -140,7 +152,7 @@ extension RunSpace {
             state.mergeAllocated = free >= 4 * state.mergeBytes ? 0 : state.mergeBytes
             let end = wanted + state.mergeAllocated
             do throws(StorageError) {
-                try extend(&state, to: end + Self.stepBytes)
+                try extend(&state, to: end + stepBytes)
                 pressureFlag.store(false, ordering: .relaxed)
             } catch {
                 pressureFlag.store(true, ordering: .relaxed)

@@ -28,7 +28,7 @@ final class RunStore: Sendable {
     /// Opens the runs that the manifest names, and removes the files that it does not name.
     /// - Throws: `corrupt` if the manifest or a file is missing or damaged, `inputOutput`.
     init(
-        directory: String, byteCountMax: Int, reserveBytes: Int, fault: FaultInjection
+        directory: String, byteCountMax: Int, memtableBytesMax: Int, reserveBytes: Int, fault: FaultInjection
     ) throws(StorageError) {
         self.directory = directory
         self.fault = fault
@@ -38,7 +38,8 @@ final class RunStore: Sendable {
         try Self.removeOthers(in: directory, open)
         let set = RunSet(manifest, generation: 1, open: open)
         state = Monitor(State(open: open, set: set, nextNumber: manifest.nextNumber))
-        space = try RunSpace(directory + "/space", reserveBytes: reserveBytes, fault: fault)
+        space = try RunSpace(
+            directory + "/space", memtableBytesMax: memtableBytesMax, reserveBytes: reserveBytes, fault: fault)
     }
 
     /// Opens the files of a manifest.

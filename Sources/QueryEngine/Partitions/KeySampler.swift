@@ -27,7 +27,7 @@ struct KeySampler {
     /// In the order of their keys.
     private var samples: [Sample] = []
     /// Always the same, so that the same keys give the same sample.
-    private var random: UInt64 = 0x9E37_79B9_7F4A_7C15
+    private var random = SplitMix64(seed: SplitMix64.increment)
 
     /// A subtree with no more keys is counted instead of divided.
     private static let leafKeys = 256
@@ -150,20 +150,11 @@ struct KeySampler {
         var left = leaves % max(children, 1)
         for index in 0..<children where left > 0 {
             // Each of the remaining children is as likely as any other (selection sampling).
-            if Int(truncatingIfNeeded: draw() % UInt64(children - index)) < left {
+            if Int(truncatingIfNeeded: random.next() % UInt64(children - index)) < left {
                 shares[index] += 1
                 left -= 1
             }
         }
         return shares
-    }
-
-    /// SplitMix64.
-    private mutating func draw() -> UInt64 {
-        random &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = random
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -46,9 +46,9 @@ extension ClientConnection: ChannelDriver {
 
     private func opened() {
         if configuration.keepAliveMilliseconds > 0 {
-            keepHouse(afterMilliseconds: configuration.keepAliveMilliseconds)
+            armTimer(afterMilliseconds: configuration.keepAliveMilliseconds)
         } else {
-            stopKeepingHouse()
+            cancelTimer()
         }
         onEvent?(.ready)
         for stream in session.streams.streams { if let call = call(on: stream) { sendOutgoing(call, stream) } }

@@ -29,7 +29,7 @@ package final class ClientConnection: @unchecked Sendable {
     var lastFrameAt: UInt64 = 0
     /// When the keep-alive ping was sent that nothing has followed yet.
     var keepAlivePingAt: UInt64?
-    private var housekeepingTimer: EventLoop.Timer?
+    private var livenessTimer: EventLoop.Timer?
     private var isDraining = false
 
     enum Phase {
@@ -288,7 +288,7 @@ package final class ClientConnection: @unchecked Sendable {
 
     private func beginConnecting(_ host: String, _ port: UInt16) {
         lastFrameAt = loop.nowMilliseconds
-        keepHouse(afterMilliseconds: configuration.connectMilliseconds)
+        armTimer(afterMilliseconds: configuration.connectMilliseconds)
         let connector = Connector(host: host, port: port, loop: loop, limits: configuration.channel) {
             [weak self] result in
             self?.connected(result)
@@ -300,7 +300,7 @@ package final class ClientConnection: @unchecked Sendable {
     /// Takes over a connected socket.
     private func adopt(_ descriptor: Int32, _ path: String) {
         lastFrameAt = loop.nowMilliseconds
-        keepHouse(afterMilliseconds: configuration.connectMilliseconds)
+        armTimer(afterMilliseconds: configuration.connectMilliseconds)
         let error = SocketError(attempt: "connect to \(path)", code: 0, reason: "the loop cannot watch the socket")
         connected(
             Channel(adopting: descriptor, loop: loop, limits: configuration.channel).map { .success($0) }
@@ -346,7 +346,7 @@ package final class ClientConnection: @unchecked Sendable {
     func close(_ reason: CloseReason, _ outcome: CallOutcome) {
         guard phase != .closed else { return }
         phase = .closed
-        if let timer = housekeepingTimer.take() { loop.cancel(timer) }
+        if let timer = livenessTimer.take() { loop.cancel(timer) }
         connector?.cancel()
         connector = nil
         if let channel = channel.take() {
@@ -374,19 +374,20 @@ package final class ClientConnection: @unchecked Sendable {
 
     // MARK: Time
 
-    func keepHouse(afterMilliseconds milliseconds: UInt64) {
-        if let timer = housekeepingTimer.take() { loop.cancel(timer) }
-        housekeepingTimer = loop.schedule(afterMilliseconds: milliseconds, Housekeeper(of: self))
+    /// Checks the server after this time, and not earlier.
+    func armTimer(afterMilliseconds milliseconds: UInt64) {
+        if let timer = livenessTimer.take() { loop.cancel(timer) }
+        livenessTimer = loop.schedule(afterMilliseconds: milliseconds, LivenessTimer(of: self))
     }
 
-    func stopKeepingHouse() {
-        if let timer = housekeepingTimer.take() { loop.cancel(timer) }
+    func cancelTimer() {
+        if let timer = livenessTimer.take() { loop.cancel(timer) }
     }
 
-    /// Gives up on a server that is silent, and asks one that has been for a while.
-    fileprivate func keepHouse() {
+    /// Closes the connection if the server is silent, and sends a ping to one that has been silent for a while.
+    fileprivate func checkLiveness() {
         guard phase != .closed else { return }
-        housekeepingTimer = nil
+        livenessTimer = nil
         guard session.isOpen else {
             let text =
                 phase == .connecting
@@ -404,7 +405,7 @@ package final class ClientConnection: @unchecked Sendable {
             keepAlivePingAt = now
             channel?.write { $0.appendPing(.ping, 0) }
         }
-        keepHouse(afterMilliseconds: keepAlivePingAt == nil ? interval : configuration.keepAliveTimeoutMilliseconds)
+        armTimer(afterMilliseconds: keepAlivePingAt == nil ? interval : configuration.keepAliveTimeoutMilliseconds)
     }
 }
 
@@ -416,8 +417,8 @@ private final class Deadline: TimerTarget {
 }
 
 /// The timer of a connection that it does not keep alive.
-private final class Housekeeper: TimerTarget {
+private final class LivenessTimer: TimerTarget {
     private weak var connection: ClientConnection?
     init(of connection: ClientConnection) { self.connection = connection }
-    func timerFired(_ token: UInt64) { connection?.keepHouse() }
+    func timerFired(_ token: UInt64) { connection?.checkLiveness() }
 }

@@ -40,7 +40,7 @@ extension CallConnection {
         let stalled = configuration.stalledReplyMilliseconds
         if stalled > 0 { endStalledReplies(now: now, limit: stalled) }
         let pause = [limit, idle, stalled].filter { $0 > 0 }.min() ?? limit
-        core.state.housekeepingTimer = loop.schedule(afterMilliseconds: pause, self, token: housekeeping)
+        core.state.livenessTimer = loop.schedule(afterMilliseconds: pause, self, token: housekeeping)
     }
 
     /// Ends the replies of which clients have taken nothing for too long: windows of HTTP/2 and of the native
@@ -80,7 +80,7 @@ extension CallConnection {
     private func markClosed() {
         guard !isOver else { return }
         core.state.isOver = true
-        if let timer = core.state.housekeepingTimer { loop.cancel(timer) }
+        if let timer = core.state.livenessTimer { loop.cancel(timer) }
         for stream in openStreams { cancel(stream, .connectionClosed) }
         countAssembly()
         connectionOver()

@@ -23,7 +23,7 @@ final class ConnectionCore {
         var readsAgainAt: UInt64 = 0
         /// What the server's sum of incomplete messages includes of ours.
         var assemblyBytesCounted = 0
-        var housekeepingTimer: EventLoop.Timer?
+        var livenessTimer: EventLoop.Timer?
     }
 
     init(channel: Channel, handler: any ServiceHandler, server: ServerLoop, peerAddress: String, openedAt: UInt64) {
