@@ -31,8 +31,9 @@ package final class StoreReader {
 
     // MARK: Reading much in a row
 
-    /// Has reads share the storage's state until ``releaseSnapshots()``, which spares each of them a separate transaction. They
-    /// still see everything committed before them. For owners who call `releaseSnapshots` before they wait.
+    /// Has reads share the storage's state until ``releaseSnapshots()``, which spares each of them a separate
+    /// transaction. They still see everything committed before them. For owners who call `releaseSnapshots` before
+    /// they wait.
     package func keepViews() { hot.state.keepsViews = true }
 
     /// Lets go of what reads shared, so that the storage can reuse pages and memory.

@@ -79,7 +79,7 @@ enum DirectoryFormat {
     /// - Throws: `unsupportedFormat`.
     static func read(_ path: String) throws(StorageError) -> Version {
         let file = try File(path, flags: O_RDONLY)
-        let buffer = ByteBuffer(capacity: 256)
+        let buffer = HeapBuffer(capacity: 256)
         let count = unsafe try file.read(into: buffer.all, at: 0)
         let found = unsafe String(decoding: UnsafeRawBufferPointer(rebasing: buffer.all[..<count]), as: UTF8.self)
         guard let version = Version(rawValue: found) else {

@@ -116,7 +116,7 @@ extension EmbeddedCursor {
             return unsafe try position(UnsafeRawBufferPointer?.none, inclusive: inclusive)
         }
         // `Array.withUnsafeBytes` cannot capture a borrowed cursor; the copy of the pointer ends with this scope.
-        let copy = ByteBuffer(capacity: bound.count)
+        let copy = HeapBuffer(capacity: bound.count)
         unsafe copy.all.copyBytes(from: bound)
         unsafe try position(UnsafeRawBufferPointer(rebasing: copy.all[..<bound.count]), inclusive: inclusive)
     }

@@ -39,7 +39,7 @@ enum TimelineFile {
 
     private static func read(_ path: String) throws(StorageError) -> CommitVersion {
         let file = try File(path, flags: O_RDONLY)
-        let buffer = ByteBuffer(capacity: 64)
+        let buffer = HeapBuffer(capacity: 64)
         let count = unsafe try file.read(into: buffer.all, at: 0)
         let text = unsafe String(decoding: UnsafeRawBufferPointer(rebasing: buffer.all[..<count]), as: UTF8.self)
         guard text.hasSuffix("\n"), let time = UInt64(text.dropLast()) else {

@@ -45,7 +45,7 @@ struct LogRecovery {
     static func read(directory: String, state: Manifest, _ visit: Visit) throws -> RecoveredLog {
         var recovery = LogRecovery(directory: directory, state: state)
         let sequences = try recovery.findSegments()
-        let buffer = ByteBuffer(capacity: 4096)
+        let buffer = HeapBuffer(capacity: 4096)
         for sequence in sequences { unsafe try recovery.readSegment(sequence, buffer, visit) }
         return recovery.log
     }
@@ -78,7 +78,7 @@ struct LogRecovery {
         return StorageError(.corrupt, "a segment of the log is missing", file: path)
     }
 
-    private mutating func readSegment(_ sequence: UInt64, _ buffer: ByteBuffer, _ visit: Visit) throws {
+    private mutating func readSegment(_ sequence: UInt64, _ buffer: HeapBuffer, _ visit: Visit) throws {
         let path = directory + "/" + LogFormat.fileName(sequence: sequence)
         let file = try File(path, flags: O_RDWR)
         let header = try Self.readHeader(of: file, sequence: sequence)
@@ -108,7 +108,7 @@ struct LogRecovery {
     /// A segment has its full size, durably, before it gets its name. A shorter file has been cut, and with it commits
     /// may be gone that nothing else knows of.
     private static func readHeader(of file: File, sequence: UInt64) throws(StorageError) -> SegmentHeader {
-        let buffer = ByteBuffer(capacity: LogFormat.segmentHeaderBytes)
+        let buffer = HeapBuffer(capacity: LogFormat.segmentHeaderBytes)
         let read = unsafe try file.read(into: buffer.all, at: 0)
         guard read == LogFormat.segmentHeaderBytes else { throw cut(file.path, at: read, of: LogFormat.pageBytes) }
         let header = unsafe SegmentHeader(UnsafeRawBufferPointer(buffer.all))
@@ -212,7 +212,7 @@ extension RecoveredLog {
         let start = lastFrameStart / LogFormat.pageBytes * LogFormat.pageBytes
         let end = max(LogFormat.roundedToPage(endOffset), start + LogFormat.pageBytes)
         guard end <= last.byteCount else { return }
-        let pages = ByteBuffer(capacity: end - start)
+        let pages = HeapBuffer(capacity: end - start)
         let bytes = unsafe UnsafeMutableRawBufferPointer(rebasing: pages.all[..<(end - start)])
         _ = unsafe try last.file.read(into: bytes, at: start)
         unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[(endOffset - start)...])

@@ -51,7 +51,7 @@ final class LogSegment: Sendable {
     /// Writes zeros to a half-open range of a file, in pieces: the file then needs no new blocks when frames are
     /// written.
     static func fill(_ file: File, from start: Int, to end: Int) throws(StorageError) {
-        let zeros = ByteBuffer(capacity: 256 << 10)
+        let zeros = HeapBuffer(capacity: 256 << 10)
         unsafe zeros.all.initializeMemory(as: UInt8.self, repeating: 0)
         var offset = start
         while offset < end {
@@ -73,7 +73,7 @@ final class LogSegment: Sendable {
     }
 
     private static func writeHeader(_ header: SegmentHeader, to file: File) throws(StorageError) {
-        let page = ByteBuffer(capacity: LogFormat.pageBytes)
+        let page = HeapBuffer(capacity: LogFormat.pageBytes)
         unsafe page.all.initializeMemory(as: UInt8.self, repeating: 0)
         unsafe header.encode(into: page.all)
         unsafe try file.write(UnsafeRawBufferPointer(page.all), at: 0)

@@ -34,10 +34,10 @@ final class LogWriter {
     private var following: LogSegment?
 
     /// The group being built, and the one that may still be on its way to the disk.
-    private var building = ByteBuffer(capacity: 64 << 10)
-    private var inFlight = ByteBuffer(capacity: 64 << 10)
+    private var building = HeapBuffer(capacity: 64 << 10)
+    private var inFlight = HeapBuffer(capacity: 64 << 10)
     /// The bytes of the page at `offset` that come before it.
-    private let tail = ByteBuffer(capacity: LogFormat.pageBytes)
+    private let tail = HeapBuffer(capacity: LogFormat.pageBytes)
 
     private var recordCount = 0
     private var payloadBytes = 0

@@ -63,7 +63,7 @@ struct Manifest: Equatable {
 
 extension Manifest {
     func encoded() -> [UInt8] {
-        var bytes = Basics.ByteBuffer()
+        var bytes = ByteBuffer()
         let fields = [
             Self.magic, checkpoint.microseconds, firstSegment, horizon.microseconds, nextNumber, UInt64(runs.count),
         ]
@@ -127,7 +127,7 @@ extension Manifest {
         let file = try File(path, flags: O_RDONLY)
         let count = try file.byteCount()
         guard count <= byteCountMax else { throw StorageError(.corrupt, "the manifest is too long", file: path) }
-        let buffer = ByteBuffer(capacity: max(count, 1))
+        let buffer = HeapBuffer(capacity: max(count, 1))
         let read = unsafe try file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.all[..<count]), at: 0)
         guard let manifest = unsafe Manifest(Array(buffer.all[..<read])) else {
             throw StorageError(.corrupt, "the manifest is damaged", file: path)
@@ -161,7 +161,7 @@ extension Manifest {
 
     private static func write(_ bytes: [UInt8], to path: String) throws(StorageError) {
         let file = try File(path, flags: O_RDWR | O_CREAT | O_TRUNC)
-        let buffer = ByteBuffer(capacity: bytes.count)
+        let buffer = HeapBuffer(capacity: bytes.count)
         unsafe buffer.all.copyBytes(from: bytes)
         unsafe try file.write(UnsafeRawBufferPointer(rebasing: buffer.all[..<bytes.count]), at: 0)
         try file.sync()

@@ -73,7 +73,7 @@ enum RunHashIndex {
     /// Builds the pages for keys in these places, for an offset of the file.
     /// - Returns: their number; 0 for no keys.
     static func build(
-        _ places: UnsafeBufferPointer<Place>, identity: UInt64, offset: Int, into pages: ByteBuffer
+        _ places: UnsafeBufferPointer<Place>, identity: UInt64, offset: Int, into pages: HeapBuffer
     ) -> Int {
         let pageCount = pageCount(keys: places.count)
         pages.reserve(pageCount * pageBytes, keeping: 0)

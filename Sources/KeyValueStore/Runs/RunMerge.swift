@@ -14,7 +14,7 @@ struct RunMerge: ~Copyable {
     private let latestOnly: LatestOnlySpaces
 
     /// The key of the entries that are being merged.
-    private let key = ByteBuffer(capacity: RunKey.bufferBytes)
+    private let key = HeapBuffer(capacity: RunKey.bufferBytes)
     private var keyBytes = 0
     /// Entries that were left out because they were superseded.
     private(set) var droppedCount = 0

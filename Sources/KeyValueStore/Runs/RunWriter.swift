@@ -7,7 +7,7 @@ internal import Glibc
 struct RunWriter: ~Copyable {
     private let file: File
     private let space: (space: RunSpace, purpose: RunSpace.Purpose)?
-    private let output: ByteBuffer
+    private let output: HeapBuffer
     private var outputBytes = 0
     /// Bytes of the file that have been written.
     private var writtenBytes = 0
@@ -20,8 +20,8 @@ struct RunWriter: ~Copyable {
     private var hashed = PlaceList()
     private let scannedSpaces: ClosedRange<UInt8>?
     private var footer = RunFooter()
-    private let lowestKey = ByteBuffer(capacity: EngineLimits.keyBytesMax)
-    private let highestKey = ByteBuffer(capacity: EngineLimits.keyBytesMax)
+    private let lowestKey = HeapBuffer(capacity: EngineLimits.keyBytesMax)
+    private let highestKey = HeapBuffer(capacity: EngineLimits.keyBytesMax)
     private let versionBytes: Int
 
     private static let outputBytesMax = 1 << 20
@@ -38,7 +38,7 @@ struct RunWriter: ~Copyable {
         file = try File(path, flags: O_RDWR | O_CREAT | O_TRUNC)
         self.space = space
         self.scannedSpaces = scannedSpaces
-        output = ByteBuffer(capacity: Self.outputBytesMax + RunFormat.blockBytes * 4)
+        output = HeapBuffer(capacity: Self.outputBytesMax + RunFormat.blockBytes * 4)
         var generator = SystemRandomNumberGenerator()
         footer.identity = generator.next()
         if let scannedSpaces {
@@ -140,7 +140,7 @@ struct RunWriter: ~Copyable {
 
     private mutating func writeTable() throws(StorageError) {
         footer.tableOffset = UInt64(writtenBytes + outputBytes)
-        let bytes = ByteBuffer(capacity: max(table.count * 4, 4))
+        let bytes = HeapBuffer(capacity: max(table.count * 4, 4))
         for index in table.indices {
             unsafe bytes.start.storeBytes(of: table[index].littleEndian, toByteOffset: index * 4, as: UInt32.self)
         }
@@ -158,7 +158,7 @@ struct RunWriter: ~Copyable {
 
     private mutating func writeHashIndex() throws(StorageError) {
         let offset = writtenBytes + outputBytes
-        let pages = ByteBuffer(capacity: RunHashIndex.pageBytes)
+        let pages = HeapBuffer(capacity: RunHashIndex.pageBytes)
         let count = unsafe RunHashIndex.build(hashed.all, identity: footer.identity, offset: offset, into: pages)
         footer.hashOffset = UInt64(offset)
         footer.hashPageCount = UInt64(count)
@@ -166,7 +166,7 @@ struct RunWriter: ~Copyable {
     }
 
     private mutating func writeFooter() throws(StorageError) {
-        let buffer = ByteBuffer(capacity: footer.byteCount)
+        let buffer = HeapBuffer(capacity: footer.byteCount)
         let (low, high) = (Int(footer.lowestKeyBytes), Int(footer.highestKeyBytes))
         unsafe buffer.start.copyMemory(from: lowestKey.start, byteCount: low)
         unsafe (buffer.start + low).copyMemory(from: highestKey.start, byteCount: high)

@@ -42,7 +42,7 @@ final class File: Sendable {
     /// Writes a text at the start of the file.
     func write(string: String) throws(StorageError) {
         let bytes = Array(string.utf8)
-        let buffer = ByteBuffer(capacity: bytes.count)
+        let buffer = HeapBuffer(capacity: bytes.count)
         unsafe buffer.all.copyBytes(from: bytes)
         unsafe try write(UnsafeRawBufferPointer(rebasing: buffer.all[..<bytes.count]), at: 0)
     }

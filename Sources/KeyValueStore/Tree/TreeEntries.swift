@@ -12,7 +12,7 @@ struct TreeEntries {
     /// The key of the entry before, and the version at which what is older ended; 0 if the key is new.
     private var key: [UInt8] = []
     private var endVersion: UInt64 = 0
-    private let buffer = ByteBuffer(capacity: 512)
+    private let buffer = HeapBuffer(capacity: 512)
     /// A tombstone has been returned, and the value that it superseded follows.
     private var isValueDue = false
 

@@ -87,7 +87,7 @@ struct MetaPages {
     }
 
     private static func read(_ file: File, _ number: UInt64, at offset: Int) throws(StorageError) -> MetaPage {
-        let buffer = ByteBuffer(capacity: MetaPage.readBytes)
+        let buffer = HeapBuffer(capacity: MetaPage.readBytes)
         let bytes = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.all[..<MetaPage.readBytes])
         guard unsafe try file.read(into: bytes, at: offset) == MetaPage.readBytes else {
             throw StorageError(

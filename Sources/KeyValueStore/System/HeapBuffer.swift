@@ -2,7 +2,7 @@
 
 /// Memory that is freed with its owner. Grows on demand; contents up to `byteCount` are kept.
 @safe
-final class ByteBuffer {
+final class HeapBuffer {
     private(set) var start: UnsafeMutableRawPointer
     private(set) var capacity: Int
 
