@@ -18,20 +18,10 @@ package final class HTTPTestClient {
     private var received: [UInt8] = []
 
     package init(port: Int) {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = UInt16(port).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        // A server that is silent for a minute is a failure, not a hang.
-        var patience = timeval(tv_sec: 60, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        let connected = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
+        guard let descriptor = LoopbackSocket.connect(port: UInt16(port)) else {
+            preconditionFailure("cannot connect: \(errno)")
         }
-        precondition(connected == 0, "cannot connect: \(errno)")
+        self.descriptor = descriptor
     }
 
     deinit { close(descriptor) }

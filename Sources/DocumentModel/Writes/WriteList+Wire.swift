@@ -39,7 +39,7 @@ extension WriteList {
         } catch let error as InvalidDocument {
             throw RequestError(error)
         } catch {
-            preconditionFailure("reading a write threw neither of its two error types: \(error)")
+            throw RequestError(.internal, "The server failed.")
         }
     }
 
@@ -102,7 +102,7 @@ extension DocumentMask {
         } catch let error as RequestError {
             throw error
         } catch {
-            preconditionFailure("reading a mask threw neither of its two error types: \(error)")
+            throw RequestError(.internal, "The server failed.")
         }
     }
 

@@ -124,7 +124,7 @@ struct ExpirySweep {
         } catch let error as RequestError {
             throw error
         } catch {
-            preconditionFailure("a sweep threw neither of its two error types: \(error)")
+            throw RequestError(.internal, "The server failed.")
         }
     }
 

@@ -311,7 +311,10 @@ extension MutationBatch {
 
 /// Reads the newest state, staged commits included. Belongs to the writer's thread.
 ///
-/// It keeps a view between calls, and takes a new one when the memtables have changed.
+/// It keeps a view until `finish()`, which the writer calls when it opens and seals a group. Meanwhile checkpoints and
+/// merges may replace memtables and runs. The view keeps those that it has, because cursors and values are lent from
+/// them. It misses nothing: only the writer adds entries, and a group goes into the memtable that is active when the
+/// group is opened.
 package final class EmbeddedLatest: KeyValueState {
     private let reader: EmbeddedReader
     private let collected: CollectedEntries
@@ -340,8 +343,7 @@ package final class EmbeddedLatest: KeyValueState {
     }
 
     private func current() throws(StorageError) -> ReadView {
-        if let view, view.generation == reader.core.registry.generation { return view }
-        finish()
+        if let view { return view }
         let opened = try reader.open(at: version.microseconds)
         view = opened
         return opened

@@ -4,7 +4,7 @@
 package struct KeyRangeEstimate: Equatable, Sendable {
     /// Keys at versions, tombstones among them.
     package var entries = 0
-    /// Bytes of files, with their part of indexes and filters.
+    /// Bytes of files, with their part of both indexes.
     package var bytes = 0
 
     package init(entries: Int = 0, bytes: Int = 0) {
@@ -14,7 +14,8 @@ package struct KeyRangeEstimate: Equatable, Sendable {
 }
 
 extension RunSet {
-    /// What the runs have of the keys in `lower..<upper`. Reads ten blocks of data of a file at most, and index blocks.
+    /// What the runs have of the keys in `lower..<upper`. Of a file whose keys are all in the range it reads nothing,
+    /// of another one ten blocks of data at most, and blocks of the index.
     /// - Throws: `corrupt`.
     func estimate(
         from lower: UnsafeRawBufferPointer, to upper: UnsafeRawBufferPointer
@@ -78,6 +79,9 @@ extension RunFile {
 
     /// The first and the last block are counted exactly; those in between have as many entries as the samples.
     fileprivate func entries(from start: FilePosition, to end: FilePosition) throws(StorageError) -> Int {
+        if start == FilePosition(block: 0), end == FilePosition(block: part.dataBlockCount) {
+            return Int(footer.entryCount)
+        }
         if start.block == end.block { return end.index - start.index }
         let first = start.count == 0 ? try part.block(start.block).count : start.count - start.index
         let between = end.block - start.block - 1
@@ -91,7 +95,7 @@ extension RunFile {
 
     fileprivate func bytes(from start: FilePosition, to end: FilePosition) -> Int {
         let data = Double(dataOffset(end) - dataOffset(start))
-        // Indexes and filter belong to all entries alike.
+        // The indexes belong to all entries alike.
         let share = Double(byteCount) / Double(max(endOfData, 1))
         return Int((data * share).rounded())
     }

@@ -57,4 +57,37 @@ struct ReusedSnapshotTests {
         reader.releaseSnapshots()
         try store.engine.close()
     }
+
+    @Test("What the writer reads stays readable while runs and memtables are replaced", arguments: [false, true])
+    func latest(isBackward: Bool) throws {
+        let directory = TemporaryDirectory()
+        var options = EngineOptions.small
+        options.retentionMicroseconds = 0
+        let store = try Store(directory.path, options)
+        let keys = (0..<3_000).map { Bytes("key \(10_000 + $0)".utf8) }
+        let value = Bytes(repeating: 7, count: 100)
+        for version in 1...4 as ClosedRange<UInt64> {
+            try store.commit(version, keys.map { Change(key: $0, value: value) })
+            try store.engine.checkpointNow()
+        }
+        // Some of it is in the memtable, which is frozen below.
+        try store.commit(5, [Change(key: keys[0], value: value)])
+        let latest = store.writer.latest
+        var cursor = try latest.cursor(direction: isBackward ? .backward : .forward)
+        var count = 0
+        while try cursor.next() {
+            if count == 1 {
+                try store.engine.checkpointNow()
+                try store.engine.sweepHistoryNow()
+            }
+            // Reads beside the cursor must not replace what it reads.
+            if count % 100 == 1 { #expect(try latest.bytes(keys[count]) == value) }
+            #expect(Bytes(copying: cursor.key) == (isBackward ? keys[2_999 - count] : keys[count]))
+            #expect(Bytes(copying: cursor.value) == value)
+            count += 1
+        }
+        #expect(count == 3_000)
+        store.writer.finishReading()
+        try store.engine.close()
+    }
 }

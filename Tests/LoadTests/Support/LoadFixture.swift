@@ -62,16 +62,10 @@ final class RawConnection {
     private let descriptor: Int32
 
     init(port: Int) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(UInt16(port)).bigEndian
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, size) }
+        guard let descriptor = LoopbackSocket.connect(port: UInt16(port)) else {
+            throw LoadFailure("cannot connect: \(String(cString: strerror(errno)))")
         }
-        guard result == 0 else { throw LoadFailure("cannot connect: \(String(cString: strerror(errno)))") }
+        self.descriptor = descriptor
     }
 
     deinit { close(descriptor) }
