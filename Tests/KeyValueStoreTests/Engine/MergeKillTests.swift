@@ -1,6 +1,7 @@
 // Kills at each step of a merge: what the directory is at that moment opens, reads as before, passes the check, and has
 // no file that the manifest does not name.
 
+import Basics
 import Synchronization
 import TestSupport
 import Testing
@@ -13,7 +14,7 @@ private final class StepCopies: Sendable {
     let target: String
     private let copiesMax: Int
     private let isOn = Atomic<Bool>(false)
-    private let copies = Mutex<[FileOperation: [String]]>([:])
+    private let copies = Monitor<[FileOperation: [String]]>([:])
 
     init(of directory: String, into target: String, copiesMax: Int) {
         self.directory = directory
