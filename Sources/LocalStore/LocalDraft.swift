@@ -59,8 +59,15 @@ struct LocalDraft: ~Copyable {
     }
 }
 
-extension LocalDraft: IndexEntrySink {
-    mutating func put(entry key: RawSpan) { put(key, key.extracting(first: 0)) }
-    mutating func remove(entry key: RawSpan) { delete(key) }
-    mutating func put(entry key: RawSpan, documentKey: RawSpan) { put(key, documentKey) }
+/// The index entries that change with a document, in order. Some are put that are there already, and the same one may
+/// be put twice.
+struct LocalEntryChanges: IndexEntrySink {
+    /// The value is nil for entries that are removed.
+    private(set) var all: [(key: [UInt8], value: [UInt8]?)] = []
+
+    mutating func put(entry key: RawSpan) { all.append(([UInt8](copying: key), [])) }
+    mutating func remove(entry key: RawSpan) { all.append(([UInt8](copying: key), nil)) }
+    mutating func put(entry key: RawSpan, documentKey: RawSpan) {
+        all.append(([UInt8](copying: key), [UInt8](copying: documentKey)))
+    }
 }

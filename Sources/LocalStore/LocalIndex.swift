@@ -1,7 +1,7 @@
 // Indexes of a client's cache: definitions, and what the store knows about them.
 
 internal import Basics
-internal import DocumentModel
+package import DocumentModel
 internal import Indexing
 internal import KeyValueStore
 internal import StoreFormat
@@ -54,6 +54,30 @@ struct LocalIndex {
     }
 
     var key: [UInt8] { LocalKey.index(Array(encoded().dropFirst())) }
+}
+
+/// An index that a program asks for: of one field, in all collections with one id.
+package struct LocalIndexDefinition: Hashable, Sendable {
+    /// A store makes no more indexes.
+    package static let countMax = LocalIndexes.countMax
+
+    /// The id of the collections.
+    package let collectionID: String
+    package let field: FieldPath
+    /// Whether the index is of the elements of arrays, for `arrayContains`, and not of values.
+    package let isOfElements: Bool
+
+    package init(collectionID: String, field: FieldPath, isOfElements: Bool) {
+        self.collectionID = collectionID
+        self.field = field
+        self.isOfElements = isOfElements
+    }
+
+    var index: AdaptiveIndex {
+        AdaptiveIndex(
+            database: LocalKey.database, collectionID: collectionID, field: field,
+            kind: isOfElements ? .elements : .values)
+    }
 }
 
 /// A collection as index keys name it.
@@ -117,8 +141,12 @@ struct LocalIndexes {
     var changedCollections: Set<[UInt8]> = []
     /// Records since the last commit by their keys; nil for those that are gone.
     var records: [[UInt8]: [UInt8]?] = [:]
+    /// Entries that were put or removed since the last commit, and whether they are there.
+    var entries: [[UInt8]: Bool] = [:]
     /// Above the numbers of all collections.
     var nextCollection: UInt64 = 1
+    /// Indexes that a program has asked for and that wait for the removal of others.
+    var awaited: [AdaptiveIndex] = []
     /// How far the index that is being built is: the first document that was not visited.
     var buildPosition: [UInt8] = []
     /// Documents of the collections that the walk has visited.
@@ -150,11 +178,13 @@ struct LocalIndexes {
     mutating func keep() {
         changedCollections.removeAll()
         records.removeAll()
+        entries.removeAll()
     }
 
     /// What was collected since the last commit is discarded.
     mutating func rollBack() {
         records.removeAll()
+        entries.removeAll()
         if changedCollections.isEmpty { return }
         changedCollections = []
         collections = nil

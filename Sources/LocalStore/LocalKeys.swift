@@ -1,7 +1,7 @@
 // The keys and values of a client's store.
 //
 //     meta       01 'v'                                  -> | format, 1 |
-//                01 'b'                                  -> | bytes of all documents, 8 |
+//                01 'b'                                  -> | bytes of all documents, 8 | of all index entries, 8 |
 //     catalogue  02 | as the server's                    -> the server's entry, of collections with indexes
 //     fields     04 | as the server's                    -> the number of the field, for fields of indexes
 //     documents  10 | the server's key                   -> | flags, 1 | last used, 4 | update time, 8 |

@@ -12,7 +12,7 @@ package struct CollectionResult: Sendable, Equatable {
 
 extension LocalStore {
     /// Whether documents have to be removed for the cache to have its size again.
-    package var isTooLarge: Bool { configuration.bytesMax.map { byteCount > $0 } ?? false }
+    package var isTooLarge: Bool { configuration.bytesMax.map { byteCount + entryByteCount > $0 } ?? false }
 
     /// Removes what was used longest ago until the cache has its size again: queries that nobody listens to, and
     /// documents that belong to no query and have no pending writes. A tenth of them at a time.

@@ -4,7 +4,7 @@
 // changes its entries in the same commit, so an index is correct after a crash, a collection of garbage and a change of
 // the queue.
 
-internal import Basics
+package import Basics
 internal import DocumentModel
 internal import Indexing
 internal import KeyValueStore
@@ -49,14 +49,33 @@ extension LocalStore {
         guard let parts = DocumentKey.parts(of: key.byteSpan) else { throw .damagedDocument }
         let collection = try collection(ofDocument: path.byteSpan)
         let number = try collections()[collection]?.number ?? 0
+        let document = IndexedDocument(
+            database: LocalKey.database, collection: number, key: key.byteSpan, parts, path: path.byteSpan)
+        var changes = LocalEntryChanges()
         do throws(StorageError) {
-            try derivation.derive(
-                IndexedDocument(
-                    database: LocalKey.database, collection: number, key: key.byteSpan, parts, path: path.byteSpan),
-                from: old.byteSpan, to: new.byteSpan, by: rules, .write, into: &draft)
+            try derivation.derive(document, from: old.byteSpan, to: new.byteSpan, by: rules, .write, into: &changes)
         } catch {
             throw RequestError(error)
         }
+        for (key, value) in changes.all { try change(entry: key, to: value) }
+    }
+
+    /// Puts an entry that may be there already, or removes one that may not be there, and counts its bytes.
+    private func change(entry key: [UInt8], to value: [UInt8]?) throws(RequestError) {
+        let isThere = if let known = indexes.entries[key] { known } else { try self.value(forKey: key) != nil }
+        indexes.entries[key] = value != nil
+        if let value { put(key, value) } else { delete(key) }
+        if isThere != (value != nil) { entryByteCount += isThere ? -key.count : key.count }
+    }
+
+    /// The bytes that ``entryByteCount`` counts, read from the entries. For tests.
+    package func readEntryByteCount() throws(RequestError) -> Int {
+        defer { finishReading() }
+        var sum = 0
+        for space in [LocalSpace.values, LocalSpace.elements] {
+            try forEach(in: [space]) { (key, _) throws(RequestError) in sum += key.byteCount }
+        }
+        return sum
     }
 
     static func writePath(

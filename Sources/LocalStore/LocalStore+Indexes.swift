@@ -72,6 +72,32 @@ extension LocalStore {
         restartBuilding()
     }
 
+    /// Replaces the indexes: those that are not among the definitions are given up, those that do not exist yet are
+    /// begun, the first 100 at most. ``stepIndexes(documentsMax:)`` adds and removes the entries.
+    package func setIndexes(_ definitions: [LocalIndexDefinition]) throws(RequestError) {
+        defer { finishReading() }
+        var kept: Set<AdaptiveIndex> = []
+        let wanted = definitions.map(\.index).filter { kept.count < LocalIndexes.countMax && kept.insert($0).inserted }
+        begin()
+        var all = indexes.all
+        for position in all.indices where !kept.contains(all[position].index) {
+            all[position].phase = .removing
+            put(all[position].key, all[position].encoded())
+        }
+        try commit()
+        indexes.set(all)
+        restartBuilding()
+        indexes.awaited = wanted
+        try makeAwaitedIndexes()
+    }
+
+    /// Begins the indexes that wait, as many as there is room for.
+    private func makeAwaitedIndexes() throws(RequestError) {
+        try makeIndexes(indexes.awaited)
+        let present = Set(indexes.all.filter { $0.phase != .removing }.map(\.index))
+        indexes.awaited.removeAll { present.contains($0) }
+    }
+
     /// Gives up all indexes. ``stepIndexes(documentsMax:)`` removes the entries.
     package func removeAllIndexes() throws(RequestError) {
         defer { finishReading() }
@@ -80,6 +106,7 @@ extension LocalStore {
         for index in removed { put(index.key, index.encoded()) }
         try commit()
         indexes.set(removed)
+        indexes.awaited = []
         restartBuilding()
     }
 
@@ -121,7 +148,10 @@ extension LocalStore {
                 }
             }
         }
-        for entry in entries { delete(entry) }
+        for entry in entries {
+            delete(entry)
+            entryByteCount -= entry.count
+        }
         let isLast = entries.count < Self.removedEntriesMax
         if isLast { delete(index.key) }
         try commit()
@@ -129,6 +159,7 @@ extension LocalStore {
         var left = indexes.all
         left.remove(at: position)
         indexes.set(left)
+        try makeAwaitedIndexes()
     }
 
     /// Adds the entries of all indexes that are being built.

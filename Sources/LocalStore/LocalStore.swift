@@ -22,7 +22,8 @@ package final class LocalStore {
         package var database: DatabaseName
         /// The directory; nil keeps everything in memory.
         package var directory: String?
-        /// Documents beyond this number of bytes are removed, those that were used longest ago first; nil keeps all.
+        /// Documents beyond this number of bytes, index entries included, are removed, those that were used longest ago
+        /// first; nil keeps all.
         package var bytesMax: Int?
         /// Documents that no listener covers are removed at once.
         package var isEager = false
@@ -63,8 +64,10 @@ package final class LocalStore {
 
     /// Bytes of all cached documents with their keys.
     package internal(set) var byteCount = 0
-    /// Stored with the next commit.
-    private var storedByteCount = 0
+    /// Bytes of the keys of all index entries.
+    package internal(set) var entryByteCount = 0
+    /// The two numbers as the last commit has stored them.
+    private var storedByteCounts = (documents: 0, entries: 0)
     var nextTarget: UInt32 = 1
     /// Targets in use: garbage collection keeps their documents.
     var activeTargets: Set<UInt32> = []
@@ -171,7 +174,8 @@ package final class LocalStore {
         if let bytes = try value(forKey: LocalKey.byteCount) {
             var reader = WireReader(bytes.byteSpan)
             byteCount = Int(truncatingIfNeeded: (try? reader.fixed64()) ?? 0)
-            storedByteCount = byteCount
+            entryByteCount = Int(truncatingIfNeeded: (try? reader.fixed64()) ?? 0)
+            storedByteCounts = (byteCount, entryByteCount)
         }
     }
 
@@ -240,7 +244,7 @@ package final class LocalStore {
         indexes.rollBack()
         if draft.isEmpty { return }
         draft.removeAll()
-        byteCount = storedByteCount
+        (byteCount, entryByteCount) = storedByteCounts
     }
 
     // MARK: Groups
@@ -271,11 +275,12 @@ package final class LocalStore {
     func commit() throws(RequestError) {
         if draft.isEmpty && indexes.changedCollections.isEmpty { return }
         putCollections()
-        let earlierByteCount = storedByteCount
-        if byteCount != storedByteCount {
-            storedByteCount = byteCount
-            var bytes = WireWriter(capacity: 8)
+        let earlierByteCounts = storedByteCounts
+        if (byteCount, entryByteCount) != storedByteCounts {
+            storedByteCounts = (byteCount, entryByteCount)
+            var bytes = WireWriter(capacity: 16)
             bytes.append(littleEndian: UInt64(byteCount))
+            bytes.append(littleEndian: UInt64(max(0, entryByteCount)))
             draft.put(LocalKey.byteCount, bytes.copyBytes())
         }
         do throws(StorageError) {
@@ -289,7 +294,8 @@ package final class LocalStore {
         } catch {
             draft.removeAll()
             indexes.rollBack()
-            (byteCount, storedByteCount) = (earlierByteCount, earlierByteCount)
+            (byteCount, entryByteCount) = earlierByteCounts
+            storedByteCounts = earlierByteCounts
             throw error.code == .full
                 ? RequestError(.resourceExhausted, "The disk of the cache is full.")
                 : RequestError(.internal, "The cache cannot be written: \(error.description)")

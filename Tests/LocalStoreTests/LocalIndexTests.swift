@@ -106,6 +106,77 @@ struct LocalIndexTests: LocalStoreFixture {
         store.close()
     }
 
+    private static func definition(_ field: String, isOfElements: Bool = false) throws -> LocalIndexDefinition {
+        LocalIndexDefinition(collectionID: "c", field: try FieldPath(field), isOfElements: isOfElements)
+    }
+
+    @Test("Indexes that a program asks for replace the others, also while those are being removed or built")
+    func replacement() throws {
+        let path = directory.path(of: "replacement")
+        var store = try Self.open(path)
+        _ = try store.apply(Self.documents(300))
+        let (n, digit) = (try Self.definition("n"), try Self.definition("digit"))
+        try store.setIndexes([n, digit, n, try Self.definition("tags", isOfElements: true)])
+        #expect(store.completeIndexes == [])
+        try Self.finish(store)
+        #expect(store.completeIndexes == ["c (digit)", "c (n)", "c (tags CONTAINS)"])
+        let size = store.entryByteCount
+        #expect(size > 0)
+        #expect(try store.readEntryByteCount() == size)
+        // One stays, two go, and one of those is wanted again before it is gone.
+        try store.setIndexes([n])
+        #expect(store.completeIndexes == ["c (n)"])
+        try store.setIndexes([n, digit])
+        try store.stepIndexes(documentsMax: 50)
+        try Self.finish(store)
+        #expect(store.completeIndexes == ["c (digit)", "c (n)"])
+        #expect(try Self.names(store, try Self.plan("digit", .equal, .integer(3))).count == 30)
+        #expect(store.entryByteCount == size)
+        // A restart during the building: the next call with the same index begins again.
+        try store.setIndexes([try Self.definition("x")])
+        try store.stepIndexes(documentsMax: 50)
+        store.close()
+        store = try Self.open(path)
+        try store.setIndexes([try Self.definition("x"), digit])
+        try Self.finish(store)
+        #expect(store.completeIndexes == ["c (digit)", "c (x)"])
+        let many = try (0..<150).map { try Self.definition("f\($0)") }
+        try store.setIndexes(many)
+        try Self.finish(store)
+        #expect(store.completeIndexes.count == LocalIndexDefinition.countMax)
+        try store.setIndexes([])
+        try Self.finish(store)
+        #expect(store.completeIndexes == [] && store.entryByteCount == 0)
+        store.close()
+    }
+
+    @Test("Index entries count as bytes of the cache")
+    func size() throws {
+        let path = directory.path(of: "size")
+        var store = try Self.open(path)
+        _ = try store.apply(Self.documents(300))
+        let documents = store.byteCount
+        #expect(store.entryByteCount == 0)
+        try store.setIndexes([try Self.definition("n"), try Self.definition("digit")])
+        try Self.finish(store)
+        let entries = store.entryByteCount
+        #expect(store.byteCount == documents && entries > 2 * 300 * 8)
+        store.close()
+        // Large enough for the documents, not for the entries too.
+        store = try Self.open(path, bytesMax: documents + entries / 2)
+        #expect(store.entryByteCount == entries)
+        #expect(store.isTooLarge)
+        #expect(try store.collectGarbage().documents > 0)
+        #expect(!store.isTooLarge && store.byteCount < documents)
+        #expect(try store.readEntryByteCount() == store.entryByteCount)
+        store.close()
+        store = try Self.open(path, bytesMax: documents)
+        try store.setIndexes([])
+        try Self.finish(store)
+        #expect(store.entryByteCount == 0 && !store.isTooLarge)
+        store.close()
+    }
+
     // MARK: Random
 
     private struct Random {
@@ -136,6 +207,14 @@ struct LocalIndexTests: LocalStoreFixture {
             let number = generator.below(300)
             // Some ids are too long for a key.
             return "d\(number)" + (number % 50 == 0 ? String(repeating: "y", count: 300) : "")
+        }
+
+        mutating func indexes() throws -> [LocalIndexDefinition] {
+            try (0..<generator.below(4)).map { _ in
+                LocalIndexDefinition(
+                    collectionID: "c", field: try FieldPath(generator.pick(Self.fields)),
+                    isOfElements: generator.oneIn(3))
+            }
         }
 
         mutating func plan() throws -> QueryPlan {
@@ -200,6 +279,7 @@ struct LocalIndexTests: LocalStoreFixture {
             case 7 where random.generator.oneIn(3): _ = try store.collectGarbage()
             case 8 where random.generator.oneIn(4): _ = try store.forget([Self.name(random.id())])
             case 9 where random.generator.oneIn(10): try store.removeAllIndexes()
+            case 9 where random.generator.oneIn(5): try store.setIndexes(try random.indexes())
             case 10 where random.generator.oneIn(6):
                 // A restart, or a kill: the files as they are while the store is open.
                 let copy = directory.path(of: "random-\(step)")
@@ -218,6 +298,8 @@ struct LocalIndexTests: LocalStoreFixture {
                 let (fast, slow) = (try Self.names(store, plan), try Self.names(store, plan, usingIndexes: false))
                 #expect(fast == slow, "seed \(seed), step \(step): \(explanation)")
             }
+            let counted = try store.readEntryByteCount()
+            #expect(store.entryByteCount == counted, "seed \(seed), step \(step)")
         }
         #expect(used > 100, "seed \(seed): \(used) queries used an index")
         store.close()

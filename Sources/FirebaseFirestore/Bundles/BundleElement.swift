@@ -15,7 +15,7 @@ enum BundleElement {
         var createMicroseconds: UInt64
         var documentCount: Int
         /// Bytes of the elements after this one.
-        var byteCount: Int64
+        var byteCount: Int
     }
 
     /// Comes before each document, and alone for a document that does not exist.
@@ -104,7 +104,7 @@ struct BundleElementReader: ~Copyable {
         return BundleElement.Metadata(
             id: id, createMicroseconds: try Self.time(object["createTime"], "createTime"),
             documentCount: Int(try Self.count(object["totalDocuments"], "totalDocuments")),
-            byteCount: try Self.count(object["totalBytes"], "totalBytes"))
+            byteCount: Int(try Self.count(object["totalBytes"], "totalBytes")))
     }
 
     private func documentMetadata(

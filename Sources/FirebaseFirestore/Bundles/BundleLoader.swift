@@ -20,7 +20,7 @@ struct BundleLoader: ~Copyable {
 
     /// Loads a bundle on a serial queue, which no other work uses.
     static func load(
-        _ source: any BundleSource, into task: LoadBundleTask, _ engine: SyncEngine, on queue: DispatchQueue
+        _ source: any ByteSource, into task: LoadBundleTask, _ engine: SyncEngine, on queue: DispatchQueue
     ) {
         queue.async {
             var loader = BundleLoader(source, task, engine)
@@ -32,7 +32,7 @@ struct BundleLoader: ~Copyable {
         }
     }
 
-    private init(_ source: any BundleSource, _ task: LoadBundleTask, _ engine: SyncEngine) {
+    private init(_ source: any ByteSource, _ task: LoadBundleTask, _ engine: SyncEngine) {
         self.task = task
         self.engine = engine
         reader = BundleReader(source)
@@ -58,7 +58,7 @@ struct BundleLoader: ~Copyable {
                 task.update(
                     LoadBundleTaskProgress(
                         metadata, .inProgress, documents: bundle.documents.count,
-                        bytes: Int64(reader.byteCount - start)))
+                        bytes: reader.byteCount - start))
             }
         }
         if let expected {
@@ -76,7 +76,7 @@ struct BundleLoader: ~Copyable {
         }
         try engine.load(bundle)
         return LoadBundleTaskProgress(
-            metadata, .success, documents: bundle.documents.count, bytes: Int64(reader.byteCount - start))
+            metadata, .success, documents: bundle.documents.count, bytes: reader.byteCount - start)
     }
 
     private mutating func add(_ element: BundleElement, to bundle: inout LocalBundle) throws(RequestError) {

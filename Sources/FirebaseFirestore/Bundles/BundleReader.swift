@@ -1,58 +1,10 @@
 import Basics
 import DocumentModel
-import Foundation
 
 extension RequestError {
     /// - Parameter problem: what is wrong, as a part of a sentence.
     static func damagedBundle(_ problem: String) -> RequestError {
         RequestError(.dataLoss, "The bundle is damaged: \(problem).")
-    }
-}
-
-/// Where the bytes of a bundle come from. Belongs to one thread at a time.
-protocol BundleSource: AnyObject, Sendable {
-    /// At most `byteCountMax` bytes, as many as there are at once; none at the end.
-    func read(_ byteCountMax: Int) throws(RequestError) -> [UInt8]
-}
-
-/// A bundle in memory.
-final class BundleData: BundleSource, @unchecked Sendable {
-    // Unchecked: the loader reads it on one thread at a time.
-    private let data: Data
-    private var position = 0
-
-    init(_ data: Data) { self.data = data }
-
-    func read(_ byteCountMax: Int) -> [UInt8] {
-        let end = min(data.count, position + byteCountMax)
-        defer { position = end }
-        return [UInt8](data[data.startIndex + position..<data.startIndex + end])
-    }
-}
-
-/// A bundle from a stream, which is opened at the first read and closed at the end.
-final class BundleStream: BundleSource, @unchecked Sendable {
-    // Unchecked: the loader reads it on one thread at a time, and the program has given the stream away.
-    private let stream: InputStream
-    private var isOpen = false
-
-    init(_ stream: InputStream) { self.stream = stream }
-
-    deinit { if isOpen { stream.close() } }
-
-    func read(_ byteCountMax: Int) throws(RequestError) -> [UInt8] {
-        if !isOpen {
-            stream.open()
-            isOpen = true
-        }
-        var bytes = [UInt8](repeating: 0, count: byteCountMax)
-        let count = stream.read(&bytes, maxLength: byteCountMax)
-        guard count >= 0 else {
-            let reason = stream.streamError?.localizedDescription ?? "unknown reason"
-            throw RequestError(.dataLoss, "The stream of the bundle cannot be read: \(reason)")
-        }
-        bytes.removeLast(byteCountMax - count)
-        return bytes
     }
 }
 
@@ -69,7 +21,7 @@ struct BundleReader: ~Copyable {
     private static let chunkByteCount = 64 << 10
     private static let prefixDigitsMax = 10
 
-    private let source: any BundleSource
+    private let source: any ByteSource
     /// Bytes that were read and not taken yet, from `position` on.
     private var buffer: [UInt8] = []
     private var position = 0
@@ -77,7 +29,7 @@ struct BundleReader: ~Copyable {
     /// Bytes of all elements so far with their prefixes.
     private(set) var byteCount = 0
 
-    init(_ source: any BundleSource) { self.source = source }
+    init(_ source: any ByteSource) { self.source = source }
 
     /// The JSON text of the next element; nil at the end of the bundle.
     ///

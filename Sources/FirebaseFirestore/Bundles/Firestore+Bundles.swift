@@ -18,7 +18,7 @@ extension Firestore {
     @discardableResult
     public func loadBundle(
         _ bundleData: Data, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)?
-    ) -> LoadBundleTask { load(BundleData(bundleData), completion) }
+    ) -> LoadBundleTask { load(DataSource(bundleData), completion) }
 
     /// Loads a bundle from a stream into the cache.
     ///
@@ -26,28 +26,28 @@ extension Firestore {
     @discardableResult
     public func loadBundle(
         _ bundleStream: InputStream, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)?
-    ) -> LoadBundleTask { load(BundleStream(bundleStream), completion) }
+    ) -> LoadBundleTask { load(StreamSource(bundleStream), completion) }
 
     /// Loads a bundle into the cache. Returns at once.
     @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
     @discardableResult
-    public func loadBundle(_ bundleData: Data) -> LoadBundleTask { load(BundleData(bundleData), nil) }
+    public func loadBundle(_ bundleData: Data) -> LoadBundleTask { load(DataSource(bundleData), nil) }
 
     /// Loads a bundle from a stream into the cache. Returns at once.
     @available(*, noasync, message: "await the async form in a function or an @main type, or pass completion: nil")
     @discardableResult
-    public func loadBundle(_ bundleStream: InputStream) -> LoadBundleTask { load(BundleStream(bundleStream), nil) }
+    public func loadBundle(_ bundleStream: InputStream) -> LoadBundleTask { load(StreamSource(bundleStream), nil) }
 
     /// Loads a bundle into the cache, and returns when it is there.
     @discardableResult
     nonisolated(nonsending) public func loadBundle(_ bundleData: Data) async throws -> LoadBundleTaskProgress {
-        try await loading(load(BundleData(bundleData), nil))
+        try await loading(load(DataSource(bundleData), nil))
     }
 
     /// Loads a bundle from a stream into the cache, and returns when it is there.
     @discardableResult
     nonisolated(nonsending) public func loadBundle(_ bundleStream: InputStream) async throws -> LoadBundleTaskProgress {
-        try await loading(load(BundleStream(bundleStream), nil))
+        try await loading(load(StreamSource(bundleStream), nil))
     }
 
     /// Looks up a query that a bundle has given a name.
@@ -60,6 +60,7 @@ extension Firestore {
     }
 
     /// Looks up a query that a bundle has given a name; nil if no loaded bundle has it.
+    @discardableResult
     nonisolated(nonsending) public func getQuery(named name: String) async -> Query? {
         checkUsable()
         return await withUnsafeContinuation { continuation in
@@ -75,7 +76,7 @@ extension Firestore {
     }
 
     private func load(
-        _ source: any BundleSource, _ completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)?
+        _ source: any ByteSource, _ completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)?
     ) -> LoadBundleTask {
         checkUsable()
         let task = LoadBundleTask { [self] body in callBack(body) }

@@ -25,13 +25,13 @@ public final class LoadBundleTaskProgress: NSObject, @unchecked Sendable {
     /// Documents of the bundle.
     public let totalDocuments: Int
     /// Bytes that were read so far, without the element with the bundle's metadata.
-    public let bytesLoaded: Int64
+    public let bytesLoaded: Int
     /// Bytes of the bundle, as its metadata states them.
-    public let totalBytes: Int64
+    public let totalBytes: Int
     /// What the task is doing.
     public let state: LoadBundleTaskState
 
-    init(documentsLoaded: Int, totalDocuments: Int, bytesLoaded: Int64, totalBytes: Int64, state: LoadBundleTaskState) {
+    init(documentsLoaded: Int, totalDocuments: Int, bytesLoaded: Int, totalBytes: Int, state: LoadBundleTaskState) {
         self.documentsLoaded = documentsLoaded
         self.totalDocuments = totalDocuments
         self.bytesLoaded = bytesLoaded
@@ -39,7 +39,7 @@ public final class LoadBundleTaskProgress: NSObject, @unchecked Sendable {
         self.state = state
     }
 
-    convenience init(_ metadata: BundleElement.Metadata, _ state: LoadBundleTaskState, documents: Int, bytes: Int64) {
+    convenience init(_ metadata: BundleElement.Metadata, _ state: LoadBundleTaskState, documents: Int, bytes: Int) {
         self.init(
             documentsLoaded: documents, totalDocuments: metadata.documentCount, bytesLoaded: bytes,
             totalBytes: metadata.byteCount, state: state)

@@ -16,6 +16,22 @@ extension SyncEngine {
         }
     }
 
+    /// Replaces the indexes of the cache.
+    ///
+    /// - Parameter completion: called on the engine's queue when the definitions are stored.
+    func setIndexes(_ indexes: [LocalIndexDefinition], _ completion: @escaping @Sendable (RequestError?) -> Void) {
+        queue.async {
+            if self.isClosed { return completion(RequestError(.cancelled, "The client has been terminated.")) }
+            do throws(RequestError) {
+                try self.store.setIndexes(indexes)
+                completion(nil)
+            } catch {
+                completion(error)
+            }
+            self.continueIndexes()
+        }
+    }
+
     /// Adds or removes index entries until none is left to do, a few at a time. On the engine's queue.
     func continueIndexes() {
         if isIndexing || isClosed || !store.hasIndexWork { return }
