@@ -28,6 +28,13 @@ public final class FirebaseApp: NSObject, @unchecked Sendable {
         self.isImplicit = isImplicit
     }
 
+    /// Has no effect: this library collects no data. True unless set, as in the Apple SDK.
+    public var isDataCollectionDefaultEnabled: Bool {
+        get { collectsData.load(ordering: .relaxed) }
+        set { collectsData.store(newValue, ordering: .relaxed) }
+    }
+    private let collectsData = Atomic(true)
+
     /// A copy of the options of the app.
     public var options: FirebaseOptions { storedOptions.copy() as! FirebaseOptions }
 
@@ -72,9 +79,11 @@ public final class FirebaseApp: NSObject, @unchecked Sendable {
     }
 
     /// The default app, or `nil` if none was configured.
+    @discardableResult
     public static func app() -> FirebaseApp? { app(name: defaultName) }
 
     /// The app of the given name, or `nil` if there is none.
+    @discardableResult
     public static func app(name: String) -> FirebaseApp? {
         registry.withLock { $0[name].flatMap { $0.isImplicit ? nil : $0 } }
     }

@@ -18,6 +18,8 @@ public final class FirebaseOptions: NSObject, NSCopying {
     public var clientID: String?
     /// The bundle id. Not used by Hearth.
     public var bundleID: String = ""
+    /// The app group. Not used by Hearth.
+    public var appGroupID: String?
     /// The storage bucket. Not used by Hearth.
     public var storageBucket: String?
     /// The database URL. Not used by Hearth.
@@ -52,6 +54,7 @@ public final class FirebaseOptions: NSObject, NSCopying {
     /// The options that `FirebaseApp.configure()` takes: from the environment (`HEARTH_PROJECT`,
     /// `GOOGLE_CLOUD_PROJECT`, `GCLOUD_PROJECT`) or from `GoogleService-Info.plist`, else the project `hearth`. Never
     /// nil, unlike the Apple SDK's.
+    @discardableResult
     public static func defaultOptions() -> FirebaseOptions? { DefaultOptions.ofThisProcess.resolve() }
 
     public func copy(with zone: NSZone? = nil) -> Any {
@@ -60,6 +63,7 @@ public final class FirebaseOptions: NSObject, NSCopying {
         copy.apiKey = apiKey
         copy.clientID = clientID
         copy.bundleID = bundleID
+        copy.appGroupID = appGroupID
         copy.storageBucket = storageBucket
         copy.databaseURL = databaseURL
         return copy
@@ -69,6 +73,7 @@ public final class FirebaseOptions: NSObject, NSCopying {
         guard let other = object as? FirebaseOptions else { return false }
         return googleAppID == other.googleAppID && gcmSenderID == other.gcmSenderID && projectID == other.projectID
             && apiKey == other.apiKey && clientID == other.clientID && bundleID == other.bundleID
+            && appGroupID == other.appGroupID
             && storageBucket == other.storageBucket && databaseURL == other.databaseURL
     }
 

@@ -23,6 +23,7 @@ public final class FieldPath: NSObject, NSCopying, @unchecked Sendable {
     private static let documentIDPath = FieldPath(["__name__"])
 
     /// The path that stands for a document's own name in queries.
+    @discardableResult
     public static func documentID() -> FieldPath { documentIDPath }
 
     /// Whether this is `documentID()`.

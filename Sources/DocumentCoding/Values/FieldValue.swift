@@ -37,39 +37,51 @@ public final class FieldValue: NSObject, Encodable, @unchecked Sendable {
     private static let serverTimestampSentinel = FieldValue(.serverTimestamp)
 
     /// Deletes the field. For `updateData` and `setData(merge: true)`.
+    @discardableResult
     public static func delete() -> FieldValue { deleteSentinel }
 
     /// Sets the field to the time of the commit.
+    @discardableResult
     public static func serverTimestamp() -> FieldValue { serverTimestampSentinel }
 
     /// Appends the elements that the stored array lacks. A stored value that is not an array is replaced.
+    @discardableResult
     public static func arrayUnion(_ elements: [Any]) -> FieldValue { FieldValue(.arrayUnion(elements)) }
 
     /// Removes all elements equal to one of these. A stored value that is not an array is replaced by an empty one.
+    @discardableResult
     public static func arrayRemove(_ elements: [Any]) -> FieldValue { FieldValue(.arrayRemove(elements)) }
 
     /// Adds to a stored number; integers saturate. A stored value that is not a number is replaced by the operand.
+    @discardableResult
     public static func increment(_ operand: Int64) -> FieldValue { FieldValue(.increment(.integer(operand))) }
 
     /// Adds to a stored number; the result is a double. A stored value that is not a number is replaced by the operand.
+    @discardableResult
     public static func increment(_ operand: Double) -> FieldValue { FieldValue(.increment(.double(operand))) }
 
     /// Keeps the smaller of the stored number and the operand; equal numbers keep the stored one.
+    @discardableResult
     public static func minimum(_ operand: Int64) -> FieldValue { FieldValue(.minimum(.integer(operand))) }
 
     /// Keeps the smaller of the stored number and the operand; equal numbers keep the stored one.
+    @discardableResult
     public static func minimum(_ operand: Double) -> FieldValue { FieldValue(.minimum(.double(operand))) }
 
     /// Keeps the larger of the stored number and the operand; equal numbers keep the stored one.
+    @discardableResult
     public static func maximum(_ operand: Int64) -> FieldValue { FieldValue(.maximum(.integer(operand))) }
 
     /// Keeps the larger of the stored number and the operand; equal numbers keep the stored one.
+    @discardableResult
     public static func maximum(_ operand: Double) -> FieldValue { FieldValue(.maximum(.double(operand))) }
 
     /// A vector of the given elements: a value, not a sentinel.
+    @discardableResult
     public static func vector(_ array: [Double]) -> VectorValue { VectorValue(array) }
 
     /// A vector of the given elements, widened to doubles.
+    @discardableResult
     public static func vector(_ array: [Float]) -> VectorValue { VectorValue(array.map(Double.init)) }
 
     /// The method that made this sentinel, for messages.

@@ -59,11 +59,13 @@ public final class Timestamp: NSObject, NSCopying, Codable, Comparable, @uncheck
     }
 
     /// The date of this timestamp, to the precision of `Date`.
+    @discardableResult
     public func dateValue() -> Date {
         Date(timeIntervalSince1970: TimeInterval(seconds) + TimeInterval(nanoseconds) / 1e9)
     }
 
     /// Orders by time.
+    @discardableResult
     public func compare(_ other: Timestamp) -> ComparisonResult {
         if seconds != other.seconds { return seconds < other.seconds ? .orderedAscending : .orderedDescending }
         if nanoseconds == other.nanoseconds { return .orderedSame }

@@ -18,20 +18,25 @@ public final class AggregateField: NSObject, @unchecked Sendable {
     private init(_ operation: Operation) { self.operation = operation }
 
     /// The number of documents.
+    @discardableResult
     public class func count() -> AggregateField { AggregateField(.count) }
 
     /// The sum of a field's numbers; other values count as nothing.
+    @discardableResult
     public class func sum(_ field: String) -> AggregateField { sum(.ofDotted(field)) }
 
     /// The sum of a field's numbers; other values count as nothing.
+    @discardableResult
     public class func sum(_ path: DocumentCoding.FieldPath) -> AggregateField {
         AggregateField(.sum(enforcing { () throws(RuleViolation) in try path.model() }))
     }
 
     /// The mean of a field's numbers; other values count as nothing.
+    @discardableResult
     public class func average(_ field: String) -> AggregateField { average(.ofDotted(field)) }
 
     /// The mean of a field's numbers; other values count as nothing.
+    @discardableResult
     public class func average(_ path: DocumentCoding.FieldPath) -> AggregateField {
         AggregateField(.average(enforcing { () throws(RuleViolation) in try path.model() }))
     }

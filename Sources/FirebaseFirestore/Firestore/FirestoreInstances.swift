@@ -45,21 +45,25 @@ final class FirestoreInstances: Sendable {
 
 extension Firestore {
     /// The `(default)` database of the default app. If no app was configured, one is made from the environment.
+    @discardableResult
     public static func firestore() -> Firestore {
         FirestoreInstances.shared.instance(app: .defaultOrImplicit(), database: "(default)")
     }
 
     /// The `(default)` database of an app.
+    @discardableResult
     public static func firestore(app: FirebaseApp) -> Firestore {
         FirestoreInstances.shared.instance(app: app, database: "(default)")
     }
 
     /// A database of the default app.
+    @discardableResult
     public static func firestore(database: String) -> Firestore {
         FirestoreInstances.shared.instance(app: .defaultOrImplicit(), database: database)
     }
 
     /// A database of an app.
+    @discardableResult
     public static func firestore(app: FirebaseApp, database: String) -> Firestore {
         FirestoreInstances.shared.instance(app: app, database: database)
     }

@@ -41,5 +41,5 @@ public final class SnapshotListenOptions: NSObject, @unchecked Sendable {
         return source == other.source && includeMetadataChanges == other.includeMetadataChanges
     }
 
-    public override var hash: Int { source.rawValue * 2 + (includeMetadataChanges ? 1 : 0) }
+    public override var hash: Int { Int(source.rawValue) * 2 + (includeMetadataChanges ? 1 : 0) }
 }

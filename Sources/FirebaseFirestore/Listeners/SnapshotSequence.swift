@@ -1,7 +1,7 @@
 /// The snapshots of a listener, in order, until it fails or the iteration ends.
 ///
 /// Each iteration adds a listener. Snapshots wait in memory until they are consumed.
-public struct SnapshotSequence<Snapshot: Sendable>: AsyncSequence {
+public struct SnapshotSequence<Snapshot: Sendable>: AsyncSequence, Sendable {
     /// A snapshot of a document or of a query.
     public typealias Element = Snapshot
     /// The error that ends the listener.
@@ -10,7 +10,7 @@ public struct SnapshotSequence<Snapshot: Sendable>: AsyncSequence {
     public typealias AsyncIterator = AsyncThrowingStream<Snapshot, any Error>.Iterator
 
     /// Adds a listener.
-    typealias Adding = (_ listener: @escaping (Snapshot?, (any Error)?) -> Void) -> any ListenerRegistration
+    typealias Adding = @Sendable (_ listener: @escaping (Snapshot?, (any Error)?) -> Void) -> any ListenerRegistration
 
     private let add: Adding
 

@@ -23,9 +23,11 @@ public final class Filter: NSObject, @unchecked Sendable {
     private init(_ node: Node) { self.node = node }
 
     /// Accepts the documents that all of the filters accept.
+    @discardableResult
     public class func andFilter(_ filters: [Filter]) -> Filter { Filter(.all(filters)) }
 
     /// Accepts the documents that at least one of the filters accepts.
+    @discardableResult
     public class func orFilter(_ filters: [Filter]) -> Filter { Filter(.any(filters)) }
 
     /// The condition for the server, or `nil` for one without any part.

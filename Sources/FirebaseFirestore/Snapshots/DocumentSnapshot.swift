@@ -28,11 +28,13 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
     public final var documentID: String { reference.documentID }
 
     /// All fields, or `nil` if the document did not exist. Numbers are `NSNumber`, times `Timestamp`, null `NSNull`.
+    @discardableResult
     public func data() -> [String: Any]? { data(with: .none) }
 
     /// All fields, or `nil` if the document did not exist.
     ///
     /// - Parameter serverTimestampBehavior: what server timestamps of pending writes read as.
+    @discardableResult
     public func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any]? {
         stored.map { SnapshotValues.dictionary($0, of: reference, with: serverTimestampBehavior) }
     }
@@ -93,9 +95,11 @@ public final class QueryDocumentSnapshot: DocumentSnapshot, @unchecked Sendable 
     }
 
     /// All fields.
+    @discardableResult
     public override func data() -> [String: Any] { data(with: .none) }
 
     /// All fields.
+    @discardableResult
     public override func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any] {
         super.data(with: serverTimestampBehavior) ?? [:]
     }

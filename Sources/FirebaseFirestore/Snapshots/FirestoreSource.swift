@@ -1,7 +1,7 @@
 // Where reads and listeners look for their data.
 
 /// The source of a read.
-public enum FirestoreSource: Int, Sendable {
+public enum FirestoreSource: UInt, Sendable {
     /// The server if it can be reached, else the cache.
     case `default`
     /// The server only.
@@ -11,7 +11,7 @@ public enum FirestoreSource: Int, Sendable {
 }
 
 /// The source of a listener.
-public enum ListenSource: Int, Sendable {
+public enum ListenSource: UInt, Sendable {
     /// The cache and the server.
     case `default`
     /// The cache only.

@@ -1,0 +1,203 @@
+// What writes do to documents, and that the cache's idea of a write is the server's.
+
+import FirebaseFirestore
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Writes of the SDK", .timeLimit(.minutes(20)))
+struct WriteBehaviourTests {
+    private static func same(_ fields: [String: Any]?, _ other: [String: Any]) -> Bool {
+        fields.map { $0 as NSDictionary == other as NSDictionary } ?? false
+    }
+
+    @Test("Keys of a set are literal, those of an update are paths; maps are replaced or merged as the rules say")
+    func paths() async throws {
+        let user = try UserDatabase(.memory)
+        let document = user.db.document("c/d")
+        func check(_ fields: [String: Any], line: Int = #line) async throws {
+            let found = try await document.getDocument(source: .server).data()
+            #expect(Self.same(found, fields), "line \(line): \(found ?? [:])")
+        }
+        try await document.setData(["a.b": 1, "m": ["x": 1, "y": ["z": 2]], "l": [1, 2], "e": ["k": 1]])
+        try await document.updateData([FieldPath(["a.b"]): 2, "m.y.z": 3, "l": [3], "back\\slash and space": 1])
+        try await check([
+            "a.b": 2, "m": ["x": 1, "y": ["z": 3]], "l": [3], "e": ["k": 1], "back\\slash and space": 1,
+        ])
+        try await document.setData(["m": ["y": ["w": 4]], "l": [5], "e": [String: Any]()], merge: true)
+        try await check([
+            "a.b": 2, "m": ["x": 1, "y": ["z": 3, "w": 4]], "l": [5], "e": [String: Any](), "back\\slash and space": 1,
+        ])
+        try await document.updateData([
+            "m": ["only": 1], "e": FieldValue.delete(), FieldPath(["a.b"]): FieldValue.delete(),
+        ])
+        try await check(["m": ["only": 1], "l": [5], "back\\slash and space": 1])
+        try await document.setData(["m": ["new": 1, "gone": FieldValue.delete()]], merge: true)
+        try await check(["m": ["only": 1, "new": 1], "l": [5], "back\\slash and space": 1])
+        // A path that names a map replaces it; data outside the fields is ignored, sentinels too.
+        try await document.setData(
+            ["m": ["whole": 1], "l": FieldValue.serverTimestamp(), "x": 1],
+            mergeFields: ["m", "m.whole", FieldPath(["m"])])
+        try await check(["m": ["whole": 1], "l": [5], "back\\slash and space": 1])
+        try await document.setData(["n": 1])
+        try await check(["n": 1])
+        #expect(try await user.end())
+    }
+
+    @Test("Empty merges and updates make sure that the document exists, or check it")
+    func emptyData() async throws {
+        let user = try UserDatabase(.memory)
+        let db = user.db
+        #expect(await firestoreCode { try await db.document("c/update").updateData([:]) } == .notFound)
+        try await db.document("c/merge").setData([:], merge: true)
+        try await db.document("c/fields").setData(["ignored": 1], mergeFields: [])
+        try await db.document("c/set").setData([:])
+        for id in ["merge", "fields", "set"] {
+            #expect(Self.same(try await db.document("c/\(id)").getDocument(source: .server).data(), [:]), "\(id)")
+        }
+        try await db.document("c/set").updateData([:])
+        try await db.document("c/set").setData(["a": 1])
+        try await db.document("c/set").setData([:], merge: true)
+        #expect(try await db.document("c/set").getDocument(source: .server).get("a") as? Int == 1)
+        try await db.batch().commit()
+        #expect(try await user.end())
+    }
+
+    private struct Change {
+        var base: Any?
+        var change: FieldValue
+        var result: String
+
+        init(_ base: Any?, _ change: FieldValue, _ result: String) {
+            self.base = base
+            self.change = change
+            self.result = result
+        }
+    }
+
+    private static var changes: [Change] {
+        [
+            Change(5, .increment(Int64(3)), "8"), Change(Int64.max, .increment(Int64(1)), "\(Int64.max)"),
+            Change(Int64.min, .increment(Int64(-1)), "\(Int64.min)"), Change(5, .increment(1.5), "6.5 double"),
+            Change(1.5, .increment(Int64(1)), "2.5 double"), Change("x", .increment(Int64(2)), "2"),
+            Change(nil, .increment(Int64(2)), "2"), Change([1, 2], .arrayUnion([3, 2, 4]), "[1, 2, 3, 4]"),
+            Change("x", .arrayUnion([1, 1]), "[1]"), Change(nil, .arrayUnion(["a"]), "[a]"),
+            Change([1], .arrayUnion([1.0]), "[1]"), Change([1, 2, 1], .arrayRemove([1]), "[2]"),
+            Change("x", .arrayRemove([1]), "[]"), Change(nil, .arrayRemove([1]), "[]"),
+            Change(5, .minimum(Int64(3)), "3"), Change(5, .minimum(5.0), "5"), Change(5, .maximum(5.0), "5"),
+            Change(5, .maximum(6.0), "6.0 double"), Change(5, .maximum(Double.nan), "nan double"),
+            Change("x", .maximum(Int64(2)), "2"), Change(nil, .minimum(Int64(2)), "2"),
+            Change(["k": 1], .delete(), "absent"),
+        ]
+    }
+
+    /// A value with its type.
+    private static func text(_ value: Any?) -> String {
+        switch value {
+        case nil: "absent"
+        case let number as NSNumber:
+            String(cString: number.objCType) == "d" ? "\(number.doubleValue) double" : "\(number)"
+        case let array as [Any]: "[" + array.map { text($0) }.joined(separator: ", ") + "]"
+        default: "\(value!)"
+        }
+    }
+
+    @Test("What the cache makes of a sentinel is what the server makes of it")
+    func sentinels() async throws {
+        let user = try UserDatabase(.server)
+        let db = user.db
+        func document(_ number: Int) -> DocumentReference { db.document("c/d\(number)") }
+        for (number, change) in Self.changes.enumerated() {
+            try await document(number).setData(change.base.map { ["v": $0] } ?? [:])
+        }
+        try await db.disableNetwork()
+        for (number, change) in Self.changes.enumerated() {
+            document(number).updateData(["v": change.change], completion: nil)
+        }
+        for (number, change) in Self.changes.enumerated() {
+            let local = try await document(number).getDocument(source: .cache).get("v")
+            #expect(Self.text(local) == change.result, "cache, \(change.change) on \(Self.text(change.base))")
+        }
+        try await db.enableNetwork()
+        try await db.waitForPendingWrites()
+        for (number, change) in Self.changes.enumerated() {
+            let stored = try await document(number).getDocument(source: .server).get("v")
+            #expect(Self.text(stored) == change.result, "server, \(change.change) on \(Self.text(change.base))")
+        }
+        #expect(try await user.end())
+    }
+
+    @Test("A batch applies all or nothing, also offline")
+    func batches() async throws {
+        let user = try UserDatabase(.server)
+        let db = user.db
+        let refused = db.batch()
+        refused.setData(["a": 1], forDocument: db.document("c/a")).updateData(["a": 1], forDocument: db.document("c/b"))
+        #expect(await firestoreCode { try await refused.commit() } == .notFound)
+        #expect(try await db.collection("c").getDocuments(source: .server).isEmpty)
+        let later = db.batch()
+        later.setData(["a": 1], forDocument: db.document("c/a"))
+        later.deleteDocument(db.document("c/a")).updateData(["a": 2], forDocument: db.document("c/a"))
+        #expect(await firestoreCode { try await later.commit() } == .invalidArgument)
+        try await db.disableNetwork()
+        let batch = db.batch()
+        batch.setData(["a": 1], forDocument: db.document("c/a")).setData(["a": 2], forDocument: db.document("c/b"))
+        batch.commit(completion: nil)
+        #expect(try await db.collection("c").getDocuments(source: .cache).count == 2)
+        try await db.enableNetwork()
+        try await db.waitForPendingWrites()
+        #expect(try await db.collection("c").getDocuments(source: .server).count == 2)
+        #expect(try await user.end())
+    }
+
+    @Test(
+        "Transactions: absent documents, reads after writes, foreign errors, results", arguments: TestBackend.allCases)
+    func transactions(backend: TestBackend) async throws {
+        let user = try UserDatabase(backend)
+        let db = user.db
+        let document = db.document("c/d")
+        func code(_ block: @escaping @Sendable (Transaction) throws -> Void) async -> FirestoreErrorCode.Code? {
+            await firestoreCode {
+                _ = try await db.runTransaction { transaction, errorPointer -> Any? in
+                    do { try block(transaction) } catch { errorPointer?.pointee = error as NSError }
+                    return nil
+                }
+            }
+        }
+        let attempts = Mutex(0)
+        let ofAbsent = await code { transaction in
+            attempts.withLock { $0 += 1 }
+            if try !transaction.getDocument(document).exists { transaction.updateData(["a": 1], forDocument: document) }
+        }
+        #expect(ofAbsent == .invalidArgument && attempts.withLock { $0 } == 1)
+        #expect(await code { $0.updateData(["a": 1], forDocument: document) } == .notFound)
+        #expect(
+            await code { $0.deleteDocument(document).updateData(["a": 1], forDocument: document) } == .invalidArgument)
+        #expect(
+            await code { transaction in
+                transaction.setData(["a": 1], forDocument: document)
+                try transaction.getDocument(document)
+            } == .invalidArgument)
+        #expect(try await !document.getDocument(source: .server).exists)
+        #expect(await code { _ in } == nil)
+        let foreign = NSError(domain: "app", code: 42)
+        do {
+            _ = try await db.runTransaction { transaction, errorPointer -> Any? in
+                transaction.setData(["a": 1], forDocument: document)
+                errorPointer?.pointee = foreign
+                return "not delivered"
+            }
+            Issue.record("no error")
+        } catch {
+            #expect((error as NSError) == foreign)
+        }
+        let result = try await db.runTransaction { transaction, _ -> Any? in
+            transaction.setData(["a": 1], forDocument: document)
+            return 7
+        }
+        #expect(result as? Int == 7)
+        #expect(try await document.getDocument(source: .server).get("a") as? Int == 1)
+        #expect(try await user.end())
+    }
+}
