@@ -6,10 +6,19 @@
 //
 //     reader:  handedOut = max(handedOut, r)           commit:  assigned = v
 //              a = assigned, p = published                      h = handedOut
-//              p >= a ?  r  :  p, at least the opening          v > h ?  v  :  again, with h + 1
+//              p >= a ?  r  :  max(p, floor)                    v > h ?  v  :  again, with h + 1
 //
 // With sequentially consistent order at least one of the two sees the other: either the commit moves above r, or the
-// reader sees it in flight and falls back to what is published, below every commit to come.
+// reader sees it in flight and falls back to a time below every commit to come.
+//
+// This time is not the last published version, which is minutes old if nobody wrote for minutes. The commit thread sets
+// `floor` to v - 1 when it takes a version while nothing is in flight:
+//
+//     published p                floor   v                     w
+//     ────┴────────────────────────┴─────┴─────────────────────┴────▶
+//         no commit; all before is visible   in flight: one group is synced, the next is decided
+//
+// A later time would need a wait, because the state at or above v is not known before the sync.
 
 internal import Basics
 internal import KeyValueStore
@@ -25,11 +34,11 @@ final class VersionClock: Sendable {
     private let handedOut: Atomic<UInt64>
     /// The highest version given to a commit that is being made.
     private let assigned: Atomic<UInt64>
-    /// The time just before the store was opened, or the last version before it; every version since is above.
+    /// A time up to which every commit is visible; every later version is above. Written by the commit thread.
     ///
-    /// The read time of a new store while its first commit is in flight. Nothing is published then, and zero is not a
+    /// At first the time just before the store was opened, or the last version before it. Above zero, which is not a
     /// valid read time.
-    private let openedMicroseconds: UInt64
+    private let floor: Atomic<UInt64>
 
     /// A read time this much older than the clock is still handed out again, which spares the readers a contended
     /// write.
@@ -41,7 +50,7 @@ final class VersionClock: Sendable {
         self.clock = clock
         self.engine = engine
         let published = engine.publishedVersion.microseconds
-        openedMicroseconds = max(published, max(clock.nowMicroseconds, 1) - 1)
+        floor = Atomic(max(published, max(clock.nowMicroseconds, 1) - 1))
         handedOut = Atomic(0)
         assigned = Atomic(published)
     }
@@ -55,6 +64,9 @@ final class VersionClock: Sendable {
     // MARK: Readers, on any thread
 
     /// A time such that everything committed up to it is visible now, and nothing will be committed at or below it.
+    ///
+    /// While commits are in flight it is the time just before the first of them, or of the last group that was
+    /// published since: at most about two syncs old.
     func readTime() -> UInt64 {
         var time = clock.nowMicroseconds
         let last = handedOut.load(ordering: .sequentiallyConsistent)
@@ -62,9 +74,11 @@ final class VersionClock: Sendable {
         let newest = assigned.load(ordering: .sequentiallyConsistent)
         let published = engine.publishedVersion.microseconds
         if published >= newest { return max(time, published) }
-        if published >= openedMicroseconds { return published }
-        hold(openedMicroseconds)
-        return openedMicroseconds
+        let floor = floor.load(ordering: .acquiring)
+        if published >= floor { return published }
+        // For `lastHandedOut`: the commit above the floor may be rolled back, or lost in a crash.
+        if max(time, last) < floor { hold(floor) }
+        return floor
     }
 
     /// Reserves a time that a client asks for: no later commit gets a version at or below it.
@@ -93,7 +107,8 @@ final class VersionClock: Sendable {
     private func missingVersion(at time: UInt64) -> UInt64? {
         let newest = assigned.load(ordering: .sequentiallyConsistent)
         let published = engine.publishedVersion.microseconds
-        return published >= newest || max(published, openedMicroseconds) >= time ? nil : min(newest, time)
+        if published >= newest || max(published, floor.load(ordering: .acquiring)) >= time { return nil }
+        return min(newest, time)
     }
 
     /// Completes the waits for what is published. Call it after every publication; it costs two atomic loads while
@@ -131,9 +146,15 @@ final class VersionClock: Sendable {
     // MARK: The commit thread
 
     /// A version for the next commit.
+    /// - Parameter last: the version of the last commit that was staged.
     func nextVersion(after last: CommitVersion) -> CommitVersion {
-        var version = max(clock.nowMicroseconds, last.microseconds + 1, openedMicroseconds + 1)
+        let lowest = max(last.microseconds, floor.load(ordering: .relaxed)) + 1
+        var version = max(clock.nowMicroseconds, lowest, lastHandedOut + 1)
+        // If nothing is in flight, every commit below the new version is visible. A reader that sees the version
+        // assigned sees the floor too.
+        let isFirst = engine.publishedVersion >= last
         while true {
+            if isFirst { floor.store(version - 1, ordering: .releasing) }
             assigned.store(version, ordering: .sequentiallyConsistent)
             let held = handedOut.load(ordering: .sequentiallyConsistent)
             if version > held { return CommitVersion(microseconds: version) }

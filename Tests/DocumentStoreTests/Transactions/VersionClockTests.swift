@@ -82,26 +82,72 @@ import Testing
         #expect(ground.versions.readTime() > later)
     }
 
-    @Test("While a commit is in flight a read time is what is published")
+    @Test("While commits are in flight a read time is just before the first of them")
     func inFlight() throws {
         let ground = try Ground()
-        let first = try ground.commit()
-        ground.clock.advance(milliseconds: 10)
+        _ = try ground.commit()
+        // Nobody writes or reads for ten minutes.
+        ground.clock.advance(milliseconds: 600_000)
         let second = try ground.stage()
+        #expect(second == ground.clock.nowMicroseconds)
         ground.clock.advance(milliseconds: 10)
-        #expect(ground.versions.readTime() == first)
+        #expect(ground.versions.readTime() == second - 1)
+        let third = try ground.stage()
+        #expect(ground.versions.readTime() == second - 1)
+        #expect(ground.versions.reserve(second - 1) && !ground.versions.reserve(second))
         try ground.publish()
-        #expect(ground.versions.readTime() >= second)
+        #expect(ground.versions.readTime() >= third)
     }
 
-    @Test("While the first commit of a store is in flight a read time is that of the opening, which is above zero")
+    @Test("A group that begins while another is synced: the read time is before the first, then what is published")
+    func groupsInFlight() throws {
+        let ground = try Ground()
+        _ = try ground.commit()
+        ground.clock.advance(milliseconds: 5_000)
+        let first = try ground.stage()
+        let next = ground.versions.nextVersion(after: ground.last)
+        #expect(ground.versions.readTime() == first - 1)
+        try ground.publish()
+        #expect(next.microseconds > first)
+        #expect(ground.versions.readTime() == first)
+    }
+
+    @Test("A read time does not step back when a commit begins")
+    func doesNotStepBack() throws {
+        let ground = try Ground()
+        _ = try ground.commit()
+        ground.clock.advance(milliseconds: 60_000)
+        let idle = ground.versions.readTime()
+        ground.clock.stepBack(milliseconds: 30_000)
+        let version = try ground.stage()
+        #expect(version == idle + 1)
+        #expect(ground.versions.readTime() == idle)
+        try ground.publish()
+        #expect(ground.versions.readTime() == version)
+    }
+
+    @Test("No commit is at or below a read time from before a commit that was rolled back")
+    func rolledBackInFlight() throws {
+        let ground = try Ground()
+        _ = try ground.commit()
+        ground.clock.advance(milliseconds: 60_000)
+        let dropped = ground.versions.nextVersion(after: ground.last)
+        let time = ground.versions.readTime()
+        #expect(time == dropped.microseconds - 1)
+        // The next start of the store is to learn of it.
+        #expect(ground.versions.lastHandedOut >= time)
+        ground.versions.returnVersion(dropped, last: ground.last, wasTold: false)
+        ground.clock.stepBack(milliseconds: 30_000)
+        #expect(try ground.commit() > time)
+    }
+
+    @Test("While the first commit of a store is in flight a read time is just before it, which is above zero")
     func firstInFlight() throws {
         let ground = try Ground()
-        let opened = ground.clock.nowMicroseconds
         ground.clock.advance(milliseconds: 10)
         let first = try ground.stage()
         let time = ground.versions.readTime()
-        #expect(time > 0 && time <= opened && time < first)
+        #expect(time > 0 && time == first - 1)
         #expect(ground.versions.reserve(time))
         try ground.publish()
         #expect(ground.versions.readTime() >= first)
@@ -183,9 +229,9 @@ import Testing
         #expect(Waited(ground, for: first).code == .ok)
         ground.clock.advance(milliseconds: 10)
         let second = try ground.stage()
-        let early = Waited(ground, for: second - 1)
-        let late = Waited(ground, for: second)
-        let before = Waited(ground, for: first)
+        let early = Waited(ground, for: second)
+        let late = Waited(ground, for: second + 1)
+        let before = Waited(ground, for: second - 1)
         #expect(before.code == .ok)
         #expect(early.code == nil && late.code == nil)
         #expect(ground.versions.waitCount == 2)
