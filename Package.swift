@@ -172,7 +172,7 @@ let package = Package(
         tests("DocumentCodingTests", ["Basics", "DocumentCoding", "DocumentModel", "CFirestoreProto"]),
         tests("DocumentJSONTests", ["Basics", "DocumentJSON", "DocumentModel"], exclude: ["JSONTestSuite"]),
         tests("FirestoreMessagesTests", ["Basics", "FirestoreMessages", "DocumentModel"]),
-        tests("FirestoreSchemaTests", ["Basics", "FirestoreSchema", "DocumentModel"]),
+        tests("FirestoreSchemaTests", ["Basics", "CFirestoreProto", "FirestoreSchema", "DocumentModel"]),
         tests("KeyValueStoreTests", ["Basics", "KeyValueStore"], resources: [.copy("Fixtures")]),
         // Golden scripts, random queries and naive evaluators, for the tests of the store's modules.
         .target(

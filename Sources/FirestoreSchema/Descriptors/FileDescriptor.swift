@@ -36,7 +36,7 @@ package struct FileDescriptor: Sendable {
         return files
     }
 
-    private init(_ file: FirestoreProtoFile, _ oneofs: OneofNames) {
+    init(_ file: FirestoreProtoFile, _ oneofs: OneofNames) {
         name = unsafe String(cString: file.name)
         dependencies = unsafe elements(file.imports).map { unsafe String(cString: $0) }
         set = unsafe Array(UnsafeBufferPointer(start: file.set, count: file.set_size))
@@ -114,39 +114,6 @@ package struct FieldDescriptor: Sendable {
     }
 }
 
-/// The types that fields of `proto/` have.
-package enum FieldKind: Sendable {
-    case double, int64, int32, bool, string, message, bytes, enumeration
-
-    fileprivate init(_ type: ProtobufCType) {
-        switch type {
-        case PROTOBUF_C_TYPE_DOUBLE: self = .double
-        case PROTOBUF_C_TYPE_INT64: self = .int64
-        case PROTOBUF_C_TYPE_INT32: self = .int32
-        case PROTOBUF_C_TYPE_BOOL: self = .bool
-        case PROTOBUF_C_TYPE_STRING: self = .string
-        case PROTOBUF_C_TYPE_MESSAGE: self = .message
-        case PROTOBUF_C_TYPE_BYTES: self = .bytes
-        case PROTOBUF_C_TYPE_ENUM: self = .enumeration
-        default: preconditionFailure("proto/ has a field of an unsupported type: \(type)")
-        }
-    }
-
-    /// The full name of what a field's descriptor points to.
-    fileprivate func typeName(_ descriptor: UnsafeRawPointer?) -> String {
-        guard let descriptor = unsafe descriptor else { return "" }
-        switch self {
-        case .message:
-            let message = unsafe descriptor.assumingMemoryBound(to: ProtobufCMessageDescriptor.self)
-            return unsafe String(cString: message.pointee.name)
-        case .enumeration:
-            let enumeration = unsafe descriptor.assumingMemoryBound(to: ProtobufCEnumDescriptor.self)
-            return unsafe String(cString: enumeration.pointee.name)
-        default: return ""
-        }
-    }
-}
-
 /// One enumeration.
 package struct EnumDescriptor: Sendable {
     /// With package and enclosing messages.
@@ -189,7 +156,7 @@ package struct MethodDescriptor: Sendable {
 }
 
 /// The names of oneofs by message and member.
-private struct OneofNames {
+struct OneofNames {
     private var names: [String: String] = [:]
 
     init() {

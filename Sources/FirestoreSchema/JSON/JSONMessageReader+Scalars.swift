@@ -35,17 +35,12 @@ extension JSONMessageReader {
         return false
     }
 
-    func integer(_ scanner: inout JSONScanner) throws(Failure) -> Int64 {
-        let text = try scalarText(&scanner)
-        guard let value = ScalarText.integer(text) else { throw .value(text, "a 64-bit integer") }
-        return value
-    }
-
-    func double(_ scanner: inout JSONScanner) throws(Failure) -> Double {
+    /// The bits of a number of this kind.
+    func number(_ kind: FieldKind, _ scanner: inout JSONScanner) throws(Failure) -> UInt64 {
         let isText = scanner.peek() == UInt8(ascii: "\"")
         let text = try scalarText(&scanner)
-        guard let value = ScalarText.double(text, allowsNames: isText) else { throw .value(text, "a double") }
-        return value
+        guard let bits = kind.bits(ofNumber: text, allowsNames: isText) else { throw .value(text, kind.numberName) }
+        return bits
     }
 
     /// The value of an enumeration by its name or number; null for `NullValue`.
@@ -73,11 +68,11 @@ extension JSONMessageReader {
 
 /// Scalars as text: what query parameters and quoted numbers have in common.
 enum ScalarText {
-    static func integer(_ text: String) -> Int64? {
-        if let value = Int64(text) { return value }
+    static func integer<Integer: FixedWidthInteger>(_ text: String, as type: Integer.Type) -> Integer? {
+        if let value = Integer(text) { return value }
         // 1.0 and 1e3 are whole numbers too, if no digit is lost.
         guard isDecimal(text), let value = Double(text) else { return nil }
-        return Int64(exactly: value)
+        return Integer(exactly: value)
     }
 
     static func double(_ text: String, allowsNames: Bool) -> Double? {
@@ -89,6 +84,14 @@ enum ScalarText {
             guard isDecimal(text), let value = Double(text), value.isFinite else { return nil }
             return value
         }
+    }
+
+    /// The nearest float; nil if it is not finite although the text is.
+    static func float(_ text: String, allowsNames: Bool) -> Float? {
+        guard let value = double(text, allowsNames: allowsNames) else { return nil }
+        // Of the text itself, since a value that is rounded twice may differ.
+        guard value.isFinite else { return Float(value) }
+        return Float(text).flatMap { $0.isFinite ? $0 : nil }
     }
 
     static func boolean(_ text: String) -> Bool? {
@@ -109,7 +112,7 @@ enum ScalarText {
 extension EnumTable {
     func number(_ text: String, allowsNames: Bool) -> Int32? {
         if allowsNames, let value = values.first(where: { $0.name == text }) { return value.number }
-        return ScalarText.integer(text).flatMap { Int32(exactly: $0) }
+        return ScalarText.integer(text, as: Int32.self)
     }
 }
 

@@ -186,13 +186,8 @@ package struct JSONMessageReader {
             }
             output.appendField(field.number, bytes: bytes)
         case .bool: output.appendField(field.number, boolean: try boolean(&scanner))
-        case .double: output.appendField(field.number, double: try double(&scanner))
-        case .int64: output.appendField(field.number, int64: try integer(&scanner))
-        case .int32:
-            let value = try integer(&scanner)
-            guard Int32(exactly: value) != nil else { throw .value("\(value)", "a 32-bit integer") }
-            output.appendField(field.number, int64: value)
         case .enumeration: output.appendField(field.number, int64: Int64(try enumeration(field.type, &scanner)))
+        default: output.appendNumber(field, bits: try number(field.kind, &scanner))
         }
     }
 

@@ -94,12 +94,12 @@ package struct JSONMessageWriter: Sendable {
                 startMember(isFirst: isFirst, depth, &output)
                 isFirst = false
                 try appendEntry(field, try reader.span(current), depth, &output)
-            } else if field.kind.isVarint, current.wireType == .lengthDelimited {
+            } else if field.kind.wireType != .lengthDelimited, current.wireType == .lengthDelimited {
                 var packed = WireReader(try reader.span(current))
                 while !packed.isAtEnd {
                     startMember(isFirst: isFirst, depth, &output)
                     isFirst = false
-                    appendVarint(try packed.varint(), field, &output)
+                    appendScalar(try packed.bits(field.kind.wireType), field, &output)
                 }
             } else {
                 startMember(isFirst: isFirst, depth, &output)
@@ -130,7 +130,7 @@ package struct JSONMessageWriter: Sendable {
         }
         try output.appendQuoted(checking: key)
         appendColon(&output)
-        guard let valueTag else { return output.append(utf8: valueField.kind == .message ? "{}" : "\"\"") }
+        guard let valueTag else { return appendDefault(valueField, &output) }
         reader.position = value
         try appendSingle(valueField, valueTag, &reader, depth + 1, &output)
     }
@@ -147,17 +147,18 @@ package struct JSONMessageWriter: Sendable {
             var text: [UInt8] = []
             Base64.append(try reader.span(tag), to: &text)
             output.appendQuoted(text)
-        case .double: appendDouble(try reader.double(tag), &output)
-        case .int64, .int32, .bool, .enumeration: appendVarint(try reader.uint64(tag), field, &output)
+        default:
+            try reader.expect(tag, field.kind.wireType)
+            appendScalar(try reader.bits(field.kind.wireType), field, &output)
         }
     }
 
-    private func appendVarint(_ raw: UInt64, _ field: FieldTable, _ output: inout WireWriter) {
+    /// Appends a number, a Boolean value or a value of an enumeration that has these bits on the wire.
+    private func appendScalar(_ bits: UInt64, _ field: FieldTable, _ output: inout WireWriter) {
         switch field.kind {
-        case .bool: output.append(utf8: raw != 0 ? "true" : "false")
-        case .int64: output.append(utf8: "\"\(Int64(bitPattern: raw))\"")
+        case .bool: output.append(utf8: bits != 0 ? "true" : "false")
         case .enumeration:
-            let number = Int32(truncatingIfNeeded: raw)
+            let number = Int32(truncatingIfNeeded: bits)
             let table = schema.enumerations[field.type]
             if table.name == "google.protobuf.NullValue" {
                 output.append(utf8: "null")
@@ -166,16 +167,17 @@ package struct JSONMessageWriter: Sendable {
             } else {
                 output.append(utf8: "\(number)")
             }
-        default: output.append(utf8: "\(Int32(truncatingIfNeeded: raw))")
+        default: output.append(utf8: field.kind.numberText(bits))
         }
     }
 
-    private func appendDouble(_ value: Double, _ output: inout WireWriter) {
-        guard value.isFinite else {
-            return output.append(utf8: value.isNaN ? "\"NaN\"" : value < 0 ? "\"-Infinity\"" : "\"Infinity\"")
+    /// Appends the value of a field that is not on the wire.
+    private func appendDefault(_ field: FieldTable, _ output: inout WireWriter) {
+        switch field.kind {
+        case .message: output.append(utf8: "{}")
+        case .string, .bytes: output.append(utf8: "\"\"")
+        default: appendScalar(0, field, &output)
         }
-        let text = value.description
-        output.append(utf8: text.hasSuffix(".0") ? String(text.dropLast(2)) : text)
     }
 
     private func appendWrapped(_ bytes: RawSpan, _ number: Int, _ output: inout WireWriter) throws(InvalidDocument) {
@@ -185,7 +187,7 @@ package struct JSONMessageWriter: Sendable {
             if tag.fieldNumber == field.number { return try appendSingle(field, tag, &reader, 0, &output) }
             try reader.skip(tag)
         }
-        output.append(utf8: field.kind == .int64 ? "\"0\"" : "0")
+        appendDefault(field, &output)
     }
 
     /// Seconds and their fraction, for example `1.500s`.
@@ -253,15 +255,5 @@ package struct JSONMessageWriter: Sendable {
 
     private func appendColon(_ output: inout WireWriter) {
         output.append(utf8: isPretty ? ": " : ":")
-    }
-}
-
-extension FieldKind {
-    /// Whether its values may be packed.
-    var isVarint: Bool {
-        switch self {
-        case .int64, .int32, .bool, .enumeration: true
-        case .double, .string, .message, .bytes: false
-        }
     }
 }

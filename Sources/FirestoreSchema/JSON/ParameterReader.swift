@@ -118,22 +118,16 @@ package struct ParameterReader: Sendable {
         case .bool:
             guard let value = ScalarText.boolean(text) else { throw bad("true or false") }
             output.appendField(field.number, boolean: value)
-        case .double:
-            guard let value = ScalarText.double(text, allowsNames: true) else { throw bad("a double") }
-            output.appendField(field.number, double: value)
-        case .int64:
-            guard let value = ScalarText.integer(text) else { throw bad("a 64-bit integer") }
-            output.appendField(field.number, int64: value)
-        case .int32:
-            guard let value = ScalarText.integer(text), Int32(exactly: value) != nil else {
-                throw bad("a 32-bit integer")
-            }
-            output.appendField(field.number, int64: value)
         case .enumeration:
             let table = schema.enumerations[field.type]
             guard let value = table.number(text, allowsNames: true) else { throw bad("a value of \(table.name)") }
             output.appendField(field.number, int64: Int64(value))
         case .message: try appendMessage(parameter, field, &output)
+        default:
+            guard let bits = field.kind.bits(ofNumber: text, allowsNames: true) else {
+                throw bad(field.kind.numberName)
+            }
+            output.appendNumber(field, bits: bits)
         }
     }
 

@@ -103,7 +103,10 @@ enum MessageForm: Sendable {
         switch name {
         case "google.protobuf.Timestamp": self = .timestamp
         case "google.protobuf.Duration": self = .duration
-        case "google.protobuf.Int32Value", "google.protobuf.Int64Value", "google.protobuf.DoubleValue": self = .wrapper
+        case "google.protobuf.Int32Value", "google.protobuf.UInt32Value", "google.protobuf.FloatValue",
+            "google.protobuf.Int64Value", "google.protobuf.UInt64Value", "google.protobuf.DoubleValue",
+            "google.protobuf.BoolValue", "google.protobuf.StringValue", "google.protobuf.BytesValue":
+            self = .wrapper
         case "google.protobuf.Struct": self = .structure
         case "google.protobuf.Value": self = .value
         case "google.protobuf.ListValue": self = .list

@@ -49,6 +49,19 @@ import Testing
         #expect(!order.isMap)
     }
 
+    @Test func `Every message of proto is one that the JSON mapping can hold`() throws {
+        for message in DescriptorSet.files.flatMap(\.messages) {
+            // A bit for each field and oneof that has been set.
+            #expect(message.fields.count <= 64 && message.oneofs.count <= 64, "\(message.fullName)")
+            // The keys of maps are read and written as strings.
+            for field in message.fields where field.isMap {
+                let entry = try #require(self.message(field.typeName))
+                #expect(entry.fields.map(\.number) == [1, 2], "\(field.typeName)")
+                #expect(entry.fields.first?.kind == .string, "\(field.typeName)")
+            }
+        }
+    }
+
     @Test func `Enumerations keep their values`() throws {
         let name = "google.firestore.v1.StructuredQuery.UnaryFilter.Operator"
         let operators = try #require(DescriptorSet.files.flatMap(\.enumerations).first { $0.fullName == name })
