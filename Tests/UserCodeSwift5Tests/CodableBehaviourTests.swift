@@ -125,6 +125,32 @@ struct CodableBehaviourTests {
         try await db.terminate()
     }
 
+    @Test("Classes of Foundation are values of documents and operands of queries too")
+    func foundationClasses() async throws {
+        let db = Self.start()
+        let date = Date(timeIntervalSince1970: 5)
+        let fields = NSMutableDictionary()
+        fields["text"] = NSString(string: "x")
+        fields["list"] = NSArray(array: [1, NSString(string: "y")])
+        fields["map"] = NSDictionary(dictionary: ["k": NSNumber(value: true)])
+        fields["date"] = NSDate(timeIntervalSince1970: 5)
+        fields["bytes"] = NSData(data: Data([1]))
+        fields["decimal"] = NSDecimalNumber(string: "1.5")
+        fields["other decimal"] = Decimal(string: "2.5")
+        try await db.document("c/d").setData(fields as! [String: Any])
+        let expected: [String: Any] = [
+            "text": "x", "list": [1, "y"] as [Any], "map": ["k": true], "date": Timestamp(date: date),
+            "bytes": Data([1]), "decimal": 1.5, "other decimal": 2.5,
+        ]
+        let found = try await db.document("c/d").getDocument().data() ?? [:]
+        #expect(found as NSDictionary == expected as NSDictionary, "\(found)")
+        for (field, value) in fields as! [String: Any] {
+            let results = try await db.collection("c").whereField(FieldPath([field]), isEqualTo: value).getDocuments()
+            #expect(results.count == 1, "\(field)")
+        }
+        try await db.terminate()
+    }
+
     @Test("A document id that a program gives logs a warning; one that it assigns does not")
     func documentIDWarning() async {
         func warns(_ text: [UInt8]?) -> Bool { String(decoding: text ?? [], as: UTF8.self).contains("I-FST000002") }

@@ -151,6 +151,36 @@ struct WriteBehaviourTests {
         #expect(try await user.end())
     }
 
+    @Test("A transaction that has only read a document runs again if it changes", arguments: TestBackend.allCases)
+    func verifiedReads(backend: TestBackend) async throws {
+        let user = try UserDatabase(backend)
+        let (read, written) = (user.db.document("c/read"), user.db.document("c/written"))
+        try await read.setData(["n": 1])
+        let attempts = Mutex(0)
+        let result = try await user.db.runTransaction { transaction, errorPointer -> Any? in
+            do {
+                let n = try transaction.getDocument(read).get("n") as? Int ?? 0
+                let isFirst = attempts.withLock { attempts in
+                    attempts += 1
+                    return attempts == 1
+                }
+                if isFirst {
+                    let done = DispatchSemaphore(value: 0)
+                    read.setData(["n": 2]) { _ in done.signal() }
+                    done.wait()
+                }
+                transaction.setData(["copy": n], forDocument: written)
+                return n
+            } catch {
+                errorPointer?.pointee = error as NSError
+                return nil
+            }
+        }
+        #expect(result as? Int == 2 && attempts.withLock { $0 } == 2)
+        #expect(try await written.getDocument(source: .server).get("copy") as? Int == 2)
+        #expect(try await user.end())
+    }
+
     @Test(
         "Transactions: absent documents, reads after writes, foreign errors, results", arguments: TestBackend.allCases)
     func transactions(backend: TestBackend) async throws {

@@ -103,9 +103,12 @@ public final class QuerySnapshot: NSObject, @unchecked Sendable {
         }
     }
 
+    /// Two snapshots of equal queries are equal if they show the same documents, changes and metadata.
     public override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? QuerySnapshot else { return false }
-        return query == other.query && documents == other.documents && metadata == other.metadata
+        return self === other
+            || query == other.query && metadata == other.metadata && documents == other.documents
+                && documentChanges == other.documentChanges
     }
 
     public override var hash: Int {

@@ -24,6 +24,103 @@ import Testing
         #expect(verdict.isAccepted, "\(verdict.diagnostics)")
     }
 
+    @Test(
+        "Classes of the SDK conform to protocols of applications, which tests replace",
+        arguments: SwiftCompiler.LanguageMode.allCases)
+    func protocols(mode: SwiftCompiler.LanguageMode) throws {
+        let verdict = try SwiftCompiler().check(
+            #"""
+            import FirebaseFirestore
+            protocol Storing {
+                associatedtype Snapshot
+                var documentID: String { get }
+                func setData(_ documentData: [String: Any], merge: Bool, completion: ((Error?) -> Void)?)
+                func setData(_ documentData: [String: Any]) async throws
+                func updateData(_ fields: [AnyHashable: Any]) async throws
+                func delete() async throws
+                func getDocument() async throws -> Snapshot
+                func addSnapshotListener(_ listener: @escaping (Snapshot?, Error?) -> Void) -> ListenerRegistration
+            }
+            protocol Searching {
+                func whereField(_ field: String, isEqualTo value: Any) -> Query
+                func getDocuments() async throws -> QuerySnapshot
+                func getDocuments(completion: @escaping (QuerySnapshot?, Error?) -> Void)
+            }
+            protocol Finding {
+                func collection(_ collectionPath: String) -> CollectionReference
+                func batch() -> WriteBatch
+                func terminate() async throws
+            }
+            extension DocumentReference: Storing {}
+            extension Query: Searching {}
+            extension Firestore: Finding {}
+            final class Fake: ListenerRegistration { func remove() {} }
+            extension Query {
+                func values<T: Decodable>(of type: T.Type) async throws -> [T] {
+                    try await getDocuments().documents.map { try $0.data(as: type) }
+                }
+                func starting(after last: DocumentSnapshot?) -> Query {
+                    guard let last else { return self }
+                    return start(afterDocument: last)
+                }
+            }
+            func f(_ db: Finding) async throws -> [String] {
+                let paths = ["a", "b"].map(db.collection).map(\.path)
+                let found = try await db.collection("c").starting(after: nil).getDocuments()
+                return found.documents.map(\.documentID) + paths
+            }
+            """#, mode)
+        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+    }
+
+    @Test("Code for the optional data(as:) of SDK 8 compiles beside newer code, with an overload of its module")
+    func optionalData() throws {
+        let verdict = try SwiftCompiler().check(
+            #"""
+            import Firebase
+            import FirebaseFirestore
+            import FirebaseFirestoreSwift
+            extension DocumentSnapshot {
+                func data<T: Decodable>(as type: T.Type) throws -> T? {
+                    try data(as: type, with: .none, decoder: Firestore.Decoder())
+                }
+            }
+            struct Entry: Codable, Identifiable { @DocumentID var id: String?; var name: String; var place: GeoPoint? }
+            final class Model {
+                var entry = Entry(name: "")
+                var entries: [Entry] = []
+                var registration: ListenerRegistration?
+                var message: String?
+                func fetch(_ db: Firestore) {
+                    db.collection("entries").document("e").getDocument { document, error in
+                        if let error = error as NSError? { return self.message = error.localizedDescription }
+                        do {
+                            if let document = document { self.entry = try document.data(as: Entry.self) }
+                        } catch {
+                            print(error)
+                        }
+                    }
+                }
+                func subscribe(_ db: Firestore) {
+                    registration = db.collection("entries").addSnapshotListener { [weak self] snapshot, error in
+                        self?.entries = snapshot?.documents.compactMap { document in
+                            let result = Result { try document.data(as: Entry.self) }
+                            switch result {
+                            case .success(let entry):
+                                if let entry = entry { return entry }
+                                return nil
+                            case .failure(let error):
+                                self?.message = "\(error)"
+                                return nil
+                            }
+                        } ?? []
+                    }
+                }
+            }
+            """#, .v5)
+        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+    }
+
     @Test("FirebaseCore has the app and Timestamp")
     func core() throws {
         let verdict = try SwiftCompiler().check(

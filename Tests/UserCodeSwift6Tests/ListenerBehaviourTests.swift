@@ -1,0 +1,119 @@
+// Which events listeners get, and with which metadata.
+
+import FirebaseFirestore
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Listeners of the SDK", .timeLimit(.minutes(20)))
+struct ListenerBehaviourTests {
+    private final class Events: Sendable {
+        private let entries = Mutex<[String]>([])
+        func append(_ entry: String) { entries.withLock { $0.append(entry) } }
+        var all: [String] { entries.withLock { $0 } }
+    }
+
+    /// Notes the size and the metadata of each event.
+    private static func listen(_ query: Query) -> (Events, any ListenerRegistration) {
+        let events = Events()
+        let registration = query.addSnapshotListener(includeMetadataChanges: true) { snapshot, error in
+            guard let snapshot else { return events.append("error \((error as NSError?)?.code ?? 0)") }
+            let metadata = snapshot.metadata
+            events.append(
+                "\(snapshot.count)" + (metadata.isFromCache ? " cache" : "")
+                    + (metadata.hasPendingWrites ? " pending" : ""))
+        }
+        return (events, registration)
+    }
+
+    @Test("The first event waits for the server, unless the cache has documents or knows that there are none")
+    func firstEvent() async throws {
+        let user = try UserDatabase(.server)
+        let empty = user.db.collection("empty")
+        let (unknown, first) = Self.listen(empty)
+        try await eventually("the server's result") { !unknown.all.isEmpty }
+        #expect(unknown.all == ["0"])
+        first.remove()
+        let (known, second) = Self.listen(empty)
+        try await eventually("both results") { known.all.last == "0" }
+        #expect(known.all == ["0 cache", "0"])
+        second.remove()
+        try await user.db.document("full/d").setData(["a": 1])
+        let (full, third) = Self.listen(user.db.collection("full"))
+        try await eventually("both results") { full.all.last == "1" }
+        #expect(full.all == ["1 cache", "1"])
+        third.remove()
+        try await user.db.disableNetwork()
+        let (offline, fourth) = Self.listen(user.db.collection("never"))
+        try await eventually("an empty cache") { !offline.all.isEmpty }
+        #expect(offline.all == ["0 cache"])
+        fourth.remove()
+        #expect(try await user.end())
+    }
+
+    @Test("A document that was deleted here has no pending writes; its collection neither")
+    func deletion() async throws {
+        let user = try UserDatabase(.server)
+        let document = user.db.document("c/d")
+        try await document.setData(["a": 1])
+        let events = Events()
+        document.addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            events.append("\(snapshot?.exists ?? false) \(snapshot?.metadata.hasPendingWrites ?? false)")
+        }
+        let (results, _) = Self.listen(user.db.collection("c"))
+        try await eventually("the document") { events.all.last == "true false" && results.all.last == "1" }
+        try await user.db.disableNetwork()
+        document.delete(completion: nil)
+        try await eventually("the deletion") { events.all.last == "false false" && results.all.last == "0 cache" }
+        try await user.db.enableNetwork()
+        try await user.db.waitForPendingWrites()
+        try await eventually("the server's result") { results.all.last == "0" }
+        #expect(!events.all.contains { $0.hasSuffix("true") } && !results.all.contains { $0.hasSuffix("pending") })
+        #expect(try await user.end())
+    }
+
+    @Test("An error is the last event, and ends a sequence", arguments: TestBackend.allCases)
+    func errors(backend: TestBackend) async throws {
+        let user = try UserDatabase(backend)
+        // The client does not count the disjunctions, the server does.
+        let refused = user.db.collection("c").whereField("a", in: Array(0..<31)).whereField("b", in: Array(0..<31))
+        let (events, registration) = Self.listen(refused)
+        try await eventually("the error") { events.all == ["error 3"] }
+        try await user.db.document("c/d").setData(["a": 1, "b": 1])
+        #expect(await firestoreCode { for try await _ in refused.snapshots {} } == .invalidArgument)
+        #expect(await firestoreCode { _ = try await refused.getDocuments(source: .server) } == .invalidArgument)
+        #expect(events.all == ["error 3"])
+        registration.remove()
+        #expect(try await user.end())
+    }
+
+    @Test("Changes come with their indexes, and a change of metadata alone only if it was asked for")
+    func changes() async throws {
+        let user = try UserDatabase(.server)
+        let collection = user.db.collection("c")
+        for n in [1, 2, 3] { try await collection.document("d\(n)").setData(["n": n]) }
+        let (plain, detailed) = (Events(), Events())
+        func text(_ changes: [DocumentChange]) -> String {
+            changes.map { change in
+                func index(_ index: UInt) -> String { index == UInt(NSNotFound) ? "-" : "\(index)" }
+                return
+                    "\(change.type) \(change.document.documentID) \(index(change.oldIndex)) \(index(change.newIndex))"
+            }.joined(separator: ", ")
+        }
+        let sorted = collection.order(by: "n").limit(to: 3)
+        sorted.addSnapshotListener { snapshot, _ in plain.append(text(snapshot?.documentChanges ?? [])) }
+        sorted.addSnapshotListener(options: SnapshotListenOptions().withIncludeMetadataChanges(true)) { snapshot, _ in
+            detailed.append(text(snapshot?.documentChanges(includeMetadataChanges: true) ?? []))
+        }
+        let first = "added d1 - 0, added d2 - 1, added d3 - 2"
+        try await eventually("the first result") { plain.all == [first] && detailed.all.first == first }
+        try await collection.document("d0").setData(["n": 0])
+        try await eventually("the acknowledgement") { detailed.all.contains("modified d0 0 0") }
+        #expect(plain.all == [first, "removed d3 2 -, added d0 - 0"])
+        try await collection.document("d1").setData(["n": 9])
+        try await eventually("the move") { plain.all.count > 2 }
+        #expect(plain.all.last == "removed d1 1 -, added d3 - 2")
+        #expect(try await user.end())
+    }
+}
