@@ -29,6 +29,8 @@ extension EmbeddedEngine {
         try manifest.write(in: path, space: nil)
         try Directory.create(directory + "/log")
         try DirectoryFormat.create(directory)
+        // A directory that was there already may be a moment old.
+        try Directory.syncName(of: directory)
         lock.unlock()
     }
 

@@ -6,10 +6,11 @@ internal import Glibc
 ///
 ///     1. NEW       an empty file: the directory is incomplete
 ///     2. runs/     with a manifest without runs
-///     3. FORMAT    the directory is complete: a missing manifest is now damage
-///     4. NEW is removed
+///     3. log/      without segments
+///     4. FORMAT    the directory is complete: a missing manifest is now damage
+///     5. NEW is removed
 ///
-/// A process that ends between 1 and 3 leaves a directory with NEW and without FORMAT. The next process starts over.
+/// A process that ends between 1 and 4 leaves a directory with NEW and without FORMAT. The next process starts over.
 enum DirectoryFormat {
     /// What FORMAT says. Never change; a directory of another format gets another line.
     enum Version: String {
@@ -42,6 +43,8 @@ enum DirectoryFormat {
     static func openOrCreate(_ directory: String, _ options: EngineOptions) throws(StorageError) {
         let path = directory + "/FORMAT"
         let marker = directory + "/NEW"
+        // A process that was killed may have left names that are not durable, and what follows builds on them.
+        try Directory.sync(directory)
         if Directory.exists(path) {
             switch try read(path) {
             case .one, .two: try upgrade(directory, options)
@@ -51,6 +54,7 @@ enum DirectoryFormat {
             try removeTree(directory)
             return try Directory.removeFile(marker)
         }
+        try Directory.syncName(of: directory)
         if !Directory.exists(marker) {
             let parts = ["tree", "runs", "log"]
             guard !parts.contains(where: { Directory.exists(directory + "/" + $0) }) else {
@@ -60,6 +64,7 @@ enum DirectoryFormat {
             try Directory.sync(directory)
         }
         try RunStore.create(directory + "/runs")
+        try Directory.create(directory + "/log")
         try create(directory)
         try Directory.removeFile(marker)
     }

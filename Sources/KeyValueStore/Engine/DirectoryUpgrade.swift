@@ -7,8 +7,6 @@
 // A process that ends before 2 leaves a directory of the old format, and the next process starts over. After 2 only 3
 // remains. The log is the same in all formats.
 
-internal import Glibc
-
 extension DirectoryFormat {
     /// Gives a directory of an older format the current one. The disk must have room for the entries a second time.
     /// - Throws: `corrupt`, `full`, `inputOutput`; the directory can be opened again then.
@@ -84,7 +82,7 @@ extension DirectoryFormat {
     private static func remove(_ directory: String) throws(StorageError) {
         guard Directory.exists(directory) else { return }
         for name in try Directory.names(in: directory) { try Directory.removeFile(directory + "/" + name) }
-        guard unsafe rmdir(directory) == 0 else { throw .system(errno, "cannot remove", file: directory) }
+        try Directory.remove(directory)
     }
 }
 

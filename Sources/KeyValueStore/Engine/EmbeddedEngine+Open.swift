@@ -53,6 +53,8 @@ private final class Opening {
     func recoverLog(_ replay: Replay) throws -> LogWriter {
         let directory = core.directory + "/log"
         try Directory.create(directory)
+        // The last segment may be of a process that was killed before its name was durable.
+        try Directory.sync(directory)
         try Self.removeUnfinished(in: directory)
         var log = unsafe try LogRecovery.read(directory: directory, state: manifest) { version, record in
             unsafe try self.replay(version, record, replay)

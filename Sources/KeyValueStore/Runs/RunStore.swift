@@ -35,6 +35,8 @@ final class RunStore: Sendable {
         self.byteCountMax = byteCountMax
         let manifest = try Manifest.read(in: directory)
         let open = try Self.open(manifest, in: directory)
+        // The manifest may be of a process that was killed before it was durable, and other files are removed for it.
+        try Directory.sync(directory)
         try Self.removeOthers(in: directory, open)
         let set = RunSet(manifest, generation: 1, open: open)
         state = Monitor(State(open: open, set: set, nextNumber: manifest.nextNumber))

@@ -8,7 +8,8 @@ enum Directory {
         if exists(path) { return }
         let parent = parent(of: path)
         try create(parent)
-        if unsafe mkdir(path, 0o700) != 0, errno != EEXIST {
+        let result = DiskWatch.of(path).make(.makeDirectory(path: path)) { unsafe Int(mkdir(path, 0o700)) }
+        if result != 0, errno != EEXIST {
             throw .system(errno, "cannot make the directory", file: path)
         }
         try sync(parent)
@@ -38,16 +39,32 @@ enum Directory {
         try File(path, flags: O_RDONLY | O_DIRECTORY).sync()
     }
 
+    /// Makes the name of a directory durable, unless the directory above must not be read: then it belongs to others.
+    static func syncName(of path: String) throws(StorageError) {
+        let parent = parent(of: path)
+        if unsafe access(parent, R_OK) == 0 { try sync(parent) }
+    }
+
     /// Gives a file a new name in the same directory, replacing what has it. Durable after `sync` of the directory.
     static func rename(_ path: String, to newPath: String) throws(StorageError) {
-        guard unsafe Glibc.rename(path, newPath) == 0 else {
+        let result = DiskWatch.of(path).make(.rename(path: path, newPath: newPath)) {
+            unsafe Int(Glibc.rename(path, newPath))
+        }
+        guard result == 0 else {
             throw .system(errno, "cannot rename to \(newPath)", file: path)
         }
     }
 
     /// Removes a file; a missing file is not an error.
     static func removeFile(_ path: String) throws(StorageError) {
-        if unsafe unlink(path) != 0, errno != ENOENT { throw .system(errno, "cannot remove", file: path) }
+        let result = DiskWatch.of(path).make(.removeFile(path: path)) { unsafe Int(unlink(path)) }
+        if result != 0, errno != ENOENT { throw .system(errno, "cannot remove", file: path) }
+    }
+
+    /// Removes an empty directory; a missing one is not an error.
+    static func remove(_ path: String) throws(StorageError) {
+        let result = DiskWatch.of(path).make(.removeDirectory(path: path)) { unsafe Int(rmdir(path)) }
+        if result != 0, errno != ENOENT { throw .system(errno, "cannot remove the directory", file: path) }
     }
 
     private static func parent(of path: String) -> String {

@@ -7,16 +7,20 @@ internal import Glibc
 final class File: Sendable {
     let path: String
     private let descriptor: Int32
+    private let watch: DiskWatch?
 
     /// Opens `path` (open(2)); `O_CLOEXEC` is added.
     init(_ path: String, flags: Int32, mode: mode_t = 0o600) throws(StorageError) {
         self.path = path
-        descriptor = unsafe open(path, flags | O_CLOEXEC, mode)
+        watch = DiskWatch.of(path)
+        let change = DiskChange.open(path: path, creates: flags & O_CREAT != 0, truncates: flags & O_TRUNC != 0)
+        descriptor = Int32(watch.make(change) { unsafe Int(open(path, flags | O_CLOEXEC, mode)) })
         if descriptor < 0 { throw .system(errno, "cannot open", file: path) }
     }
 
     deinit {
-        close(descriptor)
+        let descriptor = descriptor
+        _ = watch.make(.close(descriptor: descriptor)) { Int(close(descriptor)) }
     }
 
     func byteCount() throws(StorageError) -> Int {
@@ -29,8 +33,11 @@ final class File: Sendable {
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(StorageError) {
         var written = 0
         while written < bytes.count {
-            let result = unsafe pwrite(
-                descriptor, bytes.baseAddress! + written, bytes.count - written, off_t(offset + written))
+            let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[written...])
+            let start = offset + written
+            let result = unsafe watch.make(.write(descriptor: descriptor, bytes: rest, offset: start)) {
+                unsafe pwrite(descriptor, rest.baseAddress, rest.count, off_t(start))
+            }
             if result < 0 {
                 if errno == EINTR { continue }
                 throw .system(errno, "cannot write", file: path)
@@ -77,12 +84,14 @@ final class File: Sendable {
 
     /// Makes the file's bytes durable, and its size (fdatasync(2)).
     func syncData() throws(StorageError) {
-        guard fdatasync(descriptor) == 0 else { throw .system(errno, "cannot sync", file: path) }
+        let result = watch.make(.sync(descriptor: descriptor)) { Int(fdatasync(descriptor)) }
+        guard result == 0 else { throw .system(errno, "cannot sync", file: path) }
     }
 
     /// Makes everything about the file or directory durable (fsync(2)).
     func sync() throws(StorageError) {
-        guard fsync(descriptor) == 0 else { throw .system(errno, "cannot sync", file: path) }
+        let result = watch.make(.sync(descriptor: descriptor)) { Int(fsync(descriptor)) }
+        guard result == 0 else { throw .system(errno, "cannot sync", file: path) }
     }
 
     /// Gives the lock back (flock(2)).
@@ -118,7 +127,10 @@ extension File {
 
     /// Moves the end of the file (ftruncate(2)).
     func resize(to bytes: Int) throws(StorageError) {
-        guard ftruncate(descriptor, off_t(bytes)) == 0 else { throw .system(errno, "cannot set the size", file: path) }
+        let change = DiskChange.resize(descriptor: descriptor, byteCount: bytes)
+        guard watch.make(change, { Int(ftruncate(descriptor, off_t(bytes))) }) == 0 else {
+            throw .system(errno, "cannot set the size", file: path)
+        }
     }
 
     /// Bytes of the blocks that the file has, also beyond its end.
