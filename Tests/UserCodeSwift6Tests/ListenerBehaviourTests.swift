@@ -88,6 +88,25 @@ struct ListenerBehaviourTests {
         #expect(try await user.end())
     }
 
+    @Test("Snapshots with equal documents and other changes differ")
+    func equality() async throws {
+        let user = try UserDatabase(.memory)
+        let collection = user.db.collection("c")
+        try await collection.document("d").setData(["a": 1])
+        var snapshots: [QuerySnapshot] = []
+        for try await snapshot in collection.snapshots where !snapshot.metadata.isFromCache {
+            snapshots.append(snapshot)
+            if snapshots.count == 1 { try await collection.document("e").setData(["a": 1]) }
+            if snapshots.last?.count == 2 { try await collection.document("e").delete() }
+            if snapshots.count > 1 && snapshot.count == 1 { break }
+        }
+        let (first, last) = (try #require(snapshots.first), try #require(snapshots.last))
+        #expect(first.documents == last.documents && first.metadata == last.metadata)
+        #expect(first.documentChanges.map(\.type) == [.added] && last.documentChanges.map(\.type) == [.removed])
+        #expect(first != last && first == first)
+        #expect(try await user.end())
+    }
+
     @Test("Changes come with their indexes, and a change of metadata alone only if it was asked for")
     func changes() async throws {
         let user = try UserDatabase(.server)
