@@ -19,7 +19,9 @@ internal import StoreFormat
 
 /// One declared index and how far it is.
 package struct DeclaredIndex: Sendable, Equatable {
+    /// The number that stands for the index in keys. No other index has it until this one is dropped and cleared.
     package let number: UInt64
+    /// The number that stands for the database in keys.
     package let database: UInt32
     package let shape: IndexShape
     /// `clearing` means that it is being dropped.
@@ -30,6 +32,7 @@ package struct DeclaredIndex: Sendable, Equatable {
 
     // MARK: Layout
 
+    /// Replaces what is in `writer` by the key of the definition.
     package func writeKey(into writer: inout WireWriter) {
         writer.reset()
         writer.append(byte: KeySpace.definitions.rawValue)
@@ -37,6 +40,7 @@ package struct DeclaredIndex: Sendable, Equatable {
         writer.append(bigEndian: number)
     }
 
+    /// Replaces what is in `writer` by the value of the definition: its state and its shape.
     package func writeValue(into writer: inout WireWriter) {
         var part = WireWriter(capacity: 64)
         state.append(to: &part)
@@ -171,6 +175,7 @@ package struct DeclaredIndexes: ~Copyable {
         all.sort { ($0.database, $0.number) < ($1.database, $1.number) }
     }
 
+    /// Goes back to the definitions from before a commit that was rolled back.
     package mutating func restore(_ definitions: [DeclaredIndex]) { all = definitions }
 
     /// Brings the entries of a document up to date in all indexes of its collection that are kept.

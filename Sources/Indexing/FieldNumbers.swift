@@ -7,7 +7,7 @@
 // `address` under 0 and `city` under its number. So a walk over a document needs no path, and a number stands for one
 // path in one database, whatever the collection. A name too long for a key is cut as ids are.
 //
-// Numbers are given in the order in which commits that succeed bring new fields, and are stored with the group's books;
+// Numbers are given in the order in which commits that succeed bring new fields, and are stored once for each group;
 // recovery walks the same documents in the same order and gives the same numbers. They are never taken back.
 
 internal import Basics
@@ -44,6 +44,12 @@ package struct FieldNumbers: FieldNumbering, ~Copyable {
         self.latest = latest
     }
 
+    /// The number of a field, which is given now if it has none.
+    ///
+    /// - Parameters:
+    ///   - name: one segment of the field's path, UTF-8.
+    ///   - parent: the number of the map that the field is in; 0 at the top of a document.
+    /// - Throws: `corrupt`, `inputOutput`.
     package mutating func number(
         of name: RawSpan, under parent: UInt64, database: UInt32
     ) throws(StorageError) -> UInt64 {
@@ -56,6 +62,7 @@ package struct FieldNumbers: FieldNumbering, ~Copyable {
         return number
     }
 
+    /// Numbers given from now on belong to a new commit.
     package mutating func beginCommit() {
         if !numbered.isEmpty { numbered.removeAll(keepingCapacity: true) }
     }
@@ -154,6 +161,8 @@ package struct FieldNumbers: FieldNumbering, ~Copyable {
         writer.append(byte: UInt8(ascii: "f"))
     }
 
+    /// The number in a stored value.
+    /// - Throws: `corrupt`.
     package static func read(_ value: RawSpan) throws(StorageError) -> UInt64 {
         var reader = WireReader(value)
         guard let number = try? reader.varint(), number > 0 else {

@@ -28,11 +28,12 @@ package struct FieldOverride: Sendable, Hashable {
         package static let groupDescending = Modes(rawValue: 16)
         package static let groupContains = Modes(rawValue: 32)
 
-        /// What a field has that nothing is said of.
+        /// What a field without an entry has.
         package static let automatic: Modes = [.ascending, .descending, .contains]
         fileprivate static let all = Modes(rawValue: 63)
     }
 
+    /// The id of the group's collections, without a path.
     package var collectionID: String
     /// Nil is `*`.
     package var field: FieldPath?

@@ -19,12 +19,15 @@ internal import StoreFormat
 
 /// The fields of one collection group.
 package struct GroupFields: Sendable {
+    /// The number that stands for the database in keys.
     package let database: UInt32
+    /// The id of the group's collections, without a path.
     package let collectionID: String
+    /// The same as UTF-8.
     package let idBytes: [UInt8]
-    /// What is to be; empty when everything was lifted.
+    /// The overrides that hold from now on; empty when all were lifted.
     package let overrides: [FieldOverride]
-    /// What was before; several if they followed each other faster than entries could.
+    /// Those that entries may still follow: several if overrides changed faster than the entries.
     package let previous: [[FieldOverride]]
     /// The commit from which on entries are of one of the settings above, in microseconds.
     package let begun: UInt64
@@ -32,6 +35,7 @@ package struct GroupFields: Sendable {
     package var state: IndexState
     /// Documents that the walk under way has visited.
     package var visited: Int
+    /// Which entries commits write and queries read, from the overrides of now and before.
     package let rules: FieldRules
 
     package init(
@@ -100,6 +104,7 @@ package struct GroupFields: Sendable {
 
     // MARK: Layout
 
+    /// Replaces what is in `writer` by the key under which this is stored.
     package func writeKey(into writer: inout WireWriter) {
         writer.reset()
         writer.append(byte: KeySpace.overrides.rawValue)
@@ -108,6 +113,7 @@ package struct GroupFields: Sendable {
         writer.cutKeyPart(from: KeyLayout.pathOffset)
     }
 
+    /// Replaces what is in `writer` by the value that is stored.
     package func writeValue(into writer: inout WireWriter) {
         var part = WireWriter(capacity: 64)
         state.append(to: &part)

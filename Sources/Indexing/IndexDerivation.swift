@@ -14,9 +14,11 @@ internal import DocumentModel
 package import KeyValueStore
 package import StoreFormat
 
-/// Takes index entries.
+/// Takes the changes of index entries that follow from a change of a document. The bytes are lent for the call.
 package protocol IndexEntrySink: ~Copyable {
+    /// An entry without a value: its key ends with the id or path of the document.
     mutating func put(entry key: RawSpan)
+    /// An entry of either form that is there no longer.
     mutating func remove(entry key: RawSpan)
     /// An entry of a group whose path is cut: the document's key is its value.
     mutating func put(entry key: RawSpan, documentKey: RawSpan)
@@ -30,6 +32,7 @@ extension MutationBatch: IndexEntrySink {
 
 /// The document whose entries are derived.
 package struct IndexedDocument: ~Escapable {
+    /// The number that stands for the database in keys.
     package let database: UInt32
     /// The collection's number.
     let collection: UInt64

@@ -8,6 +8,7 @@ package import DocumentModel
 package struct IndexShape: Sendable, Hashable {
     /// One field of the index.
     package struct Part: Sendable, Hashable {
+        /// What the entries have of the field, with the byte that stands for it on disk.
         package enum Kind: UInt8, Sendable {
             case ascending = 1
             case descending = 2
@@ -27,6 +28,7 @@ package struct IndexShape: Sendable, Hashable {
     /// A vector that documents must have: what an index for nearest neighbours ends with.
     package struct VectorPart: Sendable, Hashable {
         package var field: FieldPath
+        /// Elements of the vector, 1 ... 2,048.
         package var dimension: Int
 
         package init(field: FieldPath, dimension: Int) {
@@ -108,6 +110,7 @@ package struct IndexShape: Sendable, Hashable {
 }
 
 extension IndexShape.Part.Kind {
+    /// The word for it in `firestore.indexes.json`.
     package var word: String {
         switch self {
         case .ascending: "ASC"

@@ -15,7 +15,9 @@ package import KeyValueStore
 internal import StoreFormat
 internal import Synchronization
 
+/// How far an index, or the index entries of a group of fields, is.
 package struct IndexState: Equatable, Sendable {
+    /// With the byte that stands for it on disk.
     package enum Phase: UInt8 {
         /// There are no entries that are kept; some may be left over.
         case off = 0
@@ -23,12 +25,14 @@ package struct IndexState: Equatable, Sendable {
         case clearing = 1
         /// Entries of documents are being added; `position` is the first document that was not looked at.
         case building = 2
+        /// Every document has its entries.
         case complete = 3
     }
 
     package var phase: Phase
     /// Entries are complete at this version and later ones; in phase `complete`.
     var completeSince: UInt64 = 0
+    /// Where the next step begins, as a key; see ``Phase``. Empty before the first step.
     package var position: [UInt8] = []
 
     package static let off = IndexState(phase: .off)
@@ -39,14 +43,17 @@ package struct IndexState: Equatable, Sendable {
     /// Whether there are steps to take.
     package var hasWork: Bool { phase == .clearing || phase == .building }
 
+    /// Whether a reader at this version finds the entries of every document.
     package func isComplete(at version: CommitVersion) -> Bool {
         phase == .complete && version.microseconds >= completeSince
     }
 
     // MARK: Layout
 
+    /// The key of the state of the automatic indexes.
     package static let key: [UInt8] = [KeySpace.meta.rawValue, UInt8(ascii: "i")]
 
+    /// Appends the state as it is stored: the phase, `completeSince` (little-endian), the position.
     package func append(to writer: inout WireWriter) {
         writer.append(byte: phase.rawValue)
         writer.append(littleEndian: completeSince)
@@ -81,8 +88,11 @@ package struct IndexState: Equatable, Sendable {
 
 /// How far all indexes of a store are.
 package struct IndexStates: Sendable {
+    /// The entries of all fields without an override.
     package var automatic = IndexState.off
+    /// By database and number.
     package var declared: [DeclaredIndex] = []
+    /// The collection groups with field overrides.
     package var groups = OverriddenGroups()
 
     package init(
@@ -116,12 +126,15 @@ package final class SharedIndexStates: Sendable {
 
     package init() {}
 
+    /// The states with every change that was staged, published or not.
     package var current: IndexStates { state.withLock { $0.states } }
 
+    /// Whether there are steps to take.
     package var hasWork: Bool { state.withLock { $0.states.hasWork } }
 
     /// Changes since the store was opened.
     var changes: Int { state.withLock { $0.changes } }
 
+    /// Replaces the states. Called by the commit thread.
     package func set(_ states: IndexStates) { state.withLock { $0 = (states, $0.changes + 1) } }
 }

@@ -4,6 +4,8 @@
 ///
 /// The engine never makes versions up. Its caller chooses them, each above the one before; the engine checks it.
 package struct CommitVersion: Hashable, Sendable {
+    /// Microseconds since 1970. Above the wall clock after that was set back, or if commits come faster than one in a
+    /// microsecond.
     package let microseconds: UInt64
 
     @inlinable

@@ -84,6 +84,7 @@ package enum EngineLimits {
     /// Bytes of a key.
     package static let keyBytesMax = 503
 
+    /// Bytes of a value.
     package static let valueBytesMax = 64 << 20
 
     /// Bytes of one log record.

@@ -25,7 +25,9 @@
 /// - A snapshot at a version shows all commits up to the version and none after it, as long as the version is not below
 ///   `oldestReadableVersion`. Spaces in `EngineOptions.latestOnlySpaces` keep only the newest value of each key.
 package protocol KeyValueEngine: AnyObject, Sendable {
+    /// What the commit thread uses.
     associatedtype Writer: KeyValueWriter
+    /// What each reading thread uses.
     associatedtype Reader: KeyValueReader
 
     /// The one writer. Asking twice is a bug of the caller.
@@ -60,18 +62,25 @@ package protocol KeyValueEngine: AnyObject, Sendable {
     /// - Throws: `corrupt`.
     func estimate(from lower: RawSpan, to upper: RawSpan) throws(StorageError) -> KeyRangeEstimate
 
-    /// Makes the next open quick: nothing published before the call is replayed then. Returns when that is done.
+    /// Makes the next open quick: nothing published before the call is replayed then. Blocks until that is done. Any
+    /// thread except the commit thread with something staged.
+    /// - Throws: `full`, `failed`, `closed`.
     func checkpointNow() throws(StorageError)
 
-    /// Removes all history that has become too old by the engine's clock. It also happens by itself.
+    /// Removes all history that has become too old by the engine's clock, and blocks until that is done. Any thread.
+    /// Merges also do so without this call.
+    /// - Throws: as ``checkpointNow()``.
     func sweepHistoryNow() throws(StorageError)
 
     /// Writes a consistent copy, as of a version published during the call, into a directory that does not exist or is
-    /// empty.
+    /// empty. Any thread; commits continue meanwhile.
+    /// - Throws: `inputOutput` if the directory is not empty or cannot be written; `full`, `failed`, `closed`;
+    ///   `unsupported` from an engine without files.
     func backup(to directory: String) throws(StorageError)
 
     /// Ends all activity and makes the next open quick. The writer must not be in use; readers must have no snapshot
-    /// open.
+    /// open. Blocks until all threads of the engine have ended.
+    /// - Throws: what the last checkpoint throws. The engine is closed all the same.
     func close() throws(StorageError)
 }
 
@@ -84,6 +93,7 @@ package protocol KeyValueEngine: AnyObject, Sendable {
 ///     }
 ///     try writer.commitGroup { result in … answer … }   // waits for the group before, then returns at once
 package protocol KeyValueWriter: AnyObject {
+    /// The state that ``latest`` reads.
     associatedtype Latest: KeyValueState
 
     /// The newest state, with everything staged so far, durable or not. Values are valid until the next `stage` or
@@ -142,13 +152,17 @@ package protocol KeyValueWriter: AnyObject {
 
 /// A state of the store that can be read: the newest one, or a snapshot.
 package protocol KeyValueState: ~Copyable {
+    /// A cursor lives no longer than the state that it reads.
     associatedtype Cursor: KeyValueCursor, ~Copyable, ~Escapable
 
-    /// The value of a key, or nil if it has none in this state.
+    /// The value of a key, or nil if it has none in this state. The bytes are valid as long as the state.
+    /// - Throws: `corrupt` for a damaged block, `inputOutput`.
     @_lifetime(borrow self)
     borrowing func value(forKey key: RawSpan) throws(StorageError) -> StoredValue?
 
-    /// The entries of the half-open range `lower..<upper`; nil leaves an end open.
+    /// The entries of the half-open range `lower..<upper`; nil leaves an end open. With `.backward` it begins at the
+    /// last key below `upper`.
+    /// - Throws: as ``value(forKey:)``.
     @_lifetime(borrow self)
     borrowing func cursor(
         from lower: RawSpan?, to upper: RawSpan?, direction: ScanDirection
@@ -157,6 +171,7 @@ package protocol KeyValueState: ~Copyable {
 
 /// Makes snapshots. Belongs to one thread.
 package protocol KeyValueReader {
+    /// What ``snapshot(at:)`` makes. Its end releases the memtables and files that it uses.
     associatedtype Snapshot: KeyValueSnapshot, ~Copyable
 
     /// The state as of a version, or as of the last published one. A version above that one is lowered to it.
@@ -172,12 +187,15 @@ package protocol KeyValueReader {
 
 /// One consistent state. Short-lived: keep a version for as long as a client needs it, and a snapshot for one page.
 package protocol KeyValueSnapshot: KeyValueState, ~Copyable {
+    /// The state is that after the commit of this version: what ``KeyValueReader/snapshot(at:)`` was asked for, or the
+    /// last published version if that is lower.
     var version: CommitVersion { get }
 }
 
-/// A position in an ordered range.
+/// A position in an ordered range. At first it is before the first entry.
 package protocol KeyValueCursor: ~Copyable, ~Escapable {
     /// Moves to the next entry in the cursor's direction, at first to the first; false at the end.
+    /// - Throws: `corrupt` for a damaged block, `inputOutput`.
     @_lifetime(self: copy self)
     mutating func next() throws(StorageError) -> Bool
 
@@ -186,8 +204,11 @@ package protocol KeyValueCursor: ~Copyable, ~Escapable {
     @_lifetime(self: copy self)
     mutating func seek(to key: RawSpan) throws(StorageError)
 
+    /// The key of the entry that `next()` moved to; valid until the cursor moves. Only after `next()` returned true.
     var key: RawSpan { @_lifetime(borrow self) borrowing get }
+    /// The value of the entry; the same rules.
     var value: RawSpan { @_lifetime(borrow self) borrowing get }
+    /// The version of the commit that wrote the entry.
     var version: CommitVersion { get }
 }
 
@@ -198,7 +219,9 @@ package enum ScanDirection: Hashable, Sendable {
 
 /// A value lent by a snapshot, with the version of the commit that wrote it. Nothing was copied.
 package struct StoredValue: ~Escapable {
+    /// The value as it was put; may be empty.
     package let bytes: RawSpan
+    /// The version of the commit that wrote the value; at most that of the state.
     package let version: CommitVersion
 
     @_lifetime(copy bytes)

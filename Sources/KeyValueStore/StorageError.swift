@@ -5,6 +5,7 @@ internal import Glibc
 
 /// A failure of the storage engine.
 package struct StorageError: Error, Equatable {
+    /// What the caller can do about it.
     package let code: Code
 
     /// What happened, in a sentence for the operator.

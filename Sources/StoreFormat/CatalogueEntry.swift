@@ -2,7 +2,9 @@ internal import DocumentModel
 
 /// A catalogue entry taken apart in place.
 package struct CatalogueEntry: ~Escapable {
+    /// The number that stands for the collection in keys of index entries.
     package let number: UInt64
+    /// Documents in the collection.
     package let count: Int
     /// The collection's full path if its key does not hold it; else empty.
     package let path: RawSpan

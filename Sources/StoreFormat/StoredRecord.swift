@@ -34,10 +34,13 @@ package enum StoredRecord {
 
 /// A stored document taken apart in place.
 package struct StoredRecordView: ~Escapable {
+    /// Microseconds since 1970, as the next.
     package let createMicroseconds: UInt64
+    /// The version of the commit that wrote the record.
     package let updateMicroseconds: UInt64
     /// The full relative path, if the key does not hold it; else empty.
     package let path: RawSpan
+    /// The canonical `fields` entries of the `Document` message.
     package let fields: RawSpan
 
     /// Reads the value of a document key; nil when they are not a record.

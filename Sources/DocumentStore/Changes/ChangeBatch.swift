@@ -50,9 +50,11 @@ package struct DocumentChange: ~Escapable {
     package let database: UInt32
     /// The document's path below `documents`, UTF-8.
     package let path: RawSpan
+    /// Whether there was a document before the commit.
     package let existedBefore: Bool
     /// The canonical field entries before the commit; empty if the document did not exist.
     package let before: RawSpan
+    /// Whether there is a document after the commit.
     package let existsAfter: Bool
     /// The canonical field entries after the commit; empty if the document was deleted.
     package let after: RawSpan

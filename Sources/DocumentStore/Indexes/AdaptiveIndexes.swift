@@ -140,13 +140,15 @@ final class AdaptiveIndexes: IndexUsage {
 package struct AdaptiveIndexFigures: Sendable, Equatable {
     /// Those that exist or are being built.
     package var count = 0
-    /// Those made and dropped since the store was opened.
+    /// Those made since the store was opened.
     package var made: UInt64 = 0
+    /// Those dropped since the store was opened.
     package var dropped: UInt64 = 0
 }
 
 /// What has happened to an index on demand.
 package struct AdaptiveIndexEvent: Sendable, Equatable {
+    /// What happened.
     package enum Change: Sendable {
         /// Its entries are being built.
         case requested
@@ -160,6 +162,7 @@ package struct AdaptiveIndexEvent: Sendable, Equatable {
     package let database: String
     /// The id of the collections.
     package let collectionID: String
+    /// The path of the field, with backticks where it needs them.
     package let field: String
     /// By the elements of arrays; otherwise by values.
     package let isOfElements: Bool

@@ -10,6 +10,7 @@ internal import StoreFormat
 package struct ListedIndex: Sendable {
     /// The entry of `firestore.indexes.json`.
     package let json: String
+    /// Whether queries can use it.
     package let state: DocumentStore.IndexProgress
     /// About what the entries of declared indexes take on disk; nil for others.
     package var size: KeyRangeEstimate?

@@ -64,6 +64,7 @@ extension DocumentStore {
 
     /// The settings of the fields of one collection group.
     package struct FieldSettings: Sendable {
+        /// The id of the group's collections, without a path.
         package let collectionID: String
         /// What was declared.
         package let declared: [FieldOverride]

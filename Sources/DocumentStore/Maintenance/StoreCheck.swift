@@ -17,7 +17,9 @@ package enum StoreCheck {
     package struct Report: Sendable {
         /// What is wrong, a sentence each; empty when all is well.
         package var problems: [String] = []
+        /// Databases that hold or held documents.
         package var databases = 0
+        /// Collections in the catalogue.
         package var collections = 0
         package var documents = 0
         /// Bytes of all documents' fields.

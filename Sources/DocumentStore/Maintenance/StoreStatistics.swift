@@ -24,8 +24,9 @@ package struct StoreStatistics: Sendable {
     package var housekeepingFailures: UInt64 = 0
     /// Transactions open now.
     package var transactionsOpen = 0
-    /// Requests waiting for the commit thread now, and their bytes.
+    /// Requests waiting for the commit thread now.
     package var requestsQueued = 0
+    /// Bytes of their writes.
     package var bytesQueued = 0
     /// Databases that hold or held documents.
     package var databases = 0

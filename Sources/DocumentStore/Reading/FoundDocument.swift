@@ -11,8 +11,9 @@ package struct FoundDocument: ~Escapable {
     /// The canonical `fields` entries: append them to a `Document` message as they are.
     package let fields: RawSpan
 
-    /// Microseconds since 1970.
+    /// Microseconds since 1970, as the next.
     package let createMicroseconds: UInt64
+    /// The version of the last commit that changed the document.
     package let updateMicroseconds: UInt64
 
     @_lifetime(copy name, copy fields)

@@ -8,7 +8,9 @@ import DocumentModel
 /// A counter finds the transaction, and sixty-four random bits beside it keep ids of another run, or made-up ones, from
 /// meaning one of ours.
 package struct TransactionIdentifier: Sendable, Hashable {
+    /// Counts the transactions of this run of the server; never used twice.
     package let number: UInt64
+    /// Random bits.
     package let nonce: UInt64
 
     package init(number: UInt64, nonce: UInt64) {

@@ -16,7 +16,9 @@ package enum AutomaticIndexes: Sendable, Equatable {
 
 /// An index of one field of a collection group, in every collection of the group.
 package struct AdaptiveIndex: Hashable, Sendable {
+    /// The number that stands for the database in keys.
     package let database: UInt32
+    /// The id of the group's collections, without a path.
     package let collectionID: String
     package let field: FieldPath
     /// One kind of entries.

@@ -29,8 +29,9 @@ package struct AdaptiveIndexSettings: Sendable, Equatable {
     /// Time without use after which an index is dropped.
     package var unusedMilliseconds: UInt64 = 7 * 86_400_000
     var unusedSeconds: UInt64 { unusedMilliseconds / 1_000 }
-    /// Indexes of one collection group, and of one database.
+    /// Indexes of one collection group.
     package var indexesPerGroupMaximum = 40
+    /// Indexes of one database.
     package var indexesPerDatabaseMaximum = 200
 
     package init() {}
@@ -41,8 +42,10 @@ package struct AdaptiveIndexSettings: Sendable, Equatable {
 
 /// What is known of the indexes that exist.
 package struct IndexInventory: Sendable {
+    /// One index that exists or is being built.
     package struct Entry: Sendable {
         package let index: AdaptiveIndex
+        /// When a query last used it, in seconds since 1970.
         package let lastUse: UInt64
         /// Queries can use it.
         package let isReady: Bool

@@ -2,15 +2,22 @@
 
 /// Looks at everything the engine promises about its files, and says what is wrong.
 package enum EngineCheck {
+    /// What was found.
     package struct Report: Sendable {
         /// What is wrong, a sentence each; empty when all is well. Stops growing at `problemsMax`.
         package var problems: [String] = []
+        /// All commits up to here are in runs.
         package var checkpoint = CommitVersion.zero
+        /// The version of the last commit.
         package var lastVersion = CommitVersion.zero
         package var runs = 0
+        /// Entries of all runs: keys at versions.
         package var entries = 0
+        /// Those of them that a newer entry of the same key supersedes.
         package var historyEntries = 0
+        /// Commit groups in the log.
         package var logFrames = 0
+        /// Commits in these groups.
         package var logRecords = 0
         package var isClean: Bool { problems.isEmpty }
 

@@ -7,7 +7,9 @@ extension QueryMatcher {
     package struct EqualityCondition: Sendable {
         /// How the values of the condition are compared with a document.
         package enum Kind: Sendable, Hashable {
+            /// The field has one of the values.
             case field
+            /// The field is an array with one of the values as an element.
             case element
         }
 

@@ -7,6 +7,7 @@ package import DocumentModel
 /// Offset and limit are not part of it. Immutable; may be used from any thread. A class, so that runs, transactions and
 /// listeners share one and pass it on for a reference count.
 package final class QueryMatcher: Sendable {
+    /// The collections whose documents can be results.
     package let scope: QueryScope
     let filter: CompiledFilter
     let order: EffectiveOrder

@@ -8,6 +8,7 @@ internal import DocumentModel
 /// Call `next` until it returns `finished`; between two calls nothing of the storage is held. Memory is bounded: by one
 /// document for queries that stream, by the limit and `QueryOptions.sortBufferBytes` for sorted ones.
 package struct QueryExecution: ~Copyable, Sendable {
+    /// How a call of ``next(from:emit:)`` ended.
     package enum Progress: Sendable {
         /// The page is full or the step's budget is spent; there may be more results.
         case paused

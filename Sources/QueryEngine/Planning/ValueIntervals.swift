@@ -13,7 +13,9 @@ internal import StoreFormat
 
 /// A half-open range of bytes: of what follows an index's prefix in the keys of its entries.
 package struct ByteInterval: Sendable, Equatable {
+    /// The first bytes in the range.
     package var lower: [UInt8]
+    /// The first bytes after the range.
     package var upper: [UInt8]
 
     package var isEmpty: Bool { lower.byteSpan.compareBytes(upper.byteSpan) >= 0 }
@@ -59,6 +61,7 @@ struct IndexedKey: Sendable, Equatable {
 
 /// The intervals in which the values lie that meet a condition: in order, disjoint.
 package struct ValueIntervals: Sendable, Equatable {
+    /// By their lower ends. None if no value meets the condition.
     package var intervals: [ByteInterval]
     /// Every value in the intervals meets the condition.
     var isExact = true

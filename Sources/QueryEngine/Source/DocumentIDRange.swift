@@ -4,6 +4,7 @@ internal import DocumentModel
 
 /// One end of a range of ids.
 package struct DocumentIDBound: Sendable, Equatable {
+    /// The last segment of the document's name, UTF-8.
     package var id: [UInt8]
     package var isInclusive: Bool
 
@@ -15,7 +16,9 @@ package struct DocumentIDBound: Sendable, Equatable {
 
 /// A range of document ids within one collection; a missing bound is open. May be empty.
 package struct DocumentIDRange: Sendable, Equatable {
+    /// Nil: from the first id.
     package var lower: DocumentIDBound?
+    /// Nil: to the last id.
     package var upper: DocumentIDBound?
 
     package init(lower: DocumentIDBound? = nil, upper: DocumentIDBound? = nil) {

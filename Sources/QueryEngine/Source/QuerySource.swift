@@ -19,6 +19,7 @@ package import Indexing
 /// All pages of a query must see the same state. Between two pages an operator keeps keys and positions, never a
 /// cursor.
 package protocol QuerySource: ~Copyable {
+    /// A cursor lives no longer than the source.
     associatedtype Cursor: RangeCursor, ~Copyable, ~Escapable
 
     /// The number that stands for the database in keys; 0 if the database does not exist, so that all its ranges are
@@ -29,6 +30,7 @@ package protocol QuerySource: ~Copyable {
     var versionMicroseconds: UInt64 { get }
 
     /// Opens a cursor over the keys of `lower..<upper`; `descending` begins at the upper end.
+    /// - Throws: `DATA_LOSS` for damaged storage, as every read here; `UNAVAILABLE` if too many snapshots are open.
     @_lifetime(borrow self)
     borrowing func cursor(
         from lower: RawSpan, to upper: RawSpan, _ direction: SortDirection
@@ -123,7 +125,7 @@ package protocol RangeCursor: ~Copyable, ~Escapable {
     @_lifetime(self: copy self)
     mutating func seek(to key: RawSpan) throws(RequestError)
 
-    /// The key, value and version of the entry that `next()` moved to.
+    /// The key, value and version of the entry that `next()` moved to; valid until the cursor moves.
     var key: RawSpan { @_lifetime(borrow self) borrowing get }
     var value: RawSpan { @_lifetime(borrow self) borrowing get }
     var versionMicroseconds: UInt64 { get }
@@ -131,6 +133,7 @@ package protocol RangeCursor: ~Copyable, ~Escapable {
 
 /// A value lent by a source, with the version that wrote it.
 package struct SourceValue: ~Escapable {
+    /// The value as it is stored.
     package let bytes: RawSpan
     /// Microseconds since 1970.
     package let versionMicroseconds: UInt64
@@ -143,6 +146,7 @@ package struct SourceValue: ~Escapable {
 }
 
 extension RequestError {
+    /// A document whose stored bytes cannot be read.
     package static let damagedDocument = RequestError(.dataLoss, "A stored document is damaged.")
     static let damagedEntry = RequestError(.dataLoss, "An index entry is damaged.")
     static let missingDocument = RequestError(.dataLoss, "An index entry names a document that does not exist.")

@@ -17,7 +17,7 @@ internal import DocumentModel
 
 /// The first byte of a key.
 package enum KeySpace: UInt8 {
-    /// The store's own books: databases and counters. Latest only.
+    /// The store's own tables: databases and counters. Latest only.
     case meta = 0x01
     /// One entry for each collection that ever held a document. Latest only.
     case catalogue = 0x02

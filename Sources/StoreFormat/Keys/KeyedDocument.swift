@@ -2,6 +2,7 @@
 
 package import DocumentModel
 
+/// Finds the path of a stored document from its key and record.
 package enum KeyedDocument {
     /// Writes the relative path of a stored document into an empty writer.
     /// - Returns: false when key and record are not ours.
