@@ -239,8 +239,9 @@ let package = Package(
     cLanguageStandard: .c11
 )
 
-// The run under the thread sanitizer (`Tools/test-threads`) builds the engine's tests and what they need alone.
-if Context.environment["HEARTH_ONLY"] == "engine" {
+// HEARTH_ONLY has the names of targets, separated by commas: these and what they need are built alone. The run under
+// the thread sanitizer (`Tools/test-threads`) builds its tests so.
+if let only = Context.environment["HEARTH_ONLY"], !only.isEmpty {
     var names: Set<String> = []
     func add(_ name: String) {
         guard names.insert(name).inserted, let target = package.targets.first(where: { $0.name == name }) else {
@@ -248,7 +249,13 @@ if Context.environment["HEARTH_ONLY"] == "engine" {
         }
         for case .byNameItem(let dependency, _) in target.dependencies { add(dependency) }
     }
-    add("KeyValueStoreTests")
+    for name in only.split(separator: ",") { add(String(name)) }
     package.products = []
     package.targets = package.targets.filter { names.contains($0.name) }
+    if Context.environment["HEARTH_SANITIZER"] == "thread" {
+        // See Sources/Basics/Threads/SanitizedMutex.swift.
+        for target in package.targets where target.swiftSettings != nil {
+            target.swiftSettings?.append(.define("THREAD_SANITIZER"))
+        }
+    }
 }
