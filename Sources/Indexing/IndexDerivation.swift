@@ -73,8 +73,7 @@ package struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
     package mutating func derive<Sink: IndexEntrySink & ~Copyable>(
         _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
     ) throws(StorageError) {
-        try deriveEntries(
-            document, old, new, tag: DocumentTag.field, parent: 0, depth: 0, place: Self.noPlace, into: &sink)
+        try deriveEntries(document, from: old, to: new, at: .top(Self.noPlace), into: &sink)
     }
 
     /// The same for a document some of whose fields are overridden.
@@ -85,22 +84,41 @@ package struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
         self.rules = rules
         self.purpose = purpose
         defer { self.rules = nil }
-        try deriveEntries(
-            document, old, new, tag: DocumentTag.field, parent: 0, depth: 0, place: FieldRules.root, into: &sink)
+        try deriveEntries(document, from: old, to: new, at: .top(FieldRules.root), into: &sink)
     }
 
     /// Stands for all fields of documents without overrides.
     private static var noPlace: FieldRules.Place { -1 }
 
-    /// - Parameter place: where the fields stand in the rules.
+    /// The map whose fields are derived: the document itself, or a map in it.
+    private struct Level {
+        /// Of the entries of its fields.
+        var tag: UInt8
+        /// The number of the map; 0 for the document.
+        var parent: UInt64
+        /// Maps around it, itself included.
+        var depth: Int
+        /// Its place in the rules.
+        var place: FieldRules.Place
+
+        static func top(_ place: FieldRules.Place) -> Level {
+            Level(tag: DocumentTag.field, parent: 0, depth: 0, place: place)
+        }
+
+        func map(_ number: UInt64, place: FieldRules.Place) -> Level {
+            Level(tag: DocumentTag.mapEntry, parent: number, depth: depth + 1, place: place)
+        }
+    }
+
+    /// Brings the entries of the fields of one map up to date.
     private mutating func deriveEntries<Sink: IndexEntrySink & ~Copyable>(
-        _ document: borrowing IndexedDocument, _ old: RawSpan, _ new: RawSpan, tag: UInt8, parent: UInt64, depth: Int,
-        place rule: FieldRules.Place, into sink: inout Sink
+        _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, at level: Level,
+        into sink: inout Sink
     ) throws(StorageError) {
         // Validated values do not nest deeper; the bound only keeps damaged bytes from the stack.
-        if depth > Limits.nestingDepth { return }
-        var oldPlace = EntryPlace(in: old, at: 0, tag: tag)
-        var newPlace = EntryPlace(in: new, at: 0, tag: tag)
+        if level.depth > Limits.nestingDepth { return }
+        var oldPlace = EntryPlace(in: old, at: 0, tag: level.tag)
+        var newPlace = EntryPlace(in: new, at: 0, tag: level.tag)
         while oldPlace != nil || newPlace != nil {
             var order = 0
             if let oldPlace, let newPlace {
@@ -111,40 +129,38 @@ package struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
             let nothing = new.extracting(0..<0)
             if let place = oldPlace, order < 0 {
                 try change(
-                    document, name: old.extracting(place.name), old.extracting(place.value), nothing, parent, depth,
-                    rule,
-                    into: &sink)
+                    document, name: old.extracting(place.name), from: old.extracting(place.value), to: nothing,
+                    at: level, into: &sink)
             } else if let place = newPlace, order > 0 {
                 try change(
-                    document, name: new.extracting(place.name), nothing, new.extracting(place.value), parent, depth,
-                    rule,
-                    into: &sink)
+                    document, name: new.extracting(place.name), from: nothing, to: new.extracting(place.value),
+                    at: level, into: &sink)
             } else if let oldPlace, let newPlace {
                 let (oldValue, newValue) = (old.extracting(oldPlace.value), new.extracting(newPlace.value))
                 if !oldValue.equalsBytes(newValue) {
                     try change(
-                        document, name: new.extracting(newPlace.name), oldValue, newValue, parent, depth, rule,
+                        document, name: new.extracting(newPlace.name), from: oldValue, to: newValue, at: level,
                         into: &sink)
                 }
             }
-            if order <= 0, let place = oldPlace { oldPlace = EntryPlace(in: old, at: place.end, tag: tag) }
-            if order >= 0, let place = newPlace { newPlace = EntryPlace(in: new, at: place.end, tag: tag) }
+            if order <= 0, let place = oldPlace { oldPlace = EntryPlace(in: old, at: place.end, tag: level.tag) }
+            if order >= 0, let place = newPlace { newPlace = EntryPlace(in: new, at: place.end, tag: level.tag) }
         }
     }
 
     /// A field's value goes from `old` to `new`; empty means that it has none.
     private mutating func change<Sink: IndexEntrySink & ~Copyable>(
-        _ document: borrowing IndexedDocument, name: RawSpan, _ old: RawSpan, _ new: RawSpan, _ parent: UInt64,
-        _ depth: Int, _ rule: FieldRules.Place, into sink: inout Sink
+        _ document: borrowing IndexedDocument, name: RawSpan, from old: RawSpan, to new: RawSpan, at level: Level,
+        into sink: inout Sink
     ) throws(StorageError) {
         var place = Self.noPlace
         var (removals, puts) = (EntryKinds.all, EntryKinds.all)
-        if rule != Self.noPlace, let rules {
-            place = rules.field(name, in: rule)
+        if level.place != Self.noPlace, let rules {
+            place = rules.field(name, in: level.place)
             if !rules.isOfUse(place) { return }
             (removals, puts) = (rules.removals(place, purpose), rules.puts(place, purpose))
         }
-        let field = try fields.number(of: name, under: parent, database: document.database)
+        let field = try fields.number(of: name, under: level.parent, database: document.database)
         if !old.isEmpty, removals.contains(.values) {
             write(.values, document, field, old)
             sink.remove(entry: key.bytes)
@@ -163,9 +179,7 @@ package struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
         let (oldInside, newInside) = (IndexedValue.inside(old), IndexedValue.inside(new))
         if !oldInside.isEmpty || !newInside.isEmpty {
             try deriveEntries(
-                document, oldInside, newInside, tag: DocumentTag.mapEntry, parent: field, depth: depth + 1,
-                place: place,
-                into: &sink)
+                document, from: oldInside, to: newInside, at: level.map(field, place: place), into: &sink)
         }
     }
 

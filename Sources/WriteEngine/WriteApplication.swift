@@ -231,10 +231,12 @@ extension WriteApplication {
             let operation = transforms[chain.first].operation
             budget.spend(operation.cost(ofBytes: range?.count ?? 0))
             if budget.isSpent { return }
-            let isTold = try TransformValue.append(
+            let isReported = try TransformValue.append(
                 operation, stored: range == nil ? nil : fields.extracting(range ?? 0..<0),
                 commitMicroseconds: commitMicroseconds, into: &values)
-            if isTold { results[chain.first] = EncodedValue(copying: values.bytes.extracting(start..<values.count)) }
+            if isReported {
+                results[chain.first] = EncodedValue(copying: values.bytes.extracting(start..<values.count))
+            }
             for position in chain.others {
                 let operation = transforms[position].operation
                 operand.reset(keeping: Self.bufferBytesKept)
@@ -242,9 +244,11 @@ extension WriteApplication {
                 values.truncate(to: start)
                 budget.spend(operation.cost(ofBytes: operand.count))
                 if budget.isSpent { return }
-                let isTold = try TransformValue.append(
+                let isReported = try TransformValue.append(
                     operation, stored: operand.bytes, commitMicroseconds: commitMicroseconds, into: &values)
-                if isTold { results[position] = EncodedValue(copying: values.bytes.extracting(start..<values.count)) }
+                if isReported {
+                    results[position] = EncodedValue(copying: values.bytes.extracting(start..<values.count))
+                }
             }
             edits.append(FieldEdit(path: chain.path, value: start..<values.count))
         }

@@ -163,9 +163,9 @@ final class VersionClock: Sendable {
     }
 
     /// Takes back a version that nothing was staged with.
-    /// - Parameter wasTold: a client learns of it as a commit time, so it must stay below every later version.
-    func returnVersion(_ version: CommitVersion, last: CommitVersion, wasTold: Bool) {
-        if wasTold { hold(version.microseconds) }
+    /// - Parameter isReported: a client learns of it as a commit time, so it must stay below every later version.
+    func returnVersion(_ version: CommitVersion, last: CommitVersion, isReported: Bool) {
+        if isReported { hold(version.microseconds) }
         assigned.store(last.microseconds, ordering: .sequentiallyConsistent)
         endWaits()
     }

@@ -63,7 +63,7 @@ extension CommitPipeline {
         locks.endExpired(
             nowMilliseconds: now, lastUsed: { transactions.lastUsedMilliseconds(number: $0) },
             began: { transactions.open(number: $0)?.beganMilliseconds },
-            isDoomed: { isDoomed($0, steps: &steps) }, goOn: { replies.append(.begin($0)) })
+            isDoomed: { isDoomed($0, steps: &steps) }, start: { replies.append(.begin($0)) })
         settleLocks()
     }
 }

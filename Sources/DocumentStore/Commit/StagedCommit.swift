@@ -56,9 +56,9 @@ final class CommitStage {
         lastVersion = version
     }
 
-    fileprivate func rollBack(_ version: CommitVersion, wasTold: Bool) {
+    fileprivate func rollBack(_ version: CommitVersion, isReported: Bool) {
         draft.rollBack()
-        versions.returnVersion(version, last: lastVersion, wasTold: wasTold)
+        versions.returnVersion(version, last: lastVersion, isReported: isReported)
     }
 }
 
@@ -77,7 +77,7 @@ struct StagedCommit: ~Copyable {
     }
 
     deinit {
-        if !isOver { stage.rollBack(version, wasTold: false) }
+        if !isOver { stage.rollBack(version, isReported: false) }
     }
 
     /// Hands the commit to the engine: not durable yet, but every later commit sees it.
@@ -89,7 +89,7 @@ struct StagedCommit: ~Copyable {
 
     /// Ends a commit that changes nothing: its version is a commit time all the same, and later versions are above it.
     consuming func endUnchanged() {
-        stage.rollBack(version, wasTold: true)
+        stage.rollBack(version, isReported: true)
         isOver = true
     }
 }

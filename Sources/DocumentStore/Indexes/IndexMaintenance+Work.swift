@@ -146,14 +146,14 @@ extension IndexMaintenance {
             }
             switch try visitDocument(cursor.key, cursor.value, wanted: wanted, &path, &next, visit) {
             case .stop: return
-            case .goOn: break
+            case .proceed: break
             case .skipCollection: try cursor.seek(to: next.bytes)
             }
         }
     }
 
     private enum Progress {
-        case goOn, stop
+        case proceed, stop
         /// The rest of the collection is not wanted: go to the first key after it.
         case skipCollection
     }
@@ -169,10 +169,10 @@ extension IndexMaintenance {
         else { throw StorageError(.corrupt, "a document's entry is damaged") }
         guard let wanted, !KeyedDocument.collectionID(ofDocument: path.bytes).equalsBytes(wanted.byteSpan) else {
             let found = FoundKey(parts, path: path.bytes, fields: record.fields)
-            return try visit(key, value, found) ? .goOn : .stop
+            return try visit(key, value, found) ? .proceed : .stop
         }
         if try !visit(key, value, nil) { return .stop }
-        if DocumentKey.isCutCollection(byteCount: parts.collectionByteCount) { return .goOn }
+        if DocumentKey.isCutCollection(byteCount: parts.collectionByteCount) { return .proceed }
         next.reset()
         next.append(key.extracting(0..<parts.collectionByteCount))
         next.append(byte: KeyLayout.documentMarker + 1)

@@ -319,12 +319,12 @@ struct LockManager: ~Copyable {
 
     /// Gives turns at what has become free.
     /// - Returns: whether anything was free.
-    mutating func grantNext(nowMilliseconds: UInt64, _ goOn: (BeginRequest) -> Void) -> Bool {
+    mutating func grantNext(nowMilliseconds: UInt64, _ start: (BeginRequest) -> Void) -> Bool {
         if freed.isEmpty { return false }
         let keys = freed
         freed.removeAll(keepingCapacity: true)
         for ticket in leases.grantNext(at: keys, nowMilliseconds: nowMilliseconds) {
-            if let begin = begins.removeValue(forKey: ticket) { goOn(begin) }
+            if let begin = begins.removeValue(forKey: ticket) { start(begin) }
         }
         return true
     }
@@ -336,16 +336,17 @@ struct LockManager: ~Copyable {
     ///   - lastUsed: when a transaction was last heard of; nil if it has ended.
     ///   - began: when a transaction began; nil if it has ended.
     ///   - isDoomed: whether a transaction can only be aborted. Asked of those that block others.
+    ///   - start: takes the transactions that begin now, without their turn.
     mutating func endExpired(
         nowMilliseconds: UInt64, lastUsed: (UInt64) -> UInt64?, began: (UInt64) -> UInt64?,
-        isDoomed: (UInt64) -> Bool, goOn: (BeginRequest) -> Void
+        isDoomed: (UInt64) -> Bool, start: (BeginRequest) -> Void
     ) {
         let expiry = leases.expired(nowMilliseconds: nowMilliseconds, lastUsed: lastUsed)
         for ticket in expiry.ended where commits[ticket] == nil { endTurn(ticket) }
         for ticket in expiry.gaveUp {
             let begin = begins[ticket]
             release(ticket)
-            if let begin { goOn(begin) }
+            if let begin { start(begin) }
         }
         endIdleLocks(nowMilliseconds: nowMilliseconds, lastUsed: lastUsed)
         endDoomed(isDoomed)

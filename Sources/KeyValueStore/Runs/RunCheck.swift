@@ -44,12 +44,13 @@ enum RunCheck {
                 var source = unsafe MergeSource(RunSlices(start: pointer, count: 1))
                 defer { source.release() }
                 try source.start()
-                var key: [UInt8] = []
-                var newer = UInt64.max
+                var last = LastEntry()
                 while source.isAtEntry {
-                    try checkEntry(source, key, newer, file, manifest, &counts, &report)
-                    unsafe key.replaceSubrange(key.indices, with: source.key)
-                    newer = source.version
+                    try checkEntry(
+                        source, after: last, of: file, checkpoint: manifest.checkpoint, counts: &counts,
+                        report: &report)
+                    unsafe last.key.replaceSubrange(last.key.indices, with: source.key)
+                    last.version = source.version
                     try source.next()
                 }
             } catch {
@@ -66,20 +67,27 @@ enum RunCheck {
         report.historyEntries += Int(counts.supersededCount)
     }
 
+    /// The entry before the one that is checked; an empty key before the first.
+    private struct LastEntry {
+        var key: [UInt8] = []
+        var version = UInt64.max
+    }
+
+    /// Checks the entry that `source` is at, and counts it.
     private static func checkEntry(
-        _ source: MergeSource, _ before: [UInt8], _ newer: UInt64, _ file: RunFile, _ manifest: Manifest,
-        _ counts: inout RunFooter, _ report: inout EngineCheck.Report
+        _ source: MergeSource, after last: LastEntry, of file: RunFile, checkpoint: CommitVersion,
+        counts: inout RunFooter, report: inout EngineCheck.Report
     ) throws(StorageError) {
         let key = unsafe source.key
-        let order = unsafe before.withUnsafeBytes { unsafe compareBytes($0, key) }
+        let order = unsafe last.key.withUnsafeBytes { unsafe compareBytes($0, key) }
         counts.entryCount += 1
         if unsafe source.value == nil { counts.tombstoneCount += 1 }
         if order == 0 { counts.supersededCount += 1 }
-        if order > 0 || order == 0 && source.version >= newer || key.count == 0 {
+        if order > 0 || order == 0 && source.version >= last.version || key.count == 0 {
             report.note("\(file.path): \(unsafe hex(key)) at version \(source.version) is out of order")
         }
-        if source.version == 0 || source.version > manifest.checkpoint.microseconds {
-            let version = "version \(source.version), the checkpoint is \(manifest.checkpoint)"
+        if source.version == 0 || source.version > checkpoint.microseconds {
+            let version = "version \(source.version), the checkpoint is \(checkpoint)"
             report.note("\(file.path): \(unsafe hex(key)) has \(version)")
         }
         let part = file.part

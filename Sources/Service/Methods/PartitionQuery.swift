@@ -28,7 +28,7 @@ extension FirestoreService {
         }
         let size = message.pageSize == 0 ? cuts : min(Int(message.pageSize), cuts)
         try withReadPoint(call, try message.consistency.selector(), in: run.database) { service, point in
-            try PartitionSearch(service, call, run, at: point, pageSize: size, after: token).goOn()
+            try PartitionSearch(service, call, run, at: point, pageSize: size, after: token).findMore()
         }
     }
 }
@@ -59,13 +59,13 @@ private final class PartitionSearch {
         }
     }
 
-    func goOn() throws(RequestError) {
+    func findMore() throws(RequestError) {
         if try run.next(from: service.reader.source(at: point)) { return answer() }
         let bound = LoopBound(self)
         call.loop.execute {
             let search = bound.value
             do throws(RequestError) {
-                try search.goOn()
+                try search.findMore()
             } catch {
                 search.service.fail(search.call, error)
             }

@@ -19,7 +19,7 @@ final class ConnectionCore {
         /// Calls that came over this connection.
         var callsBegun: UInt64 = 0
         var connectionContext: AnyObject?
-        /// Loop time before which slowness is not held against the client.
+        /// Loop time before which the client is not treated as too slow.
         var readsAgainAt: UInt64 = 0
         /// What the server's sum of incomplete messages includes of ours.
         var assemblyBytesCounted = 0

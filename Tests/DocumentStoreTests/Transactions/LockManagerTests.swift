@@ -132,7 +132,7 @@ import Testing
             turns = []
             locks.endExpired(
                 nowMilliseconds: now, lastUsed: { lastUsed[$0] }, began: { lastUsed[$0] == nil ? nil : 1_000_000 },
-                isDoomed: { doomed.contains($0) }, goOn: { turns.append($0.identifier.number) })
+                isDoomed: { doomed.contains($0) }, start: { turns.append($0.identifier.number) })
             return turns
         }
 

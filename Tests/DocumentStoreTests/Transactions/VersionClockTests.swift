@@ -136,7 +136,7 @@ import Testing
         #expect(time == dropped.microseconds - 1)
         // The next start of the store is to learn of it.
         #expect(ground.versions.lastHandedOut >= time)
-        ground.versions.returnVersion(dropped, last: ground.last, wasTold: false)
+        ground.versions.returnVersion(dropped, last: ground.last, isReported: false)
         ground.clock.stepBack(milliseconds: 30_000)
         #expect(try ground.commit() > time)
     }
@@ -164,10 +164,10 @@ import Testing
         let first = try ground.commit()
         ground.clock.advance(milliseconds: 10)
         let dropped = ground.versions.nextVersion(after: ground.last)
-        ground.versions.returnVersion(dropped, last: ground.last, wasTold: false)
+        ground.versions.returnVersion(dropped, last: ground.last, isReported: false)
         #expect(ground.versions.readTime() == first + 10_000)
         let told = ground.versions.nextVersion(after: ground.last)
-        ground.versions.returnVersion(told, last: ground.last, wasTold: true)
+        ground.versions.returnVersion(told, last: ground.last, isReported: true)
         #expect(ground.versions.readTime() >= told.microseconds)
         #expect(try ground.commit() > told.microseconds)
     }
@@ -263,7 +263,7 @@ import Testing
         let dropped = ground.versions.nextVersion(after: ground.last)
         let waited = Waited(ground, for: dropped.microseconds)
         #expect(waited.code == nil)
-        ground.versions.returnVersion(dropped, last: ground.last, wasTold: false)
+        ground.versions.returnVersion(dropped, last: ground.last, isReported: false)
         #expect(waited.code == .ok)
         #expect(try ground.commit() > dropped.microseconds)
     }
