@@ -35,11 +35,11 @@ function indent(depth,    text, i) {
 function member(name, number,    text) {
     text = camelCase(name, 0)
     if (text ~ /^(where|in|operator|default|self|case|switch|func|return)$/) text = "`" text "`"
-    emit(indent(depth) "@inlinable package static var " text ": Int { " number " }")
+    emit(indent(depth) "@inlinable @inline(__always) package static var " text ": Int { " number " }")
 }
 
 function open(name) {
-    emit(indent(depth) "package enum " (name == "Any" ? "AnyMessage" : name) " {")
+    emit(indent(depth) "@usableFromInline package enum " (name == "Any" ? "AnyMessage" : name) " {")
     depth++
 }
 

@@ -3,10 +3,10 @@
 /// When a commit happened, in microseconds since 1970, and its place among all commits: no two commits share one.
 ///
 /// The engine never makes versions up. Its caller chooses them, each above the one before; the engine checks it.
-package struct CommitVersion: Hashable, Sendable {
+@usableFromInline package struct CommitVersion: Hashable, Sendable {
     /// Microseconds since 1970. Above the wall clock after that was set back, or if commits come faster than one in a
     /// microsecond.
-    package let microseconds: UInt64
+    @usableFromInline package let microseconds: UInt64
 
     @inlinable
     package init(microseconds: UInt64) {
@@ -30,5 +30,5 @@ extension CommitVersion: Comparable {
 }
 
 extension CommitVersion: CustomStringConvertible {
-    package var description: String { "\(microseconds)" }
+    @usableFromInline package var description: String { "\(microseconds)" }
 }

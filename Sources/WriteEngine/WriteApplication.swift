@@ -16,13 +16,13 @@ package import Basics
 package import DocumentModel
 
 /// A stored document, lent.
-package struct StoredDocumentView: ~Escapable {
+@usableFromInline package struct StoredDocumentView: ~Escapable {
     /// Microseconds since 1970.
-    package let createMicroseconds: UInt64
+    @usableFromInline package let createMicroseconds: UInt64
     /// Microseconds since 1970.
-    package let updateMicroseconds: UInt64
+    @usableFromInline package let updateMicroseconds: UInt64
     /// Canonical field entries.
-    package let fields: RawSpan
+    @usableFromInline package let fields: RawSpan
 
     @inlinable
     @_lifetime(copy fields)

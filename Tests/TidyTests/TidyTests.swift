@@ -39,6 +39,16 @@ import Testing
             (.publicIsDocumented, ["public var a = 1", "/// One.", "@inlinable", "public func f() {"], [0]),
             (.publicIsDocumented, ["/// One.", "", "open class C {", "public override init() {}"], [2]),
             (.publicIsDocumented, ["public func encode(to encoder: any Encoder) {", "public import A"], []),
+            (
+                .inlinableMembersAreUsable,
+                [
+                    "package struct A {", "    @inlinable", "    package var a: Int { 1 }",
+                    "    @inlinable package init() {}",
+                ],
+                [1, 3]
+            ),
+            (.inlinableMembersAreUsable, ["@usableFromInline package enum A {", "    @inlinable init() {}", "}"], []),
+            (.inlinableMembersAreUsable, ["package struct A {", "}", "extension B {", "    @inlinable init() {}"], []),
             (.sleepsHaveReasons, ["Task" + ".sleep(for: .milliseconds(5))", "Task" + ".sleep(for: .seconds(1))"], [1]),
         ]
         for (rule, lines, expected) in cases {

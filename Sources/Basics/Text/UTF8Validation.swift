@@ -1,5 +1,5 @@
 /// Checks UTF-8, fast for ASCII, which most strings are.
-@safe package enum UTF8Validation {
+@safe @usableFromInline package enum UTF8Validation {
     /// Whether the bytes are well-formed UTF-8 (Unicode table 3-7: no overlong forms, no surrogates, at most U+10FFFF).
     @inlinable
     package static func isValid(_ bytes: RawSpan) -> Bool {

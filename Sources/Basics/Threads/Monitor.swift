@@ -5,7 +5,8 @@ internal import Glibc
 /// Built on pthreads rather than on `Synchronization.Mutex` because waiting is needed, and because the thread sanitizer
 /// understands it.
 @safe
-package final class Monitor<State>: @unchecked Sendable {  // `state` is only touched while `mutex` is held.
+@usableFromInline package final class Monitor<State>: @unchecked Sendable {
+    // Unchecked: `state` is only touched while `mutex` is held.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
     @usableFromInline var state: State

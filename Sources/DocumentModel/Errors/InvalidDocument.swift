@@ -5,7 +5,7 @@ import Basics
 /// What is wrong with some wire bytes, and where.
 ///
 /// Always the sender's fault; answered as `INVALID_ARGUMENT`.
-package struct InvalidDocument: Error, Sendable, Equatable {
+@usableFromInline package struct InvalidDocument: Error, Sendable, Equatable {
     /// The rule that is broken.
     package var reason: Reason
     /// Bytes from the start of the span that was read to the trouble.
@@ -13,14 +13,14 @@ package struct InvalidDocument: Error, Sendable, Equatable {
     /// The field concerned, quoted as by ``FieldPath`` with array positions as `[3]`; empty when not known.
     package var fieldPath: String
 
-    package init(_ reason: Reason, offset: Int, fieldPath: String = "") {
+    @usableFromInline package init(_ reason: Reason, offset: Int, fieldPath: String = "") {
         self.reason = reason
         self.offset = offset
         self.fieldPath = fieldPath
     }
 
     /// The rules that wire bytes can break.
-    package enum Reason: UInt8, Sendable, Equatable {
+    @usableFromInline package enum Reason: UInt8, Sendable, Equatable {
         // The form of protobuf messages.
         case truncated
         case varintTooLong
@@ -60,7 +60,7 @@ package struct InvalidDocument: Error, Sendable, Equatable {
 }
 
 extension InvalidDocument: CustomStringConvertible {
-    package var description: String { message }
+    @usableFromInline package var description: String { message }
 }
 
 extension InvalidDocument.Reason {

@@ -1,5 +1,5 @@
 /// How one value stands to another.
-package enum Ordering: Int, Sendable {
+@usableFromInline package enum Ordering: Int, Sendable {
     case less = -1
     case equal = 0
     case greater = 1

@@ -8,13 +8,11 @@ package struct EncodedValue: Sendable, Hashable {
     package let bytes: [UInt8]
 
     /// Wraps bytes that are canonical already.
-    @inlinable
     package init(canonical bytes: [UInt8]) {
         self.bytes = bytes
     }
 
     /// Copies bytes that are canonical already.
-    @inlinable
     package init(copying bytes: RawSpan) {
         self.bytes = [UInt8](copying: bytes)
     }
@@ -70,7 +68,6 @@ package struct EncodedValue: Sendable, Hashable {
     package static let null = EncodedValue(.null)
 
     /// Lends the value's message.
-    @inlinable
     package var span: RawSpan {
         @_lifetime(borrow self)
         borrowing get { bytes.byteSpan }

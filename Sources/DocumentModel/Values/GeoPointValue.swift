@@ -1,11 +1,11 @@
 // A place on Earth as Firestore stores it.
 
 /// Degrees of latitude and longitude, the `google.type.LatLng` of the wire.
-package struct GeoPointValue: Sendable, Equatable {
+@usableFromInline package struct GeoPointValue: Sendable, Equatable {
     /// -90 ... 90 when valid.
-    package var latitude: Double
+    @usableFromInline package var latitude: Double
     /// -180 ... 180 when valid.
-    package var longitude: Double
+    @usableFromInline package var longitude: Double
 
     @inlinable
     package init(latitude: Double, longitude: Double) {

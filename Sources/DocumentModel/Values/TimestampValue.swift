@@ -3,11 +3,11 @@
 /// Seconds and nanoseconds since 1970-01-01T00:00:00Z, the `google.protobuf.Timestamp` of the wire.
 ///
 /// Stored timestamps are floored to whole microseconds; the type itself keeps what it is given.
-package struct TimestampValue: Sendable, Hashable {
+@usableFromInline package struct TimestampValue: Sendable, Hashable {
     /// `Limits.earliestSecond` ... `Limits.latestSecond` when valid; may be negative.
-    package var seconds: Int64
+    @usableFromInline package var seconds: Int64
     /// 0 ..< 1,000,000,000 when valid; counts forward also before 1970.
-    package var nanoseconds: Int32
+    @usableFromInline package var nanoseconds: Int32
 
     @inlinable
     package init(seconds: Int64, nanoseconds: Int32) {
@@ -41,7 +41,6 @@ package struct TimestampValue: Sendable, Hashable {
     }
 
     /// Whether the time lies in the years 1 to 9999 and its nanoseconds in one second.
-    @inlinable
     package var isValid: Bool {
         seconds >= Limits.earliestSecond && seconds <= Limits.latestSecond
             && nanoseconds >= 0 && nanoseconds < 1_000_000_000

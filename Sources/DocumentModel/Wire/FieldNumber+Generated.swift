@@ -2,931 +2,931 @@
 
 extension FieldNumber {
     /// Messages of `google.firestore.admin.v1`.
-    package enum FirestoreAdmin {
+    @usableFromInline package enum FirestoreAdmin {
         /// The fields of `google.firestore.admin.v1.CreateIndexRequest`.
-        package enum CreateIndexRequest {
-            @inlinable package static var parent: Int { 1 }
-            @inlinable package static var index: Int { 2 }
+        @usableFromInline package enum CreateIndexRequest {
+            @inlinable @inline(__always) package static var parent: Int { 1 }
+            @inlinable @inline(__always) package static var index: Int { 2 }
         }
         /// The fields of `google.firestore.admin.v1.ListIndexesRequest`.
-        package enum ListIndexesRequest {
-            @inlinable package static var parent: Int { 1 }
-            @inlinable package static var filter: Int { 2 }
-            @inlinable package static var pageSize: Int { 3 }
-            @inlinable package static var pageToken: Int { 4 }
+        @usableFromInline package enum ListIndexesRequest {
+            @inlinable @inline(__always) package static var parent: Int { 1 }
+            @inlinable @inline(__always) package static var filter: Int { 2 }
+            @inlinable @inline(__always) package static var pageSize: Int { 3 }
+            @inlinable @inline(__always) package static var pageToken: Int { 4 }
         }
         /// The fields of `google.firestore.admin.v1.ListIndexesResponse`.
-        package enum ListIndexesResponse {
-            @inlinable package static var indexes: Int { 1 }
-            @inlinable package static var nextPageToken: Int { 2 }
+        @usableFromInline package enum ListIndexesResponse {
+            @inlinable @inline(__always) package static var indexes: Int { 1 }
+            @inlinable @inline(__always) package static var nextPageToken: Int { 2 }
         }
         /// The fields of `google.firestore.admin.v1.GetIndexRequest`.
-        package enum GetIndexRequest {
-            @inlinable package static var name: Int { 1 }
+        @usableFromInline package enum GetIndexRequest {
+            @inlinable @inline(__always) package static var name: Int { 1 }
         }
         /// The fields of `google.firestore.admin.v1.DeleteIndexRequest`.
-        package enum DeleteIndexRequest {
-            @inlinable package static var name: Int { 1 }
+        @usableFromInline package enum DeleteIndexRequest {
+            @inlinable @inline(__always) package static var name: Int { 1 }
         }
         /// The fields of `google.firestore.admin.v1.GetFieldRequest`.
-        package enum GetFieldRequest {
-            @inlinable package static var name: Int { 1 }
+        @usableFromInline package enum GetFieldRequest {
+            @inlinable @inline(__always) package static var name: Int { 1 }
         }
         /// The fields of `google.firestore.admin.v1.UpdateFieldRequest`.
-        package enum UpdateFieldRequest {
-            @inlinable package static var field: Int { 1 }
-            @inlinable package static var updateMask: Int { 2 }
+        @usableFromInline package enum UpdateFieldRequest {
+            @inlinable @inline(__always) package static var field: Int { 1 }
+            @inlinable @inline(__always) package static var updateMask: Int { 2 }
         }
         /// The fields of `google.firestore.admin.v1.ListFieldsRequest`.
-        package enum ListFieldsRequest {
-            @inlinable package static var parent: Int { 1 }
-            @inlinable package static var filter: Int { 2 }
-            @inlinable package static var pageSize: Int { 3 }
-            @inlinable package static var pageToken: Int { 4 }
+        @usableFromInline package enum ListFieldsRequest {
+            @inlinable @inline(__always) package static var parent: Int { 1 }
+            @inlinable @inline(__always) package static var filter: Int { 2 }
+            @inlinable @inline(__always) package static var pageSize: Int { 3 }
+            @inlinable @inline(__always) package static var pageToken: Int { 4 }
         }
         /// The fields of `google.firestore.admin.v1.ListFieldsResponse`.
-        package enum ListFieldsResponse {
-            @inlinable package static var fields: Int { 1 }
-            @inlinable package static var nextPageToken: Int { 2 }
+        @usableFromInline package enum ListFieldsResponse {
+            @inlinable @inline(__always) package static var fields: Int { 1 }
+            @inlinable @inline(__always) package static var nextPageToken: Int { 2 }
         }
         /// The fields of `google.firestore.admin.v1.GetDatabaseRequest`.
-        package enum GetDatabaseRequest {
-            @inlinable package static var name: Int { 1 }
+        @usableFromInline package enum GetDatabaseRequest {
+            @inlinable @inline(__always) package static var name: Int { 1 }
         }
         /// The fields of `google.firestore.admin.v1.ListDatabasesRequest`.
-        package enum ListDatabasesRequest {
-            @inlinable package static var parent: Int { 1 }
-            @inlinable package static var showDeleted: Int { 4 }
+        @usableFromInline package enum ListDatabasesRequest {
+            @inlinable @inline(__always) package static var parent: Int { 1 }
+            @inlinable @inline(__always) package static var showDeleted: Int { 4 }
         }
         /// The fields of `google.firestore.admin.v1.ListDatabasesResponse`.
-        package enum ListDatabasesResponse {
-            @inlinable package static var databases: Int { 1 }
-            @inlinable package static var unreachable: Int { 3 }
+        @usableFromInline package enum ListDatabasesResponse {
+            @inlinable @inline(__always) package static var databases: Int { 1 }
+            @inlinable @inline(__always) package static var unreachable: Int { 3 }
         }
         /// The fields of `google.firestore.admin.v1.Index`.
-        package enum Index {
+        @usableFromInline package enum Index {
             /// The fields of `google.firestore.admin.v1.Index.IndexField`.
-            package enum IndexField {
+            @usableFromInline package enum IndexField {
                 /// The fields of `google.firestore.admin.v1.Index.IndexField.VectorConfig`.
-                package enum VectorConfig {
+                @usableFromInline package enum VectorConfig {
                     /// The fields of `google.firestore.admin.v1.Index.IndexField.VectorConfig.FlatIndex`.
-                    package enum FlatIndex {
+                    @usableFromInline package enum FlatIndex {
                     }
-                    @inlinable package static var dimension: Int { 1 }
-                    @inlinable package static var flat: Int { 2 }
+                    @inlinable @inline(__always) package static var dimension: Int { 1 }
+                    @inlinable @inline(__always) package static var flat: Int { 2 }
                 }
-                @inlinable package static var fieldPath: Int { 1 }
-                @inlinable package static var order: Int { 2 }
-                @inlinable package static var arrayConfig: Int { 3 }
-                @inlinable package static var vectorConfig: Int { 4 }
+                @inlinable @inline(__always) package static var fieldPath: Int { 1 }
+                @inlinable @inline(__always) package static var order: Int { 2 }
+                @inlinable @inline(__always) package static var arrayConfig: Int { 3 }
+                @inlinable @inline(__always) package static var vectorConfig: Int { 4 }
             }
-            @inlinable package static var name: Int { 1 }
-            @inlinable package static var queryScope: Int { 2 }
-            @inlinable package static var fields: Int { 3 }
-            @inlinable package static var state: Int { 4 }
-            @inlinable package static var apiScope: Int { 5 }
+            @inlinable @inline(__always) package static var name: Int { 1 }
+            @inlinable @inline(__always) package static var queryScope: Int { 2 }
+            @inlinable @inline(__always) package static var fields: Int { 3 }
+            @inlinable @inline(__always) package static var state: Int { 4 }
+            @inlinable @inline(__always) package static var apiScope: Int { 5 }
         }
         /// The fields of `google.firestore.admin.v1.Field`.
-        package enum Field {
+        @usableFromInline package enum Field {
             /// The fields of `google.firestore.admin.v1.Field.IndexConfig`.
-            package enum IndexConfig {
-                @inlinable package static var indexes: Int { 1 }
-                @inlinable package static var usesAncestorConfig: Int { 2 }
-                @inlinable package static var ancestorField: Int { 3 }
-                @inlinable package static var reverting: Int { 4 }
+            @usableFromInline package enum IndexConfig {
+                @inlinable @inline(__always) package static var indexes: Int { 1 }
+                @inlinable @inline(__always) package static var usesAncestorConfig: Int { 2 }
+                @inlinable @inline(__always) package static var ancestorField: Int { 3 }
+                @inlinable @inline(__always) package static var reverting: Int { 4 }
             }
             /// The fields of `google.firestore.admin.v1.Field.TtlConfig`.
-            package enum TtlConfig {
-                @inlinable package static var state: Int { 1 }
+            @usableFromInline package enum TtlConfig {
+                @inlinable @inline(__always) package static var state: Int { 1 }
             }
-            @inlinable package static var name: Int { 1 }
-            @inlinable package static var indexConfig: Int { 2 }
-            @inlinable package static var ttlConfig: Int { 3 }
+            @inlinable @inline(__always) package static var name: Int { 1 }
+            @inlinable @inline(__always) package static var indexConfig: Int { 2 }
+            @inlinable @inline(__always) package static var ttlConfig: Int { 3 }
         }
         /// The fields of `google.firestore.admin.v1.Database`.
-        package enum Database {
-            @inlinable package static var name: Int { 1 }
-            @inlinable package static var type: Int { 10 }
+        @usableFromInline package enum Database {
+            @inlinable @inline(__always) package static var name: Int { 1 }
+            @inlinable @inline(__always) package static var type: Int { 10 }
         }
         /// The fields of `google.firestore.admin.v1.IndexOperationMetadata`.
-        package enum IndexOperationMetadata {
-            @inlinable package static var startTime: Int { 1 }
-            @inlinable package static var endTime: Int { 2 }
-            @inlinable package static var index: Int { 3 }
-            @inlinable package static var state: Int { 4 }
+        @usableFromInline package enum IndexOperationMetadata {
+            @inlinable @inline(__always) package static var startTime: Int { 1 }
+            @inlinable @inline(__always) package static var endTime: Int { 2 }
+            @inlinable @inline(__always) package static var index: Int { 3 }
+            @inlinable @inline(__always) package static var state: Int { 4 }
         }
         /// The fields of `google.firestore.admin.v1.FieldOperationMetadata`.
-        package enum FieldOperationMetadata {
-            @inlinable package static var startTime: Int { 1 }
-            @inlinable package static var endTime: Int { 2 }
-            @inlinable package static var field: Int { 3 }
-            @inlinable package static var state: Int { 5 }
+        @usableFromInline package enum FieldOperationMetadata {
+            @inlinable @inline(__always) package static var startTime: Int { 1 }
+            @inlinable @inline(__always) package static var endTime: Int { 2 }
+            @inlinable @inline(__always) package static var field: Int { 3 }
+            @inlinable @inline(__always) package static var state: Int { 5 }
         }
     }
     /// The fields of `google.firestore.v1.Document`.
-    package enum Document {
-        @inlinable package static var name: Int { 1 }
-        @inlinable package static var fields: Int { 2 }
+    @usableFromInline package enum Document {
+        @inlinable @inline(__always) package static var name: Int { 1 }
+        @inlinable @inline(__always) package static var fields: Int { 2 }
         /// The fields of `google.firestore.v1.Document.FieldsEntry`.
-        package enum FieldsEntry {
-            @inlinable package static var key: Int { 1 }
-            @inlinable package static var value: Int { 2 }
+        @usableFromInline package enum FieldsEntry {
+            @inlinable @inline(__always) package static var key: Int { 1 }
+            @inlinable @inline(__always) package static var value: Int { 2 }
         }
-        @inlinable package static var createTime: Int { 3 }
-        @inlinable package static var updateTime: Int { 4 }
+        @inlinable @inline(__always) package static var createTime: Int { 3 }
+        @inlinable @inline(__always) package static var updateTime: Int { 4 }
     }
     /// The fields of `google.firestore.v1.Value`.
-    package enum Value {
-        @inlinable package static var booleanValue: Int { 1 }
-        @inlinable package static var integerValue: Int { 2 }
-        @inlinable package static var doubleValue: Int { 3 }
-        @inlinable package static var referenceValue: Int { 5 }
-        @inlinable package static var mapValue: Int { 6 }
-        @inlinable package static var geoPointValue: Int { 8 }
-        @inlinable package static var arrayValue: Int { 9 }
-        @inlinable package static var timestampValue: Int { 10 }
-        @inlinable package static var nullValue: Int { 11 }
-        @inlinable package static var stringValue: Int { 17 }
-        @inlinable package static var bytesValue: Int { 18 }
-        @inlinable package static var fieldReferenceValue: Int { 19 }
-        @inlinable package static var functionValue: Int { 20 }
-        @inlinable package static var pipelineValue: Int { 21 }
-        @inlinable package static var variableReferenceValue: Int { 22 }
+    @usableFromInline package enum Value {
+        @inlinable @inline(__always) package static var booleanValue: Int { 1 }
+        @inlinable @inline(__always) package static var integerValue: Int { 2 }
+        @inlinable @inline(__always) package static var doubleValue: Int { 3 }
+        @inlinable @inline(__always) package static var referenceValue: Int { 5 }
+        @inlinable @inline(__always) package static var mapValue: Int { 6 }
+        @inlinable @inline(__always) package static var geoPointValue: Int { 8 }
+        @inlinable @inline(__always) package static var arrayValue: Int { 9 }
+        @inlinable @inline(__always) package static var timestampValue: Int { 10 }
+        @inlinable @inline(__always) package static var nullValue: Int { 11 }
+        @inlinable @inline(__always) package static var stringValue: Int { 17 }
+        @inlinable @inline(__always) package static var bytesValue: Int { 18 }
+        @inlinable @inline(__always) package static var fieldReferenceValue: Int { 19 }
+        @inlinable @inline(__always) package static var functionValue: Int { 20 }
+        @inlinable @inline(__always) package static var pipelineValue: Int { 21 }
+        @inlinable @inline(__always) package static var variableReferenceValue: Int { 22 }
     }
     /// The fields of `google.firestore.v1.ArrayValue`.
-    package enum ArrayValue {
-        @inlinable package static var values: Int { 1 }
+    @usableFromInline package enum ArrayValue {
+        @inlinable @inline(__always) package static var values: Int { 1 }
     }
     /// The fields of `google.firestore.v1.MapValue`.
-    package enum MapValue {
-        @inlinable package static var fields: Int { 1 }
+    @usableFromInline package enum MapValue {
+        @inlinable @inline(__always) package static var fields: Int { 1 }
         /// The fields of `google.firestore.v1.MapValue.FieldsEntry`.
-        package enum FieldsEntry {
-            @inlinable package static var key: Int { 1 }
-            @inlinable package static var value: Int { 2 }
+        @usableFromInline package enum FieldsEntry {
+            @inlinable @inline(__always) package static var key: Int { 1 }
+            @inlinable @inline(__always) package static var value: Int { 2 }
         }
     }
     /// The fields of `google.firestore.v1.Function`.
-    package enum Function {
-        @inlinable package static var name: Int { 1 }
-        @inlinable package static var args: Int { 2 }
-        @inlinable package static var options: Int { 3 }
+    @usableFromInline package enum Function {
+        @inlinable @inline(__always) package static var name: Int { 1 }
+        @inlinable @inline(__always) package static var args: Int { 2 }
+        @inlinable @inline(__always) package static var options: Int { 3 }
         /// The fields of `google.firestore.v1.Function.OptionsEntry`.
-        package enum OptionsEntry {
-            @inlinable package static var key: Int { 1 }
-            @inlinable package static var value: Int { 2 }
+        @usableFromInline package enum OptionsEntry {
+            @inlinable @inline(__always) package static var key: Int { 1 }
+            @inlinable @inline(__always) package static var value: Int { 2 }
         }
     }
     /// The fields of `google.firestore.v1.Pipeline`.
-    package enum Pipeline {
+    @usableFromInline package enum Pipeline {
         /// The fields of `google.firestore.v1.Pipeline.Stage`.
-        package enum Stage {
-            @inlinable package static var name: Int { 1 }
-            @inlinable package static var args: Int { 2 }
-            @inlinable package static var options: Int { 3 }
+        @usableFromInline package enum Stage {
+            @inlinable @inline(__always) package static var name: Int { 1 }
+            @inlinable @inline(__always) package static var args: Int { 2 }
+            @inlinable @inline(__always) package static var options: Int { 3 }
             /// The fields of `google.firestore.v1.Pipeline.Stage.OptionsEntry`.
-            package enum OptionsEntry {
-                @inlinable package static var key: Int { 1 }
-                @inlinable package static var value: Int { 2 }
+            @usableFromInline package enum OptionsEntry {
+                @inlinable @inline(__always) package static var key: Int { 1 }
+                @inlinable @inline(__always) package static var value: Int { 2 }
             }
         }
-        @inlinable package static var stages: Int { 1 }
+        @inlinable @inline(__always) package static var stages: Int { 1 }
     }
     /// The fields of `google.firestore.v1.DocumentMask`.
-    package enum DocumentMask {
-        @inlinable package static var fieldPaths: Int { 1 }
+    @usableFromInline package enum DocumentMask {
+        @inlinable @inline(__always) package static var fieldPaths: Int { 1 }
     }
     /// The fields of `google.firestore.v1.Precondition`.
-    package enum Precondition {
-        @inlinable package static var exists: Int { 1 }
-        @inlinable package static var updateTime: Int { 2 }
+    @usableFromInline package enum Precondition {
+        @inlinable @inline(__always) package static var exists: Int { 1 }
+        @inlinable @inline(__always) package static var updateTime: Int { 2 }
     }
     /// The fields of `google.firestore.v1.TransactionOptions`.
-    package enum TransactionOptions {
+    @usableFromInline package enum TransactionOptions {
         /// The fields of `google.firestore.v1.TransactionOptions.ReadWrite`.
-        package enum ReadWrite {
-            @inlinable package static var retryTransaction: Int { 1 }
-            @inlinable package static var concurrencyMode: Int { 2 }
+        @usableFromInline package enum ReadWrite {
+            @inlinable @inline(__always) package static var retryTransaction: Int { 1 }
+            @inlinable @inline(__always) package static var concurrencyMode: Int { 2 }
         }
         /// The fields of `google.firestore.v1.TransactionOptions.ReadOnly`.
-        package enum ReadOnly {
-            @inlinable package static var readTime: Int { 2 }
+        @usableFromInline package enum ReadOnly {
+            @inlinable @inline(__always) package static var readTime: Int { 2 }
         }
-        @inlinable package static var readOnly: Int { 2 }
-        @inlinable package static var readWrite: Int { 3 }
+        @inlinable @inline(__always) package static var readOnly: Int { 2 }
+        @inlinable @inline(__always) package static var readWrite: Int { 3 }
     }
     /// The fields of `google.firestore.v1.Write`.
-    package enum Write {
-        @inlinable package static var update: Int { 1 }
-        @inlinable package static var delete: Int { 2 }
-        @inlinable package static var verify: Int { 5 }
-        @inlinable package static var transform: Int { 6 }
-        @inlinable package static var updateMask: Int { 3 }
-        @inlinable package static var currentDocument: Int { 4 }
-        @inlinable package static var updateTransforms: Int { 7 }
+    @usableFromInline package enum Write {
+        @inlinable @inline(__always) package static var update: Int { 1 }
+        @inlinable @inline(__always) package static var delete: Int { 2 }
+        @inlinable @inline(__always) package static var verify: Int { 5 }
+        @inlinable @inline(__always) package static var transform: Int { 6 }
+        @inlinable @inline(__always) package static var updateMask: Int { 3 }
+        @inlinable @inline(__always) package static var currentDocument: Int { 4 }
+        @inlinable @inline(__always) package static var updateTransforms: Int { 7 }
     }
     /// The fields of `google.firestore.v1.DocumentTransform`.
-    package enum DocumentTransform {
+    @usableFromInline package enum DocumentTransform {
         /// The fields of `google.firestore.v1.DocumentTransform.FieldTransform`.
-        package enum FieldTransform {
-            @inlinable package static var fieldPath: Int { 1 }
-            @inlinable package static var setToServerValue: Int { 2 }
-            @inlinable package static var increment: Int { 3 }
-            @inlinable package static var maximum: Int { 4 }
-            @inlinable package static var minimum: Int { 5 }
-            @inlinable package static var appendMissingElements: Int { 6 }
-            @inlinable package static var removeAllFromArray: Int { 7 }
+        @usableFromInline package enum FieldTransform {
+            @inlinable @inline(__always) package static var fieldPath: Int { 1 }
+            @inlinable @inline(__always) package static var setToServerValue: Int { 2 }
+            @inlinable @inline(__always) package static var increment: Int { 3 }
+            @inlinable @inline(__always) package static var maximum: Int { 4 }
+            @inlinable @inline(__always) package static var minimum: Int { 5 }
+            @inlinable @inline(__always) package static var appendMissingElements: Int { 6 }
+            @inlinable @inline(__always) package static var removeAllFromArray: Int { 7 }
         }
-        @inlinable package static var document: Int { 1 }
-        @inlinable package static var fieldTransforms: Int { 2 }
+        @inlinable @inline(__always) package static var document: Int { 1 }
+        @inlinable @inline(__always) package static var fieldTransforms: Int { 2 }
     }
     /// The fields of `google.firestore.v1.WriteResult`.
-    package enum WriteResult {
-        @inlinable package static var updateTime: Int { 1 }
-        @inlinable package static var transformResults: Int { 2 }
+    @usableFromInline package enum WriteResult {
+        @inlinable @inline(__always) package static var updateTime: Int { 1 }
+        @inlinable @inline(__always) package static var transformResults: Int { 2 }
     }
     /// The fields of `google.firestore.v1.StructuredQuery`.
-    package enum StructuredQuery {
+    @usableFromInline package enum StructuredQuery {
         /// The fields of `google.firestore.v1.StructuredQuery.CollectionSelector`.
-        package enum CollectionSelector {
-            @inlinable package static var collectionId: Int { 2 }
-            @inlinable package static var allDescendants: Int { 3 }
+        @usableFromInline package enum CollectionSelector {
+            @inlinable @inline(__always) package static var collectionId: Int { 2 }
+            @inlinable @inline(__always) package static var allDescendants: Int { 3 }
         }
         /// The fields of `google.firestore.v1.StructuredQuery.Filter`.
-        package enum Filter {
-            @inlinable package static var compositeFilter: Int { 1 }
-            @inlinable package static var fieldFilter: Int { 2 }
-            @inlinable package static var unaryFilter: Int { 3 }
+        @usableFromInline package enum Filter {
+            @inlinable @inline(__always) package static var compositeFilter: Int { 1 }
+            @inlinable @inline(__always) package static var fieldFilter: Int { 2 }
+            @inlinable @inline(__always) package static var unaryFilter: Int { 3 }
         }
         /// The fields of `google.firestore.v1.StructuredQuery.CompositeFilter`.
-        package enum CompositeFilter {
-            @inlinable package static var op: Int { 1 }
-            @inlinable package static var filters: Int { 2 }
+        @usableFromInline package enum CompositeFilter {
+            @inlinable @inline(__always) package static var op: Int { 1 }
+            @inlinable @inline(__always) package static var filters: Int { 2 }
         }
         /// The fields of `google.firestore.v1.StructuredQuery.FieldFilter`.
-        package enum FieldFilter {
-            @inlinable package static var field: Int { 1 }
-            @inlinable package static var op: Int { 2 }
-            @inlinable package static var value: Int { 3 }
+        @usableFromInline package enum FieldFilter {
+            @inlinable @inline(__always) package static var field: Int { 1 }
+            @inlinable @inline(__always) package static var op: Int { 2 }
+            @inlinable @inline(__always) package static var value: Int { 3 }
         }
         /// The fields of `google.firestore.v1.StructuredQuery.UnaryFilter`.
-        package enum UnaryFilter {
-            @inlinable package static var op: Int { 1 }
-            @inlinable package static var field: Int { 2 }
+        @usableFromInline package enum UnaryFilter {
+            @inlinable @inline(__always) package static var op: Int { 1 }
+            @inlinable @inline(__always) package static var field: Int { 2 }
         }
         /// The fields of `google.firestore.v1.StructuredQuery.Order`.
-        package enum Order {
-            @inlinable package static var field: Int { 1 }
-            @inlinable package static var direction: Int { 2 }
+        @usableFromInline package enum Order {
+            @inlinable @inline(__always) package static var field: Int { 1 }
+            @inlinable @inline(__always) package static var direction: Int { 2 }
         }
         /// The fields of `google.firestore.v1.StructuredQuery.FieldReference`.
-        package enum FieldReference {
-            @inlinable package static var fieldPath: Int { 2 }
+        @usableFromInline package enum FieldReference {
+            @inlinable @inline(__always) package static var fieldPath: Int { 2 }
         }
         /// The fields of `google.firestore.v1.StructuredQuery.Projection`.
-        package enum Projection {
-            @inlinable package static var fields: Int { 2 }
+        @usableFromInline package enum Projection {
+            @inlinable @inline(__always) package static var fields: Int { 2 }
         }
         /// The fields of `google.firestore.v1.StructuredQuery.FindNearest`.
-        package enum FindNearest {
-            @inlinable package static var vectorField: Int { 1 }
-            @inlinable package static var queryVector: Int { 2 }
-            @inlinable package static var distanceMeasure: Int { 3 }
-            @inlinable package static var limit: Int { 4 }
-            @inlinable package static var distanceResultField: Int { 5 }
-            @inlinable package static var distanceThreshold: Int { 6 }
+        @usableFromInline package enum FindNearest {
+            @inlinable @inline(__always) package static var vectorField: Int { 1 }
+            @inlinable @inline(__always) package static var queryVector: Int { 2 }
+            @inlinable @inline(__always) package static var distanceMeasure: Int { 3 }
+            @inlinable @inline(__always) package static var limit: Int { 4 }
+            @inlinable @inline(__always) package static var distanceResultField: Int { 5 }
+            @inlinable @inline(__always) package static var distanceThreshold: Int { 6 }
         }
-        @inlinable package static var select: Int { 1 }
-        @inlinable package static var from: Int { 2 }
-        @inlinable package static var `where`: Int { 3 }
-        @inlinable package static var orderBy: Int { 4 }
-        @inlinable package static var limit: Int { 5 }
-        @inlinable package static var offset: Int { 6 }
-        @inlinable package static var startAt: Int { 7 }
-        @inlinable package static var endAt: Int { 8 }
-        @inlinable package static var findNearest: Int { 9 }
+        @inlinable @inline(__always) package static var select: Int { 1 }
+        @inlinable @inline(__always) package static var from: Int { 2 }
+        @inlinable @inline(__always) package static var `where`: Int { 3 }
+        @inlinable @inline(__always) package static var orderBy: Int { 4 }
+        @inlinable @inline(__always) package static var limit: Int { 5 }
+        @inlinable @inline(__always) package static var offset: Int { 6 }
+        @inlinable @inline(__always) package static var startAt: Int { 7 }
+        @inlinable @inline(__always) package static var endAt: Int { 8 }
+        @inlinable @inline(__always) package static var findNearest: Int { 9 }
     }
     /// The fields of `google.firestore.v1.Cursor`.
-    package enum Cursor {
-        @inlinable package static var values: Int { 1 }
-        @inlinable package static var before: Int { 2 }
+    @usableFromInline package enum Cursor {
+        @inlinable @inline(__always) package static var values: Int { 1 }
+        @inlinable @inline(__always) package static var before: Int { 2 }
     }
     /// The fields of `google.firestore.v1.StructuredAggregationQuery`.
-    package enum StructuredAggregationQuery {
+    @usableFromInline package enum StructuredAggregationQuery {
         /// The fields of `google.firestore.v1.StructuredAggregationQuery.Aggregation`.
-        package enum Aggregation {
+        @usableFromInline package enum Aggregation {
             /// The fields of `google.firestore.v1.StructuredAggregationQuery.Aggregation.Count`.
-            package enum Count {
-                @inlinable package static var upTo: Int { 1 }
+            @usableFromInline package enum Count {
+                @inlinable @inline(__always) package static var upTo: Int { 1 }
             }
             /// The fields of `google.firestore.v1.StructuredAggregationQuery.Aggregation.Sum`.
-            package enum Sum {
-                @inlinable package static var field: Int { 1 }
+            @usableFromInline package enum Sum {
+                @inlinable @inline(__always) package static var field: Int { 1 }
             }
             /// The fields of `google.firestore.v1.StructuredAggregationQuery.Aggregation.Avg`.
-            package enum Avg {
-                @inlinable package static var field: Int { 1 }
+            @usableFromInline package enum Avg {
+                @inlinable @inline(__always) package static var field: Int { 1 }
             }
-            @inlinable package static var count: Int { 1 }
-            @inlinable package static var sum: Int { 2 }
-            @inlinable package static var avg: Int { 3 }
-            @inlinable package static var alias: Int { 7 }
+            @inlinable @inline(__always) package static var count: Int { 1 }
+            @inlinable @inline(__always) package static var sum: Int { 2 }
+            @inlinable @inline(__always) package static var avg: Int { 3 }
+            @inlinable @inline(__always) package static var alias: Int { 7 }
         }
-        @inlinable package static var structuredQuery: Int { 1 }
-        @inlinable package static var aggregations: Int { 3 }
+        @inlinable @inline(__always) package static var structuredQuery: Int { 1 }
+        @inlinable @inline(__always) package static var aggregations: Int { 3 }
     }
     /// The fields of `google.firestore.v1.AggregationResult`.
-    package enum AggregationResult {
-        @inlinable package static var aggregateFields: Int { 2 }
+    @usableFromInline package enum AggregationResult {
+        @inlinable @inline(__always) package static var aggregateFields: Int { 2 }
         /// The fields of `google.firestore.v1.AggregationResult.AggregateFieldsEntry`.
-        package enum AggregateFieldsEntry {
-            @inlinable package static var key: Int { 1 }
-            @inlinable package static var value: Int { 2 }
+        @usableFromInline package enum AggregateFieldsEntry {
+            @inlinable @inline(__always) package static var key: Int { 1 }
+            @inlinable @inline(__always) package static var value: Int { 2 }
         }
     }
     /// The fields of `google.firestore.v1.RequestOptions`.
-    package enum RequestOptions {
-        @inlinable package static var requestTags: Int { 1 }
+    @usableFromInline package enum RequestOptions {
+        @inlinable @inline(__always) package static var requestTags: Int { 1 }
     }
     /// The fields of `google.firestore.v1.GetDocumentRequest`.
-    package enum GetDocumentRequest {
-        @inlinable package static var name: Int { 1 }
-        @inlinable package static var mask: Int { 2 }
-        @inlinable package static var transaction: Int { 3 }
-        @inlinable package static var readTime: Int { 5 }
-        @inlinable package static var requestOptions: Int { 10 }
+    @usableFromInline package enum GetDocumentRequest {
+        @inlinable @inline(__always) package static var name: Int { 1 }
+        @inlinable @inline(__always) package static var mask: Int { 2 }
+        @inlinable @inline(__always) package static var transaction: Int { 3 }
+        @inlinable @inline(__always) package static var readTime: Int { 5 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 10 }
     }
     /// The fields of `google.firestore.v1.ListDocumentsRequest`.
-    package enum ListDocumentsRequest {
-        @inlinable package static var parent: Int { 1 }
-        @inlinable package static var collectionId: Int { 2 }
-        @inlinable package static var pageSize: Int { 3 }
-        @inlinable package static var pageToken: Int { 4 }
-        @inlinable package static var orderBy: Int { 6 }
-        @inlinable package static var mask: Int { 7 }
-        @inlinable package static var transaction: Int { 8 }
-        @inlinable package static var readTime: Int { 10 }
-        @inlinable package static var showMissing: Int { 12 }
-        @inlinable package static var requestOptions: Int { 13 }
+    @usableFromInline package enum ListDocumentsRequest {
+        @inlinable @inline(__always) package static var parent: Int { 1 }
+        @inlinable @inline(__always) package static var collectionId: Int { 2 }
+        @inlinable @inline(__always) package static var pageSize: Int { 3 }
+        @inlinable @inline(__always) package static var pageToken: Int { 4 }
+        @inlinable @inline(__always) package static var orderBy: Int { 6 }
+        @inlinable @inline(__always) package static var mask: Int { 7 }
+        @inlinable @inline(__always) package static var transaction: Int { 8 }
+        @inlinable @inline(__always) package static var readTime: Int { 10 }
+        @inlinable @inline(__always) package static var showMissing: Int { 12 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 13 }
     }
     /// The fields of `google.firestore.v1.ListDocumentsResponse`.
-    package enum ListDocumentsResponse {
-        @inlinable package static var documents: Int { 1 }
-        @inlinable package static var nextPageToken: Int { 2 }
+    @usableFromInline package enum ListDocumentsResponse {
+        @inlinable @inline(__always) package static var documents: Int { 1 }
+        @inlinable @inline(__always) package static var nextPageToken: Int { 2 }
     }
     /// The fields of `google.firestore.v1.CreateDocumentRequest`.
-    package enum CreateDocumentRequest {
-        @inlinable package static var parent: Int { 1 }
-        @inlinable package static var collectionId: Int { 2 }
-        @inlinable package static var documentId: Int { 3 }
-        @inlinable package static var document: Int { 4 }
-        @inlinable package static var mask: Int { 5 }
-        @inlinable package static var requestOptions: Int { 6 }
+    @usableFromInline package enum CreateDocumentRequest {
+        @inlinable @inline(__always) package static var parent: Int { 1 }
+        @inlinable @inline(__always) package static var collectionId: Int { 2 }
+        @inlinable @inline(__always) package static var documentId: Int { 3 }
+        @inlinable @inline(__always) package static var document: Int { 4 }
+        @inlinable @inline(__always) package static var mask: Int { 5 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 6 }
     }
     /// The fields of `google.firestore.v1.UpdateDocumentRequest`.
-    package enum UpdateDocumentRequest {
-        @inlinable package static var document: Int { 1 }
-        @inlinable package static var updateMask: Int { 2 }
-        @inlinable package static var mask: Int { 3 }
-        @inlinable package static var currentDocument: Int { 4 }
-        @inlinable package static var requestOptions: Int { 5 }
+    @usableFromInline package enum UpdateDocumentRequest {
+        @inlinable @inline(__always) package static var document: Int { 1 }
+        @inlinable @inline(__always) package static var updateMask: Int { 2 }
+        @inlinable @inline(__always) package static var mask: Int { 3 }
+        @inlinable @inline(__always) package static var currentDocument: Int { 4 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 5 }
     }
     /// The fields of `google.firestore.v1.DeleteDocumentRequest`.
-    package enum DeleteDocumentRequest {
-        @inlinable package static var name: Int { 1 }
-        @inlinable package static var currentDocument: Int { 2 }
-        @inlinable package static var requestOptions: Int { 3 }
+    @usableFromInline package enum DeleteDocumentRequest {
+        @inlinable @inline(__always) package static var name: Int { 1 }
+        @inlinable @inline(__always) package static var currentDocument: Int { 2 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 3 }
     }
     /// The fields of `google.firestore.v1.BatchGetDocumentsRequest`.
-    package enum BatchGetDocumentsRequest {
-        @inlinable package static var database: Int { 1 }
-        @inlinable package static var documents: Int { 2 }
-        @inlinable package static var mask: Int { 3 }
-        @inlinable package static var transaction: Int { 4 }
-        @inlinable package static var newTransaction: Int { 5 }
-        @inlinable package static var readTime: Int { 7 }
-        @inlinable package static var requestOptions: Int { 8 }
+    @usableFromInline package enum BatchGetDocumentsRequest {
+        @inlinable @inline(__always) package static var database: Int { 1 }
+        @inlinable @inline(__always) package static var documents: Int { 2 }
+        @inlinable @inline(__always) package static var mask: Int { 3 }
+        @inlinable @inline(__always) package static var transaction: Int { 4 }
+        @inlinable @inline(__always) package static var newTransaction: Int { 5 }
+        @inlinable @inline(__always) package static var readTime: Int { 7 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 8 }
     }
     /// The fields of `google.firestore.v1.BatchGetDocumentsResponse`.
-    package enum BatchGetDocumentsResponse {
-        @inlinable package static var found: Int { 1 }
-        @inlinable package static var missing: Int { 2 }
-        @inlinable package static var transaction: Int { 3 }
-        @inlinable package static var readTime: Int { 4 }
+    @usableFromInline package enum BatchGetDocumentsResponse {
+        @inlinable @inline(__always) package static var found: Int { 1 }
+        @inlinable @inline(__always) package static var missing: Int { 2 }
+        @inlinable @inline(__always) package static var transaction: Int { 3 }
+        @inlinable @inline(__always) package static var readTime: Int { 4 }
     }
     /// The fields of `google.firestore.v1.BeginTransactionRequest`.
-    package enum BeginTransactionRequest {
-        @inlinable package static var database: Int { 1 }
-        @inlinable package static var options: Int { 2 }
-        @inlinable package static var requestOptions: Int { 3 }
+    @usableFromInline package enum BeginTransactionRequest {
+        @inlinable @inline(__always) package static var database: Int { 1 }
+        @inlinable @inline(__always) package static var options: Int { 2 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 3 }
     }
     /// The fields of `google.firestore.v1.BeginTransactionResponse`.
-    package enum BeginTransactionResponse {
-        @inlinable package static var transaction: Int { 1 }
+    @usableFromInline package enum BeginTransactionResponse {
+        @inlinable @inline(__always) package static var transaction: Int { 1 }
     }
     /// The fields of `google.firestore.v1.CommitRequest`.
-    package enum CommitRequest {
-        @inlinable package static var database: Int { 1 }
-        @inlinable package static var writes: Int { 2 }
-        @inlinable package static var transaction: Int { 3 }
-        @inlinable package static var requestOptions: Int { 4 }
+    @usableFromInline package enum CommitRequest {
+        @inlinable @inline(__always) package static var database: Int { 1 }
+        @inlinable @inline(__always) package static var writes: Int { 2 }
+        @inlinable @inline(__always) package static var transaction: Int { 3 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 4 }
     }
     /// The fields of `google.firestore.v1.CommitResponse`.
-    package enum CommitResponse {
-        @inlinable package static var writeResults: Int { 1 }
-        @inlinable package static var commitTime: Int { 2 }
+    @usableFromInline package enum CommitResponse {
+        @inlinable @inline(__always) package static var writeResults: Int { 1 }
+        @inlinable @inline(__always) package static var commitTime: Int { 2 }
     }
     /// The fields of `google.firestore.v1.RollbackRequest`.
-    package enum RollbackRequest {
-        @inlinable package static var database: Int { 1 }
-        @inlinable package static var transaction: Int { 2 }
-        @inlinable package static var requestOptions: Int { 3 }
+    @usableFromInline package enum RollbackRequest {
+        @inlinable @inline(__always) package static var database: Int { 1 }
+        @inlinable @inline(__always) package static var transaction: Int { 2 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 3 }
     }
     /// The fields of `google.firestore.v1.ExplainOptions`.
-    package enum ExplainOptions {
-        @inlinable package static var analyze: Int { 1 }
+    @usableFromInline package enum ExplainOptions {
+        @inlinable @inline(__always) package static var analyze: Int { 1 }
     }
     /// The fields of `google.firestore.v1.PlanSummary`.
-    package enum PlanSummary {
-        @inlinable package static var indexesUsed: Int { 1 }
+    @usableFromInline package enum PlanSummary {
+        @inlinable @inline(__always) package static var indexesUsed: Int { 1 }
     }
     /// The fields of `google.firestore.v1.ExecutionStats`.
-    package enum ExecutionStats {
-        @inlinable package static var resultsReturned: Int { 1 }
-        @inlinable package static var executionDuration: Int { 3 }
-        @inlinable package static var readOperations: Int { 4 }
-        @inlinable package static var debugStats: Int { 5 }
+    @usableFromInline package enum ExecutionStats {
+        @inlinable @inline(__always) package static var resultsReturned: Int { 1 }
+        @inlinable @inline(__always) package static var executionDuration: Int { 3 }
+        @inlinable @inline(__always) package static var readOperations: Int { 4 }
+        @inlinable @inline(__always) package static var debugStats: Int { 5 }
     }
     /// The fields of `google.firestore.v1.ExplainMetrics`.
-    package enum ExplainMetrics {
-        @inlinable package static var planSummary: Int { 1 }
-        @inlinable package static var executionStats: Int { 2 }
+    @usableFromInline package enum ExplainMetrics {
+        @inlinable @inline(__always) package static var planSummary: Int { 1 }
+        @inlinable @inline(__always) package static var executionStats: Int { 2 }
     }
     /// The fields of `google.firestore.v1.RunQueryRequest`.
-    package enum RunQueryRequest {
-        @inlinable package static var parent: Int { 1 }
-        @inlinable package static var structuredQuery: Int { 2 }
-        @inlinable package static var transaction: Int { 5 }
-        @inlinable package static var newTransaction: Int { 6 }
-        @inlinable package static var readTime: Int { 7 }
-        @inlinable package static var explainOptions: Int { 10 }
-        @inlinable package static var requestOptions: Int { 11 }
+    @usableFromInline package enum RunQueryRequest {
+        @inlinable @inline(__always) package static var parent: Int { 1 }
+        @inlinable @inline(__always) package static var structuredQuery: Int { 2 }
+        @inlinable @inline(__always) package static var transaction: Int { 5 }
+        @inlinable @inline(__always) package static var newTransaction: Int { 6 }
+        @inlinable @inline(__always) package static var readTime: Int { 7 }
+        @inlinable @inline(__always) package static var explainOptions: Int { 10 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 11 }
     }
     /// The fields of `google.firestore.v1.RunQueryResponse`.
-    package enum RunQueryResponse {
-        @inlinable package static var document: Int { 1 }
-        @inlinable package static var transaction: Int { 2 }
-        @inlinable package static var readTime: Int { 3 }
-        @inlinable package static var skippedResults: Int { 4 }
-        @inlinable package static var done: Int { 6 }
-        @inlinable package static var explainMetrics: Int { 11 }
+    @usableFromInline package enum RunQueryResponse {
+        @inlinable @inline(__always) package static var document: Int { 1 }
+        @inlinable @inline(__always) package static var transaction: Int { 2 }
+        @inlinable @inline(__always) package static var readTime: Int { 3 }
+        @inlinable @inline(__always) package static var skippedResults: Int { 4 }
+        @inlinable @inline(__always) package static var done: Int { 6 }
+        @inlinable @inline(__always) package static var explainMetrics: Int { 11 }
     }
     /// The fields of `google.firestore.v1.RunAggregationQueryRequest`.
-    package enum RunAggregationQueryRequest {
-        @inlinable package static var parent: Int { 1 }
-        @inlinable package static var structuredAggregationQuery: Int { 2 }
-        @inlinable package static var transaction: Int { 4 }
-        @inlinable package static var newTransaction: Int { 5 }
-        @inlinable package static var readTime: Int { 6 }
-        @inlinable package static var explainOptions: Int { 8 }
-        @inlinable package static var requestOptions: Int { 9 }
+    @usableFromInline package enum RunAggregationQueryRequest {
+        @inlinable @inline(__always) package static var parent: Int { 1 }
+        @inlinable @inline(__always) package static var structuredAggregationQuery: Int { 2 }
+        @inlinable @inline(__always) package static var transaction: Int { 4 }
+        @inlinable @inline(__always) package static var newTransaction: Int { 5 }
+        @inlinable @inline(__always) package static var readTime: Int { 6 }
+        @inlinable @inline(__always) package static var explainOptions: Int { 8 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 9 }
     }
     /// The fields of `google.firestore.v1.RunAggregationQueryResponse`.
-    package enum RunAggregationQueryResponse {
-        @inlinable package static var result: Int { 1 }
-        @inlinable package static var transaction: Int { 2 }
-        @inlinable package static var readTime: Int { 3 }
-        @inlinable package static var explainMetrics: Int { 10 }
+    @usableFromInline package enum RunAggregationQueryResponse {
+        @inlinable @inline(__always) package static var result: Int { 1 }
+        @inlinable @inline(__always) package static var transaction: Int { 2 }
+        @inlinable @inline(__always) package static var readTime: Int { 3 }
+        @inlinable @inline(__always) package static var explainMetrics: Int { 10 }
     }
     /// The fields of `google.firestore.v1.ListCollectionIdsRequest`.
-    package enum ListCollectionIdsRequest {
-        @inlinable package static var parent: Int { 1 }
-        @inlinable package static var pageSize: Int { 2 }
-        @inlinable package static var pageToken: Int { 3 }
-        @inlinable package static var readTime: Int { 4 }
-        @inlinable package static var requestOptions: Int { 5 }
+    @usableFromInline package enum ListCollectionIdsRequest {
+        @inlinable @inline(__always) package static var parent: Int { 1 }
+        @inlinable @inline(__always) package static var pageSize: Int { 2 }
+        @inlinable @inline(__always) package static var pageToken: Int { 3 }
+        @inlinable @inline(__always) package static var readTime: Int { 4 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 5 }
     }
     /// The fields of `google.firestore.v1.ListCollectionIdsResponse`.
-    package enum ListCollectionIdsResponse {
-        @inlinable package static var collectionIds: Int { 1 }
-        @inlinable package static var nextPageToken: Int { 2 }
+    @usableFromInline package enum ListCollectionIdsResponse {
+        @inlinable @inline(__always) package static var collectionIds: Int { 1 }
+        @inlinable @inline(__always) package static var nextPageToken: Int { 2 }
     }
     /// The fields of `google.firestore.v1.BatchWriteRequest`.
-    package enum BatchWriteRequest {
-        @inlinable package static var database: Int { 1 }
-        @inlinable package static var writes: Int { 2 }
-        @inlinable package static var labels: Int { 3 }
+    @usableFromInline package enum BatchWriteRequest {
+        @inlinable @inline(__always) package static var database: Int { 1 }
+        @inlinable @inline(__always) package static var writes: Int { 2 }
+        @inlinable @inline(__always) package static var labels: Int { 3 }
         /// The fields of `google.firestore.v1.BatchWriteRequest.LabelsEntry`.
-        package enum LabelsEntry {
-            @inlinable package static var key: Int { 1 }
-            @inlinable package static var value: Int { 2 }
+        @usableFromInline package enum LabelsEntry {
+            @inlinable @inline(__always) package static var key: Int { 1 }
+            @inlinable @inline(__always) package static var value: Int { 2 }
         }
-        @inlinable package static var requestOptions: Int { 4 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 4 }
     }
     /// The fields of `google.firestore.v1.BatchWriteResponse`.
-    package enum BatchWriteResponse {
-        @inlinable package static var writeResults: Int { 1 }
-        @inlinable package static var status: Int { 2 }
+    @usableFromInline package enum BatchWriteResponse {
+        @inlinable @inline(__always) package static var writeResults: Int { 1 }
+        @inlinable @inline(__always) package static var status: Int { 2 }
     }
     /// The fields of `google.firestore.v1.PartitionQueryRequest`.
-    package enum PartitionQueryRequest {
-        @inlinable package static var parent: Int { 1 }
-        @inlinable package static var structuredQuery: Int { 2 }
-        @inlinable package static var partitionCount: Int { 3 }
-        @inlinable package static var pageToken: Int { 4 }
-        @inlinable package static var pageSize: Int { 5 }
-        @inlinable package static var readTime: Int { 6 }
-        @inlinable package static var requestOptions: Int { 7 }
+    @usableFromInline package enum PartitionQueryRequest {
+        @inlinable @inline(__always) package static var parent: Int { 1 }
+        @inlinable @inline(__always) package static var structuredQuery: Int { 2 }
+        @inlinable @inline(__always) package static var partitionCount: Int { 3 }
+        @inlinable @inline(__always) package static var pageToken: Int { 4 }
+        @inlinable @inline(__always) package static var pageSize: Int { 5 }
+        @inlinable @inline(__always) package static var readTime: Int { 6 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 7 }
     }
     /// The fields of `google.firestore.v1.PartitionQueryResponse`.
-    package enum PartitionQueryResponse {
-        @inlinable package static var partitions: Int { 1 }
-        @inlinable package static var nextPageToken: Int { 2 }
+    @usableFromInline package enum PartitionQueryResponse {
+        @inlinable @inline(__always) package static var partitions: Int { 1 }
+        @inlinable @inline(__always) package static var nextPageToken: Int { 2 }
     }
     /// The fields of `google.firestore.v1.WriteRequest`.
-    package enum WriteRequest {
-        @inlinable package static var database: Int { 1 }
-        @inlinable package static var streamId: Int { 2 }
-        @inlinable package static var writes: Int { 3 }
-        @inlinable package static var streamToken: Int { 4 }
-        @inlinable package static var labels: Int { 5 }
+    @usableFromInline package enum WriteRequest {
+        @inlinable @inline(__always) package static var database: Int { 1 }
+        @inlinable @inline(__always) package static var streamId: Int { 2 }
+        @inlinable @inline(__always) package static var writes: Int { 3 }
+        @inlinable @inline(__always) package static var streamToken: Int { 4 }
+        @inlinable @inline(__always) package static var labels: Int { 5 }
         /// The fields of `google.firestore.v1.WriteRequest.LabelsEntry`.
-        package enum LabelsEntry {
-            @inlinable package static var key: Int { 1 }
-            @inlinable package static var value: Int { 2 }
+        @usableFromInline package enum LabelsEntry {
+            @inlinable @inline(__always) package static var key: Int { 1 }
+            @inlinable @inline(__always) package static var value: Int { 2 }
         }
-        @inlinable package static var requestOptions: Int { 6 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 6 }
     }
     /// The fields of `google.firestore.v1.WriteResponse`.
-    package enum WriteResponse {
-        @inlinable package static var streamId: Int { 1 }
-        @inlinable package static var streamToken: Int { 2 }
-        @inlinable package static var writeResults: Int { 3 }
-        @inlinable package static var commitTime: Int { 4 }
+    @usableFromInline package enum WriteResponse {
+        @inlinable @inline(__always) package static var streamId: Int { 1 }
+        @inlinable @inline(__always) package static var streamToken: Int { 2 }
+        @inlinable @inline(__always) package static var writeResults: Int { 3 }
+        @inlinable @inline(__always) package static var commitTime: Int { 4 }
     }
     /// The fields of `google.firestore.v1.StructuredPipeline`.
-    package enum StructuredPipeline {
-        @inlinable package static var pipeline: Int { 1 }
-        @inlinable package static var options: Int { 2 }
+    @usableFromInline package enum StructuredPipeline {
+        @inlinable @inline(__always) package static var pipeline: Int { 1 }
+        @inlinable @inline(__always) package static var options: Int { 2 }
         /// The fields of `google.firestore.v1.StructuredPipeline.OptionsEntry`.
-        package enum OptionsEntry {
-            @inlinable package static var key: Int { 1 }
-            @inlinable package static var value: Int { 2 }
+        @usableFromInline package enum OptionsEntry {
+            @inlinable @inline(__always) package static var key: Int { 1 }
+            @inlinable @inline(__always) package static var value: Int { 2 }
         }
     }
     /// The fields of `google.firestore.v1.ExplainStats`.
-    package enum ExplainStats {
-        @inlinable package static var data: Int { 1 }
+    @usableFromInline package enum ExplainStats {
+        @inlinable @inline(__always) package static var data: Int { 1 }
     }
     /// The fields of `google.firestore.v1.ExecutePipelineRequest`.
-    package enum ExecutePipelineRequest {
-        @inlinable package static var database: Int { 1 }
-        @inlinable package static var structuredPipeline: Int { 2 }
-        @inlinable package static var transaction: Int { 5 }
-        @inlinable package static var newTransaction: Int { 6 }
-        @inlinable package static var readTime: Int { 7 }
-        @inlinable package static var autoCommitTransaction: Int { 9 }
-        @inlinable package static var requestOptions: Int { 10 }
+    @usableFromInline package enum ExecutePipelineRequest {
+        @inlinable @inline(__always) package static var database: Int { 1 }
+        @inlinable @inline(__always) package static var structuredPipeline: Int { 2 }
+        @inlinable @inline(__always) package static var transaction: Int { 5 }
+        @inlinable @inline(__always) package static var newTransaction: Int { 6 }
+        @inlinable @inline(__always) package static var readTime: Int { 7 }
+        @inlinable @inline(__always) package static var autoCommitTransaction: Int { 9 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 10 }
     }
     /// The fields of `google.firestore.v1.ExecutePipelineResponse`.
-    package enum ExecutePipelineResponse {
-        @inlinable package static var transaction: Int { 1 }
-        @inlinable package static var results: Int { 2 }
-        @inlinable package static var executionTime: Int { 3 }
-        @inlinable package static var explainStats: Int { 4 }
+    @usableFromInline package enum ExecutePipelineResponse {
+        @inlinable @inline(__always) package static var transaction: Int { 1 }
+        @inlinable @inline(__always) package static var results: Int { 2 }
+        @inlinable @inline(__always) package static var executionTime: Int { 3 }
+        @inlinable @inline(__always) package static var explainStats: Int { 4 }
     }
     /// The fields of `google.firestore.v1.DocumentChange`.
-    package enum DocumentChange {
-        @inlinable package static var document: Int { 1 }
-        @inlinable package static var targetIds: Int { 5 }
-        @inlinable package static var removedTargetIds: Int { 6 }
+    @usableFromInline package enum DocumentChange {
+        @inlinable @inline(__always) package static var document: Int { 1 }
+        @inlinable @inline(__always) package static var targetIds: Int { 5 }
+        @inlinable @inline(__always) package static var removedTargetIds: Int { 6 }
     }
     /// The fields of `google.firestore.v1.DocumentDelete`.
-    package enum DocumentDelete {
-        @inlinable package static var document: Int { 1 }
-        @inlinable package static var readTime: Int { 4 }
-        @inlinable package static var removedTargetIds: Int { 6 }
+    @usableFromInline package enum DocumentDelete {
+        @inlinable @inline(__always) package static var document: Int { 1 }
+        @inlinable @inline(__always) package static var readTime: Int { 4 }
+        @inlinable @inline(__always) package static var removedTargetIds: Int { 6 }
     }
     /// The fields of `google.firestore.v1.DocumentRemove`.
-    package enum DocumentRemove {
-        @inlinable package static var document: Int { 1 }
-        @inlinable package static var removedTargetIds: Int { 2 }
-        @inlinable package static var readTime: Int { 4 }
+    @usableFromInline package enum DocumentRemove {
+        @inlinable @inline(__always) package static var document: Int { 1 }
+        @inlinable @inline(__always) package static var removedTargetIds: Int { 2 }
+        @inlinable @inline(__always) package static var readTime: Int { 4 }
     }
     /// The fields of `google.firestore.v1.BitSequence`.
-    package enum BitSequence {
-        @inlinable package static var bitmap: Int { 1 }
-        @inlinable package static var padding: Int { 2 }
+    @usableFromInline package enum BitSequence {
+        @inlinable @inline(__always) package static var bitmap: Int { 1 }
+        @inlinable @inline(__always) package static var padding: Int { 2 }
     }
     /// The fields of `google.firestore.v1.BloomFilter`.
-    package enum BloomFilter {
-        @inlinable package static var bits: Int { 1 }
-        @inlinable package static var hashCount: Int { 2 }
+    @usableFromInline package enum BloomFilter {
+        @inlinable @inline(__always) package static var bits: Int { 1 }
+        @inlinable @inline(__always) package static var hashCount: Int { 2 }
     }
     /// The fields of `google.firestore.v1.ExistenceFilter`.
-    package enum ExistenceFilter {
-        @inlinable package static var targetId: Int { 1 }
-        @inlinable package static var count: Int { 2 }
-        @inlinable package static var unchangedNames: Int { 3 }
+    @usableFromInline package enum ExistenceFilter {
+        @inlinable @inline(__always) package static var targetId: Int { 1 }
+        @inlinable @inline(__always) package static var count: Int { 2 }
+        @inlinable @inline(__always) package static var unchangedNames: Int { 3 }
     }
     /// The fields of `google.firestore.v1.Target`.
-    package enum Target {
+    @usableFromInline package enum Target {
         /// The fields of `google.firestore.v1.Target.QueryTarget`.
-        package enum QueryTarget {
-            @inlinable package static var parent: Int { 1 }
-            @inlinable package static var structuredQuery: Int { 2 }
+        @usableFromInline package enum QueryTarget {
+            @inlinable @inline(__always) package static var parent: Int { 1 }
+            @inlinable @inline(__always) package static var structuredQuery: Int { 2 }
         }
         /// The fields of `google.firestore.v1.Target.DocumentsTarget`.
-        package enum DocumentsTarget {
-            @inlinable package static var documents: Int { 2 }
+        @usableFromInline package enum DocumentsTarget {
+            @inlinable @inline(__always) package static var documents: Int { 2 }
         }
         /// The fields of `google.firestore.v1.Target.PipelineQueryTarget`.
-        package enum PipelineQueryTarget {
-            @inlinable package static var structuredPipeline: Int { 1 }
+        @usableFromInline package enum PipelineQueryTarget {
+            @inlinable @inline(__always) package static var structuredPipeline: Int { 1 }
         }
-        @inlinable package static var query: Int { 2 }
-        @inlinable package static var documents: Int { 3 }
-        @inlinable package static var pipelineQuery: Int { 13 }
-        @inlinable package static var resumeToken: Int { 4 }
-        @inlinable package static var readTime: Int { 11 }
-        @inlinable package static var targetId: Int { 5 }
-        @inlinable package static var once: Int { 6 }
-        @inlinable package static var expectedCount: Int { 12 }
+        @inlinable @inline(__always) package static var query: Int { 2 }
+        @inlinable @inline(__always) package static var documents: Int { 3 }
+        @inlinable @inline(__always) package static var pipelineQuery: Int { 13 }
+        @inlinable @inline(__always) package static var resumeToken: Int { 4 }
+        @inlinable @inline(__always) package static var readTime: Int { 11 }
+        @inlinable @inline(__always) package static var targetId: Int { 5 }
+        @inlinable @inline(__always) package static var once: Int { 6 }
+        @inlinable @inline(__always) package static var expectedCount: Int { 12 }
     }
     /// The fields of `google.firestore.v1.TargetChange`.
-    package enum TargetChange {
-        @inlinable package static var targetChangeType: Int { 1 }
-        @inlinable package static var targetIds: Int { 2 }
-        @inlinable package static var cause: Int { 3 }
-        @inlinable package static var resumeToken: Int { 4 }
-        @inlinable package static var readTime: Int { 6 }
+    @usableFromInline package enum TargetChange {
+        @inlinable @inline(__always) package static var targetChangeType: Int { 1 }
+        @inlinable @inline(__always) package static var targetIds: Int { 2 }
+        @inlinable @inline(__always) package static var cause: Int { 3 }
+        @inlinable @inline(__always) package static var resumeToken: Int { 4 }
+        @inlinable @inline(__always) package static var readTime: Int { 6 }
     }
     /// The fields of `google.firestore.v1.ListenRequest`.
-    package enum ListenRequest {
-        @inlinable package static var database: Int { 1 }
-        @inlinable package static var addTarget: Int { 2 }
-        @inlinable package static var removeTarget: Int { 3 }
-        @inlinable package static var labels: Int { 4 }
+    @usableFromInline package enum ListenRequest {
+        @inlinable @inline(__always) package static var database: Int { 1 }
+        @inlinable @inline(__always) package static var addTarget: Int { 2 }
+        @inlinable @inline(__always) package static var removeTarget: Int { 3 }
+        @inlinable @inline(__always) package static var labels: Int { 4 }
         /// The fields of `google.firestore.v1.ListenRequest.LabelsEntry`.
-        package enum LabelsEntry {
-            @inlinable package static var key: Int { 1 }
-            @inlinable package static var value: Int { 2 }
+        @usableFromInline package enum LabelsEntry {
+            @inlinable @inline(__always) package static var key: Int { 1 }
+            @inlinable @inline(__always) package static var value: Int { 2 }
         }
-        @inlinable package static var requestOptions: Int { 5 }
+        @inlinable @inline(__always) package static var requestOptions: Int { 5 }
     }
     /// The fields of `google.firestore.v1.ListenResponse`.
-    package enum ListenResponse {
-        @inlinable package static var targetChange: Int { 2 }
-        @inlinable package static var documentChange: Int { 3 }
-        @inlinable package static var documentDelete: Int { 4 }
-        @inlinable package static var filter: Int { 5 }
-        @inlinable package static var documentRemove: Int { 6 }
+    @usableFromInline package enum ListenResponse {
+        @inlinable @inline(__always) package static var targetChange: Int { 2 }
+        @inlinable @inline(__always) package static var documentChange: Int { 3 }
+        @inlinable @inline(__always) package static var documentDelete: Int { 4 }
+        @inlinable @inline(__always) package static var filter: Int { 5 }
+        @inlinable @inline(__always) package static var documentRemove: Int { 6 }
     }
     /// Messages of `google.longrunning`.
-    package enum Longrunning {
+    @usableFromInline package enum Longrunning {
         /// The fields of `google.longrunning.Operation`.
-        package enum Operation {
-            @inlinable package static var name: Int { 1 }
-            @inlinable package static var metadata: Int { 2 }
-            @inlinable package static var done: Int { 3 }
-            @inlinable package static var error: Int { 4 }
-            @inlinable package static var response: Int { 5 }
+        @usableFromInline package enum Operation {
+            @inlinable @inline(__always) package static var name: Int { 1 }
+            @inlinable @inline(__always) package static var metadata: Int { 2 }
+            @inlinable @inline(__always) package static var done: Int { 3 }
+            @inlinable @inline(__always) package static var error: Int { 4 }
+            @inlinable @inline(__always) package static var response: Int { 5 }
         }
         /// The fields of `google.longrunning.GetOperationRequest`.
-        package enum GetOperationRequest {
-            @inlinable package static var name: Int { 1 }
+        @usableFromInline package enum GetOperationRequest {
+            @inlinable @inline(__always) package static var name: Int { 1 }
         }
         /// The fields of `google.longrunning.ListOperationsRequest`.
-        package enum ListOperationsRequest {
-            @inlinable package static var filter: Int { 1 }
-            @inlinable package static var pageSize: Int { 2 }
-            @inlinable package static var pageToken: Int { 3 }
-            @inlinable package static var name: Int { 4 }
+        @usableFromInline package enum ListOperationsRequest {
+            @inlinable @inline(__always) package static var filter: Int { 1 }
+            @inlinable @inline(__always) package static var pageSize: Int { 2 }
+            @inlinable @inline(__always) package static var pageToken: Int { 3 }
+            @inlinable @inline(__always) package static var name: Int { 4 }
         }
         /// The fields of `google.longrunning.ListOperationsResponse`.
-        package enum ListOperationsResponse {
-            @inlinable package static var operations: Int { 1 }
-            @inlinable package static var nextPageToken: Int { 2 }
+        @usableFromInline package enum ListOperationsResponse {
+            @inlinable @inline(__always) package static var operations: Int { 1 }
+            @inlinable @inline(__always) package static var nextPageToken: Int { 2 }
         }
         /// The fields of `google.longrunning.WaitOperationRequest`.
-        package enum WaitOperationRequest {
-            @inlinable package static var name: Int { 1 }
-            @inlinable package static var timeout: Int { 2 }
+        @usableFromInline package enum WaitOperationRequest {
+            @inlinable @inline(__always) package static var name: Int { 1 }
+            @inlinable @inline(__always) package static var timeout: Int { 2 }
         }
         /// The fields of `google.longrunning.CancelOperationRequest`.
-        package enum CancelOperationRequest {
-            @inlinable package static var name: Int { 1 }
+        @usableFromInline package enum CancelOperationRequest {
+            @inlinable @inline(__always) package static var name: Int { 1 }
         }
         /// The fields of `google.longrunning.DeleteOperationRequest`.
-        package enum DeleteOperationRequest {
-            @inlinable package static var name: Int { 1 }
+        @usableFromInline package enum DeleteOperationRequest {
+            @inlinable @inline(__always) package static var name: Int { 1 }
         }
     }
     /// Messages of `google.protobuf`.
-    package enum Protobuf {
+    @usableFromInline package enum Protobuf {
         /// The fields of `google.protobuf.Any`.
-        package enum AnyMessage {
-            @inlinable package static var typeUrl: Int { 1 }
-            @inlinable package static var value: Int { 2 }
+        @usableFromInline package enum AnyMessage {
+            @inlinable @inline(__always) package static var typeUrl: Int { 1 }
+            @inlinable @inline(__always) package static var value: Int { 2 }
         }
         /// The fields of `google.protobuf.Duration`.
-        package enum Duration {
-            @inlinable package static var seconds: Int { 1 }
-            @inlinable package static var nanos: Int { 2 }
+        @usableFromInline package enum Duration {
+            @inlinable @inline(__always) package static var seconds: Int { 1 }
+            @inlinable @inline(__always) package static var nanos: Int { 2 }
         }
         /// The fields of `google.protobuf.Empty`.
-        package enum Empty {
+        @usableFromInline package enum Empty {
         }
         /// The fields of `google.protobuf.FieldMask`.
-        package enum FieldMask {
-            @inlinable package static var paths: Int { 1 }
+        @usableFromInline package enum FieldMask {
+            @inlinable @inline(__always) package static var paths: Int { 1 }
         }
         /// The fields of `google.protobuf.Struct`.
-        package enum Struct {
-            @inlinable package static var fields: Int { 1 }
+        @usableFromInline package enum Struct {
+            @inlinable @inline(__always) package static var fields: Int { 1 }
             /// The fields of `google.protobuf.Struct.FieldsEntry`.
-            package enum FieldsEntry {
-                @inlinable package static var key: Int { 1 }
-                @inlinable package static var value: Int { 2 }
+            @usableFromInline package enum FieldsEntry {
+                @inlinable @inline(__always) package static var key: Int { 1 }
+                @inlinable @inline(__always) package static var value: Int { 2 }
             }
         }
         /// The fields of `google.protobuf.Value`.
-        package enum Value {
-            @inlinable package static var nullValue: Int { 1 }
-            @inlinable package static var numberValue: Int { 2 }
-            @inlinable package static var stringValue: Int { 3 }
-            @inlinable package static var boolValue: Int { 4 }
-            @inlinable package static var structValue: Int { 5 }
-            @inlinable package static var listValue: Int { 6 }
+        @usableFromInline package enum Value {
+            @inlinable @inline(__always) package static var nullValue: Int { 1 }
+            @inlinable @inline(__always) package static var numberValue: Int { 2 }
+            @inlinable @inline(__always) package static var stringValue: Int { 3 }
+            @inlinable @inline(__always) package static var boolValue: Int { 4 }
+            @inlinable @inline(__always) package static var structValue: Int { 5 }
+            @inlinable @inline(__always) package static var listValue: Int { 6 }
         }
         /// The fields of `google.protobuf.ListValue`.
-        package enum ListValue {
-            @inlinable package static var values: Int { 1 }
+        @usableFromInline package enum ListValue {
+            @inlinable @inline(__always) package static var values: Int { 1 }
         }
         /// The fields of `google.protobuf.Timestamp`.
-        package enum Timestamp {
-            @inlinable package static var seconds: Int { 1 }
-            @inlinable package static var nanos: Int { 2 }
+        @usableFromInline package enum Timestamp {
+            @inlinable @inline(__always) package static var seconds: Int { 1 }
+            @inlinable @inline(__always) package static var nanos: Int { 2 }
         }
         /// The fields of `google.protobuf.DoubleValue`.
-        package enum DoubleValue {
-            @inlinable package static var value: Int { 1 }
+        @usableFromInline package enum DoubleValue {
+            @inlinable @inline(__always) package static var value: Int { 1 }
         }
         /// The fields of `google.protobuf.Int64Value`.
-        package enum Int64Value {
-            @inlinable package static var value: Int { 1 }
+        @usableFromInline package enum Int64Value {
+            @inlinable @inline(__always) package static var value: Int { 1 }
         }
         /// The fields of `google.protobuf.Int32Value`.
-        package enum Int32Value {
-            @inlinable package static var value: Int { 1 }
+        @usableFromInline package enum Int32Value {
+            @inlinable @inline(__always) package static var value: Int { 1 }
         }
     }
     /// Messages of `google.rpc`.
-    package enum Rpc {
+    @usableFromInline package enum Rpc {
         /// The fields of `google.rpc.Status`.
-        package enum Status {
-            @inlinable package static var code: Int { 1 }
-            @inlinable package static var message: Int { 2 }
-            @inlinable package static var details: Int { 3 }
+        @usableFromInline package enum Status {
+            @inlinable @inline(__always) package static var code: Int { 1 }
+            @inlinable @inline(__always) package static var message: Int { 2 }
+            @inlinable @inline(__always) package static var details: Int { 3 }
         }
     }
     /// Messages of `google.type`.
-    package enum CommonType {
+    @usableFromInline package enum CommonType {
         /// The fields of `google.type.LatLng`.
-        package enum LatLng {
-            @inlinable package static var latitude: Int { 1 }
-            @inlinable package static var longitude: Int { 2 }
+        @usableFromInline package enum LatLng {
+            @inlinable @inline(__always) package static var latitude: Int { 1 }
+            @inlinable @inline(__always) package static var longitude: Int { 2 }
         }
     }
     /// Messages of `grpc.health.v1`.
-    package enum Health {
+    @usableFromInline package enum Health {
         /// The fields of `grpc.health.v1.HealthCheckRequest`.
-        package enum HealthCheckRequest {
-            @inlinable package static var service: Int { 1 }
+        @usableFromInline package enum HealthCheckRequest {
+            @inlinable @inline(__always) package static var service: Int { 1 }
         }
         /// The fields of `grpc.health.v1.HealthCheckResponse`.
-        package enum HealthCheckResponse {
-            @inlinable package static var status: Int { 1 }
+        @usableFromInline package enum HealthCheckResponse {
+            @inlinable @inline(__always) package static var status: Int { 1 }
         }
     }
     /// Messages of `grpc.reflection.v1`.
-    package enum Reflection {
+    @usableFromInline package enum Reflection {
         /// The fields of `grpc.reflection.v1.ServerReflectionRequest`.
-        package enum ServerReflectionRequest {
-            @inlinable package static var host: Int { 1 }
-            @inlinable package static var fileByFilename: Int { 3 }
-            @inlinable package static var fileContainingSymbol: Int { 4 }
-            @inlinable package static var fileContainingExtension: Int { 5 }
-            @inlinable package static var allExtensionNumbersOfType: Int { 6 }
-            @inlinable package static var listServices: Int { 7 }
+        @usableFromInline package enum ServerReflectionRequest {
+            @inlinable @inline(__always) package static var host: Int { 1 }
+            @inlinable @inline(__always) package static var fileByFilename: Int { 3 }
+            @inlinable @inline(__always) package static var fileContainingSymbol: Int { 4 }
+            @inlinable @inline(__always) package static var fileContainingExtension: Int { 5 }
+            @inlinable @inline(__always) package static var allExtensionNumbersOfType: Int { 6 }
+            @inlinable @inline(__always) package static var listServices: Int { 7 }
         }
         /// The fields of `grpc.reflection.v1.ExtensionRequest`.
-        package enum ExtensionRequest {
-            @inlinable package static var containingType: Int { 1 }
-            @inlinable package static var extensionNumber: Int { 2 }
+        @usableFromInline package enum ExtensionRequest {
+            @inlinable @inline(__always) package static var containingType: Int { 1 }
+            @inlinable @inline(__always) package static var extensionNumber: Int { 2 }
         }
         /// The fields of `grpc.reflection.v1.ServerReflectionResponse`.
-        package enum ServerReflectionResponse {
-            @inlinable package static var validHost: Int { 1 }
-            @inlinable package static var originalRequest: Int { 2 }
-            @inlinable package static var fileDescriptorResponse: Int { 4 }
-            @inlinable package static var allExtensionNumbersResponse: Int { 5 }
-            @inlinable package static var listServicesResponse: Int { 6 }
-            @inlinable package static var errorResponse: Int { 7 }
+        @usableFromInline package enum ServerReflectionResponse {
+            @inlinable @inline(__always) package static var validHost: Int { 1 }
+            @inlinable @inline(__always) package static var originalRequest: Int { 2 }
+            @inlinable @inline(__always) package static var fileDescriptorResponse: Int { 4 }
+            @inlinable @inline(__always) package static var allExtensionNumbersResponse: Int { 5 }
+            @inlinable @inline(__always) package static var listServicesResponse: Int { 6 }
+            @inlinable @inline(__always) package static var errorResponse: Int { 7 }
         }
         /// The fields of `grpc.reflection.v1.FileDescriptorResponse`.
-        package enum FileDescriptorResponse {
-            @inlinable package static var fileDescriptorProto: Int { 1 }
+        @usableFromInline package enum FileDescriptorResponse {
+            @inlinable @inline(__always) package static var fileDescriptorProto: Int { 1 }
         }
         /// The fields of `grpc.reflection.v1.ExtensionNumberResponse`.
-        package enum ExtensionNumberResponse {
-            @inlinable package static var baseTypeName: Int { 1 }
-            @inlinable package static var extensionNumber: Int { 2 }
+        @usableFromInline package enum ExtensionNumberResponse {
+            @inlinable @inline(__always) package static var baseTypeName: Int { 1 }
+            @inlinable @inline(__always) package static var extensionNumber: Int { 2 }
         }
         /// The fields of `grpc.reflection.v1.ListServiceResponse`.
-        package enum ListServiceResponse {
-            @inlinable package static var service: Int { 1 }
+        @usableFromInline package enum ListServiceResponse {
+            @inlinable @inline(__always) package static var service: Int { 1 }
         }
         /// The fields of `grpc.reflection.v1.ServiceResponse`.
-        package enum ServiceResponse {
-            @inlinable package static var name: Int { 1 }
+        @usableFromInline package enum ServiceResponse {
+            @inlinable @inline(__always) package static var name: Int { 1 }
         }
         /// The fields of `grpc.reflection.v1.ErrorResponse`.
-        package enum ErrorResponse {
-            @inlinable package static var errorCode: Int { 1 }
-            @inlinable package static var errorMessage: Int { 2 }
+        @usableFromInline package enum ErrorResponse {
+            @inlinable @inline(__always) package static var errorCode: Int { 1 }
+            @inlinable @inline(__always) package static var errorMessage: Int { 2 }
         }
     }
     /// Messages of `hearth.admin.v1`.
-    package enum Admin {
+    @usableFromInline package enum Admin {
         /// The fields of `hearth.admin.v1.GetServerRequest`.
-        package enum GetServerRequest {
+        @usableFromInline package enum GetServerRequest {
         }
         /// The fields of `hearth.admin.v1.Server`.
-        package enum Server {
-            @inlinable package static var address: Int { 1 }
+        @usableFromInline package enum Server {
+            @inlinable @inline(__always) package static var address: Int { 1 }
         }
         /// The fields of `hearth.admin.v1.BackupRequest`.
-        package enum BackupRequest {
-            @inlinable package static var directory: Int { 1 }
+        @usableFromInline package enum BackupRequest {
+            @inlinable @inline(__always) package static var directory: Int { 1 }
         }
         /// The fields of `hearth.admin.v1.BackupResponse`.
-        package enum BackupResponse {
+        @usableFromInline package enum BackupResponse {
         }
         /// The fields of `hearth.admin.v1.CheckpointRequest`.
-        package enum CheckpointRequest {
+        @usableFromInline package enum CheckpointRequest {
         }
         /// The fields of `hearth.admin.v1.CheckpointResponse`.
-        package enum CheckpointResponse {
+        @usableFromInline package enum CheckpointResponse {
         }
         /// The fields of `hearth.admin.v1.ApplyIndexesRequest`.
-        package enum ApplyIndexesRequest {
-            @inlinable package static var database: Int { 1 }
-            @inlinable package static var indexes: Int { 2 }
-            @inlinable package static var fieldOverrides: Int { 3 }
+        @usableFromInline package enum ApplyIndexesRequest {
+            @inlinable @inline(__always) package static var database: Int { 1 }
+            @inlinable @inline(__always) package static var indexes: Int { 2 }
+            @inlinable @inline(__always) package static var fieldOverrides: Int { 3 }
         }
         /// The fields of `hearth.admin.v1.ApplyIndexesResponse`.
-        package enum ApplyIndexesResponse {
+        @usableFromInline package enum ApplyIndexesResponse {
         }
         /// The fields of `hearth.admin.v1.ListIndexesRequest`.
-        package enum ListIndexesRequest {
-            @inlinable package static var database: Int { 1 }
+        @usableFromInline package enum ListIndexesRequest {
+            @inlinable @inline(__always) package static var database: Int { 1 }
         }
         /// The fields of `hearth.admin.v1.ListIndexesResponse`.
-        package enum ListIndexesResponse {
-            @inlinable package static var entries: Int { 1 }
+        @usableFromInline package enum ListIndexesResponse {
+            @inlinable @inline(__always) package static var entries: Int { 1 }
         }
         /// The fields of `hearth.admin.v1.ListedIndex`.
-        package enum ListedIndex {
-            @inlinable package static var state: Int { 1 }
-            @inlinable package static var entry: Int { 2 }
-            @inlinable package static var indexEntries: Int { 3 }
-            @inlinable package static var indexBytes: Int { 4 }
+        @usableFromInline package enum ListedIndex {
+            @inlinable @inline(__always) package static var state: Int { 1 }
+            @inlinable @inline(__always) package static var entry: Int { 2 }
+            @inlinable @inline(__always) package static var indexEntries: Int { 3 }
+            @inlinable @inline(__always) package static var indexBytes: Int { 4 }
         }
         /// The fields of `hearth.admin.v1.Index`.
-        package enum Index {
-            @inlinable package static var collectionGroup: Int { 1 }
-            @inlinable package static var spansGroup: Int { 2 }
-            @inlinable package static var fields: Int { 3 }
+        @usableFromInline package enum Index {
+            @inlinable @inline(__always) package static var collectionGroup: Int { 1 }
+            @inlinable @inline(__always) package static var spansGroup: Int { 2 }
+            @inlinable @inline(__always) package static var fields: Int { 3 }
         }
         /// The fields of `hearth.admin.v1.IndexField`.
-        package enum IndexField {
-            @inlinable package static var fieldPath: Int { 1 }
-            @inlinable package static var mode: Int { 2 }
-            @inlinable package static var dimension: Int { 3 }
+        @usableFromInline package enum IndexField {
+            @inlinable @inline(__always) package static var fieldPath: Int { 1 }
+            @inlinable @inline(__always) package static var mode: Int { 2 }
+            @inlinable @inline(__always) package static var dimension: Int { 3 }
         }
         /// The fields of `hearth.admin.v1.FieldOverride`.
-        package enum FieldOverride {
-            @inlinable package static var collectionGroup: Int { 1 }
-            @inlinable package static var fieldPath: Int { 2 }
-            @inlinable package static var setsIndexes: Int { 3 }
-            @inlinable package static var indexes: Int { 4 }
-            @inlinable package static var ttl: Int { 5 }
+        @usableFromInline package enum FieldOverride {
+            @inlinable @inline(__always) package static var collectionGroup: Int { 1 }
+            @inlinable @inline(__always) package static var fieldPath: Int { 2 }
+            @inlinable @inline(__always) package static var setsIndexes: Int { 3 }
+            @inlinable @inline(__always) package static var indexes: Int { 4 }
+            @inlinable @inline(__always) package static var ttl: Int { 5 }
         }
         /// The fields of `hearth.admin.v1.SingleFieldIndex`.
-        package enum SingleFieldIndex {
-            @inlinable package static var spansGroup: Int { 1 }
-            @inlinable package static var mode: Int { 2 }
+        @usableFromInline package enum SingleFieldIndex {
+            @inlinable @inline(__always) package static var spansGroup: Int { 1 }
+            @inlinable @inline(__always) package static var mode: Int { 2 }
         }
     }
 }

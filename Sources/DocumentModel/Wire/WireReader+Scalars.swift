@@ -64,7 +64,6 @@ extension WireReader {
     }
 
     /// A `bytes` field, copied.
-    @inlinable
     @_lifetime(self: copy self)
     package mutating func byteArray(_ tag: WireTag) throws(InvalidDocument) -> [UInt8] {
         [UInt8](copying: try span(tag))

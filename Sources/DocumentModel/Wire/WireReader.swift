@@ -5,11 +5,11 @@
 /// Every read is checked against the end; a bad byte throws ``InvalidDocument`` with its offset and never traps. The
 /// reader borrows the bytes and hands out sub-spans that live as long as they do. Unknown fields are the caller's to
 /// ``skip(_:)``; groups are refused.
-package struct WireReader: ~Escapable {
+@usableFromInline package struct WireReader: ~Escapable {
     /// The message being read.
-    package let bytes: RawSpan
+    @usableFromInline package let bytes: RawSpan
     /// Offset of the next byte to read, 0 ... `bytes.byteCount`.
-    package var position: Int
+    @usableFromInline package var position: Int
 
     @inlinable
     @_lifetime(copy bytes)

@@ -20,7 +20,7 @@
         self.rawValue = rawValue
     }
 
-    @inlinable
+    @inlinable @inline(__always)
     package init(field: Int, _ type: WireType) {
         rawValue = UInt32(truncatingIfNeeded: field) << 3 | UInt32(type.rawValue)
     }

@@ -44,28 +44,24 @@ package struct WriteList: Sendable {
     }
 
     /// The full resource name of a write's document, UTF-8.
-    @inlinable
     @_lifetime(borrow self)
     package borrowing func name(of write: Write) -> RawSpan {
         bytes.byteSpan.extracting(write.name)
     }
 
     /// The path of a write's document below `documents`, UTF-8.
-    @inlinable
     @_lifetime(borrow self)
     package borrowing func path(of write: Write) -> RawSpan {
         bytes.byteSpan.extracting(write.name.lowerBound + pathOffset..<write.name.upperBound)
     }
 
     /// The canonical field entries of a write; empty unless it is an update.
-    @inlinable
     @_lifetime(borrow self)
     package borrowing func fields(of write: Write) -> RawSpan {
         bytes.byteSpan.extracting(write.fields)
     }
 
     /// Bytes of `projects/{p}/databases/{d}/documents/`, with which every name begins.
-    @inlinable
     var pathOffset: Int { database.utf8.count + 11 }
 
     /// The full resource name of a write's document, for messages.
