@@ -6,6 +6,8 @@ import Foundation
 
 /// Where a client keeps its cache.
 enum BenchCache {
+    /// What a program has that changes no settings: in memory, without documents that no listener covers.
+    case standard
     case memory
     /// A directory.
     case disk(String)
@@ -30,6 +32,7 @@ extension Firestore {
         settings.dispatchQueue = DispatchQueue(label: "callbacks")
         let size = NSNumber(value: FirestoreCacheSizeUnlimited)
         switch cache {
+        case .standard: break
         case .memory:
             settings.cacheSettings = MemoryCacheSettings(
                 garbageCollectorSettings: MemoryLRUGCSettings(sizeBytes: size))
@@ -59,6 +62,7 @@ extension Firestore {
 struct BenchStopwatch {
     private let start = ContinuousClock.now
     private let processorStart = clock()
+    private let threadStart = Self.threadMilliseconds
 
     var elapsed: Double {
         let (seconds, attoseconds) = (ContinuousClock.now - start).components
@@ -67,4 +71,28 @@ struct BenchStopwatch {
 
     /// Processor time of all threads.
     var processor: Double { Double(clock() - processorStart) * 1e3 / Double(CLOCKS_PER_SEC) }
+
+    /// Processor time of the thread that made it, which must be the calling one.
+    var thread: Double { Self.threadMilliseconds - threadStart }
+
+    private static var threadMilliseconds: Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) * 1e3 + Double(time.tv_nsec) / 1e6
+    }
+}
+
+/// The memory of this process.
+enum ProcessMemory {
+    /// Resident bytes, files included.
+    static var residentBytes: Int { pages(1) * 4096 }
+    /// Resident bytes that no file has.
+    static var anonymousBytes: Int { (pages(1) - pages(2)) * 4096 }
+
+    /// A column of `/proc/self/statm`, in pages.
+    private static func pages(_ column: Int) -> Int {
+        let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
+        let columns = text.split(separator: " ")
+        return columns.indices.contains(column) ? Int(columns[column]) ?? 0 : 0
+    }
 }

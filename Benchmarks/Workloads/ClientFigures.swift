@@ -53,12 +53,12 @@ struct ClientFigures {
         try await writer.fill(collection, documents)
         try await writer.terminate()
         let firestore = make(name, isPersistent: isPersistent)
-        let before = Self.residentBytes
+        let before = ProcessMemory.residentBytes
         for try await snapshot in firestore.collection(collection).snapshots(includeMetadataChanges: true)
         where !snapshot.metadata.isFromCache {
             row(
                 "memory of \(snapshot.count) documents with a listener, \(place)",
-                Double(Self.residentBytes - before) / 1e6, "MB")
+                Double(ProcessMemory.residentBytes - before) / 1e6, "MB")
             break
         }
         try await firestore.disableNetwork()
@@ -79,11 +79,6 @@ struct ClientFigures {
         let start = BenchStopwatch()
         for number in 0..<count { try await call(number) }
         row(name, Double(count) / start.elapsed * 1e3, "/s")
-    }
-
-    private static var residentBytes: Int {
-        let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
-        return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4096
     }
 
     /// The blocks that the files of a directory occupy.

@@ -38,11 +38,14 @@ package struct LocalBatch: Sendable {
     package let request: [UInt8]
     /// When the program wrote, in microseconds since 1970.
     let localMicroseconds: UInt64
+    /// In the order of their writes.
     var bases: [Base] = []
     /// Empty if the request breaks a rule: the server will reject it.
     let list: WriteList
     /// The paths of the written documents below `documents`, each once.
     let paths: [[UInt8]]
+    /// The writes of each document, as indexes of the list; empty if there is one write.
+    private let writesOfPath: [[UInt8]: [Int]]
 
     private static let format: UInt8 = 1
 
@@ -54,14 +57,30 @@ package struct LocalBatch: Sendable {
         self.request = request
         self.localMicroseconds = localMicroseconds
         let list = Self.read(request, database)
-        var seen: Set<[UInt8]> = []
         var paths: [[UInt8]] = []
-        for write in list.writes {
+        var writesOfPath: [[UInt8]: [Int]] = [:]
+        for (index, write) in list.writes.enumerated() {
             let path = [UInt8](copying: list.path(of: write))
-            if seen.insert(path).inserted { paths.append(path) }
+            if list.count > 1 { writesOfPath[path, default: []].append(index) }
+            if list.count == 1 || writesOfPath[path]?.count == 1 { paths.append(path) }
         }
         self.list = list
         self.paths = paths
+        self.writesOfPath = writesOfPath
+    }
+
+    /// The writes of a document, as indexes of the list in their order; empty for a document that the batch does not
+    /// write.
+    func writes(of path: [UInt8]) -> [Int] {
+        if list.count > 1 { return writesOfPath[path] ?? [] }
+        return paths.first == path ? Self.onlyWrite : []
+    }
+
+    private static let onlyWrite = [0]
+
+    /// The values on which the transforms of a write are based.
+    func bases(of write: Int) -> ArraySlice<Base> {
+        bases[bases.partitioningIndex { $0.write >= write }...].prefix { $0.write == write }
     }
 
     private static func read(_ request: [UInt8], _ database: DatabaseName) -> WriteList {

@@ -19,9 +19,8 @@ struct OverlayApplication: ~Copyable {
     mutating func apply(_ batch: LocalBatch, path: [UInt8], to state: inout DocumentState) -> Bool {
         var isRegular = true
         appliedCount += 1
-        for index in batch.list.writes.indices {
+        for index in batch.writes(of: path) {
             let write = batch.list.writes[index]
-            guard batch.list.path(of: write).equalsBytes(path.byteSpan) else { continue }
             if !write.isRegular { isRegular = false }
             let base = based(batch, index, write, state)
             guard let outcome = outcome(of: write, batch.list, base, batch.localMicroseconds) else {
@@ -55,11 +54,10 @@ struct OverlayApplication: ~Copyable {
     private func based(
         _ batch: LocalBatch, _ index: Int, _ write: Write, _ state: DocumentState
     ) -> DocumentState {
-        guard case .found(var document) = state, batch.bases.contains(where: { $0.write == index }) else {
-            return state
-        }
-        let values = batch.bases.compactMap { base -> (FieldPath, EncodedValue?)? in
-            guard base.write == index, write.transforms.indices.contains(base.transform) else { return nil }
+        let bases = batch.bases(of: index)
+        guard !bases.isEmpty, case .found(var document) = state else { return state }
+        let values = bases.compactMap { base -> (FieldPath, EncodedValue?)? in
+            guard write.transforms.indices.contains(base.transform) else { return nil }
             return (write.transforms[base.transform].path, base.value)
         }
         guard let fields = try? FieldEdits.setting(values, in: document.fields) else { return state }
@@ -116,12 +114,12 @@ struct OverlayApplication: ~Copyable {
             for (position, transform) in write.transforms.enumerated() {
                 guard case .increment = transform.operation else { continue }
                 // Only the first of several writes of a document sees what is stored.
-                let path = batch.list.path(of: write)
-                let isFirst = !batch.list.writes[..<index].contains { batch.list.path(of: $0).equalsBytes(path) }
+                let path = [UInt8](copying: batch.list.path(of: write))
+                let isFirst = batch.writes(of: path).first == index
                 let isOnly = !write.transforms[..<position].contains { $0.path.overlaps(transform.path) }
                 let isSet = write.kind == .update && write.mask == nil
                 guard isFirst, isOnly, !isSet else { continue }
-                guard let document = document([UInt8](copying: path)) else { continue }
+                guard let document = document(path) else { continue }
                 var base = LocalBatch.Base(write: index, transform: position, value: nil)
                 if let value = DocumentBytes.value(at: transform.path, in: document.fields.byteSpan) {
                     base.value = EncodedValue(copying: value)
@@ -145,9 +143,8 @@ struct OverlayApplication: ~Copyable {
     ) {
         // A newer state of the document contains the batch already.
         if state.microseconds >= commitMicroseconds { return }
-        for index in batch.list.writes.indices {
+        for index in batch.writes(of: path) {
             let write = batch.list.writes[index]
-            guard batch.list.path(of: write).equalsBytes(path.byteSpan) else { continue }
             acknowledge(
                 write, batch.list, results.indices.contains(index) ? results[index] : nil, commitMicroseconds, &state)
         }

@@ -1,0 +1,1 @@
+../Sources/CodecBenchmark/Book.swift
