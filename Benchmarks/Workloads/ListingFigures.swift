@@ -48,9 +48,12 @@ struct ListingFigures {
         var ratios: [Double] = []
         for _ in 0..<Self.rounds {
             let encoding = BenchStopwatch()
-            let batch = firestore.batch()
             let reference = collection.document("d0")
-            for book in books.prefix(10_000) { try batch.setData(from: book, forDocument: reference) }
+            var batch = firestore.batch()
+            for (index, book) in books.prefix(10_000).enumerated() {
+                if index % 500 == 0 { batch = firestore.batch() }
+                try batch.setData(from: book, forDocument: reference)
+            }
             let time = encoding.thread
             let json = BenchStopwatch()
             for book in books.prefix(10_000) { _ = try encoder.encode(book) }

@@ -146,13 +146,14 @@ struct OverlayApplication: ~Copyable {
         for index in batch.writes(of: path) {
             let write = batch.list.writes[index]
             acknowledge(
-                write, batch.list, results.indices.contains(index) ? results[index] : nil, commitMicroseconds, &state)
+                write, of: batch.list, results.indices.contains(index) ? results[index] : nil,
+                commitMicroseconds: commitMicroseconds, to: &state)
         }
     }
 
     private mutating func acknowledge(
-        _ write: Write, _ list: WriteList, _ result: WriteResult?, _ commitMicroseconds: UInt64,
-        _ state: inout DocumentState
+        _ write: Write, of list: WriteList, _ result: WriteResult?, commitMicroseconds: UInt64,
+        to state: inout DocumentState
     ) {
         let changedAt = result?.updateMicroseconds ?? commitMicroseconds
         switch write.kind {

@@ -90,7 +90,9 @@ package struct WriteApplication: ~Copyable {
         let createMicroseconds = current?.createMicroseconds ?? commitMicroseconds
         let updateMicroseconds = current?.updateMicroseconds
         if let precondition = write.precondition {
-            try check(precondition, write, list, updateMicroseconds, commitMicroseconds)
+            try check(
+                precondition, of: write, in: list, updateMicroseconds: updateMicroseconds,
+                commitMicroseconds: commitMicroseconds)
         }
         if let current { budget.spend(current.fields.byteCount) }
         budget.spend(write.fields.count)
@@ -211,17 +213,17 @@ extension WriteApplication {
         values.reset(keeping: Self.bufferBytesKept)
         merged.reset(keeping: Self.bufferBytesKept)
         try Self.transform(
-            base, transforms, chains, commitMicroseconds, values: &values, operand: &operand, budget: &budget,
-            into: &merged, &results)
+            base, by: transforms, in: chains, commitMicroseconds: commitMicroseconds, values: &values,
+            operand: &operand, budget: &budget, into: &merged, results: &results)
         swap(&base, &merged)
         return results
     }
 
     /// Writes the document as chains of transforms leave it.
     private static func transform(
-        _ document: borrowing WireWriter, _ transforms: [FieldTransform], _ chains: [TransformChain],
-        _ commitMicroseconds: UInt64, values: inout WireWriter, operand: inout WireWriter, budget: inout WorkBudget,
-        into writer: inout WireWriter, _ results: inout [EncodedValue]
+        _ document: borrowing WireWriter, by transforms: [FieldTransform], in chains: [TransformChain],
+        commitMicroseconds: UInt64, values: inout WireWriter, operand: inout WireWriter, budget: inout WorkBudget,
+        into writer: inout WireWriter, results: inout [EncodedValue]
     ) throws(InvalidDocument) {
         let fields = document.bytes
         let stored = try FieldRanges.locate(chains.map(\.path), in: fields)
@@ -276,8 +278,8 @@ extension WriteApplication {
     private static var bufferBytesKept: Int { 1 << 21 }
 
     private func check(
-        _ precondition: Precondition, _ write: Write, _ list: borrowing WriteList, _ updateMicroseconds: UInt64?,
-        _ commitMicroseconds: UInt64
+        _ precondition: Precondition, of write: Write, in list: borrowing WriteList, updateMicroseconds: UInt64?,
+        commitMicroseconds: UInt64
     ) throws(RequestError) {
         guard
             let failure = precondition.failure(

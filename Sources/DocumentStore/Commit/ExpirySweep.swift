@@ -116,7 +116,8 @@ struct ExpirySweep {
                 }
                 guard IndexKey.writeDocumentKey(ofGroupEntry: cursor.key, cursor.value, part.databaseNumber, into: &key)
                 else { throw RequestError(.dataLoss, "An index entry is damaged.") }
-                bytes += try add(key, part, latest, &path, &name, to: &writes)
+                bytes += try add(
+                    documentAt: key, part, latest, path: &path, name: &name, to: &writes)
             }
             return true
         } catch let error as StorageError {
@@ -131,8 +132,8 @@ struct ExpirySweep {
     /// Adds the delete of one document.
     /// - Returns: the bytes of its fields.
     private static func add(
-        _ key: borrowing WireWriter, _ part: Part, _ latest: LatestReader, _ path: inout WireWriter,
-        _ name: inout WireWriter, to writes: inout WriteList
+        documentAt key: borrowing WireWriter, _ part: Part, _ latest: LatestReader, path: inout WireWriter,
+        name: inout WireWriter, to writes: inout WriteList
     ) throws -> Int {
         guard let stored = try latest.value(forKey: key.bytes), let parts = DocumentKey.parts(of: key.bytes),
             let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds),

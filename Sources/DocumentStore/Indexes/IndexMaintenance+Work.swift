@@ -144,7 +144,9 @@ extension IndexMaintenance {
                 if try !visit(cursor.key, cursor.value, nil) { return }
                 continue
             }
-            switch try visitDocument(cursor.key, cursor.value, wanted: wanted, &path, &next, visit) {
+            switch try visitDocument(
+                key: cursor.key, value: cursor.value, wanted: wanted, path: &path, next: &next, visit)
+            {
             case .stop: return
             case .proceed: break
             case .skipCollection: try cursor.seek(to: next.bytes)
@@ -161,7 +163,7 @@ extension IndexMaintenance {
     /// Visits one document.
     /// - Parameter next: takes the key to continue at, if the rest of the collection is to be skipped.
     private static func visitDocument(
-        _ key: RawSpan, _ value: RawSpan, wanted: [UInt8]?, _ path: inout WireWriter, _ next: inout WireWriter,
+        key: RawSpan, value: RawSpan, wanted: [UInt8]?, path: inout WireWriter, next: inout WireWriter,
         _ visit: Visit
     ) throws(StorageError) -> Progress {
         guard let parts = DocumentKey.parts(of: key), let record = StoredRecordView(value, versionMicroseconds: 0),

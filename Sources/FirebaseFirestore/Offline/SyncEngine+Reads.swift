@@ -27,7 +27,7 @@ extension SyncEngine {
             let start = self.beginRead()
             self.client.getDocument(name, options: .impatientRead.cancelled(by: cancellation)) { result in
                 self.queue.async {
-                    completion(self.finish(name, source, result, start))
+                    completion(self.finish(name, source: source, result, start: start))
                     self.endRead(start)
                 }
             }
@@ -51,7 +51,7 @@ extension SyncEngine {
     }
 
     private func finish(
-        _ name: String, _ source: FirestoreSource, _ result: Result<StoredDocument?, RequestError>, _ start: Int
+        _ name: String, source: FirestoreSource, _ result: Result<StoredDocument?, RequestError>, start: Int
     ) -> Result<ReadResult, RequestError> {
         if isClosed { return .failure(RequestError(.cancelled, "The client is closed.")) }
         switch result {
@@ -120,7 +120,7 @@ extension SyncEngine {
             let start = self.beginRead()
             self.client.collectQuery(query.request, options: .impatientRead.cancelled(by: cancellation)) { result in
                 self.queue.async {
-                    self.finish(query, source, result, start, completion)
+                    self.finish(query, source: source, result, start: start, completion: completion)
                     self.endRead(start)
                 }
             }
@@ -142,8 +142,8 @@ extension SyncEngine {
     }
 
     private func finish(
-        _ query: QueryRead, _ source: FirestoreSource, _ result: Result<QueryReply, RequestError>, _ start: Int,
-        _ completion: Completion
+        _ query: QueryRead, source: FirestoreSource, _ result: Result<QueryReply, RequestError>, start: Int,
+        completion: Completion
     ) {
         if isClosed { return completion(.failure(RequestError(.cancelled, "The client is closed."))) }
         let reply: QueryReply

@@ -20,7 +20,7 @@ struct WriteRecorder {
     /// Replaces a document, or merges into it where the data has a mask.
     mutating func set(_ name: String, _ data: DocumentWriteData, precondition: Precondition? = nil) {
         documents.append(name)
-        deleted.remove(name)
+        if !deleted.isEmpty { deleted.remove(name) }
         writes.set(
             name, fields: data.fields, mask: data.mask, precondition: precondition,
             transforms: data.transforms.map(EncodedTransform.init))

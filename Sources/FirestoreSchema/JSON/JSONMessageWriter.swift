@@ -68,10 +68,10 @@ package struct JSONMessageWriter: Sendable {
             appendColon(&output)
             if field.isRepeated {
                 // All further values of the same field belong here, also those after other fields.
-                try appendRepeated(field, tag, reader, depth + 1, &output)
+                try appendRepeated(field, tag: tag, from: reader, depth: depth + 1, to: &output)
                 try reader.skip(tag)
             } else {
-                try appendSingle(field, tag, &reader, depth + 1, &output)
+                try appendSingle(field, tag: tag, from: &reader, depth: depth + 1, to: &output)
             }
         }
         end(UInt8(ascii: "}"), isEmpty: written == 0, depth, &output)
@@ -79,7 +79,7 @@ package struct JSONMessageWriter: Sendable {
 
     /// Appends all occurrences of a field from the reader's on as an array, or an object for a map.
     private func appendRepeated(
-        _ field: FieldTable, _ first: WireTag, _ start: WireReader, _ depth: Int, _ output: inout WireWriter
+        _ field: FieldTable, tag first: WireTag, from start: WireReader, depth: Int, to output: inout WireWriter
     ) throws(InvalidDocument) {
         guard depth < Self.depthMax else { throw InvalidDocument(.nestedTooDeeply, offset: 0) }
         output.append(byte: UInt8(ascii: field.isMap ? "{" : "["))
@@ -104,7 +104,7 @@ package struct JSONMessageWriter: Sendable {
             } else {
                 startMember(isFirst: isFirst, depth, &output)
                 isFirst = false
-                try appendSingle(field, current, &reader, depth + 1, &output)
+                try appendSingle(field, tag: current, from: &reader, depth: depth + 1, to: &output)
             }
             tag = try reader.nextTag()
         }
@@ -132,13 +132,13 @@ package struct JSONMessageWriter: Sendable {
         appendColon(&output)
         guard let valueTag else { return appendDefault(valueField, &output) }
         reader.position = value
-        try appendSingle(valueField, valueTag, &reader, depth + 1, &output)
+        try appendSingle(valueField, tag: valueTag, from: &reader, depth: depth + 1, to: &output)
     }
 
     // MARK: Values
 
     private func appendSingle(
-        _ field: FieldTable, _ tag: WireTag, _ reader: inout WireReader, _ depth: Int, _ output: inout WireWriter
+        _ field: FieldTable, tag: WireTag, from reader: inout WireReader, depth: Int, to output: inout WireWriter
     ) throws(InvalidDocument) {
         switch field.kind {
         case .message: try appendMessage(try reader.span(tag), field.type, depth, &output)
@@ -184,7 +184,9 @@ package struct JSONMessageWriter: Sendable {
         let field = schema.messages[number].fields[0]
         var reader = WireReader(bytes)
         while let tag = try reader.nextTag() {
-            if tag.fieldNumber == field.number { return try appendSingle(field, tag, &reader, 0, &output) }
+            if tag.fieldNumber == field.number {
+                return try appendSingle(field, tag: tag, from: &reader, depth: 0, to: &output)
+            }
             try reader.skip(tag)
         }
         appendDefault(field, &output)
@@ -209,7 +211,7 @@ package struct JSONMessageWriter: Sendable {
     ) throws(InvalidDocument) {
         var reader = WireReader(bytes)
         guard let tag = try reader.nextTag() else { return output.append(utf8: "{}") }
-        try appendRepeated(schema.messages[number].fields[0], tag, reader, depth, &output)
+        try appendRepeated(schema.messages[number].fields[0], tag: tag, from: reader, depth: depth, to: &output)
     }
 
     private func appendList(
@@ -217,7 +219,7 @@ package struct JSONMessageWriter: Sendable {
     ) throws(InvalidDocument) {
         var reader = WireReader(bytes)
         guard let tag = try reader.nextTag() else { return output.append(utf8: "[]") }
-        try appendRepeated(schema.messages[number].fields[0], tag, reader, depth, &output)
+        try appendRepeated(schema.messages[number].fields[0], tag: tag, from: reader, depth: depth, to: &output)
     }
 
     /// `google.protobuf.Value` is written as what it holds.
@@ -228,7 +230,7 @@ package struct JSONMessageWriter: Sendable {
         var reader = WireReader(bytes)
         while let tag = try reader.nextTag() {
             if let index = table.field(numbered: tag.fieldNumber) {
-                return try appendSingle(table.fields[index], tag, &reader, depth, &output)
+                return try appendSingle(table.fields[index], tag: tag, from: &reader, depth: depth, to: &output)
             }
             try reader.skip(tag)
         }

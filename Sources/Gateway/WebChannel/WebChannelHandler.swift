@@ -42,7 +42,7 @@ final class WebChannelHandler {
             "Access-Control-Expose-Headers", "x-client-wire-protocol, x-http-session-id, x-http-initial-response")
         do throws(RequestError) {
             let request = try WebChannelRequest(isPost: head.method == .post, query: head.queryBytes)
-            guard request.kind != .open else { return try open(exchange, head, request, found, body) }
+            guard request.kind != .open else { return try open(exchange, head: head, request, found, body: body) }
             guard let session = table.session(request.session), session.rpc == found.method.rpc else {
                 throw .unknownSession
             }
@@ -77,8 +77,8 @@ final class WebChannelHandler {
 
     /// Opens a session and gives it the messages of this request.
     private func open(
-        _ exchange: HTTPExchange, _ head: HTTPHead, _ request: WebChannelRequest,
-        _ found: (method: Method, messages: WebChannelMessages), _ body: RawSpan
+        _ exchange: HTTPExchange, head: HTTPHead, _ request: WebChannelRequest,
+        _ found: (method: Method, messages: WebChannelMessages), body: RawSpan
     ) throws(RequestError) {
         let post = try WebChannelPost(body)
         guard post.offset == 0 else { throw .unknownSession }

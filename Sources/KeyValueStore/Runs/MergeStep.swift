@@ -34,7 +34,8 @@ struct MergeStep {
             let writer = try RunWriter(
                 path: path, versions: versions(set, places), scannedSpaces: scannedSpaces,
                 space: (store.space, purpose(set)))
-            outcome.part = try write(&merge, writer, number, byteCountMax, &outcome)
+            outcome.part = try write(
+                &merge, to: writer, number: number, byteCountMax: byteCountMax, outcome: &outcome)
         } catch {
             try? Directory.removeFile(path)
             throw error
@@ -47,8 +48,8 @@ struct MergeStep {
     }
 
     private func write(
-        _ merge: inout RunMerge, _ writer: consuming RunWriter, _ number: UInt64, _ byteCountMax: Int,
-        _ outcome: inout Outcome
+        _ merge: inout RunMerge, to writer: consuming RunWriter, number: UInt64, byteCountMax: Int,
+        outcome: inout Outcome
     ) throws(StorageError) -> Manifest.Part? {
         var keys = 0
         while !merge.isAtEnd, writer.byteCount < byteCountMax {

@@ -56,7 +56,7 @@ package struct CollectionScan: QueryOperator {
         }
         let stop: Stop?
         do throws(RequestError) {
-            stop = try scan(keys, remaining, source, &work, page)
+            stop = try scan(keys, ids: remaining, in: source, work: &work, page)
         } catch {
             // What was read before the failure counts as read; the whole range contains it.
             try source.noteRead(from: keys.lower, to: keys.upper, collectionID: nil)
@@ -76,7 +76,7 @@ package struct CollectionScan: QueryOperator {
     }
 
     private func scan<Source: QuerySource & ~Copyable>(
-        _ keys: CollectionKeys, _ ids: DocumentIDRange, _ source: borrowing Source, _ work: inout StepWork,
+        _ keys: CollectionKeys, ids: DocumentIDRange, in source: borrowing Source, work: inout StepWork,
         _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Stop? {
         var path = WireWriter(capacity: 128)
@@ -87,7 +87,8 @@ package struct CollectionScan: QueryOperator {
         while try cursor.next() {
             if DocumentKey.isCutID(in: cursor.key, collectionByteCount: keys.collectionByteCount) {
                 let group = LongIDGroup(containing: cursor.key, keys, ids, direction)
-                if let id = try group.scan(&path, idOffset, source, &work, page) { return Stop(id: id, key: group.end) }
+                let id = try group.scan(path: &path, idOffset: idOffset, in: source, work: &work, page)
+                if let id { return Stop(id: id, key: group.end) }
                 try cursor.seek(to: group.end.byteSpan)
                 continue
             }
@@ -182,7 +183,7 @@ private struct LongIDGroup {
     /// Gives out the documents of the group.
     /// - Returns: the last id given out, if the page is full or the budget spent.
     func scan<Source: QuerySource & ~Copyable>(
-        _ path: inout WireWriter, _ idOffset: Int, _ source: borrowing Source, _ work: inout StepWork,
+        path: inout WireWriter, idOffset: Int, in source: borrowing Source, work: inout StepWork,
         _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> [UInt8]? {
         var last: [UInt8]?

@@ -77,7 +77,8 @@ struct DeclaredAccess {
             {
                 isForward = fit.isForward
                 covered.formUnion(fit.tests)
-                guard let range = range(fit, tests, fields, disjunct, bounds) else { break }
+                guard let range = range(of: fit, tests: tests, fields: fields, disjunct: disjunct, bounds: bounds)
+                else { break }
                 ranges.append(range)
             }
             if ranges.isEmpty { return nil }
@@ -139,7 +140,7 @@ struct DeclaredAccess {
 
     /// The range of an index that fits; nil if its values leave no room for the suffix.
     private func range(
-        _ fit: Fit, _ tests: [FieldTest], _ fields: [Order], _ disjunct: Disjunct, _ bounds: [ByteInterval]
+        of fit: Fit, tests: [FieldTest], fields: [Order], disjunct: Disjunct, bounds: [ByteInterval]
     ) -> IndexRange? {
         var values = WireWriter(capacity: 64)
         for (position, part) in zip(fit.tests, fit.index.shape.parts) {

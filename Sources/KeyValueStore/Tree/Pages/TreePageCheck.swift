@@ -20,7 +20,7 @@ struct TreePageCheck {
     private let kind: PageKind
 
     /// Of a page that is in the map, to be checked as one of `kind` in a tree of `pageCount` pages.
-    init(_ page: TreePage, _ number: UInt64, _ pageBytes: Int, _ pageCount: UInt64, _ kind: PageKind) {
+    init(_ page: TreePage, number: UInt64, pageBytes: Int, pageCount: UInt64, kind: PageKind) {
         self.page = page
         self.number = number
         self.pageBytes = pageBytes

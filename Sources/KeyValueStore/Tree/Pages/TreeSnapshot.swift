@@ -79,7 +79,8 @@ struct TreeSnapshot {
     private func check(_ number: UInt64, isLeaf: Bool, _ kind: PageKind) throws(StorageError) {
         try checkUse(number, count: 1)
         do throws(PageProblem) {
-            let check = TreePageCheck(pages[number], number, pages.pageBytes, pageCount, kind)
+            let check = TreePageCheck(
+                pages[number], number: number, pageBytes: pages.pageBytes, pageCount: pageCount, kind: kind)
             try check.run(isLeaf: isLeaf)
         } catch {
             throw pages.damaged(number, error.text)
