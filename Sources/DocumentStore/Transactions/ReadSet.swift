@@ -37,6 +37,10 @@ struct ReadSet: ~Copyable {
 
     private let maximum: Int
 
+    /// In place of the version of a document that was seen in two states: no document has it, so the transaction cannot
+    /// commit.
+    private static let seenInTwoStates = Int.max
+
     /// Bytes of keys that one transaction may keep; with long names it is reached before the count is.
     private static let keyBytesMaximum = 32 << 20
 
@@ -48,11 +52,16 @@ struct ReadSet: ~Copyable {
 
     /// Takes note of a document read by its name.
     mutating func note(key: RawSpan, versionMicroseconds: UInt64) throws(RequestError) {
-        // Seen in two states (without the lock that should have kept it): the first one counts, and will not stand.
         let hash = ByteTable.hash(key)
-        if documents.value(of: key, hash: hash) != nil { return }
+        let version = Int(clamping: versionMicroseconds)
+        if let seen = documents.value(of: key, hash: hash) {
+            // Without the lock that should have kept it. The first version is not enough: a document that was missing,
+            // then there, may be missing again.
+            if seen != version { documents.set(key, hash: hash, to: Self.seenInTwoStates) }
+            return
+        }
         try checkRoom()
-        documents.set(key, hash: hash, to: Int(clamping: versionMicroseconds))
+        documents.set(key, hash: hash, to: version)
     }
 
     /// Takes note of a walk.

@@ -212,6 +212,21 @@ struct PessimisticTests {
         try harness.finish()
     }
 
+    @Test("A document that was missing, then there, then missing again is a conflict", arguments: [false, true])
+    func missingAgain(writes: Bool) async throws {
+        // No locks: a writer need not wait for the reader.
+        let harness = try StoreHarness { $0.shareLocksMaximum = 0 }
+        try await harness.commit([.set("c/b", fields(1))])
+        let transaction = try await begin(harness)
+        #expect(try await read(harness, "c/a", transaction) == nil)
+        try await harness.commit([.set("c/a", fields(2))])
+        #expect(try await read(harness, "c/a", transaction) == 2)
+        try await harness.commit([.delete("c/a")])
+        let failure = try await harness.failure(writes ? [.set("c/c", fields(3))] : [], transaction: transaction)
+        #expect(failure?.code == .aborted)
+        try harness.finish()
+    }
+
     @Test("Reads of one state commit without writes, whatever has changed since")
     func oneState() async throws {
         let harness = try StoreHarness()
