@@ -57,7 +57,9 @@ let package = Package(
 
         // Documents.
         .target(name: "DocumentModel", dependencies: ["Basics"], swiftSettings: strictAndUnsafe),
-        .target(name: "DocumentCoding", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "DocumentCoding", dependencies: ["Basics", "CPrefetch", "DocumentModel"],
+            swiftSettings: strictAndUnsafe),
         .target(name: "DocumentJSON", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
             name: "FirestoreMessages", dependencies: ["CFirestoreProto", "Basics", "DocumentModel"],

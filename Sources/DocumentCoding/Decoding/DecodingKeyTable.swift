@@ -3,20 +3,74 @@
 import Glibc
 
 /// A key of an enumeration type.
+///
+/// Its head is what an entry begins with if encoders wrote it: the tag, the length in one byte, the tag and the length
+/// of the name, the name, the tag of the value. Entries are compared with heads, see `KeyHead` of the encoder.
 @safe struct DecodingKey {
-    /// Owner: the table. Nil: not met yet.
+    /// In `head`. Nil: not met yet.
     var name: UnsafeMutableRawPointer?
-    var count: Int
-    /// Where the last map had it, counted from the map's first entry.
-    var position: Int
+    var count = 0
+    /// The key that the last map had after this one; -1 if there was none.
+    var next = -1
+    /// Owner: the table. Bounds: `headCount` bytes, rounded up to 16.
+    private var head: UnsafeMutableRawPointer?
+    private(set) var headCount = 0
+    /// The first sixteen bytes of the head, with zeros in place of the length and after the end of the head.
+    private var words: (UInt64, UInt64) = (0, 0)
+    /// Which of these bytes are compared.
+    private var masks: (UInt64, UInt64) = (0, 0)
+
+    /// Bytes from the start of an entry that must be readable: sixteen of a head, and the lengths of entry and value.
+    static var headRoom: Int { 20 }
+
+    init() {}
+
+    init(name string: String) {
+        var bytes: [UInt8] = [0, 0, ValueWireTag.entryKey, UInt8(truncatingIfNeeded: string.utf8.count)]
+        bytes += string.utf8
+        bytes.append(ValueWireTag.entryValue)
+        headCount = bytes.count
+        count = string.utf8.count
+        bytes += [UInt8](repeating: 0, count: 16)
+        let head = UnsafeMutableRawPointer.allocate(byteCount: bytes.count, alignment: 16)
+        unsafe head.copyMemory(from: bytes, byteCount: bytes.count)
+        unsafe self.head = unsafe head
+        unsafe name = unsafe head + 4
+        words = unsafe head.load(as: (UInt64, UInt64).self)
+        let mask = (0..<16).map { UInt8($0 != 1 && $0 < headCount ? 0xff : 0) }
+        masks = unsafe mask.withUnsafeBytes { unsafe $0.loadUnaligned(as: (UInt64, UInt64).self) }
+        // Names of 128 bytes and more have a longer length: no entry has this head.
+        if count >= 0x80 { (words, masks) = ((.max, .max), (.max, .max)) }
+    }
+
+    /// Whether an entry starts with the first sixteen bytes of the head, the length apart.
+    ///
+    /// - Parameter mask: which bytes of the first eight count.
+    @inline(__always)
+    func isHead(_ start: UnsafeRawPointer, _ tag: UInt64, mask: UInt64) -> Bool {
+        let first = unsafe start.loadUnaligned(as: UInt64.self)
+        let second = unsafe start.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+        return (first ^ (words.0 | tag)) & masks.0 & mask | (second ^ words.1) & masks.1 == 0
+    }
+
+    /// Whether an entry has the bytes of the head after the first sixteen.
+    @inline(__always)
+    func isHeadEnd(_ start: UnsafeRawPointer) -> Bool {
+        unsafe head.map { unsafe memcmp(start + 16, $0 + 16, headCount - 16) == 0 } ?? false
+    }
 }
 
 /// One per key type and thread; never freed.
 @safe struct DecodingKeyTable {
     /// See `KeyTable.isEnumeration`.
     let isEnumeration: Bool
+    /// By the key's byte.
     var names: UnsafeMutablePointer<DecodingKey>
     var nameCapacity: Int
+    /// How many names it has.
+    var nameCount = 0
+    /// The key that the last map had first; -1 if there was none.
+    var first = -1
     /// The keys themselves, for coding paths.
     var keys: [(any CodingKey)?] = []
     /// Containers that nobody uses.
@@ -26,7 +80,7 @@ import Glibc
         isEnumeration = MemoryLayout<Key>.size <= 1 && _isPOD(Key.self)
         nameCapacity = isEnumeration ? 8 : 0
         unsafe names = .allocate(capacity: max(nameCapacity, 1))
-        unsafe names.initialize(repeating: DecodingKey(name: nil, count: 0, position: 0), count: nameCapacity)
+        unsafe names.initialize(repeating: DecodingKey(), count: nameCapacity)
     }
 
     mutating func addName(at index: Int, of key: any CodingKey) {
@@ -34,20 +88,15 @@ import Glibc
             let larger = max(nameCapacity * 2, index + 1)
             let moved = UnsafeMutablePointer<DecodingKey>.allocate(capacity: larger)
             unsafe moved.moveInitialize(from: names, count: nameCapacity)
-            unsafe (moved + nameCapacity).initialize(
-                repeating: DecodingKey(name: nil, count: 0, position: 0), count: larger - nameCapacity)
+            unsafe (moved + nameCapacity).initialize(repeating: DecodingKey(), count: larger - nameCapacity)
             unsafe names.deallocate()
             unsafe names = unsafe moved
             nameCapacity = larger
         }
         while keys.count <= index { keys.append(nil) }
         keys[index] = key
-        var string = key.stringValue
-        unsafe names[index] = string.withUTF8 { utf8 in
-            let bytes = UnsafeMutableRawPointer.allocate(byteCount: utf8.count + 1, alignment: 8)
-            if let start = utf8.baseAddress { unsafe bytes.copyMemory(from: start, byteCount: utf8.count) }
-            return unsafe DecodingKey(name: bytes, count: utf8.count, position: index)
-        }
+        nameCount += 1
+        unsafe names[index] = DecodingKey(name: key.stringValue)
     }
 }
 
@@ -57,12 +106,44 @@ import Glibc
     let table: UnsafeMutablePointer<DecodingKeyTable>
     /// The frame it is lent for, or -1.
     var frame = -1
+    /// How many keys of the table have a place. It is 0 while the slot is not lent, if the keys are not an enumeration,
+    /// and if the key strategy is not the default.
+    var placeCount = 0
+    /// How many names the table had when the places were given.
+    var nameCount = 0
+    /// Where the frame's map has each key of the table, counted on the stack of entries; -1: nowhere, or the table has
+    /// not met the key yet. Owner: the slot. Bounds: `placeCapacity`.
+    var places: UnsafeMutablePointer<Int32>
+    var placeCapacity: Int
     /// Where the container lies as the standard library has it: one reference to the object it was boxed in.
     var box: UnsafeMutablePointer<AnyObject?>?
     /// Hands out copies of that container: a `ContainerLender<KeyedDecodingContainer<Key>>`.
     var lender: Unmanaged<AnyObject>?
-    /// The next of the frame's slots, or of the idle ones.
+    /// The next of the idle or kept slots.
     var next: UnsafeMutablePointer<KeyedDecodingSlot>?
+
+    init(session: DecodingSession, table: UnsafeMutablePointer<DecodingKeyTable>) {
+        self.session = session
+        unsafe self.table = unsafe table
+        placeCapacity = unsafe table.pointee.nameCapacity
+        unsafe places = .allocate(capacity: max(placeCapacity, 1))
+    }
+
+    /// Gives every key of the table a place: nowhere.
+    @inline(__always)
+    mutating func clearPlaces() {
+        placeCount = unsafe table.pointee.nameCapacity
+        nameCount = unsafe table.pointee.nameCount
+        if placeCount > placeCapacity { growPlaces() }
+        unsafe places.update(repeating: -1, count: placeCount)
+    }
+
+    @inline(never)
+    private mutating func growPlaces() {
+        unsafe places.deallocate()
+        placeCapacity = placeCount
+        unsafe places = .allocate(capacity: placeCapacity)
+    }
 }
 
 extension DecodingSession {
@@ -83,23 +164,29 @@ extension DecodingSession {
         return unsafe table
     }
 
-    /// Lends a container that reads the map of the given frame.
+    /// A slot for keys of a type, not yet lent.
     @inline(__always)
-    func lendContainer<Key: CodingKey>(_ type: Key.Type, frame: Int) -> KeyedDecodingContainer<Key> {
+    func idleSlot<Key: CodingKey>(_ type: Key.Type) -> UnsafeMutablePointer<KeyedDecodingSlot> {
         let table = unsafe keyTable(type)
-        let slot = unsafe table.pointee.idle ?? addSlot(type, table)
-        unsafe table.pointee.idle = unsafe slot.pointee.next
+        return unsafe table.pointee.idle ?? addSlot(type, table)
+    }
+
+    /// Lends the container of the first idle slot of a table, for the given frame.
+    @inline(__always)
+    func lendContainer<Key: CodingKey>(
+        _ type: Key.Type, _ slot: UnsafeMutablePointer<KeyedDecodingSlot>, frame: Int
+    ) -> KeyedDecodingContainer<Key> {
+        unsafe slot.pointee.table.pointee.idle = unsafe slot.pointee.next
         unsafe slot.pointee.session = self
         unsafe slot.pointee.frame = frame
-        unsafe slot.pointee.next = unsafe state.pointee.frames[frame].slots
-        unsafe state.pointee.frames[frame].slots = unsafe slot
+        unsafe state.pointee.frames[frame].slot = unsafe slot
         // The lender was made for this key type by `addSlot`.
         return unsafe slot.pointee.lender.unsafelyUnwrapped._withUnsafeGuaranteedRef { lender in
             unsafe reinterpret(lender, as: ContainerLender<KeyedDecodingContainer<Key>>.self).lend()
         }
     }
 
-    /// Makes a container and its slot.
+    /// Makes a container and its slot, and adds it to the idle ones.
     @inline(never)
     private func addSlot<Key: CodingKey>(
         _ type: Key.Type, _ table: UnsafeMutablePointer<DecodingKeyTable>
@@ -113,30 +200,42 @@ extension DecodingSession {
         unsafe container.initialize(to: KeyedDecodingContainer(WireKeyedDecodingContainer<Key>(slot: slot)))
         unsafe slot.pointee.box = unsafe UnsafeMutableRawPointer(container).assumingMemoryBound(to: AnyObject?.self)
         unsafe slot.pointee.lender = unsafe Unmanaged.passRetained(ContainerLender(container))
+        unsafe slot.pointee.next = unsafe table.pointee.idle
+        unsafe table.pointee.idle = unsafe slot
         return unsafe slot
     }
 
-    /// Takes back containers that code kept and whose frames have ended.
+    /// Takes back the container of a frame that has ended, if nobody holds it any more.
     ///
-    /// - Returns: whether all of them have come back.
+    /// - Returns: whether it has come back.
     @inline(__always)
-    func takeBackContainers(_ first: UnsafeMutablePointer<KeyedDecodingSlot>?) -> Bool {
-        var allAreBack = true
-        var next = unsafe first
+    func takeBack(_ slot: UnsafeMutablePointer<KeyedDecodingSlot>) -> Bool {
+        if unsafe !isKnownUniquelyReferenced(&slot.pointee.box.unsafelyUnwrapped.pointee) { return false }
+        unsafe slot.pointee.frame = -1
+        unsafe slot.pointee.placeCount = 0
+        let table = unsafe slot.pointee.table
+        unsafe slot.pointee.next = unsafe table.pointee.idle
+        unsafe table.pointee.idle = unsafe slot
+        return true
+    }
+
+    /// Notes a container that is still held after the document was decoded. It may be lent again when that has ended.
+    @inline(never)
+    func keep(_ slot: UnsafeMutablePointer<KeyedDecodingSlot>) {
+        unsafe slot.pointee.frame = -1
+        unsafe slot.pointee.placeCount = 0
+        unsafe slot.pointee.next = unsafe state.pointee.tables.pointee.kept
+        unsafe state.pointee.tables.pointee.kept = unsafe slot
+    }
+
+    /// Takes back kept containers that nobody holds any more.
+    @inline(never)
+    func takeBackKept() {
+        var next = unsafe state.pointee.tables.pointee.kept
+        unsafe state.pointee.tables.pointee.kept = nil
         while let slot = unsafe next {
             unsafe next = unsafe slot.pointee.next
-            unsafe slot.pointee.frame = -1
-            if unsafe isKnownUniquelyReferenced(&slot.pointee.box.unsafelyUnwrapped.pointee) {
-                let table = unsafe slot.pointee.table
-                unsafe slot.pointee.next = unsafe table.pointee.idle
-                unsafe table.pointee.idle = unsafe slot
-            } else {
-                // It may be lent again when that has ended.
-                unsafe slot.pointee.next = unsafe state.pointee.tables.pointee.kept
-                unsafe state.pointee.tables.pointee.kept = unsafe slot
-                allAreBack = false
-            }
+            if unsafe !takeBack(slot) { unsafe keep(slot) }
         }
-        return allAreBack
     }
 }

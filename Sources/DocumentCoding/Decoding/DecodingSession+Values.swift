@@ -61,26 +61,47 @@ extension DecodingSession {
 
     // MARK: Scalars
 
-    /// The payload of a value that is a string in its usual form: the tag, the length, the bytes.
+    /// The payload of a value as encoders write it: nothing but the given tag, a length of one or two bytes, and the
+    /// bytes; nil for every other value.
     @inline(__always)
-    private func plainString(_ value: WireValue) -> WireValue? {
-        var cursor = cursor(value)
-        guard value.end &- value.start >= 3,
-            unsafe cursor.base.loadUnaligned(fromByteOffset: value.start, as: UInt16.self).littleEndian
-                == UInt16(ValueWireTag.string) | UInt16(ValueWireTag.longTagEnd) << 8
-        else { return nil }
-        cursor.at &+= 2
-        guard let payload = try? cursor.payload(), payload.end == value.end else { return nil }
-        return payload
+    func plainPayload(_ value: WireValue, _ tag: UInt8, _ tagEnd: UInt8? = nil) -> WireValue? {
+        let base = unsafe state.pointee.base
+        var start = value.start &+ (tagEnd == nil ? 2 : 3)
+        if start > value.end { return nil }
+        if unsafe base.load(fromByteOffset: value.start, as: UInt8.self) != tag { return nil }
+        if let tagEnd, unsafe base.load(fromByteOffset: value.start &+ 1, as: UInt8.self) != tagEnd { return nil }
+        var count = unsafe Int(base.load(fromByteOffset: start &- 1, as: UInt8.self))
+        if count >= 0x80 {
+            if start == value.end { return nil }
+            let second = unsafe Int(base.load(fromByteOffset: start, as: UInt8.self))
+            if second >= 0x80 { return nil }
+            count = count & 0x7f | second << 7
+            start &+= 1
+        }
+        return start &+ count == value.end ? WireValue(start: start, end: value.end) : nil
     }
 
     @inline(__always)
     func string(_ value: WireValue, parent: Int) throws -> String {
-        if parent >= 0, let payload = plainString(value) { return cursor(value).text(payload) }
+        if parent >= 0, let payload = plainPayload(value, ValueWireTag.string, ValueWireTag.longTagEnd) {
+            return text(payload)
+        }
         guard case .string(let payload) = try kind(of: value, parent: parent) else {
             throw mismatch(String.self, value, parent: parent)
         }
-        return cursor(value).text(payload)
+        return text(payload)
+    }
+
+    /// The text of a range; bytes that are not UTF-8 are replaced.
+    @inline(__always)
+    private func text(_ range: WireValue) -> String {
+        let count = range.end &- range.start
+        if count <= SmallString.countMax, unsafe range.start &+ 16 <= state.pointee.smallStringEnd,
+            let small = unsafe SmallString.make(state.pointee.base + range.start, count)
+        {
+            return small
+        }
+        return cursor(range).text(range)
     }
 
     @inline(__always)
@@ -144,7 +165,7 @@ extension DecodingSession {
         switch kind {
         case .integer(let integer): return Double(integer)
         case .string(let payload):
-            let strategy = unsafe state.pointee.decoder?.nonConformingFloatDecodingStrategy
+            let strategy = decoder?.nonConformingFloatDecodingStrategy
             guard case .convertFromString(let positiveInfinity, let negativeInfinity, let nan)? = strategy else {
                 break
             }
@@ -165,7 +186,7 @@ extension DecodingSession {
 
     func date(_ value: WireValue, parent: Int) throws -> Date {
         if unsafe state.pointee.readsTimestamps { return try storedDate(value, parent: parent) }
-        switch unsafe state.pointee.decoder?.dateDecodingStrategy ?? .timestamp {
+        switch decoder?.dateDecodingStrategy ?? .timestamp {
         case .timestamp: return try storedDate(value, parent: parent)
         case .deferredToDate: return try decodable(Date.self, value, parent: parent)
         case .secondsSince1970: return Date(timeIntervalSince1970: try double(value, parent: parent))
@@ -187,6 +208,10 @@ extension DecodingSession {
 
     @inline(__always)
     private func storedDate(_ value: WireValue, parent: Int) throws -> Date {
+        if parent >= 0, let payload = plainPayload(value, ValueWireTag.timestamp) {
+            let (seconds, nanoseconds) = try timestampParts(payload, parent: parent)
+            return Date(timeIntervalSince1970: Double(seconds) + Double(nanoseconds) / 1e9)
+        }
         if case .timestamp(let payload) = try kind(of: value, parent: parent) {
             let (seconds, nanoseconds) = try timestampParts(payload, parent: parent)
             return Date(timeIntervalSince1970: Double(seconds) + Double(nanoseconds) / 1e9)
@@ -195,7 +220,7 @@ extension DecodingSession {
     }
 
     func data(_ value: WireValue, parent: Int) throws -> Data {
-        switch unsafe state.pointee.decoder?.dataDecodingStrategy ?? .blob {
+        switch decoder?.dataDecodingStrategy ?? .blob {
         case .blob:
             switch try kind(of: value, parent: parent) {
             case .bytes(let payload): return unsafe Data(cursor(value).bytes(payload))
@@ -278,7 +303,7 @@ extension DecodingSession {
         let kind = try kind(of: value, parent: parent)
         if case .reference(let payload) = kind {
             let name = cursor(value).text(payload)
-            guard let reference = unsafe DocumentReference(name: name, owner: state.pointee.owner) else {
+            guard let reference = DocumentReference(name: name, owner: document?.owner) else {
                 throw corrupted("\"\(name)\" is not the name of a document.", parent: parent)
             }
             return reference

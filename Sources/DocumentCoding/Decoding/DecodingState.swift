@@ -14,8 +14,8 @@
     var hasDynamicKey = false
     /// The key being read is `index` of the table's keys.
     var keyTable: UnsafeMutablePointer<DecodingKeyTable>?
-    /// The keyed containers lent for this frame.
-    var slots: UnsafeMutablePointer<KeyedDecodingSlot>?
+    /// The keyed container lent for this frame.
+    var slot: UnsafeMutablePointer<KeyedDecodingSlot>?
 }
 
 /// An entry of an open map.
@@ -31,8 +31,8 @@ struct DecodedEntry {
 /// One thread at a time uses it. It is reused and never freed.
 ///
 /// Values are decoded on demand. A value is a range of the bytes (``WireValue``). A keyed container for it notes the
-/// positions of its entries on a stack that all containers share, and a frame with their range. A field is looked up
-/// first at the position where the last document of that type had it (`DecodingKey.position`).
+/// positions of its entries on a stack that all containers share, and a frame with their range. At the same time it
+/// finds the key of each entry: it expects the key that the last map had there (`DecodingKey.next`).
 ///
 /// Containers are thin, for the reasons in ``EncodingState``: a container is one pointer to a slot, and its box is
 /// reused. Arrays, optionals and string-keyed dictionaries decode themselves (``DirectlyDecodable``).
@@ -43,6 +43,8 @@ struct DecodedEntry {
     /// The bytes being decoded; empty between calls. Owner: the caller of `decode`.
     var base: UnsafeRawPointer
     var byteCount = 0
+    /// The same if small strings may be read from the bytes as `SmallString` does, else 0.
+    var smallStringEnd = 0
 
     var frames: UnsafeMutablePointer<DecodingFrame>
     var frameCapacity = 16
@@ -65,12 +67,10 @@ struct DecodedEntry {
     /// The bytes stand for a `[String: Any]` with objects passed through.
     var isTree = false
 
-    /// The decoder of this call; nil between calls.
-    var decoder: FirestoreDecoder?
-    /// The document being decoded, for `@DocumentID`.
-    var document: DocumentReference?
-    /// The owner of references that are read.
-    var owner: AnyObject?
+    // What this call was given; nil between calls. `FirestoreDecoder.withSession` keeps the objects alive.
+    var decoder: Unmanaged<FirestoreDecoder>?
+    /// The document being decoded, for `@DocumentID`. References that are read have the owner that it has.
+    var document: Unmanaged<DocumentReference>?
     /// The objects passed through.
     var objects: [AnyObject] = []
 
@@ -114,6 +114,11 @@ struct DecodedEntry {
 }
 
 extension DecodingSession {
+    /// The decoder of this call; nil between calls.
+    var decoder: FirestoreDecoder? { unsafe state.pointee.decoder?.takeUnretainedValue() }
+    /// The document being decoded.
+    var document: DocumentReference? { unsafe state.pointee.document?.takeUnretainedValue() }
+
     /// An idle session of the thread, or a new one. Give it back with `recycle()`.
     static func take(from tables: UnsafeMutablePointer<DecodingTables>) -> DecodingSession {
         if let state = unsafe tables.pointee.idle {
@@ -129,12 +134,12 @@ extension DecodingSession {
     func recycle() {
         closeFrames(downTo: 0)
         unsafe state.pointee.byteCount = 0
+        unsafe state.pointee.smallStringEnd = 0
         unsafe state.pointee.entryCount = 0
         unsafe state.pointee.depth = 0
         unsafe state.pointee.call &+= 1
         unsafe state.pointee.decoder = nil
         unsafe state.pointee.document = nil
-        unsafe state.pointee.owner = nil
         unsafe state.pointee.isTree = false
         if unsafe !state.pointee.objects.isEmpty { unsafe state.pointee.objects = [] }
         if unsafe !state.pointee.dynamicKeys.isEmpty { unsafe state.pointee.dynamicKeys = [:] }
@@ -142,9 +147,6 @@ extension DecodingSession {
         let tables = unsafe state.pointee.tables
         unsafe state.pointee.nextIdle = unsafe tables.pointee.idle
         unsafe tables.pointee.idle = unsafe state
-        if let kept = unsafe tables.pointee.kept {
-            unsafe tables.pointee.kept = nil
-            _ = unsafe takeBackContainers(kept)
-        }
+        if unsafe tables.pointee.kept != nil { takeBackKept() }
     }
 }

@@ -6,22 +6,21 @@ extension Array: DirectlyDecodable where Element: Decodable {
 
     static func decode<T>(_ type: T.Type, _ value: WireValue, _ session: DecodingSession, parent: Int) throws -> T {
         let record = unsafe session.typeRecord(Element.self)
-        let (body, count) = try session.array(Self.self, value, parent: parent)
+        guard let body = try session.array(value, parent: parent) else {
+            throw session.notAContainer(Self.self, value, parent: parent, "unkeyed")
+        }
+        let count = try session.elementCount(body, parent: parent)
         let frame = try unsafe session.pushFrame(.array, parent: parent, firstEntry: session.state.pointee.entryCount)
         defer { session.closeFrames(downTo: frame) }
-        var array: [Element] = []
-        array.reserveCapacity(count)
-        var cursor = session.cursor(body)
-        while true {
-            let element: WireValue?
-            do throws(MalformedBytes) {
-                element = try cursor.nextElement()
-            } catch {
-                throw session.malformed(error, parent: frame)
+        // The elements are made where the array has them.
+        let array = try unsafe [Element](unsafeUninitializedCapacity: count) { elements, decoded in
+            var cursor = session.cursor(body)
+            while decoded < count, let element = try? cursor.nextElement() {
+                unsafe session.state.pointee.frames[frame].index = decoded
+                try unsafe elements.initializeElement(
+                    at: decoded, to: session.decode(Element.self, element, record, parent: frame))
+                decoded &+= 1
             }
-            guard let element else { break }
-            unsafe session.state.pointee.frames[frame].index = array.count
-            array.append(try unsafe session.decode(Element.self, element, record, parent: frame))
         }
         return unsafe reinterpret(array, as: type)
     }
@@ -47,7 +46,9 @@ extension Dictionary: DirectlyDecodable where Key: Decodable, Value: Decodable {
         }
         let record = unsafe session.typeRecord(Value.self)
         let dropsNull = unsafe record.pointee.dropsNullEntries
-        let body = try session.map(Self.self, value, parent: parent)
+        guard let body = try session.map(value, parent: parent) else {
+            throw session.notAContainer(Self.self, value, parent: parent, "keyed")
+        }
         let frame = try session.openMap(body.range, entryTag: body.entryTag, parent: parent)
         defer { session.closeFrames(downTo: frame) }
         var dictionary: [String: Value] = [:]
@@ -67,34 +68,39 @@ extension Dictionary: DirectlyDecodable where Key: Decodable, Value: Decodable {
 }
 
 extension DecodingSession {
-    /// The body of a value that is an array, and how many elements it has.
-    func array(_ type: Any.Type, _ value: WireValue, parent: Int) throws -> (body: WireValue, count: Int) {
-        guard parent >= 0, case .array(let body) = try kind(of: value, parent: parent) else {
-            throw notA(type, value, parent: parent, container: "unkeyed")
-        }
-        return (body, countElements(body))
+    /// The body of a value that is an array; nil for other values.
+    @inline(__always)
+    func array(_ value: WireValue, parent: Int) throws -> WireValue? {
+        if parent < 0 { return nil }
+        if let body = plainPayload(value, ValueWireTag.array) { return body }
+        if case .array(let body) = try kind(of: value, parent: parent) { return body }
+        return nil
     }
 
-    /// How many elements an array has, up to malformed bytes.
-    func countElements(_ body: WireValue) -> Int {
+    /// How many elements an array has.
+    func elementCount(_ body: WireValue, parent: Int) throws -> Int {
         var cursor = cursor(body)
         var count = 0
-        while (try? cursor.nextElement()) != nil { count += 1 }
+        do throws(MalformedBytes) {
+            while try cursor.nextElement() != nil { count &+= 1 }
+        } catch {
+            throw malformed(error, parent: parent)
+        }
         return count
     }
 
-    /// The entries of a value that is a map, or of the document.
+    /// The entries of a value that is a map, or of the document; nil for other values.
     @inline(__always)
-    func map(_ type: Any.Type, _ value: WireValue, parent: Int) throws -> (range: WireValue, entryTag: UInt8) {
+    func map(_ value: WireValue, parent: Int) throws -> (range: WireValue, entryTag: UInt8)? {
         if parent < 0 { return (value, ValueWireTag.documentField) }
-        guard case .map(let body) = try kind(of: value, parent: parent) else {
-            throw notA(type, value, parent: parent, container: "keyed")
-        }
-        return (body, ValueWireTag.mapEntry)
+        if let body = plainPayload(value, ValueWireTag.map) { return (body, ValueWireTag.mapEntry) }
+        if case .map(let body) = try kind(of: value, parent: parent) { return (body, ValueWireTag.mapEntry) }
+        return nil
     }
 
+    /// - Parameter container: the kind of container in the words of the SDK.
     @inline(never)
-    private func notA(_ type: Any.Type, _ value: WireValue, parent: Int, container: String) -> DecodingError {
+    func notAContainer(_ type: Any.Type, _ value: WireValue, parent: Int, _ container: String) -> DecodingError {
         if parent < 0 {
             return .typeMismatch(
                 type,

@@ -1,5 +1,7 @@
 // From document bytes to a value: what `data(as:)` is made of.
 
+internal import CPrefetch
+
 extension FirestoreDecoder {
     /// Decodes a value from document bytes: the `fields` entries of `google.firestore.v1.Document`, as
     /// `FirestoreEncoder.documentBytes(_:)` makes them.
@@ -10,17 +12,8 @@ extension FirestoreDecoder {
     public func decode<T: Decodable>(
         _ type: T.Type, fromDocumentBytes bytes: RawSpan, of document: DocumentReference? = nil
     ) throws -> T {
-        try decode(type, fields: bytes, document: document, owner: document?.owner)
-    }
-
-    /// Decodes a value from document bytes.
-    ///
-    /// - Parameter owner: the owner of the references that are read.
-    package func decode<T: Decodable>(
-        _ type: T.Type, fields: RawSpan, document: DocumentReference?, owner: AnyObject?
-    ) throws -> T {
-        try withSession(fields: fields, document: document, owner: owner) { session in
-            try session.decode(type, WireValue(start: 0, end: fields.byteCount), parent: -1)
+        try withSession(fields: bytes, document: document) { session in
+            try session.decode(type, WireValue(start: 0, end: bytes.byteCount), parent: -1)
         }
     }
 
@@ -38,7 +31,7 @@ extension FirestoreDecoder {
 
     /// Readies a session of the thread and lends it.
     func withSession<R>(
-        fields: RawSpan, document: DocumentReference?, owner: AnyObject?, objects: [AnyObject]? = nil,
+        fields: RawSpan, document: DocumentReference?, objects: [AnyObject]? = nil,
         _ body: (DecodingSession) throws -> R
     ) throws -> R {
         guard fields.byteCount < Int(Int32.max) else {
@@ -46,13 +39,32 @@ extension FirestoreDecoder {
                 .init(codingPath: [], debugDescription: "The document has 2 GiB or more."))
         }
         let session = unsafe DecodingSession.take(from: CoderTables.ofThisThread.decoding)
-        defer { session.recycle() }
-        session.begin(self, document: document, owner: owner, objects: objects)
+        defer {
+            session.recycle()
+            withExtendedLifetime((self, document)) {}
+        }
+        session.begin(self, document: document, objects: objects)
         return try unsafe fields.withUnsafeBytes { buffer in
             // The session forgets the bytes before this closure's caller returns: `recycle` sets their count to 0.
-            if let base = buffer.baseAddress { unsafe session.state.pointee.base = unsafe base }
+            if let base = buffer.baseAddress {
+                unsafe session.state.pointee.base = unsafe base
+                unsafe fetch(base, buffer.count)
+            }
             unsafe session.state.pointee.byteCount = buffer.count
+            if SmallString.isKnown { unsafe session.state.pointee.smallStringEnd = buffer.count }
             return try body(session)
+        }
+    }
+
+    /// Begins to fetch the first cache lines of a document: in a list of documents most are not in the cache yet, and
+    /// reading follows lengths from one to the next.
+    @inline(__always)
+    private func fetch(_ start: UnsafeRawPointer, _ count: Int) {
+        let (line, most) = (64, 1024)
+        var offset = line
+        while offset < min(count, most) {
+            unsafe prefetch_for_reading(start + offset)
+            offset &+= line
         }
     }
 }
@@ -60,11 +72,10 @@ extension FirestoreDecoder {
 extension DecodingSession {
     /// Readies an idle session for a decoder's strategies.
     fileprivate func begin(
-        _ decoder: FirestoreDecoder, document: DocumentReference?, owner: AnyObject?, objects: [AnyObject]?
+        _ decoder: FirestoreDecoder, document: DocumentReference?, objects: [AnyObject]?
     ) {
-        unsafe state.pointee.decoder = decoder
-        unsafe state.pointee.document = document
-        unsafe state.pointee.owner = owner
+        unsafe state.pointee.decoder = unsafe .passUnretained(decoder)
+        if let document { unsafe state.pointee.document = unsafe .passUnretained(document) }
         if let objects {
             unsafe state.pointee.isTree = true
             unsafe state.pointee.objects = objects

@@ -67,4 +67,7 @@ public final class FirestoreDecoder {
 
     /// Creates a decoder with the default strategies.
     public init() {}
+
+    /// The decoder of calls that name none. No program gets it, so its properties never change.
+    @usableFromInline package nonisolated(unsafe) static let standard = FirestoreDecoder()
 }

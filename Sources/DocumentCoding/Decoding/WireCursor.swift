@@ -87,44 +87,6 @@ struct WireValue {
         default: throw MalformedBytes(offset: at)
         }
     }
-
-    /// The key and the value of a map entry whose tag was read.
-    @inline(__always)
-    mutating func entry() throws(MalformedBytes) -> (key: WireValue, value: WireValue) {
-        let range = try payload()
-        var entry = unsafe WireCursor(base, range.start, range.end)
-        // Key then value is what encoders write.
-        if range.end > range.start,
-            unsafe base.load(fromByteOffset: range.start, as: UInt8.self) == ValueWireTag.entryKey
-        {
-            entry.at &+= 1
-            let key = try entry.payload()
-            if entry.at < range.end,
-                unsafe base.load(fromByteOffset: entry.at, as: UInt8.self) == ValueWireTag.entryValue
-            {
-                entry.at &+= 1
-                let value = try entry.payload()
-                if entry.isAtEnd { return (key, value) }
-            }
-        }
-        return try Self.unusualEntry(unsafe WireCursor(base, range.start, range.end))
-    }
-
-    /// An entry with its fields in another order, missing, repeated, or with unknown ones between.
-    @inline(never)
-    private static func unusualEntry(_ entry: WireCursor) throws(MalformedBytes) -> (key: WireValue, value: WireValue) {
-        var entry = entry
-        var key = WireValue(start: entry.at, end: entry.at)
-        var value = key
-        while !entry.isAtEnd {
-            switch try entry.varint() {
-            case UInt64(ValueWireTag.entryKey): key = try entry.payload()
-            case UInt64(ValueWireTag.entryValue): value = try entry.payload()
-            case let tag: try entry.skip(tag)
-            }
-        }
-        return (key, value)
-    }
 }
 
 /// What a Value message holds.
@@ -219,10 +181,71 @@ extension WireCursor {
     /// The next entry of a map with the given tag, or nil at its end.
     @inline(__always)
     mutating func nextEntry(_ entryTag: UInt8) throws(MalformedBytes) -> (key: WireValue, value: WireValue)? {
+        if let usual = usualEntry(entryTag) { return usual }
+        return isAtEnd ? nil : try unusualEntry(entryTag)
+    }
+
+    /// The next entry if it is as encoders write it: key then value, with lengths of one or two bytes.
+    ///
+    /// - Returns: nil, without a step, for everything else, also for malformed bytes.
+    @inline(__always)
+    private mutating func usualEntry(_ entryTag: UInt8) -> (key: WireValue, value: WireValue)? {
+        // The shortest entry has six bytes.
+        if end &- at < 6 { return nil }
+        let head = unsafe base.loadUnaligned(fromByteOffset: at, as: UInt32.self).littleEndian
+        let (keyStart, length, keyCount): (Int, Int, Int)
+        if head & 0x00ff_80ff == UInt32(entryTag) | UInt32(ValueWireTag.entryKey) << 16 {
+            (keyStart, length) = (at &+ 4, Int(head >> 8 & 0x7f) &+ 2)
+            keyCount = Int(head >> 24)
+        } else if head & 0xff80_80ff == UInt32(entryTag) | 0x8000 | UInt32(ValueWireTag.entryKey) << 24 {
+            (keyStart, length) = (at &+ 5, Int(head >> 8 & 0x7f | head >> 9 & 0x3f80) &+ 3)
+            keyCount = Int(unsafe base.load(fromByteOffset: at &+ 4, as: UInt8.self))
+        } else {
+            return nil
+        }
+        let entryEnd = at &+ length
+        let keyEnd = keyStart &+ keyCount
+        if keyCount >= 0x80 || entryEnd > end || keyEnd &+ 2 > entryEnd { return nil }
+        let valueHead = unsafe base.loadUnaligned(fromByteOffset: keyEnd, as: UInt16.self).littleEndian
+        if UInt8(truncatingIfNeeded: valueHead) != ValueWireTag.entryValue { return nil }
+        var valueStart = keyEnd &+ 2
+        var valueCount = Int(valueHead >> 8)
+        if valueCount >= 0x80 {
+            if valueStart == entryEnd { return nil }
+            let second = unsafe base.load(fromByteOffset: valueStart, as: UInt8.self)
+            valueCount = valueCount & 0x7f | Int(second) << 7
+            valueStart &+= 1
+            if second >= 0x80 { return nil }
+        }
+        if valueStart &+ valueCount != entryEnd { return nil }
+        at = entryEnd
+        return (WireValue(start: keyStart, end: keyEnd), WireValue(start: valueStart, end: entryEnd))
+    }
+
+    /// The next entry in any form: with its fields in another order, missing, repeated, or with unknown ones between.
+    ///
+    /// - Returns: nil at the end.
+    @inline(never)
+    private mutating func unusualEntry(_ entryTag: UInt8) throws(MalformedBytes) -> (key: WireValue, value: WireValue)?
+    {
         while !isAtEnd {
             let tag = try varint()
-            if tag == UInt64(entryTag) { return try entry() }
-            try skip(tag)
+            if tag != UInt64(entryTag) {
+                try skip(tag)
+                continue
+            }
+            let range = try payload()
+            var entry = unsafe WireCursor(base, range.start, range.end)
+            var key = WireValue(start: entry.at, end: entry.at)
+            var value = key
+            while !entry.isAtEnd {
+                switch try entry.varint() {
+                case UInt64(ValueWireTag.entryKey): key = try entry.payload()
+                case UInt64(ValueWireTag.entryValue): value = try entry.payload()
+                case let tag: try entry.skip(tag)
+                }
+            }
+            return (key, value)
         }
         return nil
     }

@@ -31,10 +31,10 @@ struct WireDecoder: Decoder {
     }
 
     /// The document being decoded, for `@DocumentID`.
-    var document: DocumentReference? { isAlive ? unsafe session.state.pointee.document : nil }
+    var document: DocumentReference? { isAlive ? session.document : nil }
 
     var userInfo: [CodingUserInfoKey: Any] {
-        guard isAlive, let decoder = unsafe session.state.pointee.decoder else { return [:] }
+        guard isAlive, let decoder = session.decoder else { return [:] }
         var userInfo = decoder.userInfo
         if let document { userInfo[.documentReference] = document }
         return userInfo
@@ -47,14 +47,19 @@ struct WireDecoder: Decoder {
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         try check()
-        let map = try session.map([String: Any].self, value, parent: parent)
-        let frame = try session.openMap(map.range, entryTag: map.entryTag, parent: parent)
-        return session.lendContainer(type, frame: frame)
+        guard let map = try session.map(value, parent: parent) else {
+            throw session.notAContainer([String: Any].self, value, parent: parent, "keyed")
+        }
+        let slot = unsafe session.idleSlot(type)
+        let frame = try unsafe session.openMap(map.range, entryTag: map.entryTag, parent: parent, placesIn: slot)
+        return unsafe session.lendContainer(type, slot, frame: frame)
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
         try check()
-        let (body, _) = try session.array([Any].self, value, parent: parent)
+        guard let body = try session.array(value, parent: parent) else {
+            throw session.notAContainer([Any].self, value, parent: parent, "unkeyed")
+        }
         let frame = try unsafe session.pushFrame(.array, parent: parent, firstEntry: session.state.pointee.entryCount)
         return WireUnkeyedDecodingContainer(session: session, body: body, frame: frame)
     }
@@ -140,7 +145,12 @@ struct WireUnkeyedDecodingContainer: UnkeyedDecodingContainer {
     }
 
     var codingPath: [any CodingKey] { isAlive ? session.codingPath(ofFrame: Int(frame)) : [] }
-    var count: Int? { isAlive ? Int(index) + session.countElements(WireValue(start: Int(at), end: Int(end))) : 0 }
+    var count: Int? {
+        if !isAlive { return 0 }
+        return (try? session.elementCount(WireValue(start: Int(at), end: Int(end)), parent: Int(frame))).map {
+            $0 + Int(index)
+        }
+    }
     var isAtEnd: Bool { !isAlive || !session.hasElement(WireValue(start: Int(at), end: Int(end))) }
     var currentIndex: Int { Int(index) }
 

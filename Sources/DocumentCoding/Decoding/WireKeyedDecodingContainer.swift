@@ -33,12 +33,16 @@ import Glibc
     /// The place of a key's entry on the stack of entries, or -1.
     @inline(__always)
     private func find(_ key: Key) throws -> Int {
-        let (session, frame, table) = unsafe (slot.pointee.session, slot.pointee.frame, slot.pointee.table)
-        if frame >= 0, unsafe table.pointee.isEnumeration && session.state.pointee.usesDefaultKeys {
-            let index = MemoryLayout<Key>.size == 0 ? 0 : Int(unsafe reinterpret(key, as: UInt8.self))
-            if unsafe index < table.pointee.nameCapacity && table.pointee.names[index].name != nil {
-                return unsafe session.find(table, index, frame: frame)
-            }
+        let slot = unsafe slot
+        let index =
+            MemoryLayout<Key>.size == 0
+            ? 0 : MemoryLayout<Key>.size == 1 ? Int(unsafe reinterpret(key, as: UInt8.self)) : .max
+        if unsafe index < slot.pointee.placeCount {
+            let frame = unsafe slot.pointee.session.state.pointee.frames + slot.pointee.frame
+            unsafe frame.pointee.keyTable = unsafe slot.pointee.table
+            unsafe frame.pointee.index = index
+            let place = Int(unsafe slot.pointee.places[index])
+            return unsafe place >= 0 ? place : session.findUnplaced(index, key, slot)
         }
         return try findByName(key)
     }
@@ -54,8 +58,9 @@ import Glibc
         }
         if unsafe table.pointee.isEnumeration {
             let index = MemoryLayout<Key>.size == 0 ? 0 : Int(unsafe reinterpret(key, as: UInt8.self))
-            unsafe table.pointee.addName(at: index, of: key)
-            return unsafe session.find(table, index, frame: frame)
+            unsafe session.state.pointee.frames[frame].keyTable = unsafe table
+            unsafe session.state.pointee.frames[frame].index = index
+            return unsafe session.findUnplaced(index, key, slot)
         }
         return session.find(key.stringValue, frame: frame)
     }
@@ -227,65 +232,5 @@ import Glibc
     private func superDecoder(entry: Int, frame: Int) -> any Decoder {
         let value = entry < 0 ? WireValue(start: 0, end: 0) : session.value(ofEntry: entry)
         return WireDecoder(session: session, value: value, parent: frame)
-    }
-}
-
-extension DecodingSession {
-    /// Finds the entry of a known key, first where the last map of that type had it; -1 if there is none.
-    @inline(__always)
-    func find(_ table: UnsafeMutablePointer<DecodingKeyTable>, _ index: Int, frame: Int) -> Int {
-        let frame = unsafe state.pointee.frames + frame
-        unsafe frame.pointee.keyTable = unsafe table
-        unsafe frame.pointee.index = index
-        let key = unsafe table.pointee.names + index
-        let (first, end) = unsafe (frame.pointee.firstEntry, frame.pointee.entryEnd)
-        let expected = unsafe first &+ key.pointee.position
-        if expected < end, unsafe isName(ofEntry: expected, key.pointee.name.unsafelyUnwrapped, key.pointee.count) {
-            return expected
-        }
-        return unsafe search(key, first, end)
-    }
-
-    @inline(never)
-    private func search(_ key: UnsafeMutablePointer<DecodingKey>, _ first: Int, _ end: Int) -> Int {
-        var entry = first
-        while entry < end {
-            if unsafe isName(ofEntry: entry, key.pointee.name.unsafelyUnwrapped, key.pointee.count) {
-                unsafe key.pointee.position = entry - first
-                return entry
-            }
-            entry += 1
-        }
-        return -1
-    }
-
-    @inline(__always)
-    private func isName(ofEntry index: Int, _ name: UnsafeRawPointer, _ count: Int) -> Bool {
-        let entry = unsafe state.pointee.entries[index]
-        return unsafe Int(entry.keyCount) == count && memcmp(state.pointee.base + Int(entry.key), name, count) == 0
-    }
-
-    /// Finds the entry of a name; -1 if there is none.
-    func find(_ name: String, frame index: Int) -> Int {
-        let frame = unsafe state.pointee.frames + index
-        unsafe frame.pointee.keyTable = nil
-        unsafe frame.pointee.hasDynamicKey = false
-        var name = name
-        let found = name.withUTF8 { utf8 in
-            var entry = unsafe frame.pointee.firstEntry
-            while unsafe entry < frame.pointee.entryEnd {
-                let count = unsafe Int(state.pointee.entries[entry].keyCount)
-                if count == utf8.count,
-                    unsafe count == 0
-                        || isName(ofEntry: entry, UnsafeRawPointer(utf8.baseAddress.unsafelyUnwrapped), count)
-                {
-                    return entry
-                }
-                entry += 1
-            }
-            return -1
-        }
-        if found >= 0 { unsafe frame.pointee.index = found }
-        return found
     }
 }

@@ -126,60 +126,86 @@ extension EncodingSession {
     /// Puts the entries of a map in the order of their names; of entries with one name the last stays.
     ///
     /// The entries are the last bytes of the buffer. They are copied after its end in order and back as one block.
+    /// Those of a document are not copied back.
     @inline(never)
     func sortEntries(of frame: UnsafeMutablePointer<EncodingFrame>) {
         let first = unsafe frame.pointee.firstEntry
-        let count = unsafe state.pointee.entryCount - first
+        let count = unsafe state.pointee.entryCount &- first
         var entries = unsafe UnsafeMutableBufferPointer(start: state.pointee.entries + first, count: count)
-        if count <= 16 { unsafe insertionSort(entries) } else { unsafe entries.sort { isBefore($0, $1) } }
+        let mayRepeat: Bool
+        if count <= 16 {
+            mayRepeat = unsafe insertionSort(entries)
+        } else {
+            unsafe entries.sort { isBefore($0, $1) }
+            mayRepeat = true
+        }
 
         let bodyStart = unsafe frame.pointee.bodyStart
-        let bodyLength = unsafe state.pointee.count - bodyStart
+        let bodyLength = unsafe state.pointee.count &- bodyStart
         reserve(bodyLength)
-        let body = unsafe state.pointee.base + bodyStart
-        let sorted = unsafe body + bodyLength
+        let base = unsafe state.pointee.base
+        let sorted = unsafe base + (bodyStart &+ bodyLength)
         var length = 0
         for position in 0..<count {
             let entry = unsafe entries[position]
-            if position + 1 < count, unsafe entry.prefix == entries[position + 1].prefix,
-                unsafe compareNames(entry, entries[position + 1]) == 0
+            if mayRepeat, position &+ 1 < count, unsafe entry.prefix == entries[position &+ 1].prefix,
+                unsafe compareNames(entry, entries[position &+ 1]) == 0
             {
                 continue
             }
-            let size = Int(entry.end - entry.start)
-            unsafe copyWithSlack(sorted + length, state.pointee.base + Int(entry.start), size)
-            length += size
+            let size = Int(entry.end &- entry.start)
+            unsafe copyWithSlack(sorted + length, base + Int(entry.start), size)
+            length &+= size
         }
-        unsafe memcpy(body, sorted, length)
-        unsafe state.pointee.count = bodyStart + length
+        if unsafe frame.pointee.isDocument {
+            unsafe frame.pointee.bodyStart = bodyStart &+ bodyLength
+            unsafe state.pointee.count = bodyStart &+ bodyLength &+ length
+            return
+        }
+        // The slack after the body is the start of the copy, which is read before.
+        unsafe copyWithSlack(base + bodyStart, sorted, length)
+        unsafe state.pointee.count = bodyStart &+ length
     }
 
-    /// Copies a short entry as two blocks; the bytes written too many lie in the slack or are written again.
+    /// Copies a few bytes as blocks of 32; the bytes written too many lie in the slack or are written again.
     @inline(__always)
     private func copyWithSlack(_ target: UnsafeMutableRawPointer, _ source: UnsafeMutableRawPointer, _ count: Int) {
-        if count <= 32 {
-            let low = unsafe source.loadUnaligned(as: SIMD16<UInt8>.self)
-            let high = unsafe source.loadUnaligned(fromByteOffset: 16, as: SIMD16<UInt8>.self)
-            unsafe target.storeBytes(of: low, as: SIMD16<UInt8>.self)
-            unsafe target.storeBytes(of: high, toByteOffset: 16, as: SIMD16<UInt8>.self)
-        } else {
+        if count > 128 {
             unsafe memcpy(target, source, count)
+            return
         }
+        var at = 0
+        repeat {
+            let low = unsafe source.loadUnaligned(fromByteOffset: at, as: SIMD16<UInt8>.self)
+            let high = unsafe source.loadUnaligned(fromByteOffset: at &+ 16, as: SIMD16<UInt8>.self)
+            unsafe target.storeBytes(of: low, toByteOffset: at, as: SIMD16<UInt8>.self)
+            unsafe target.storeBytes(of: high, toByteOffset: at &+ 16, as: SIMD16<UInt8>.self)
+            at &+= 32
+        } while at < count
     }
 
+    /// - Returns: whether names may be equal: two begin with the same eight bytes.
     @inline(__always)
-    private func insertionSort(_ entries: UnsafeMutableBufferPointer<EncodedEntry>) {
+    private func insertionSort(_ entries: UnsafeMutableBufferPointer<EncodedEntry>) -> Bool {
+        var mayRepeat = false
         var sorted = 1
         while sorted < entries.count {
             let entry = unsafe entries[sorted]
             var place = sorted
-            while place > 0, unsafe isBefore(entry, entries[place - 1]) {
-                unsafe entries[place] = unsafe entries[place - 1]
-                place -= 1
+            while place > 0 {
+                let before = unsafe entries[place &- 1]
+                if entry.prefix > before.prefix { break }
+                if entry.prefix == before.prefix {
+                    mayRepeat = true
+                    if !isBefore(entry, before) { break }
+                }
+                unsafe entries[place] = before
+                place &-= 1
             }
             unsafe entries[place] = entry
-            sorted += 1
+            sorted &+= 1
         }
+        return mayRepeat
     }
 
     /// Order by name; entries of one name keep the order they were written in.

@@ -71,7 +71,8 @@ extension EncodingSession {
         case .map:
             if unsafe frame.pointee.isUnsorted { unsafe sortEntries(of: frame) }
             unsafe state.pointee.entryCount = unsafe frame.pointee.firstEntry
-            unsafe fillLength(at: frame.pointee.bodyStart - 1)
+            // The entries of a document are sent as they are, without a length before them.
+            if unsafe !frame.pointee.isDocument { unsafe fillLength(at: frame.pointee.bodyStart - 1) }
         case .array:
             try checkArray(index)
             unsafe fillLength(at: frame.pointee.bodyStart - 1)

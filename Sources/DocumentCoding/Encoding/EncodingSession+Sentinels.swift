@@ -60,7 +60,7 @@ extension FieldValue {
     /// The oneof field of a `FieldTransform` message that asks for this sentinel; empty for `delete()`.
     ///
     /// - Throws: `InvalidUserData` for elements of arrays that no document can hold.
-    package func transformOperation(database: String?) throws(InvalidUserData) -> [UInt8] {
+    package func transformOperation(database: Substring?) throws(InvalidUserData) -> [UInt8] {
         switch operation {
         case .delete: []
         case .serverTimestamp: [OperationTag.setToServerValue, 1]

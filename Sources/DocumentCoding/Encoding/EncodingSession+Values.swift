@@ -50,7 +50,7 @@ extension EncodingSession {
 
     @inline(never)
     private func putNonConforming(_ value: Double) throws {
-        switch unsafe state.pointee.encoder?.nonConformingFloatEncodingStrategy ?? .throw {
+        switch encoder?.nonConformingFloatEncodingStrategy ?? .throw {
         case .throw:
             let name = value.isNaN ? "Double.nan" : value > 0 ? "Double.infinity" : "-Double.infinity"
             throw invalidValue(
@@ -62,6 +62,27 @@ extension EncodingSession {
 
     @inline(__always)
     func put(string value: String) {
+        if unsafe state.pointee.readsSmallStrings, let small = SmallString.words(of: value) {
+            reserve(SmallString.countMax + 3)
+            let count = unsafe state.pointee.count
+            let target = unsafe state.pointee.base + count
+            let head = UInt32(ValueWireTag.string) | UInt32(ValueWireTag.longTagEnd) << 8 | UInt32(small.count) << 16
+            unsafe target.storeBytes(of: head.littleEndian, as: UInt32.self)
+            unsafe target.storeBytes(of: small.0.littleEndian, toByteOffset: 3, as: UInt64.self)
+            // The byte above the text lies in the slack.
+            unsafe target.storeBytes(of: small.1.littleEndian, toByteOffset: 11, as: UInt64.self)
+            unsafe state.pointee.count = count &+ 3 &+ small.count
+            return
+        }
+        let isDone: Void? = unsafe value.utf8.withContiguousStorageIfAvailable { utf8 in
+            unsafe append(bytes: UnsafeRawBufferPointer(utf8), longTag: ValueWireTag.string)
+        }
+        if isDone == nil { putBridged(value) }
+    }
+
+    /// A string whose bytes are not in one piece.
+    @inline(never)
+    private func putBridged(_ value: String) {
         var value = value
         value.withUTF8 { utf8 in
             unsafe append(bytes: UnsafeRawBufferPointer(utf8), longTag: ValueWireTag.string)
@@ -101,7 +122,7 @@ extension EncodingSession {
     }
 
     private func putStrategic(_ date: Date) throws {
-        switch unsafe state.pointee.encoder?.dateEncodingStrategy ?? .timestamp {
+        switch encoder?.dateEncodingStrategy ?? .timestamp {
         case .timestamp, .deferredToDate: try putEncodable(date)
         case .secondsSince1970: try put(double: date.timeIntervalSince1970)
         case .millisecondsSince1970: try put(double: date.timeIntervalSince1970 * 1000)
@@ -112,7 +133,7 @@ extension EncodingSession {
     }
 
     func put(data: Data) throws {
-        switch unsafe state.pointee.encoder?.dataEncodingStrategy ?? .blob {
+        switch encoder?.dataEncodingStrategy ?? .blob {
         case .blob:
             unsafe data.withUnsafeBytes { unsafe append(bytes: $0, longTag: ValueWireTag.bytes) }
         case .deferredToData: try putEncodable(data)

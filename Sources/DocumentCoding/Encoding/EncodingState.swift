@@ -39,6 +39,9 @@ import Glibc
     var keyIndex: Int
     /// The keyed containers lent for this frame.
     var slots: UnsafeMutablePointer<KeyedEncodingSlot>?
+
+    /// Whether it is that of the document itself, if that is a structure or given as `Any`.
+    @inline(__always) var isDocument: Bool { entryTag == ValueWireTag.documentField }
 }
 
 /// An entry of an open map.
@@ -114,15 +117,17 @@ struct OpenEntry {
     // Copies of the strategies that are asked for all the time.
     var usesDefaultKeys = true
     var writesTimestamps = true
+    /// See `SmallString.isKnown`.
+    let readsSmallStrings = SmallString.isKnown
     /// Objects are passed through for `[String: Any]` (see `TreeObjects`); the rules of documents are not checked.
     var isTree = false
     /// Arrays may be written directly in arrays: for the lists of `in` filters, whose elements the server judges.
     var allowsNestedArrays = false
 
-    /// The encoder of this call; nil between calls.
-    var encoder: FirestoreEncoder?
+    /// The encoder of this call; nil between calls. `FirestoreEncoder.withSession` keeps it alive.
+    var encoder: Unmanaged<FirestoreEncoder>?
     /// The database that references must be of, `projects/P/databases/D`; nil = any.
-    var database: String?
+    var database: Substring?
     /// The sentinels met, in a root session.
     var transforms: [FieldTransformData] = []
     var deletedPaths: [[String]] = []
@@ -156,6 +161,9 @@ struct OpenEntry {
 
     /// Containers nest no deeper than this; past it encoding throws. The server's limit is 20.
     static let depthMax = 100
+
+    /// The encoder of this call; nil between calls.
+    var encoder: FirestoreEncoder? { unsafe state.pointee.encoder?.takeUnretainedValue() }
 
     @inline(__always) var count: Int { unsafe state.pointee.count }
     @inline(__always) var top: Int { unsafe state.pointee.top }

@@ -23,15 +23,26 @@ extension FirestoreEncoder {
     ///
     /// - Parameter database: the database that references must be of, `projects/P/databases/D`; nil = any.
     /// - Throws: `EncodingError`, also for `FieldValue.delete()`, which has no meaning here.
-    package func setData<T: Encodable>(from value: T, database: String? = nil) throws -> DocumentWriteData {
+    package func setData<T: Encodable>(from value: T, database: Substring? = nil) throws -> DocumentWriteData {
+        try withSetData(from: value, database: database) { fields, transforms in
+            DocumentWriteData(fields: [UInt8](copying: fields), transforms: transforms)
+        }
+    }
+
+    /// As `setData`, and lends the fields instead of copying them.
+    ///
+    /// - Parameter body: receives the fields, valid until it returns, and the transforms.
+    package func withSetData<T: Encodable, R>(
+        from value: T, database: Substring? = nil, _ body: (RawSpan, [FieldTransformData]) throws -> R
+    ) throws -> R {
         try withSession(encoding: value, database: database) { session, fields in
             try session.refuseDeletes()
-            return session.writeData(fields, mask: nil)
+            return try body(fields, session.sentinels.transforms)
         }
     }
 
     /// Encodes a value for a write that merges: the mask names every leaf of the value and every deleted field.
-    package func mergeData<T: Encodable>(from value: T, database: String? = nil) throws -> DocumentWriteData {
+    package func mergeData<T: Encodable>(from value: T, database: Substring? = nil) throws -> DocumentWriteData {
         try withSession(encoding: value, database: database) { session, fields in
             session.writeData(fields, mask: session.leafMask(of: fields))
         }
@@ -41,7 +52,7 @@ extension FirestoreEncoder {
     ///
     /// - Throws: `EncodingError`; `InvalidUserData` for a path that the value says nothing about.
     package func mergeData<T: Encodable>(
-        from value: T, fields paths: [FieldPath], database: String? = nil
+        from value: T, fields paths: [FieldPath], database: Substring? = nil
     ) throws -> DocumentWriteData {
         try withSession(encoding: value, database: database) { session, fields in
             let sentinels = session.sentinels
@@ -52,13 +63,14 @@ extension FirestoreEncoder {
 
     /// Encodes a value in a session of the thread and lends its document bytes.
     func withSession<T: Encodable, R>(
-        encoding value: T, database: String? = nil, isTree: Bool = false,
+        encoding value: T, database: Substring? = nil, isTree: Bool = false,
         _ body: (EncodingSession, RawSpan) throws -> R
     ) throws -> R {
         let session = unsafe EncodingSession.take(from: CoderTables.ofThisThread.encoding)
         defer {
             session.recycle()
             session.reclaimKeptContainers()
+            withExtendedLifetime(self) {}
         }
         session.begin(self, database: database, isTree: isTree)
         let start = try session.putDocument(value)
@@ -71,8 +83,8 @@ extension FirestoreEncoder {
 
 extension EncodingSession {
     /// Readies an idle session for an encoder's strategies.
-    func begin(_ encoder: FirestoreEncoder?, database: String?, isTree: Bool) {
-        unsafe state.pointee.encoder = encoder
+    func begin(_ encoder: FirestoreEncoder?, database: Substring?, isTree: Bool) {
+        if let encoder { unsafe state.pointee.encoder = unsafe .passUnretained(encoder) }
         unsafe state.pointee.isTree = isTree
         unsafe state.pointee.allowsNestedArrays = false
         if let database { unsafe state.pointee.database = database }
@@ -107,6 +119,11 @@ extension EncodingSession {
             throw EncodingError.invalidValue(
                 value, .init(codingPath: [], debugDescription: "Top-level \(T.self) is not allowed."))
         }
+        let document = unsafe state.pointee.frames
+        if unsafe document.pointee.isDocument && document.pointee.kind == .map {
+            return unsafe document.pointee.bodyStart
+        }
+        // The value is a dictionary, or wrote itself as one: a nested map.
         var start = 1
         while unsafe state.pointee.base.load(fromByteOffset: start, as: UInt8.self) >= 0x80 { start += 1 }
         start += 1
@@ -165,7 +182,7 @@ extension EncodingSession {
 
     fileprivate func writeData(_ fields: RawSpan, mask: [String]?) -> DocumentWriteData {
         DocumentWriteData(
-            fields: unsafe fields.withUnsafeBytes { unsafe [UInt8]($0) }, mask: mask, transforms: sentinels.transforms)
+            fields: [UInt8](copying: fields), mask: mask, transforms: sentinels.transforms)
     }
 
     fileprivate func leafMask(of fields: RawSpan) -> [String] {

@@ -66,4 +66,7 @@ public final class FirestoreEncoder {
 
     /// Creates an encoder with the default strategies.
     public init() {}
+
+    /// The encoder of calls that name none. No program gets it, so its properties never change.
+    @usableFromInline package nonisolated(unsafe) static let standard = FirestoreEncoder()
 }

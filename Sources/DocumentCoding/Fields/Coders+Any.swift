@@ -43,7 +43,7 @@ extension FirestoreDecoder {
         let bytes = isDocument ? session.documentBytes : session.copiedBytes
         let objects = unsafe session.state.pointee.objects
         return try unsafe withSession(
-            fields: bytes.span.bytes, document: document, owner: document?.owner, objects: objects
+            fields: bytes.span.bytes, document: document, objects: objects
         ) { session in
             let value = WireValue(start: 0, end: bytes.count)
             if isDocument { return try session.decode(type, value, parent: -1) }

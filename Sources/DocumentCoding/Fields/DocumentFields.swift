@@ -10,7 +10,8 @@ package enum DocumentFields {
     /// The data of a write that replaces the document; keys are literal names.
     ///
     /// - Parameter database: the database that references must be of, `projects/P/databases/D`; nil = any.
-    package static func set(_ data: [String: Any], database: String? = nil) throws(InvalidUserData) -> DocumentWriteData
+    package static func set(_ data: [String: Any], database: Substring? = nil) throws(InvalidUserData)
+        -> DocumentWriteData
     {
         try encode(database) { session throws(InvalidUserData) in
             try session.putDocument(data)
@@ -24,7 +25,7 @@ package enum DocumentFields {
     }
 
     /// The data of a write that merges: the mask names every leaf of the data and every deleted field.
-    package static func merge(_ data: [String: Any], database: String? = nil) throws(InvalidUserData)
+    package static func merge(_ data: [String: Any], database: Substring? = nil) throws(InvalidUserData)
         -> DocumentWriteData
     {
         try encode(database) { session throws(InvalidUserData) in
@@ -38,7 +39,7 @@ package enum DocumentFields {
 
     /// The data of a write that touches the given fields only; the rest of the data is ignored.
     package static func merge(
-        _ data: [String: Any], fields paths: [FieldPath], database: String? = nil
+        _ data: [String: Any], fields paths: [FieldPath], database: Substring? = nil
     ) throws(InvalidUserData) -> DocumentWriteData {
         try encode(database) { session throws(InvalidUserData) in
             try session.putDocument(data)
@@ -50,7 +51,7 @@ package enum DocumentFields {
 
     /// The data of an update: keys are dotted `String`s or `FieldPath`s, each of which the mask names.
     package static func update(
-        _ data: [AnyHashable: Any], database: String? = nil
+        _ data: [AnyHashable: Any], database: Substring? = nil
     ) throws(InvalidUserData) -> DocumentWriteData {
         var tree = UpdateTree()
         var paths: [FieldPath] = []
@@ -84,7 +85,7 @@ package enum DocumentFields {
     /// - Parameter allowsNestedArrays: whether arrays may stand directly in arrays, as in the lists of `in` and
     ///   `notIn`.
     package static func value(
-        _ value: Any, database: String? = nil, allowsNestedArrays: Bool = false
+        _ value: Any, database: Substring? = nil, allowsNestedArrays: Bool = false
     ) throws(InvalidUserData) -> [UInt8] {
         try encode(database) { session throws(InvalidUserData) in
             unsafe session.state.pointee.allowsNestedArrays = allowsNestedArrays
@@ -95,7 +96,7 @@ package enum DocumentFields {
 
     /// The elements of a union or removal, as an ArrayValue message.
     static func arrayBytes(
-        _ elements: [Any], of sentinel: FieldValue, _ database: String?
+        _ elements: [Any], of sentinel: FieldValue, _ database: Substring?
     ) throws(InvalidUserData) -> [UInt8] {
         try encode(database) { session throws(InvalidUserData) in
             for element in elements {
@@ -112,7 +113,7 @@ package enum DocumentFields {
     }
 
     private static func encode<R>(
-        _ database: String?, _ body: (EncodingSession) throws(InvalidUserData) -> R
+        _ database: Substring?, _ body: (EncodingSession) throws(InvalidUserData) -> R
     ) throws(InvalidUserData) -> R {
         let session = unsafe EncodingSession.take(from: CoderTables.ofThisThread.encoding)
         defer { session.recycle() }

@@ -39,11 +39,10 @@ extension EncodingSession {
         return false
     }
 
-    /// The bytes of a document: those after the head of the map.
+    /// The bytes of a document.
     var documentBytes: [UInt8] {
-        let bytes = copiedBytes
-        guard let end = bytes.dropFirst().firstIndex(where: { $0 < 0x80 }) else { return [] }
-        return Array(bytes[(end + 1)...])
+        let start = unsafe state.pointee.frames.pointee.bodyStart
+        return unsafe [UInt8](UnsafeRawBufferPointer(start: state.pointee.base + start, count: count - start))
     }
 
     private func reportingUserData(_ body: () throws -> Void) throws(InvalidUserData) {

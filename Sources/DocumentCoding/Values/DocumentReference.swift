@@ -57,9 +57,12 @@ public final class DocumentReference: NSObject, NSCopying, Codable, @unchecked S
         return String(name[utf8.index(after: slash)...])
     }
 
+    /// Whether the reference was made by an object.
+    package func isOwned(by object: AnyObject) -> Bool { owner === object }
+
     /// `projects/P/databases/D`: the part of the name before `/documents/`.
-    package var databaseName: String {
-        String(name.utf8[..<name.utf8.index(pathStart, offsetBy: -"/documents/".utf8.count)])!
+    package var databaseName: Substring {
+        name[..<name.utf8.index(pathStart, offsetBy: -"/documents/".utf8.count)]
     }
 
     public override func isEqual(_ object: Any?) -> Bool {

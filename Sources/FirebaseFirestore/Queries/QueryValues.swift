@@ -18,7 +18,8 @@ enum QueryValues {
         do {
             return EncodedValue(
                 canonical: try DocumentFields.value(
-                    value, database: firestore.databaseName.description, allowsNestedArrays: allowsNestedArrays))
+                    value, database: Substring(firestore.databaseName.description),
+                    allowsNestedArrays: allowsNestedArrays))
         } catch {
             throw RuleViolation(error.message)
         }

@@ -34,7 +34,7 @@ extension CollectionReference {
     /// There is no async form, as in the SDK. Throws encoding errors only.
     @discardableResult
     public func addDocument<T: Encodable>(
-        from value: T, encoder: Firestore.Encoder = Firestore.Encoder(),
+        from value: T, encoder: Firestore.Encoder = .standard,
         completion: (((any Error)?) -> Void)? = nil
     ) throws -> DocumentReference {
         let reference = document()

@@ -45,7 +45,7 @@ extension DocumentReference {
     ///   does not have the form of the type, `valueNotFound` where it does not exist, else an `NSError`.
     public func getDocument<T: Decodable>(
         as type: T.Type, with serverTimestampBehavior: ServerTimestampBehavior = .none,
-        decoder: Firestore.Decoder = .init(), source: FirestoreSource = .default,
+        decoder: Firestore.Decoder = .standard, source: FirestoreSource = .default,
         completion: @escaping (Result<T, any Error>) -> Void
     ) {
         getDocument(source: source) { snapshot, error in
@@ -63,7 +63,7 @@ extension DocumentReference {
     @discardableResult
     nonisolated(nonsending) public func getDocument<T: Decodable>(
         as type: T.Type, with serverTimestampBehavior: ServerTimestampBehavior = .none,
-        decoder: Firestore.Decoder = .init(), source: FirestoreSource = .default
+        decoder: Firestore.Decoder = .standard, source: FirestoreSource = .default
     ) async throws -> T {
         try await getDocument(source: source).data(as: type, with: serverTimestampBehavior, decoder: decoder)
     }

@@ -132,7 +132,7 @@ extension DocumentReference {
     ///
     /// There is no async form, as in the SDK: the call returns at once and throws encoding errors only.
     public func setData<T: Encodable>(
-        from value: T, encoder: Firestore.Encoder = Firestore.Encoder(),
+        from value: T, encoder: Firestore.Encoder = .standard,
         completion: (((any Error)?) -> Void)? = nil
     ) throws {
         let data = try WriteValues.set(from: value, for: self, encoder)
@@ -141,7 +141,7 @@ extension DocumentReference {
 
     /// Replaces the document by an encoded value, or merges it into the document.
     public func setData<T: Encodable>(
-        from value: T, merge: Bool, encoder: Firestore.Encoder = Firestore.Encoder(),
+        from value: T, merge: Bool, encoder: Firestore.Encoder = .standard,
         completion: (((any Error)?) -> Void)? = nil
     ) throws {
         let data = try WriteValues.set(from: value, for: self, merge: merge, encoder)
@@ -150,7 +150,7 @@ extension DocumentReference {
 
     /// Merges the named fields of an encoded value into the document.
     public func setData<T: Encodable>(
-        from value: T, mergeFields: [Any], encoder: Firestore.Encoder = Firestore.Encoder(),
+        from value: T, mergeFields: [Any], encoder: Firestore.Encoder = .standard,
         completion: (((any Error)?) -> Void)? = nil
     ) throws {
         let data = try WriteValues.set(from: value, for: self, mergeFields: mergeFields, encoder)

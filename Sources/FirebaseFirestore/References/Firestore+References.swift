@@ -51,7 +51,7 @@ extension Firestore {
 
     /// Refuses references that were made by another database object.
     func checkOwns(_ reference: DocumentReference) throws(RuleViolation) {
-        guard reference.owner !== self else { return }
+        if reference.isOwned(by: self) { return }
         guard let other = reference.owner as? Firestore, other.databaseName != databaseName else {
             throw RuleViolation("Provided document reference is from a different Firestore instance.")
         }

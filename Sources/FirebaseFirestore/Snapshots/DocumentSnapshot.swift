@@ -80,7 +80,7 @@ extension DocumentSnapshot {
     ///   exist `DecodingError.valueNotFound`, unless the type is optional.
     public func data<T: Decodable>(
         as type: T.Type, with serverTimestampBehavior: ServerTimestampBehavior = .none,
-        decoder: Firestore.Decoder = .init()
+        decoder: Firestore.Decoder = .standard
     ) throws -> T {
         try SnapshotValues.decode(type, stored, of: reference, with: serverTimestampBehavior, decoder: decoder)
     }

@@ -90,7 +90,7 @@ public final class Transaction: NSObject {
     /// Replaces the document by an encoded value. Throws encoding errors only.
     @discardableResult
     public func setData<T: Encodable>(
-        from value: T, forDocument document: DocumentReference, encoder: Firestore.Encoder = Firestore.Encoder()
+        from value: T, forDocument document: DocumentReference, encoder: Firestore.Encoder = .standard
     ) throws -> Transaction {
         let data = try WriteValues.set(from: value, for: document, encoder)
         return recording(document) { (recorder) throws(RuleViolation) in recorder.set(document.name, data) }
@@ -100,7 +100,7 @@ public final class Transaction: NSObject {
     @discardableResult
     public func setData<T: Encodable>(
         from value: T, forDocument document: DocumentReference, merge: Bool,
-        encoder: Firestore.Encoder = Firestore.Encoder()
+        encoder: Firestore.Encoder = .standard
     ) throws -> Transaction {
         let data = try WriteValues.set(from: value, for: document, merge: merge, encoder)
         return recording(document) { (recorder) throws(RuleViolation) in recorder.set(document.name, data) }
@@ -110,7 +110,7 @@ public final class Transaction: NSObject {
     @discardableResult
     public func setData<T: Encodable>(
         from value: T, forDocument document: DocumentReference, mergeFields: [Any],
-        encoder: Firestore.Encoder = Firestore.Encoder()
+        encoder: Firestore.Encoder = .standard
     ) throws -> Transaction {
         let data = try WriteValues.set(from: value, for: document, mergeFields: mergeFields, encoder)
         return recording(document) { (recorder) throws(RuleViolation) in recorder.set(document.name, data) }

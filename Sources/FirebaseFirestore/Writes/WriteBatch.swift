@@ -76,17 +76,20 @@ public final class WriteBatch: NSObject {
     /// Replaces the document by an encoded value. Throws encoding errors only.
     @discardableResult
     public func setData<T: Encodable>(
-        from value: T, forDocument document: DocumentReference, encoder: Firestore.Encoder = Firestore.Encoder()
+        from value: T, forDocument document: DocumentReference, encoder: Firestore.Encoder = .standard
     ) throws -> WriteBatch {
-        let data = try WriteValues.set(from: value, for: document, encoder)
-        return recording(document) { (recorder) throws(RuleViolation) in recorder.set(document.name, data) }
+        try encoder.withSetData(from: value, database: document.databaseName) { fields, transforms in
+            recording(document) { (recorder) throws(RuleViolation) in
+                recorder.set(document.name, fields: fields, transforms: transforms)
+            }
+        }
     }
 
     /// Replaces the document by an encoded value, or merges it into the document. Throws encoding errors only.
     @discardableResult
     public func setData<T: Encodable>(
         from value: T, forDocument document: DocumentReference, merge: Bool,
-        encoder: Firestore.Encoder = Firestore.Encoder()
+        encoder: Firestore.Encoder = .standard
     ) throws -> WriteBatch {
         let data = try WriteValues.set(from: value, for: document, merge: merge, encoder)
         return recording(document) { (recorder) throws(RuleViolation) in recorder.set(document.name, data) }
@@ -96,7 +99,7 @@ public final class WriteBatch: NSObject {
     @discardableResult
     public func setData<T: Encodable>(
         from value: T, forDocument document: DocumentReference, mergeFields: [Any],
-        encoder: Firestore.Encoder = Firestore.Encoder()
+        encoder: Firestore.Encoder = .standard
     ) throws -> WriteBatch {
         let data = try WriteValues.set(from: value, for: document, mergeFields: mergeFields, encoder)
         return recording(document) { (recorder) throws(RuleViolation) in recorder.set(document.name, data) }

@@ -19,11 +19,21 @@ struct WriteRecorder {
 
     /// Replaces a document, or merges into it where the data has a mask.
     mutating func set(_ name: String, _ data: DocumentWriteData, precondition: Precondition? = nil) {
+        set(
+            name, fields: data.fields.span.bytes, mask: data.mask, precondition: precondition,
+            transforms: data.transforms)
+    }
+
+    /// Replaces a document, or merges into it where there is a mask.
+    mutating func set(
+        _ name: String, fields: RawSpan, mask: [String]? = nil, precondition: Precondition? = nil,
+        transforms: [FieldTransformData]
+    ) {
         documents.append(name)
         if !deleted.isEmpty { deleted.remove(name) }
         writes.set(
-            name, fields: data.fields, mask: data.mask, precondition: precondition,
-            transforms: data.transforms.map(EncodedTransform.init))
+            name, fields: fields, mask: mask, precondition: precondition,
+            transforms: transforms.map(EncodedTransform.init))
     }
 
     /// Changes fields of a document that must exist.

@@ -52,6 +52,7 @@ package struct CommitWrites: Sendable {
         _ name: String, fields: RawSpan, mask: [String]? = nil, precondition: Precondition? = nil,
         transforms: [EncodedTransform] = []
     ) {
+        if mask == nil, precondition == nil, transforms.isEmpty { return replace(name, fields) }
         var writer = WireWriter(capacity: fields.byteCount + name.utf8.count + 64)
         writer.withLengthPrefix(field: Field.writes) { writer in
             writer.withLengthPrefix(field: FieldNumber.Write.update) { writer in
@@ -82,9 +83,19 @@ package struct CommitWrites: Sendable {
         unsafe set(name, fields: fields.span.bytes, mask: mask, precondition: precondition, transforms: transforms)
     }
 
+    /// Adds a write that only replaces a document: its lengths are known, so that nothing is written elsewhere first.
+    private mutating func replace(_ name: String, _ fields: RawSpan) {
+        var head = WireWriter(capacity: 32)
+        Self.appendHead(nameByteCount: name.utf8.count, fieldsByteCount: fields.byteCount, to: &head)
+        bytes.append(contentsOf: head.bytes)
+        bytes.append(contentsOf: name.utf8)
+        bytes.append(contentsOf: fields)
+        count += 1
+    }
+
     /// Adds a write that is encoded already: one `writes` field of a CommitRequest, tag and length included.
     package mutating func append(encoded write: RawSpan) {
-        unsafe write.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
+        bytes.append(contentsOf: write)
         count += 1
     }
 
@@ -92,16 +103,22 @@ package struct CommitWrites: Sendable {
     ///
     /// - Returns: the range of the name in the buffer.
     package static func appendSet(name: RawSpan, fields: RawSpan, to writer: inout WireWriter) -> Range<Int> {
-        let documentBytes =
-            1 + WireWriter.varintSize(UInt64(name.byteCount)) + name.byteCount + fields.byteCount
+        appendHead(nameByteCount: name.byteCount, fieldsByteCount: fields.byteCount, to: &writer)
+        writer.append(name)
+        let nameEnd = writer.count
+        writer.append(fields)
+        return nameEnd - name.byteCount..<nameEnd
+    }
+
+    /// What a `writes` field that only replaces a document has before the document's name.
+    private static func appendHead(nameByteCount: Int, fieldsByteCount: Int, to writer: inout WireWriter) {
+        let documentBytes = 1 + WireWriter.varintSize(UInt64(nameByteCount)) + nameByteCount + fieldsByteCount
         writer.appendTag(field: Field.writes, .lengthDelimited)
         writer.appendVarint(UInt64(1 + WireWriter.varintSize(UInt64(documentBytes)) + documentBytes))
         writer.appendTag(field: FieldNumber.Write.update, .lengthDelimited)
         writer.appendVarint(UInt64(documentBytes))
-        writer.appendField(FieldNumber.Document.name, bytes: name)
-        let nameEnd = writer.count
-        writer.append(fields)
-        return nameEnd - name.byteCount..<nameEnd
+        writer.appendTag(field: FieldNumber.Document.name, .lengthDelimited)
+        writer.appendVarint(UInt64(nameByteCount))
     }
 
     /// Deletes a document; one that does not exist is fine without a precondition.

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct WriteDataTests {
-    let database = "projects/p/databases/(default)"
+    let database: Substring = "projects/p/databases/(default)"
 
     private func fields(_ data: DocumentWriteData) throws -> MapValue {
         #expect(try DocumentValidator.validate(fields: data.fields.span.bytes).isCanonical)
