@@ -80,15 +80,7 @@ extension DecodingSession {
             unsafe state.pointee.isTree = true
             unsafe state.pointee.objects = objects
         }
-        if case .useDefaultKeys = decoder.keyDecodingStrategy {
-            unsafe state.pointee.usesDefaultKeys = true
-        } else {
-            unsafe state.pointee.usesDefaultKeys = false
-        }
-        if case .timestamp = decoder.dateDecodingStrategy {
-            unsafe state.pointee.readsTimestamps = true
-        } else {
-            unsafe state.pointee.readsTimestamps = false
-        }
+        unsafe state.pointee.usesDefaultKeys = unsafe decoder.usesDefaultKeys
+        unsafe state.pointee.readsTimestamps = unsafe decoder.readsTimestamps
     }
 }

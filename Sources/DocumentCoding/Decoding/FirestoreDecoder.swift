@@ -55,15 +55,33 @@ public final class FirestoreDecoder {
     }
 
     /// How `Date` values are decoded. The default reads timestamps.
-    public var dateDecodingStrategy: DateDecodingStrategy = .timestamp
+    public var dateDecodingStrategy: DateDecodingStrategy = .timestamp { didSet { noteStrategies() } }
     /// How `Data` values are decoded. The default reads bytes.
     public var dataDecodingStrategy: DataDecodingStrategy = .blob
     /// Which strings are decoded as infinities and NaN. The default accepts none.
     public var nonConformingFloatDecodingStrategy: NonConformingFloatDecodingStrategy = .throw
     /// How field names become the keys of types. The default uses them unchanged.
-    public var keyDecodingStrategy: KeyDecodingStrategy = .useDefaultKeys
+    public var keyDecodingStrategy: KeyDecodingStrategy = .useDefaultKeys { didSet { noteStrategies() } }
     /// What `init(from:)` implementations find in `decoder.userInfo`.
     public var userInfo: [CodingUserInfoKey: Any] = [:]
+
+    // Copies of the strategies that are asked for all the time. Access to them is not checked at run time: two checks
+    // would cost as much as a field.
+    @exclusivity(unchecked) private(set) var usesDefaultKeys = true
+    @exclusivity(unchecked) private(set) var readsTimestamps = true
+
+    private func noteStrategies() {
+        if case .useDefaultKeys = keyDecodingStrategy {
+            unsafe usesDefaultKeys = true
+        } else {
+            unsafe usesDefaultKeys = false
+        }
+        if case .timestamp = dateDecodingStrategy {
+            unsafe readsTimestamps = true
+        } else {
+            unsafe readsTimestamps = false
+        }
+    }
 
     /// Creates a decoder with the default strategies.
     public init() {}

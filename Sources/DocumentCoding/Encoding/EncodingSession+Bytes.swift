@@ -98,6 +98,36 @@ extension EncodingSession {
         value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5
     }
 
+    // MARK: Lengths
+
+    // Two bytes are reserved where the last value of a key had a length of two.
+
+    /// Whether a length takes two bytes.
+    @inline(__always)
+    static func isLong(_ length: Int) -> Bool { length >= 0x80 && length < 0x4000 }
+
+    /// Leaves two bytes for a length. Code that looks for what follows a length reads them as one.
+    @inline(__always)
+    func putLongLength() {
+        put(byte: 0x80)
+        put(byte: 0)
+    }
+
+    /// Fills in two bytes with a length that takes two.
+    @inline(__always)
+    func fillTwoBytes(at place: Int, _ length: Int) {
+        let bytes = UInt16(truncatingIfNeeded: length & 0x7f | 0x80 | length << 1 & 0x7f00)
+        unsafe state.pointee.base.storeBytes(of: bytes.littleEndian, toByteOffset: place, as: UInt16.self)
+    }
+
+    /// Moves everything after a byte into its place.
+    @inline(never)
+    func removeByte(at place: Int) {
+        let target = unsafe state.pointee.base + place
+        unsafe memmove(target, target + 1, state.pointee.count - place - 1)
+        unsafe state.pointee.count -= 1
+    }
+
     /// Fills in the byte at `place` with the length of everything after it.
     @inline(__always)
     func fillLength(at place: Int) {

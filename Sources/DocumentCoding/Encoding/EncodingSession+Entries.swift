@@ -11,6 +11,8 @@ extension EncodingSession {
         unsafe frame.pointee.partStart = start
         unsafe frame.pointee.keyTable = unsafe table
         unsafe frame.pointee.keyIndex = index
+        unsafe state.pointee.expectsLong = head.isLong
+        if head.isLong { return unsafe openLongEntry(head, entryTag: frame.pointee.entryTag) }
         reserve(head.length)
         let target = unsafe state.pointee.base + start
         let source = unsafe head.bytes.unsafelyUnwrapped
@@ -27,6 +29,20 @@ extension EncodingSession {
         return OpenEntry(prefix: head.prefix, start: start, valueStart: valueStart)
     }
 
+    /// Opens an entry with two bytes for each length.
+    @inline(never)
+    private func openLongEntry(_ head: KeyHead, entryTag: UInt8) -> OpenEntry {
+        let start = unsafe state.pointee.count
+        reserve(head.length + 16)
+        put(byte: entryTag)
+        putLongLength()
+        // What is between the two lengths.
+        let named = unsafe UnsafeRawBufferPointer(start: head.bytes.unsafelyUnwrapped + 2, count: head.length - 3)
+        unsafe put(bytes: named)
+        putLongLength()
+        return unsafe OpenEntry(prefix: head.prefix, start: start, valueStart: state.pointee.count, isLong: true)
+    }
+
     /// Opens an entry of the innermost frame.
     func openEntry(named name: String) throws -> OpenEntry {
         try checkFieldName(name)
@@ -34,6 +50,7 @@ extension EncodingSession {
         let start = unsafe state.pointee.count
         unsafe frame.pointee.partStart = start
         unsafe frame.pointee.keyTable = nil
+        unsafe state.pointee.expectsLong = false
         var name = name
         let prefix = name.withUTF8 { utf8 in
             reserve(utf8.count + 12)
@@ -66,13 +83,18 @@ extension EncodingSession {
         let end = unsafe state.pointee.count
         let base = unsafe state.pointee.base
         let entryLength = end &- entry.start &- 2
-        if entryLength < 0x80 {
+        if entry.isLong {
+            unsafe closeLongEntry(entry, frame)
+        } else if entryLength < 0x80 {
             unsafe base.storeBytes(
                 of: UInt8(truncatingIfNeeded: end &- entry.valueStart), toByteOffset: entry.valueStart &- 1,
                 as: UInt8.self)
             unsafe base.storeBytes(
                 of: UInt8(truncatingIfNeeded: entryLength), toByteOffset: entry.start &+ 1, as: UInt8.self)
         } else {
+            if Self.isLong(end &- entry.valueStart), let table = unsafe frame.pointee.keyTable {
+                unsafe table.pointee.heads[frame.pointee.keyIndex].isLong = true
+            }
             fillLength(at: entry.valueStart - 1)
             fillLength(at: entry.start + 1)
         }
@@ -85,6 +107,25 @@ extension EncodingSession {
                 prefix: entry.prefix, start: UInt32(truncatingIfNeeded: entry.start),
                 end: UInt32(truncatingIfNeeded: state.pointee.count)))
         unsafe state.pointee.entryCount = place &+ 1
+    }
+
+    /// Fills in the lengths of an entry that has two bytes for each; gives back those that it does not need.
+    @inline(never)
+    private func closeLongEntry(_ entry: OpenEntry, _ frame: UnsafeMutablePointer<EncodingFrame>) {
+        let end = unsafe state.pointee.count
+        let (valueLength, entryLength) = (end &- entry.valueStart, end &- entry.start &- 3)
+        if Self.isLong(valueLength) && Self.isLong(entryLength) {
+            fillTwoBytes(at: entry.valueStart &- 2, valueLength)
+            fillTwoBytes(at: entry.start &+ 1, entryLength)
+            return
+        }
+        if let table = unsafe frame.pointee.keyTable {
+            unsafe table.pointee.heads[frame.pointee.keyIndex].isLong = false
+        }
+        removeByte(at: entry.valueStart &- 1)
+        removeByte(at: entry.start &+ 2)
+        fillLength(at: entry.valueStart &- 3)
+        fillLength(at: entry.start &+ 1)
     }
 
     /// Takes back an entry or element whose value failed or leaves nothing.
@@ -107,6 +148,7 @@ extension EncodingSession {
     @inline(__always)
     func openElement() -> Int {
         reserve(2)
+        unsafe state.pointee.expectsLong = false
         let start = unsafe state.pointee.count
         unsafe state.pointee.frames[state.pointee.top].partStart = start
         put(byte: ValueWireTag.arrayElement)
@@ -132,6 +174,7 @@ extension EncodingSession {
         let first = unsafe frame.pointee.firstEntry
         let count = unsafe state.pointee.entryCount &- first
         var entries = unsafe UnsafeMutableBufferPointer(start: state.pointee.entries + first, count: count)
+        if count == 2, unsafe exchange(entries[0], entries[1]) { return }
         let mayRepeat: Bool
         if count <= 16 {
             mayRepeat = unsafe insertionSort(entries)
@@ -165,6 +208,31 @@ extension EncodingSession {
         // The slack after the body is the start of the copy, which is read before.
         unsafe copyWithSlack(base + bodyStart, sorted, length)
         unsafe state.pointee.count = bodyStart &+ length
+    }
+
+    /// Lets two short entries change places, in registers.
+    ///
+    /// - Returns: false if they are long, in order, or may have one name. Then nothing has changed.
+    @inline(__always)
+    private func exchange(_ first: EncodedEntry, _ second: EncodedEntry) -> Bool {
+        let (firstSize, secondSize) = (first.end &- first.start, second.end &- second.start)
+        if firstSize > 32 || secondSize > 32 || first.prefix <= second.prefix { return false }
+        let target = unsafe state.pointee.base + Int(first.start)
+        let source = unsafe state.pointee.base + Int(second.start)
+        let blocks = unsafe (
+            target.loadUnaligned(as: SIMD16<UInt8>.self),
+            target.loadUnaligned(fromByteOffset: 16, as: SIMD16<UInt8>.self)
+        )
+        let others = unsafe (
+            source.loadUnaligned(as: SIMD16<UInt8>.self),
+            source.loadUnaligned(fromByteOffset: 16, as: SIMD16<UInt8>.self)
+        )
+        // What is written after the end of an entry is written again or lies in the slack.
+        unsafe target.storeBytes(of: others.0, as: SIMD16<UInt8>.self)
+        unsafe target.storeBytes(of: others.1, toByteOffset: 16, as: SIMD16<UInt8>.self)
+        unsafe target.storeBytes(of: blocks.0, toByteOffset: Int(secondSize), as: SIMD16<UInt8>.self)
+        unsafe target.storeBytes(of: blocks.1, toByteOffset: Int(secondSize) + 16, as: SIMD16<UInt8>.self)
+        return true
     }
 
     /// Copies a few bytes as blocks of 32; the bytes written too many lie in the slack or are written again.

@@ -11,7 +11,7 @@ extension EncodingSession {
         unsafe (state.pointee.frames + index).initialize(
             to: EncodingFrame(
                 kind: .undecided, entryTag: entryTag, isUnsorted: false, hasChildren: false,
-                serial: state.pointee.lastSerial, valueStart: start, bodyStart: start,
+                serial: state.pointee.lastSerial, valueStart: start, bodyStart: start, isLong: false,
                 firstEntry: state.pointee.entryCount, count: 0, lastPrefix: 0, partStart: start, keyTable: nil,
                 keyIndex: 0, slots: nil))
         unsafe state.pointee.top = index
@@ -42,21 +42,41 @@ extension EncodingSession {
     /// Makes the frame's value a map, whose entries follow.
     @inline(__always)
     func beginMap(_ frame: Int) {
-        reserve(2)
-        put(byte: ValueWireTag.map)
-        put(byte: 0)
+        putHead(ValueWireTag.map, frame)
         unsafe state.pointee.frames[frame].kind = .map
-        unsafe state.pointee.frames[frame].bodyStart = unsafe state.pointee.count
     }
 
     /// Makes the frame's value an array, whose elements follow.
     @inline(__always)
     func beginArray(_ frame: Int) {
-        reserve(2)
-        put(byte: ValueWireTag.array)
-        put(byte: 0)
+        putHead(ValueWireTag.array, frame)
         unsafe state.pointee.frames[frame].kind = .array
+    }
+
+    /// Writes the tag of a map or array and leaves room for its length.
+    @inline(__always)
+    private func putHead(_ tag: UInt8, _ frame: Int) {
+        reserve(3)
+        put(byte: tag)
+        if unsafe state.pointee.expectsLong {
+            unsafe state.pointee.expectsLong = false
+            unsafe state.pointee.frames[frame].isLong = true
+            putLongLength()
+        } else {
+            put(byte: 0)
+        }
         unsafe state.pointee.frames[frame].bodyStart = unsafe state.pointee.count
+    }
+
+    /// Fills in the length of a map or array that ends here.
+    @inline(__always)
+    private func fillLength(of frame: UnsafeMutablePointer<EncodingFrame>) {
+        let place = unsafe frame.pointee.bodyStart &- 1
+        if unsafe !frame.pointee.isLong { return fillLength(at: place) }
+        let length = unsafe state.pointee.count &- frame.pointee.bodyStart
+        if Self.isLong(length) { return fillTwoBytes(at: place &- 1, length) }
+        removeByte(at: place)
+        fillLength(at: place &- 1)
     }
 
     /// Ends the innermost frame: gathers nested containers, sorts entries, fills in the length.
@@ -72,10 +92,10 @@ extension EncodingSession {
             if unsafe frame.pointee.isUnsorted { unsafe sortEntries(of: frame) }
             unsafe state.pointee.entryCount = unsafe frame.pointee.firstEntry
             // The entries of a document are sent as they are, without a length before them.
-            if unsafe !frame.pointee.isDocument { unsafe fillLength(at: frame.pointee.bodyStart - 1) }
+            if unsafe !frame.pointee.isDocument { unsafe fillLength(of: frame) }
         case .array:
             try checkArray(index)
-            unsafe fillLength(at: frame.pointee.bodyStart - 1)
+            unsafe fillLength(of: frame)
         case .undecided:
             // A value that encodes nothing is an empty map.
             reserve(2)

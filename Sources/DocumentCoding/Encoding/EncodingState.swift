@@ -26,6 +26,8 @@ import Glibc
     var valueStart: Int
     /// Where the contents of the map or array begin.
     var bodyStart: Int
+    /// Two bytes are reserved for the length before the contents.
+    var isLong: Bool
     /// The first of the map's entries on the stack of entries.
     var firstEntry: Int
     /// Elements of an array so far.
@@ -59,6 +61,8 @@ struct OpenEntry {
     var start: Int
     /// Offset of the value's first byte; the byte before is left for its length.
     var valueStart: Int
+    /// Two bytes are left for each length.
+    var isLong = false
 }
 
 /// The memory of one encoding: bytes, open maps and arrays, entries to sort.
@@ -111,6 +115,8 @@ struct OpenEntry {
     var entryCount = 0
 
     var lastSerial: UInt32 = 0
+    /// The value that begins here is that of an entry with `OpenEntry.isLong`.
+    var expectsLong = false
     /// What the thread knows of types.
     let tables: UnsafeMutablePointer<EncodingTables>
 

@@ -86,13 +86,11 @@ extension EncodingSession {
     func begin(_ encoder: FirestoreEncoder?, database: Substring?, isTree: Bool) {
         if let encoder { unsafe state.pointee.encoder = unsafe .passUnretained(encoder) }
         unsafe state.pointee.isTree = isTree
+        unsafe state.pointee.expectsLong = false
         unsafe state.pointee.allowsNestedArrays = false
         if let database { unsafe state.pointee.database = database }
-        unsafe state.pointee.usesDefaultKeys = true
-        unsafe state.pointee.writesTimestamps = true
-        guard let encoder else { return }
-        if case .useDefaultKeys = encoder.keyEncodingStrategy {} else { unsafe state.pointee.usesDefaultKeys = false }
-        if case .timestamp = encoder.dateEncodingStrategy {} else { unsafe state.pointee.writesTimestamps = false }
+        unsafe state.pointee.usesDefaultKeys = unsafe encoder?.usesDefaultKeys ?? true
+        unsafe state.pointee.writesTimestamps = unsafe encoder?.writesTimestamps ?? true
     }
 
     /// Encodes the document itself.

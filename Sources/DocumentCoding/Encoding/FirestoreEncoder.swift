@@ -54,15 +54,33 @@ public final class FirestoreEncoder {
     }
 
     /// How `Date` values are encoded. The default writes timestamps.
-    public var dateEncodingStrategy: DateEncodingStrategy = .timestamp
+    public var dateEncodingStrategy: DateEncodingStrategy = .timestamp { didSet { noteStrategies() } }
     /// How `Data` values are encoded. The default writes bytes.
     public var dataEncodingStrategy: DataEncodingStrategy = .blob
     /// How infinities and NaN are encoded. The default throws.
     public var nonConformingFloatEncodingStrategy: NonConformingFloatEncodingStrategy = .throw
     /// How the keys of types become field names. The default uses them unchanged.
-    public var keyEncodingStrategy: KeyEncodingStrategy = .useDefaultKeys
+    public var keyEncodingStrategy: KeyEncodingStrategy = .useDefaultKeys { didSet { noteStrategies() } }
     /// What `encode(to:)` implementations find in `encoder.userInfo`.
     public var userInfo: [CodingUserInfoKey: Any] = [:]
+
+    // Copies of the strategies that are asked for all the time. Access to them is not checked at run time: two checks
+    // would cost as much as a field.
+    @exclusivity(unchecked) private(set) var usesDefaultKeys = true
+    @exclusivity(unchecked) private(set) var writesTimestamps = true
+
+    private func noteStrategies() {
+        if case .useDefaultKeys = keyEncodingStrategy {
+            unsafe usesDefaultKeys = true
+        } else {
+            unsafe usesDefaultKeys = false
+        }
+        if case .timestamp = dateEncodingStrategy {
+            unsafe writesTimestamps = true
+        } else {
+            unsafe writesTimestamps = false
+        }
+    }
 
     /// Creates an encoder with the default strategies.
     public init() {}

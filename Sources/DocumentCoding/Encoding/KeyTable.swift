@@ -3,11 +3,13 @@
 /// The head of an entry, ready to be copied: tag, length to be filled in, key, tag of the value, length to be filled
 /// in.
 @safe struct KeyHead {
-    /// Owner: the table. Bounds: `length` bytes, rounded up to a multiple of 16. Nil: not made yet.
+    /// Owner: the table. Bounds: `length` bytes, rounded up to a multiple of 16, and 16 more. Nil: not made yet.
     var bytes: UnsafeMutableRawPointer?
-    var length: Int
+    var length = 0
     /// The first eight bytes of the name, big-endian.
-    var prefix: UInt64
+    var prefix: UInt64 = 0
+    /// Whether the last value had 128 bytes or more: then two bytes are reserved for each length.
+    var isLong = false
 }
 
 /// One per key type and thread; never freed.
@@ -27,7 +29,7 @@
         isEnumeration = MemoryLayout<Key>.size <= 1 && _isPOD(Key.self)
         headCapacity = isEnumeration ? 8 : 0
         unsafe heads = .allocate(capacity: max(headCapacity, 1))
-        unsafe heads.initialize(repeating: KeyHead(bytes: nil, length: 0, prefix: 0), count: headCapacity)
+        unsafe heads.initialize(repeating: KeyHead(), count: headCapacity)
     }
 
     /// The byte that stands for a key of an enumeration type.
@@ -44,7 +46,7 @@
             let moved = UnsafeMutablePointer<KeyHead>.allocate(capacity: larger)
             unsafe moved.moveInitialize(from: heads, count: headCapacity)
             unsafe (moved + headCapacity).initialize(
-                repeating: KeyHead(bytes: nil, length: 0, prefix: 0), count: larger - headCapacity)
+                repeating: KeyHead(), count: larger - headCapacity)
             unsafe heads.deallocate()
             unsafe heads = unsafe moved
             headCapacity = larger
@@ -60,7 +62,7 @@
         head.append(UInt8(length))
         head.append(contentsOf: name.utf8)
         head += [ValueWireTag.entryValue, 0]
-        let room = (head.count + 15) & ~15
+        let room = (head.count + 31) & ~15
         let bytes = UnsafeMutableRawPointer.allocate(byteCount: room, alignment: 16)
         unsafe bytes.initializeMemory(as: UInt8.self, repeating: 0, count: room)
         unsafe head.withUnsafeBytes { unsafe bytes.copyMemory(from: $0.baseAddress!, byteCount: $0.count) }

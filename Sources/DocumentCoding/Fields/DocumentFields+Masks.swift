@@ -81,10 +81,11 @@ extension WireCursor {
     /// The value at a path of names, starting from the entries of a map; nil if there is none.
     func find(_ path: ArraySlice<String>, _ entryTag: UInt8) -> WireValue? {
         guard let name = path.first else { return nil }
+        let nameCount = name.utf8.count
         var entries = self
         var found: WireValue?
         while let (key, value) = try? entries.nextEntry(entryTag) {
-            if unsafe bytes(key).elementsEqual(name.utf8) { found = value }
+            if key.end - key.start == nameCount, unsafe bytes(key).elementsEqual(name.utf8) { found = value }
         }
         guard let found, path.count > 1 else { return found }
         var contents = unsafe WireCursor(base, found.start, found.end)

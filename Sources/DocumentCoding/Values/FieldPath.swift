@@ -33,11 +33,20 @@ public final class FieldPath: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// - Throws: `InvalidFieldPath` for those characters and for empty names.
     package convenience init(dotted path: String) throws(InvalidFieldPath) {
-        if path.utf8.contains(where: { "~*/[]".utf8.contains($0) }) {
-            throw InvalidFieldPath(path: path, reason: "Paths must not contain '~', '*', '/', '[', or ']'")
+        let dot = UInt8(ascii: ".")
+        var isNested = false
+        for byte in path.utf8 {
+            switch byte {
+            case UInt8(ascii: "~"), UInt8(ascii: "*"), UInt8(ascii: "/"), UInt8(ascii: "["), UInt8(ascii: "]"):
+                throw InvalidFieldPath(path: path, reason: "Paths must not contain '~', '*', '/', '[', or ']'")
+            case dot: isNested = true
+            default: break
+            }
         }
-        let names = path.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-        if names.contains("") {
+        let names =
+            isNested
+            ? path.utf8.split(separator: dot, omittingEmptySubsequences: false).map { String(Substring($0)) } : [path]
+        if names.contains(where: \.isEmpty) {
             throw InvalidFieldPath(
                 path: path, reason: "Paths must not be empty, begin with '.', end with '.', or contain '..'")
         }
@@ -48,8 +57,8 @@ public final class FieldPath: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// - Throws: `InvalidFieldPath` for a bad dotted path and for values of any other type.
     package static func reading(_ value: Any) throws(InvalidFieldPath) -> FieldPath {
-        if let path = value as? FieldPath { return path }
         if let path = value as? String { return try FieldPath(dotted: path) }
+        if let path = value as? FieldPath { return path }
         throw InvalidFieldPath(
             path: "\(value)", reason: "Field paths must be String or FieldPath, not \(type(of: value))")
     }

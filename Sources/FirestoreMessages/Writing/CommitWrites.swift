@@ -88,7 +88,7 @@ package struct CommitWrites: Sendable {
         var head = WireWriter(capacity: 32)
         Self.appendHead(nameByteCount: name.utf8.count, fieldsByteCount: fields.byteCount, to: &head)
         bytes.append(contentsOf: head.bytes)
-        bytes.append(contentsOf: name.utf8)
+        unsafe bytes.append(contentsOf: name.utf8Span.span.bytes)
         bytes.append(contentsOf: fields)
         count += 1
     }

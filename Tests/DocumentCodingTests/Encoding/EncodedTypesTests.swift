@@ -4,6 +4,7 @@ import DocumentCoding
 import DocumentModel
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct EncodedTypesTests {
@@ -156,6 +157,65 @@ import Testing
         #expect(try DocumentValidator.validate(value: value.span.bytes).isCanonical)
         #expect(bytes == fields.documentBytes)
         #expect(try decoder.decode([String: [String: String]].self, fields) == map)
+    }
+
+    @Test("Lengths of one, two and three bytes follow each other under one key", arguments: 1...3)
+    func lengths(seed: Int) throws {
+        struct Pair: Encodable {
+            var second: String
+            var first: String
+            var value: Value { ["second": .string(second), "first": .string(first)] }
+        }
+        struct Inner: Encodable {
+            var text: String
+            var pair: Pair
+        }
+        struct Outer: Encodable {
+            var text: String
+            var inner: Inner
+            var pairs: [Pair]
+            var map: [String: String]
+            var fails: Failing?
+        }
+        struct Failing: Encodable {
+            var text: String
+            var number = Double.nan
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: Keys.self)
+                try container.encode(text, forKey: .text)
+                throw EncodingError.invalidValue(self, .init(codingPath: container.codingPath, debugDescription: "no"))
+            }
+            enum Keys: String, CodingKey { case text }
+        }
+        var random = SeededGenerator(seed: UInt64(seed))
+        func text() -> String {
+            // Around what makes the lengths of strings, maps, entries and arrays longer by a byte.
+            let base = random.pick([0, 10, 25, 90, 105, 118, 16_340, 16_370])
+            return String(repeating: "t", count: base + random.below(16))
+        }
+        func pair() -> Pair { Pair(second: text(), first: text()) }
+        for _ in 0..<1_000 {
+            let outer = Outer(
+                text: text(), inner: Inner(text: text(), pair: pair()),
+                pairs: (0..<random.below(4)).map { _ in pair() },
+                map: ["k": text()], fails: random.oneIn(5) ? Failing(text: text()) : nil)
+            if outer.fails != nil {
+                do {
+                    _ = try encoder.documentBytes(outer)
+                    Issue.record("encoded a value that throws")
+                } catch EncodingError.invalidValue(_, let context) {
+                    #expect(context.codingPath.map(\.stringValue) == ["fails"])
+                }
+                continue
+            }
+            let expected = documentBytes([
+                "text": .string(outer.text),
+                "inner": ["text": .string(outer.inner.text), "pair": outer.inner.pair.value],
+                "pairs": .array(outer.pairs.map(\.value)), "map": ["k": .string(outer.map["k"]!)],
+            ])
+            let bytes = try encoder.documentBytes(outer)
+            #expect(bytes == expected, "seed \(seed)")
+        }
     }
 
     @Test("One encoder serves several threads") func threads() {
