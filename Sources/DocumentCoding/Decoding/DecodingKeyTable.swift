@@ -1,4 +1,4 @@
-// What the decoder knows of a key type: names as bytes, where they were found last, and containers to lend.
+// What the decoder knows of a key type: heads of entries, which key follows which, and containers to lend.
 
 import Glibc
 

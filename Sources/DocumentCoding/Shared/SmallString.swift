@@ -2,15 +2,16 @@
 
 /// The memory layout of a standard library's string that has no storage: 15 bytes of UTF-8 in two little-endian words,
 /// and in the highest byte the length and a flag for ASCII.
-enum SmallString {
+package enum SmallString {
     static let countMax = 15
 
-    /// Whether this toolchain's strings have that layout. Strings of every length are compared once.
-    static let isKnown: Bool = {
+    /// Whether this toolchain's strings have that layout. Strings of every length are compared once. If it is false,
+    /// the standard library makes and reads all strings.
+    package static let isKnown: Bool = {
         guard MemoryLayout<String>.size == 16 else { return false }
         let areSmall = (0...countMax).allSatisfy { count in
             let ascii = String(repeating: "q", count: count)
-            let other = count < 2 ? "" : "é" + String(repeating: "q", count: count - 2)
+            let other = count < 2 ? "" : "\u{e9}" + String(repeating: "q", count: count - 2)
             return hasLayout(ascii, flag: 0xe0) && hasLayout(other, flag: other.isEmpty ? 0xe0 : 0xa0)
         }
         return areSmall && words(of: String(repeating: "q", count: countMax + 1)) == nil
