@@ -7,12 +7,9 @@ import Glibc
 /// Its head is what an entry begins with if encoders wrote it: the tag, the length in one byte, the tag and the length
 /// of the name, the name, the tag of the value. Entries are compared with heads, see `KeyHead` of the encoder.
 @safe struct DecodingKey {
-    /// In `head`. Nil: not met yet.
-    var name: UnsafeMutableRawPointer?
-    var count = 0
     /// The key that the last map had after this one; -1 if there was none.
     var next = -1
-    /// Owner: the table. Bounds: `headCount` bytes, rounded up to 16.
+    /// Owner: the table. Bounds: `headCount` bytes and 16 more. Nil: not met yet.
     private var head: UnsafeMutableRawPointer?
     private(set) var headCount = 0
     /// The first sixteen bytes of the head, with zeros in place of the length and after the end of the head.
@@ -30,17 +27,21 @@ import Glibc
         bytes += string.utf8
         bytes.append(ValueWireTag.entryValue)
         headCount = bytes.count
-        count = string.utf8.count
         bytes += [UInt8](repeating: 0, count: 16)
         let head = UnsafeMutableRawPointer.allocate(byteCount: bytes.count, alignment: 16)
         unsafe head.copyMemory(from: bytes, byteCount: bytes.count)
         unsafe self.head = unsafe head
-        unsafe name = unsafe head + 4
         words = unsafe head.load(as: (UInt64, UInt64).self)
         let mask = (0..<16).map { UInt8($0 != 1 && $0 < headCount ? 0xff : 0) }
         masks = unsafe mask.withUnsafeBytes { unsafe $0.loadUnaligned(as: (UInt64, UInt64).self) }
         // Names of 128 bytes and more have a longer length: no entry has this head.
-        if count >= 0x80 { (words, masks) = ((.max, .max), (.max, .max)) }
+        if string.utf8.count >= 0x80 { (words, masks) = ((.max, .max), (.max, .max)) }
+    }
+
+    /// The name, in the head. Nil: not met yet.
+    @inline(__always)
+    var name: UnsafeRawBufferPointer? {
+        unsafe head.map { unsafe UnsafeRawBufferPointer(start: $0 + 4, count: headCount &- 5) }
     }
 
     /// Whether an entry starts with the first sixteen bytes of the head, the length apart.
@@ -86,11 +87,8 @@ import Glibc
     mutating func addName(at index: Int, of key: any CodingKey) {
         if index >= nameCapacity {
             let larger = max(nameCapacity * 2, index + 1)
-            let moved = UnsafeMutablePointer<DecodingKey>.allocate(capacity: larger)
-            unsafe moved.moveInitialize(from: names, count: nameCapacity)
-            unsafe (moved + nameCapacity).initialize(repeating: DecodingKey(), count: larger - nameCapacity)
-            unsafe names.deallocate()
-            unsafe names = unsafe moved
+            unsafe names.grow(from: nameCapacity, to: larger)
+            unsafe (names + nameCapacity).initialize(repeating: DecodingKey(), count: larger - nameCapacity)
             nameCapacity = larger
         }
         while keys.count <= index { keys.append(nil) }
@@ -136,6 +134,13 @@ import Glibc
         nameCount = unsafe table.pointee.nameCount
         if placeCount > placeCapacity { growPlaces() }
         unsafe places.update(repeating: -1, count: placeCount)
+    }
+
+    /// Makes the container unusable: its frame has ended.
+    @inline(__always)
+    mutating func detach() {
+        frame = -1
+        placeCount = 0
     }
 
     @inline(never)
@@ -211,8 +216,7 @@ extension DecodingSession {
     @inline(__always)
     func takeBack(_ slot: UnsafeMutablePointer<KeyedDecodingSlot>) -> Bool {
         if unsafe !isKnownUniquelyReferenced(&slot.pointee.box.unsafelyUnwrapped.pointee) { return false }
-        unsafe slot.pointee.frame = -1
-        unsafe slot.pointee.placeCount = 0
+        unsafe slot.pointee.detach()
         let table = unsafe slot.pointee.table
         unsafe slot.pointee.next = unsafe table.pointee.idle
         unsafe table.pointee.idle = unsafe slot
@@ -222,8 +226,7 @@ extension DecodingSession {
     /// Notes a container that is still held after the document was decoded. It may be lent again when that has ended.
     @inline(never)
     func keep(_ slot: UnsafeMutablePointer<KeyedDecodingSlot>) {
-        unsafe slot.pointee.frame = -1
-        unsafe slot.pointee.placeCount = 0
+        unsafe slot.pointee.detach()
         unsafe slot.pointee.next = unsafe state.pointee.tables.pointee.kept
         unsafe state.pointee.tables.pointee.kept = unsafe slot
     }

@@ -23,10 +23,7 @@ extension DecodingSession {
             throw DecodingError.dataCorrupted(
                 .init(codingPath: [], debugDescription: "Too many containers were kept while decoding one document."))
         }
-        let larger = UnsafeMutablePointer<DecodingFrame>.allocate(capacity: capacity * 2)
-        unsafe larger.moveInitialize(from: state.pointee.frames, count: capacity)
-        unsafe state.pointee.frames.deallocate()
-        unsafe state.pointee.frames = unsafe larger
+        unsafe state.pointee.frames.grow(from: capacity, to: capacity * 2)
         unsafe state.pointee.frameCapacity = capacity * 2
     }
 

@@ -182,10 +182,7 @@ extension DecodingSession {
     @inline(never)
     private func growEntries() {
         let capacity = unsafe state.pointee.entryCapacity
-        let larger = UnsafeMutablePointer<DecodedEntry>.allocate(capacity: capacity * 2)
-        unsafe larger.moveInitialize(from: state.pointee.entries, count: capacity)
-        unsafe state.pointee.entries.deallocate()
-        unsafe state.pointee.entries = unsafe larger
+        unsafe state.pointee.entries.grow(from: capacity, to: capacity * 2)
         unsafe state.pointee.entryCapacity = capacity * 2
     }
 
@@ -222,12 +219,22 @@ extension DecodingSession {
         return prefix
     }
 
-    /// Whether a name is that of a key.
+    /// Whether a name is that of a key. It is false if the key has no name yet.
     @inline(__always)
-    private func isName(_ name: WireValue, of key: UnsafeMutablePointer<DecodingKey>) -> Bool {
+    private func isName(_ name: WireValue, _ known: UnsafeRawBufferPointer?) -> Bool {
         let count = name.end &- name.start
-        guard unsafe count == key.pointee.count, let known = unsafe key.pointee.name else { return false }
-        return unsafe memcmp(state.pointee.base + name.start, known, count) == 0
+        guard let known = unsafe known, count == known.count else { return false }
+        guard let start = known.baseAddress else { return true }
+        return unsafe memcmp(state.pointee.base + name.start, start, count) == 0
+    }
+
+    /// The place of the entry with a name in a frame's map; -1 if there is none.
+    private func place(of name: UnsafeRawBufferPointer?, inFrame index: Int) -> Int {
+        let frame = unsafe state.pointee.frames[index]
+        for place in frame.firstEntry..<frame.entryEnd where unsafe isName(nameRange(ofEntry: place), name) {
+            return place
+        }
+        return -1
     }
 
     /// The key with a name, or -1; the key is remembered as the one that follows another, or is the first.
@@ -235,10 +242,9 @@ extension DecodingSession {
     private func search(_ name: WireValue, in table: UnsafeMutablePointer<DecodingKeyTable>, after previous: Int) -> Int
     {
         let expected = unsafe previous < 0 ? table.pointee.first : table.pointee.names[previous].next
-        if expected >= 0, unsafe isName(name, of: table.pointee.names + expected) { return expected }
+        if expected >= 0, unsafe isName(name, table.pointee.names[expected].name) { return expected }
         for index in 0..<(unsafe table.pointee.nameCapacity) {
-            let key = unsafe table.pointee.names + index
-            if unsafe isName(name, of: key) {
+            if unsafe isName(name, table.pointee.names[index].name) {
                 if previous < 0 {
                     unsafe table.pointee.first = index
                 } else {
@@ -258,9 +264,8 @@ extension DecodingSession {
 
     @inline(__always)
     func name(ofEntry index: Int) -> String {
-        let entry = unsafe state.pointee.entries[index]
-        return cursor(WireValue(start: 0, end: 0)).text(
-            WireValue(start: Int(entry.key), end: Int(entry.key) + Int(entry.keyCount)))
+        let range = nameRange(ofEntry: index)
+        return cursor(range).text(range)
     }
 
     @inline(__always)
@@ -300,12 +305,7 @@ extension DecodingSession {
         } else if unsafe slot.pointee.nameCount == table.pointee.nameCount {
             return -1
         }
-        let name = unsafe table.pointee.names + index
-        let frame = unsafe state.pointee.frames[slot.pointee.frame]
-        for place in frame.firstEntry..<frame.entryEnd where unsafe isName(nameRange(ofEntry: place), of: name) {
-            return place
-        }
-        return -1
+        return unsafe place(of: table.pointee.names[index].name, inFrame: slot.pointee.frame)
     }
 
     /// Finds the entry of a name; -1 if there is none.
@@ -314,15 +314,7 @@ extension DecodingSession {
         unsafe frame.pointee.keyTable = nil
         unsafe frame.pointee.hasDynamicKey = false
         var name = name
-        let found = name.withUTF8 { utf8 in
-            var entry = unsafe frame.pointee.firstEntry
-            while unsafe entry < frame.pointee.entryEnd {
-                let stored = unsafe cursor(nameRange(ofEntry: entry)).bytes(nameRange(ofEntry: entry))
-                if unsafe stored.elementsEqual(utf8) { return entry }
-                entry += 1
-            }
-            return -1
-        }
+        let found = name.withUTF8 { unsafe place(of: UnsafeRawBufferPointer($0), inFrame: index) }
         if found >= 0 { unsafe frame.pointee.index = found }
         return found
     }

@@ -71,16 +71,8 @@ public final class FirestoreDecoder {
     @exclusivity(unchecked) private(set) var readsTimestamps = true
 
     private func noteStrategies() {
-        if case .useDefaultKeys = keyDecodingStrategy {
-            unsafe usesDefaultKeys = true
-        } else {
-            unsafe usesDefaultKeys = false
-        }
-        if case .timestamp = dateDecodingStrategy {
-            unsafe readsTimestamps = true
-        } else {
-            unsafe readsTimestamps = false
-        }
+        unsafe usesDefaultKeys = if case .useDefaultKeys = keyDecodingStrategy { true } else { false }
+        unsafe readsTimestamps = if case .timestamp = dateDecodingStrategy { true } else { false }
     }
 
     /// Creates a decoder with the default strategies.

@@ -34,33 +34,27 @@ import Glibc
     @inline(__always)
     private func find(_ key: Key) throws -> Int {
         let slot = unsafe slot
-        let index =
-            MemoryLayout<Key>.size == 0
-            ? 0 : MemoryLayout<Key>.size == 1 ? Int(unsafe reinterpret(key, as: UInt8.self)) : .max
+        // Only the keys of an enumeration have places.
+        if unsafe slot.pointee.placeCount == 0 { return try findByName(key) }
+        let index = KeyTable.index(of: key)
+        let frame = unsafe slot.pointee.session.state.pointee.frames + slot.pointee.frame
+        unsafe frame.pointee.keyTable = unsafe slot.pointee.table
+        unsafe frame.pointee.index = index
         if unsafe index < slot.pointee.placeCount {
-            let frame = unsafe slot.pointee.session.state.pointee.frames + slot.pointee.frame
-            unsafe frame.pointee.keyTable = unsafe slot.pointee.table
-            unsafe frame.pointee.index = index
             let place = Int(unsafe slot.pointee.places[index])
-            return unsafe place >= 0 ? place : session.findUnplaced(index, key, slot)
+            if place >= 0 { return place }
         }
-        return try findByName(key)
+        return unsafe session.findUnplaced(index, key, slot)
     }
 
     @inline(never)
     private func findByName(_ key: Key) throws -> Int {
-        let (session, frame, table) = unsafe (slot.pointee.session, slot.pointee.frame, slot.pointee.table)
+        let (session, frame) = unsafe (slot.pointee.session, slot.pointee.frame)
         if frame < 0 { throw decodingHandleOutlived() }
         if unsafe !session.state.pointee.usesDefaultKeys {
             unsafe session.state.pointee.frames[frame].hasDynamicKey = true
             unsafe session.state.pointee.dynamicKeys[frame] = key
             return unsafe session.state.pointee.convertedKeys[frame]?[key.stringValue] ?? -1
-        }
-        if unsafe table.pointee.isEnumeration {
-            let index = MemoryLayout<Key>.size == 0 ? 0 : Int(unsafe reinterpret(key, as: UInt8.self))
-            unsafe session.state.pointee.frames[frame].keyTable = unsafe table
-            unsafe session.state.pointee.frames[frame].index = index
-            return unsafe session.findUnplaced(index, key, slot)
         }
         return session.find(key.stringValue, frame: frame)
     }

@@ -137,10 +137,7 @@ extension EncodingSession {
     @inline(never)
     private func growEntries() {
         let capacity = unsafe state.pointee.entryCapacity
-        let larger = UnsafeMutablePointer<EncodedEntry>.allocate(capacity: capacity * 2)
-        unsafe larger.moveInitialize(from: state.pointee.entries, count: capacity)
-        unsafe state.pointee.entries.deallocate()
-        unsafe state.pointee.entries = unsafe larger
+        unsafe state.pointee.entries.grow(from: capacity, to: capacity * 2)
         unsafe state.pointee.entryCapacity = capacity * 2
     }
 

@@ -26,10 +26,7 @@ extension EncodingSession {
                 "...",
                 .init(codingPath: codingPath(), debugDescription: "Values are nested more than \(Self.depthMax) deep."))
         }
-        let larger = UnsafeMutablePointer<EncodingFrame>.allocate(capacity: capacity * 2)
-        unsafe larger.moveInitialize(from: state.pointee.frames, count: capacity)
-        unsafe state.pointee.frames.deallocate()
-        unsafe state.pointee.frames = unsafe larger
+        unsafe state.pointee.frames.grow(from: capacity, to: capacity * 2)
         unsafe state.pointee.frameCapacity = capacity * 2
     }
 

@@ -70,16 +70,8 @@ public final class FirestoreEncoder {
     @exclusivity(unchecked) private(set) var writesTimestamps = true
 
     private func noteStrategies() {
-        if case .useDefaultKeys = keyEncodingStrategy {
-            unsafe usesDefaultKeys = true
-        } else {
-            unsafe usesDefaultKeys = false
-        }
-        if case .timestamp = dateEncodingStrategy {
-            unsafe writesTimestamps = true
-        } else {
-            unsafe writesTimestamps = false
-        }
+        unsafe usesDefaultKeys = if case .useDefaultKeys = keyEncodingStrategy { true } else { false }
+        unsafe writesTimestamps = if case .timestamp = dateEncodingStrategy { true } else { false }
     }
 
     /// Creates an encoder with the default strategies.

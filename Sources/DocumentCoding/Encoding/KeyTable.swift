@@ -43,12 +43,8 @@
     mutating func addHead(at index: Int, name: String, key: any CodingKey) {
         if index >= headCapacity {
             let larger = max(headCapacity * 2, index + 1)
-            let moved = UnsafeMutablePointer<KeyHead>.allocate(capacity: larger)
-            unsafe moved.moveInitialize(from: heads, count: headCapacity)
-            unsafe (moved + headCapacity).initialize(
-                repeating: KeyHead(), count: larger - headCapacity)
-            unsafe heads.deallocate()
-            unsafe heads = unsafe moved
+            unsafe heads.grow(from: headCapacity, to: larger)
+            unsafe (heads + headCapacity).initialize(repeating: KeyHead(), count: larger - headCapacity)
             headCapacity = larger
         }
         while keys.count <= index { keys.append(nil) }

@@ -47,9 +47,6 @@ enum SnapshotValues {
         with serverTimestampBehavior: ServerTimestampBehavior, decoder: FirestoreDecoder
     ) throws -> T {
         guard let document else { return try decoder.decodeMissing(type) }
-        if document.estimates.isEmpty {
-            return try decoder.decode(type, fromDocumentBytes: document.fields.span.bytes, of: reference)
-        }
         let fields = document.fields(with: serverTimestampBehavior)
         return try decoder.decode(type, fromDocumentBytes: fields.span.bytes, of: reference)
     }
