@@ -65,7 +65,7 @@ let package = Package(
             name: "FirestoreMessages", dependencies: ["CFirestoreProto", "Basics", "DocumentModel"],
             swiftSettings: strictAndUnsafe),
         .target(
-            name: "FirestoreSchema", dependencies: ["CFirestoreProto", "Basics", "DocumentModel", "DocumentJSON"],
+            name: "FirestoreJSON", dependencies: ["CFirestoreProto", "Basics", "DocumentModel", "DocumentJSON"],
             swiftSettings: strictAndUnsafe),
 
         // Storage.
@@ -82,7 +82,7 @@ let package = Package(
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         .target(name: "WriteEngine", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
-            name: "LocalStore",
+            name: "ClientCache",
             dependencies: [
                 "Basics", "DocumentModel", "KeyValueStore", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
             ],
@@ -107,25 +107,26 @@ let package = Package(
         .target(
             name: "Transport", dependencies: ["Basics", "CUV", "CNGHTTP2", "CZlib"], swiftSettings: strictAndUnsafe),
         .target(
-            name: "Service",
+            name: "FirestoreService",
             dependencies: [
                 "Basics", "DocumentModel", "FirestoreMessages", "KeyValueStore", "Indexing", "QueryEngine",
                 "DocumentStore", "Listening", "Transport",
             ],
             swiftSettings: strict),
         .target(
-            name: "Gateway",
+            name: "Server",
             dependencies: [
-                "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreSchema", "KeyValueStore",
-                "Indexing", "QueryEngine", "DocumentStore", "Service", "Transport",
+                "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "KeyValueStore",
+                "Indexing", "QueryEngine", "DocumentStore", "FirestoreService", "Transport",
             ],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
         .target(
             name: "FirebaseFirestore",
             dependencies: [
-                "Basics", "DocumentModel", "DocumentCoding", "DocumentJSON", "FirestoreMessages", "FirestoreSchema",
-                "KeyValueStore", "StoreFormat", "QueryEngine", "LocalStore", "DocumentStore", "Service", "Transport",
+                "Basics", "DocumentModel", "DocumentCoding", "DocumentJSON", "FirestoreMessages", "FirestoreJSON",
+                "KeyValueStore", "StoreFormat", "QueryEngine", "ClientCache", "DocumentStore", "FirestoreService",
+                "Transport",
                 "FirebaseCore",
             ],
             swiftSettings: strict),
@@ -137,14 +138,13 @@ let package = Package(
             name: "hearth",
             dependencies: [
                 "Basics", "DocumentModel", "DocumentJSON", "FirestoreMessages", "KeyValueStore", "Indexing",
-                "QueryEngine", "DocumentStore", "Transport", "Service", "Gateway", "FirebaseFirestore",
+                "QueryEngine", "DocumentStore", "Transport", "FirestoreService", "Server", "FirebaseFirestore",
             ],
-            path: "Tools/hearth", swiftSettings: strict),
+            swiftSettings: strict),
 
         // A newcomer's tour (Tools/demo) and the benchmarks' workloads (Tools/bench).
         .executableTarget(
             name: "hearth-demonstration", dependencies: ["FirebaseFirestore", "FirebaseCore"],
-            path: "Tools/demonstration",
             swiftSettings: strict),
         .executableTarget(
             name: "hearth-bench",
@@ -161,7 +161,7 @@ let package = Package(
             dependencies: [
                 "Basics", "CAllocationCounter", "DocumentModel", "DocumentCoding", "FirestoreMessages", "QueryEngine",
                 "DocumentStore",
-                "Service", "Gateway",
+                "FirestoreService", "Server",
             ],
             path: "Tests/Allocations/Run", swiftSettings: strict),
 
@@ -174,7 +174,7 @@ let package = Package(
         tests("DocumentCodingTests", ["Basics", "DocumentCoding", "DocumentModel", "CFirestoreProto"]),
         tests("DocumentJSONTests", ["Basics", "DocumentJSON", "DocumentModel"], exclude: ["JSONTestSuite"]),
         tests("FirestoreMessagesTests", ["Basics", "FirestoreMessages", "DocumentModel"]),
-        tests("FirestoreSchemaTests", ["Basics", "CFirestoreProto", "FirestoreSchema", "DocumentModel"]),
+        tests("FirestoreJSONTests", ["Basics", "CFirestoreProto", "FirestoreJSON", "DocumentModel"]),
         tests("KeyValueStoreTests", ["Basics", "KeyValueStore"], resources: [.copy("Fixtures")]),
         // Golden scripts, random queries and naive evaluators, for the tests of the store's modules.
         .target(
@@ -190,7 +190,7 @@ let package = Package(
         tests(
             "WriteEngineTests", ["Basics", "DocumentModel", "WriteEngine", "StoreTestSupport"],
             resources: [.copy("WriteScripts")]),
-        tests("LocalStoreTests", ["Basics", "DocumentModel", "FirestoreMessages", "LocalStore", "QueryEngine"]),
+        tests("ClientCacheTests", ["Basics", "DocumentModel", "FirestoreMessages", "ClientCache", "QueryEngine"]),
         tests(
             "DocumentStoreTests",
             [
@@ -205,11 +205,25 @@ let package = Package(
                 "KeyValueStore",
             ]),
         tests("TransportTests", ["Basics", "Transport", "CNGHTTP2", "CZlib"]),
+        // A service on a store and calls without sockets.
+        .target(
+            name: "ServiceTestSupport",
+            dependencies: [
+                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Transport", "FirestoreService",
+                "TestSupport",
+            ],
+            path: "Tests/ServiceTestSupport", swiftSettings: strict),
         tests(
-            "GatewayTests",
+            "FirestoreServiceTests",
             [
-                "Basics", "Service", "Gateway", "DocumentStore", "FirestoreMessages", "FirestoreSchema", "Transport",
-                "DocumentModel",
+                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Transport", "FirestoreService",
+                "ServiceTestSupport",
+            ]),
+        tests(
+            "ServerTests",
+            [
+                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "DocumentStore", "Transport",
+                "FirestoreService", "Server", "ServiceTestSupport",
             ]),
         // Programs of users that tests start and watch end.
         .executableTarget(
@@ -220,7 +234,7 @@ let package = Package(
             [
                 "client-programs", "Basics", "FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift",
                 "DocumentCoding", "DocumentModel", "QueryEngine", "DocumentStore", "FirestoreMessages",
-                "FirestoreSchema", "Transport", "TypedFirestore",
+                "FirestoreJSON", "Transport", "TypedFirestore",
             ],
             resources: [.copy("Conformance/Vectors")]),
         tests("TypedFirestoreTests", ["TypedFirestore", "FirebaseFirestore", "FirebaseCore"]),

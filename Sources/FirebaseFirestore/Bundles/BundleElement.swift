@@ -1,10 +1,10 @@
 import Basics
+import ClientCache
 import DocumentJSON
 import DocumentModel
+import FirestoreJSON
 import FirestoreMessages
-import FirestoreSchema
 import Foundation
-import LocalStore
 internal import QueryEngine
 
 /// One element of a bundle.

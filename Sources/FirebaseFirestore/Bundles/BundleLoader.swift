@@ -1,8 +1,8 @@
 import Basics
+import ClientCache
 import Dispatch
 import DocumentModel
 import Foundation
-import LocalStore
 
 /// Loads one bundle: reads all of it, then applies it as one commit of the cache.
 ///

@@ -1,11 +1,11 @@
 // The network switch, waiting for writes, and the end of an instance; in forms with completion and in async forms.
 
 import Basics
+import ClientCache
 import DocumentCoding
 import DocumentModel
 import FirebaseCore
 import Foundation
-import LocalStore
 
 extension Firestore {
     /// Allows connections again after `disableNetwork`.

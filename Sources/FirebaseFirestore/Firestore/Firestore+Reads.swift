@@ -2,12 +2,12 @@
 // server, after the pending writes that they must see.
 
 import Basics
+import ClientCache
 import Dispatch
 import DocumentCoding
 import DocumentModel
 import FirestoreMessages
 import Foundation
-import LocalStore
 internal import QueryEngine
 
 extension Firestore {

@@ -1,5 +1,5 @@
 import FirebaseCore
-import Service
+import FirestoreService
 import Transport
 
 /// The Firestore service of an open store on one event loop. Made on any thread, then for the loop's thread.

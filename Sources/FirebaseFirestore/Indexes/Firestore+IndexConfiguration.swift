@@ -2,8 +2,8 @@
 // `PersistentCacheIndexManager`.
 
 import Basics
+import ClientCache
 public import Foundation
-import LocalStore
 
 extension Firestore {
     /// Replaces the indexes of the cache. Older form of `persistentCacheIndexManager`.

@@ -1,8 +1,8 @@
 import Basics
+import ClientCache
 import DocumentModel
 import FirebaseCore
 import Foundation
-import LocalStore
 
 /// The indexes of a `firestore.indexes.json` file, as the cache can keep them.
 ///

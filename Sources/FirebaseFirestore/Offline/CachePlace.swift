@@ -1,6 +1,6 @@
+import ClientCache
 import DocumentModel
 import Foundation
-import LocalStore
 
 /// Where the cache of an instance is, and how large it may be.
 ///

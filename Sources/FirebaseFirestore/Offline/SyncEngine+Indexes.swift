@@ -1,7 +1,7 @@
 // Indexes of the cache: made when queries read many documents in vain, in steps between other work.
 
 import Basics
-import LocalStore
+import ClientCache
 
 extension SyncEngine {
     /// Whether queries of the cache begin to make the indexes that they lack.

@@ -1,9 +1,9 @@
 // Reads of the program: from the server, with the pending writes applied, or from the cache.
 
 import Basics
+import ClientCache
 import DocumentModel
 import FirestoreMessages
-import LocalStore
 internal import QueryEngine
 
 /// What a read has found.

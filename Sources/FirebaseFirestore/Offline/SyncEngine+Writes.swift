@@ -2,9 +2,9 @@
 // engine's queue are taken together: one commit of the store, one hand-over to the loop.
 
 import Basics
+import ClientCache
 import DocumentModel
 import FirestoreMessages
-import LocalStore
 
 extension CommitSequence.Ticket {
     init(_ identity: BatchIdentity) {

@@ -1,10 +1,10 @@
 import Basics
+import ClientCache
 import Dispatch
 import DocumentModel
 import FirebaseCore
 import FirestoreMessages
 import Foundation
-import LocalStore
 internal import QueryEngine
 import Synchronization
 

@@ -1,7 +1,7 @@
 import Basics
+import ClientCache
 import DocumentModel
 import Foundation
-import LocalStore
 internal import QueryEngine
 
 /// What a view shows at one moment, and how it differs from the moment before.

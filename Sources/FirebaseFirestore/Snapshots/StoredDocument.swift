@@ -1,8 +1,8 @@
 // A document as it came from the server or from the cache: the bytes of its fields, unrebuilt, and its times.
 
 import Basics
+package import ClientCache
 package import DocumentModel
-package import LocalStore
 
 /// The content of a document at one moment.
 package struct StoredDocument: Sendable, Equatable {

@@ -33,7 +33,7 @@ package protocol ResponseSource: AnyObject {
 ///     next(into:) ◀── asked while client and connection have room ◀── Call.resume ◀──┘
 ///
 /// It ends by returning ``SourceStep/finished`` or ``SourceStep/failed(_:_:)`` from `next`, or `cancelled` is called
-/// once. `Gateway`'s write stream is an example. Native frames and gRPC use the same code.
+/// once. `Server`'s write stream is an example. Native frames and gRPC use the same code.
 package protocol CallStream: ResponseSource {
     /// The client's next message, lent for the call of this function.
     func received(_ message: RawSpan)

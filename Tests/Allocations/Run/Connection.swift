@@ -4,9 +4,9 @@ import Basics
 import CAllocationCounter
 import DocumentModel
 import DocumentStore
+import FirestoreService
 import Foundation
-import Gateway
-import Service
+import Server
 
 struct Failure: Error, CustomStringConvertible {
     let description: String

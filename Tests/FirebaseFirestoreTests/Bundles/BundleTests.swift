@@ -1,9 +1,9 @@
 // Bundles through the API: what is loaded, what is not, and how damage is reported.
 
+import ClientCache
 import DocumentModel
 import FirestoreMessages
 import Foundation
-import LocalStore
 import Synchronization
 import TestSupport
 import Testing

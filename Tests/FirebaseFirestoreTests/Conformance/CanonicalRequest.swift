@@ -2,8 +2,8 @@
 
 import Basics
 import DocumentModel
+import FirestoreJSON
 import FirestoreMessages
-import FirestoreSchema
 
 @testable import FirebaseFirestore
 

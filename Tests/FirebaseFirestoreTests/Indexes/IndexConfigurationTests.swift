@@ -1,9 +1,9 @@
 // Configurations of the cache's indexes: what is read from them, and that the cache follows them.
 
 import Basics
+import ClientCache
 import DocumentModel
 import Foundation
-import LocalStore
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
-// sources: Sources/DocumentModel Sources/Basics Sources/DocumentJSON Sources/FirestoreSchema
-// Tests/FirestoreSchemaTests/JSON/JSONMessageCheck.swift modules: Basics DocumentJSON
+// sources: Sources/DocumentModel Sources/Basics Sources/DocumentJSON Sources/FirestoreJSON
+// Tests/FirestoreJSONTests/JSON/JSONMessageCheck.swift modules: Basics DocumentJSON
 // c: Sources/CFirestoreProto
 //
 // Fuzzes messages from JSON and to JSON.

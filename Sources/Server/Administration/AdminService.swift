@@ -1,0 +1,123 @@
+internal import Basics
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import FirestoreService
+internal import Indexing
+internal import Synchronization
+internal import Transport
+
+/// `hearth.admin.v1.Admin` on one loop: what an operator's tools ask over the socket in the data directory. Confined to
+/// the loop.
+///
+/// The permissions of the directory and the socket decide who may ask; no access policy is consulted.
+final class AdminService {
+    /// What all loops share.
+    struct Context: Sendable {
+        let store: DocumentStore
+        let log: Log
+        let address: ServerAddress
+    }
+
+    /// Requests that may block threads at once.
+    private static let blockingMax = 4
+
+    private let context: Context
+    private let service: FirestoreService
+    private var blocking = 0
+
+    init(_ context: Context, _ service: FirestoreService) {
+        self.context = context
+        self.service = service
+    }
+
+    func begin(_ call: Call, _ request: RawSpan) throws {
+        switch call.method {
+        case .adminGetServer:
+            _ = try EmptyMessage(wire: request)
+            let server = ServerInformation(address: context.address.text)
+            service.succeed(call) { server.encode(into: &$0) }
+        case .adminBackup: try backup(call, BackupRequest(wire: request))
+        case .adminCheckpoint:
+            _ = try EmptyMessage(wire: request)
+            try onThread(call) { try $0.store.checkpoint() }
+        case .adminApplyIndexes: try applyIndexes(call, ApplyIndexesRequest(wire: request))
+        case .adminListIndexes: try listIndexes(call, ListIndexesRequest(wire: request))
+        default: throw RequestError(.unimplemented, "\(call.method.name) is not an administrative method.")
+        }
+    }
+
+    private func backup(_ call: Call, _ message: BackupRequest) throws {
+        let target = message.directory
+        guard target.hasPrefix("/"), !target.utf8.contains(0) else {
+            throw RequestError.invalidArgument("The directory of a backup must be an absolute path.")
+        }
+        try onThread(call) { context in
+            do {
+                try context.store.backup(to: target)
+                context.log(.info, "backup_written", ["directory": target])
+            } catch {
+                context.log(.error, "backup_failed", ["directory": target, "message": "\(error)"])
+                throw error
+            }
+        }
+    }
+
+    private func applyIndexes(_ call: Call, _ message: ApplyIndexesRequest) throws {
+        let database = try DatabaseName(message.database)
+        let wanted = try IndexDeclaration(message)
+        let log = context.log
+        context.store.declareIndexes(
+            wanted, in: database,
+            completion: service.continuation(call) { service, _ in
+                log(
+                    .info, "indexes_declared",
+                    [
+                        "database": "\(database)", "indexes": "\(wanted.indexes.count)",
+                        "overrides": "\(wanted.fieldOverrides.count)",
+                    ])
+                service.succeed(call) { _ in }
+            })
+    }
+
+    private func listIndexes(_ call: Call, _ message: ListIndexesRequest) throws {
+        let database = try DatabaseName(message.database)
+        let entries = context.store.indexListing(in: database).map {
+            ListIndexesResponse.Entry(
+                state: $0.state.rawValue, json: $0.json, entries: Int64($0.size?.entries ?? 0),
+                bytes: Int64($0.size?.bytes ?? 0))
+        }
+        service.succeed(call) { ListIndexesResponse(entries: entries).encode(into: &$0) }
+    }
+
+    /// Does blocking work in a separate thread, then replies without a message, or with the text of the error.
+    private func onThread(_ call: Call, _ work: @escaping @Sendable (Context) throws -> Void) throws {
+        guard blocking < Self.blockingMax else {
+            throw RequestError(.resourceExhausted, "\(Self.blockingMax) administrative requests are being carried out.")
+        }
+        let bound = LoopBound(self)
+        try SystemThread(name: "admin") { [context] in
+            let outcome = Result { try work(context) }
+            call.loop.execute { bound.value.ended(call, outcome) }
+        }.detach()
+        blocking += 1
+    }
+
+    private func ended(_ call: Call, _ outcome: Result<Void, any Error>) {
+        blocking -= 1
+        switch outcome {
+        case .success: service.succeed(call) { _ in }
+        case .failure(let error): service.fail(call, RequestError(.failedPrecondition, "\(error)"))
+        }
+    }
+}
+
+/// Where the server listens, known when it does. Thread-safe.
+final class ServerAddress: Sendable {
+    private let state = Mutex("")
+
+    var text: String {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
+    }
+}

@@ -1,0 +1,243 @@
+// What /metrics says. Every family is described in docs/metrics.md.
+//
+// The loops count by plain loads and stores on separate memory; the page adds up what it finds there. Only what the
+// transport counts is asked of each loop, so the answer comes a turn later.
+
+internal import Basics
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import FirestoreService
+internal import Glibc
+internal import KeyValueStore
+internal import Synchronization
+internal import Transport
+
+final class MetricsPage: Sendable {
+    private let counters: [ServiceCounters]
+    private let store: DocumentStore
+    private let sessions: WebChannelTable
+    private let version: String
+    /// Set once the server runs, before which nobody asks.
+    private let server = Mutex<Server?>(nil)
+    /// Seconds since 1970 at which the gateway was started.
+    private let startedAt: Double
+
+    /// - Parameter sessions: those of WebChannel.
+    init(counters: [ServiceCounters], store: DocumentStore, sessions: WebChannelTable, version: String) {
+        self.counters = counters
+        self.store = store
+        self.sessions = sessions
+        self.version = version
+        startedAt = Self.now()
+    }
+
+    func setServer(_ server: Server?) { self.server.withLock { $0 = server } }
+
+    func answer(_ exchange: HTTPExchange) {
+        guard let server = server.withLock({ $0 }) else { return exchange.reply(.unavailable, "starting\n") }
+        server.statistics { [self] statistics in
+            exchange.loop.execute { [self] in
+                let text = text(statistics)
+                exchange.reply(.ok, contentType: MetricsText.contentType) { $0.append(utf8: text) }
+            }
+        }
+    }
+
+    func text(_ transport: ServerStatistics) -> String {
+        var page = MetricsText()
+        appendService(&page)
+        appendTransport(transport, &page)
+        appendStore(store.statistics, &page)
+        appendProcess(&page)
+        return page.text
+    }
+
+    /// One microsecond to one minute, each bucket twice as wide as the one before.
+    private static let timeBuckets = 10...36
+    /// One to 65,535.
+    private static let sizeBuckets = 1...16
+
+    private func appendService(_ page: inout MetricsText) {
+        let totals = CounterTotals(counters)
+        page.family("hearth_requests_total", .counter, "Completed calls, by method and status code.")
+        for method in Method.allCases {
+            for code in StatusCode.allCases {
+                let count = counters.reduce(0) { $0 &+ $1.callsEnded(method, code) }
+                if count > 0 { page.sample(["method": method.label, "code": code.description], count) }
+            }
+        }
+        page.family("hearth_request_seconds", .histogram, "Time from the arrival to the response, by method.")
+        for method in Method.allCases {
+            var reading = HistogramReading()
+            for loop in counters { reading.add(loop.latency(method)) }
+            guard reading.count > 0 else { continue }
+            page.histogram(["method": method.label], reading, buckets: Self.timeBuckets, scale: 1e9)
+        }
+        page.family("hearth_documents_total", .counter, "Documents read, and documents requested but missing.")
+        page.sample(["operation": "read"], totals["documents_read"] ?? 0)
+        page.sample(["operation": "missing"], totals["documents_missing"] ?? 0)
+        page.single("hearth_writes_total", .counter, "Writes submitted to the store.", totals["writes_submitted"] ?? 0)
+        page.single(
+            "hearth_calls_abandoned_total", .counter, "Calls cancelled by the client or past their deadline.",
+            totals["calls_abandoned"] ?? 0)
+        page.single(
+            "hearth_listen_messages_total", .counter, "Messages sent to listeners.", totals["listen_messages"] ?? 0)
+        page.single("hearth_streams_open", .gauge, "Open streaming responses.", totals["streams_open"] ?? 0)
+    }
+
+    private func appendTransport(_ transport: ServerStatistics, _ page: inout MetricsText) {
+        page.single("hearth_connections_total", .counter, "Accepted connections.", transport.connectionsOpened)
+        page.family("hearth_connections_open", .gauge, "Open connections, by protocol.")
+        page.sample(["protocol": "hearth"], transport.hearthConnectionsOpen)
+        page.sample(["protocol": "http1"], transport.http1ConnectionsOpen)
+        page.sample(["protocol": "http2"], transport.http2ConnectionsOpen)
+        let known = transport.hearthConnectionsOpen &+ transport.http1ConnectionsOpen &+ transport.http2ConnectionsOpen
+        page.sample(["protocol": "unknown"], transport.connectionsOpen &- known)
+        page.single("hearth_web_sessions_open", .gauge, "Open WebChannel sessions.", sessions.count)
+        page.single("hearth_web_session_bytes", .gauge, "Bytes that WebChannel sessions hold.", sessions.heldBytesTotal)
+        page.single("hearth_calls_open", .gauge, "Open calls.", transport.callsOpen)
+        page.single(
+            "hearth_connections_refused_total", .counter, "Connections beyond the connection limit.",
+            transport.connectionsRefused)
+        page.single(
+            "hearth_protocol_errors_total", .counter, "Connections closed because of a protocol error.",
+            transport.protocolErrors)
+        page.single(
+            "hearth_deadlines_exceeded_total", .counter, "Calls that ended because their deadline passed.",
+            transport.deadlinesExceeded)
+        page.single(
+            "hearth_replies_stalled_total", .counter, "Streaming responses ended because the client did not read them.",
+            transport.repliesStalled)
+        page.single("hearth_received_bytes_total", .counter, "Bytes received.", transport.bytesReceived)
+        page.single("hearth_sent_bytes_total", .counter, "Bytes sent.", transport.bytesSent)
+    }
+
+    private func appendStore(_ store: StoreStatistics, _ page: inout MetricsText) {
+        let engine = store.engine
+        page.single("hearth_commits_total", .counter, "Commits applied.", store.commits)
+        page.single("hearth_documents_written_total", .counter, "Documents written or deleted.", store.documentsWritten)
+        page.single(
+            "hearth_documents_expired_total", .counter, "Expired documents that were deleted.", store.documentsExpired)
+        page.single(
+            "hearth_commit_groups_total", .counter, "Commit groups; one sync makes a group durable.", store.groups)
+        page.family("hearth_commit_group_requests", .histogram, "Requests of one commit group.")
+        page.histogram([:], store.groupRequests, buckets: Self.sizeBuckets, scale: 1)
+        page.family("hearth_sync_seconds", .histogram, "Time to write and sync the log frame of a commit group.")
+        page.histogram([:], engine.syncNanoseconds, buckets: Self.timeBuckets, scale: 1e9)
+        page.single(
+            "hearth_commit_repeats_total", .counter, "Repeated requests that got the result of the first one.",
+            store.repeatsAnswered)
+        page.single(
+            "hearth_housekeeping_failures_total", .counter,
+            "Failures of the store's own commits, which are tried again.", store.housekeepingFailures)
+        page.single(
+            "hearth_transactions_aborted_total", .counter, "Transactions that ended with ABORTED.",
+            store.transactionsAborted)
+        page.single("hearth_transactions_open", .gauge, "Open transactions.", store.transactionsOpen)
+        page.single(
+            "hearth_commit_queue_requests", .gauge, "Requests in the queue of the commit thread.", store.requestsQueued)
+        page.single(
+            "hearth_commit_queue_bytes", .gauge, "Bytes of the requests in the queue of the commit thread.",
+            store.bytesQueued)
+        page.single(
+            "hearth_adaptive_indexes", .gauge, "Indexes that were built on demand or are being built.",
+            store.adaptiveIndexes.count)
+        page.single(
+            "hearth_adaptive_indexes_made_total", .counter, "Indexes whose build on demand was completed.",
+            store.adaptiveIndexes.made)
+        page.single(
+            "hearth_adaptive_indexes_dropped_total", .counter, "Indexes built on demand that were dropped.",
+            store.adaptiveIndexes.dropped)
+        page.single("hearth_databases", .gauge, "Databases that contain or contained documents.", store.databases)
+
+        page.single("hearth_log_written_bytes_total", .counter, "Bytes of synced log frames.", engine.logBytesWritten)
+        page.family("hearth_log_segments", .gauge, "Segments of the write-ahead log.")
+        page.sample(["state": "used"], engine.logSegmentsInUse)
+        page.sample(["state": "spare"], engine.logSegmentsSpare)
+        page.single(
+            "hearth_log_file_bytes", .gauge, "Size of all log segments.",
+            (engine.logSegmentsInUse + engine.logSegmentsSpare) * self.store.configuration.engine.logSegmentBytes)
+        page.single(
+            "hearth_memtable_entries", .gauge, "Entries of the memtables, which are not in runs yet.",
+            engine.memtableEntries)
+        page.single("hearth_memtable_bytes", .gauge, "Memory of the memtables.", engine.memtableBytes)
+        page.single("hearth_runs", .gauge, "Sorted runs.", engine.runs)
+        page.single("hearth_run_entries", .gauge, "Entries of all runs.", engine.runEntries)
+        page.single("hearth_run_file_bytes", .gauge, "Size of the files of all runs.", engine.runBytes)
+        let sizes = self.store.indexSizes
+        let spaces = [("values", sizes.values), ("elements", sizes.elements), ("declared", sizes.declared)]
+        page.family("hearth_index_entries", .gauge, "Index entries in runs, estimated.")
+        for (kind, size) in spaces { page.sample(["kind": kind], size.entries) }
+        page.family("hearth_index_bytes", .gauge, "Bytes of index entries in runs, estimated.")
+        for (kind, size) in spaces { page.sample(["kind": kind], size.bytes) }
+        page.family(
+            "hearth_run_written_bytes_total", .counter, "Bytes written to runs, by level; checkpoints write level 0.")
+        for (level, bytes) in engine.runBytesWritten.enumerated() { page.sample(["level": "\(level)"], bytes) }
+        page.single(
+            "hearth_merge_pending_bytes", .gauge, "Bytes of runs that are being merged or should be.",
+            engine.mergePendingBytes)
+        page.single("hearth_merges_total", .counter, "Completed merges of runs.", engine.merges)
+        page.single("hearth_merge_entries_total", .counter, "Entries read by merges.", engine.mergedEntries)
+        page.single(
+            "hearth_merge_seconds_total", .counter, "Time spent in merges.", Double(engine.mergeNanoseconds) / 1e9)
+        page.single(
+            "hearth_merge_pace_seconds_total", .counter, "Time for which commits were slowed because merges lag.",
+            Double(engine.paceNanoseconds) / 1e9)
+        page.single(
+            "hearth_history_entries", .gauge,
+            "Superseded values that are known to be kept for reads at earlier versions.", engine.historyEntries)
+        page.single("hearth_history_swept_total", .counter, "Superseded values removed.", engine.historyEntriesSwept)
+        page.single("hearth_checkpoints_total", .counter, "Completed checkpoints.", engine.checkpoints)
+        page.single(
+            "hearth_checkpoint_entries_total", .counter, "Entries written by checkpoints.", engine.checkpointEntries)
+        page.single(
+            "hearth_checkpoint_seconds_total", .counter, "Time spent in checkpoints.",
+            Double(engine.checkpointNanoseconds) / 1e9)
+        page.single(
+            "hearth_writer_stalls_total", .counter, "Times that commits had to wait for a checkpoint.",
+            engine.writerStalls)
+        page.single(
+            "hearth_store_full", .gauge, "1 while commits other than deletes are refused because the disk is full.",
+            engine.isFull)
+        page.single(
+            "hearth_disk_reserve_bytes", .gauge, "Disk space that is reserved for commits that only delete.",
+            engine.reserveBytes)
+        page.single("hearth_store_failed", .gauge, "1 after the disk has failed, until a restart.", engine.hasFailed)
+    }
+
+    // MARK: The process
+
+    private func appendProcess(_ page: inout MetricsText) {
+        page.family("hearth_build_info", .gauge, "Always 1; the label is the version.")
+        page.sample(["version": version], 1)
+        page.single(
+            "process_start_time_seconds", .gauge, "Start time of the process, in seconds since 1970.", startedAt)
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        page.single(
+            "process_cpu_seconds_total", .counter, "Processor time of the process.",
+            Self.seconds(usage.ru_utime) + Self.seconds(usage.ru_stime))
+        page.single(
+            "process_resident_memory_bytes", .gauge, "Resident memory, including mapped files.", Self.residentBytes())
+    }
+
+    private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+
+    private static func now() -> Double { Double(SystemClock.wallNanoseconds()) / 1e9 }
+
+    /// From the second number of proc_pid_statm(5), in pages; 0 where there is no such file.
+    private static func residentBytes() -> Int {
+        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 256)
+        guard fgets(&line, Int32(line.count), file) != nil else { return 0 }
+        let fields = line.prefix { $0 != 0 }.split(separator: CChar(UInt8(ascii: " ")))
+        guard fields.count > 1,
+            let pages = Int(String(decoding: fields[1].map { UInt8(bitPattern: $0) }, as: UTF8.self))
+        else {
+            return 0
+        }
+        return pages * sysconf(Int32(_SC_PAGESIZE))
+    }
+}

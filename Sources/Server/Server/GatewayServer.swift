@@ -1,0 +1,220 @@
+// A running gateway: the store, the event loops, the listeners, and their orderly end.
+
+internal import Dispatch
+package import DocumentStore
+package import FirestoreService
+package import Transport
+
+/// All that can be chosen about a gateway.
+package struct GatewayConfiguration: Sendable {
+    package var store: StoreConfiguration
+    package var transport = ServerConfiguration()
+    package var service = ServiceLimits()
+    package var http = HTTPOptions()
+    package var webChannel = WebChannelLimits()
+    /// What /metrics says about the build.
+    package var version = "unknown"
+    /// Event loops, each a thread.
+    package var loops = 1
+    /// How long a drain waits for calls under way before it ends them.
+    package var drainMilliseconds = 10_000
+    /// Time between two lines of figures in the log; 0 writes none.
+    package var figuresMilliseconds = 60_000
+    /// Asked before every call; nil allows everything.
+    package var policy: (any AccessPolicy)?
+    package var log: Log
+
+    package init(store: StoreConfiguration, log: Log) {
+        self.store = store
+        self.log = log
+    }
+}
+
+/// The limit of file descriptors leaves none for connections.
+package struct TooFewDescriptors: Error, CustomStringConvertible {
+    /// Descriptors that the process may have, and that it needs for a single connection.
+    let limit: Int
+    let needed: Int
+
+    package var description: String {
+        "the limit of \(limit) file descriptors (ulimit -n) is too low; at least \(needed) are needed"
+    }
+}
+
+/// A gateway that serves until it is stopped.
+///
+/// Thread-safe. The order of its end is the promise of SIGTERM: nothing new is accepted, accepted calls get their
+/// replies, the loops end, and then the store writes everything to a run and frees the directory.
+package final class GatewayServer: Sendable {
+    /// Where it listens; the port that the system picked where the configuration said 0.
+    package var host: String { server.host }
+    package var port: UInt16 { server.port }
+    package let store: DocumentStore
+
+    private let configuration: GatewayConfiguration
+    private let log: Log
+    private let group: EventLoopGroup
+    private let server: Server
+    private let counters: [ServiceCounters]
+    private let metrics: MetricsPage
+    private let readiness: Readiness
+    private let routers: [LoopBound<CallRouter>]
+    private let housekeeper: Housekeeper
+
+    private init(
+        _ configuration: GatewayConfiguration, store: DocumentStore, group: EventLoopGroup, server: Server,
+        counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, routers: [LoopBound<CallRouter>],
+        housekeeper: Housekeeper
+    ) {
+        self.configuration = configuration
+        self.log = configuration.log
+        self.store = store
+        self.group = group
+        self.server = server
+        self.counters = counters
+        self.metrics = metrics
+        self.readiness = readiness
+        self.routers = routers
+        self.housekeeper = housekeeper
+    }
+
+    /// Opens the store, recovering it if need be, and serves from when this returns.
+    ///
+    /// - Throws: `StorageError` and others of the store when the directory cannot be opened, `SocketError` when the
+    ///   port cannot be had, `TooFewDescriptors` when the limit of file descriptors leaves none for connections.
+    package static func start(_ configuration: GatewayConfiguration) throws -> GatewayServer {
+        let log = configuration.log
+        let store = try DocumentStore.open(configuration.store)
+        let group = EventLoopGroup(count: configuration.loops)
+        var transport = configuration.transport
+        transport.onEvent = { event in Self.write(event, to: log) }
+        transport.keepsAuthorization = configuration.policy != nil
+        let counters = group.loops.map { _ in ServiceCounters() }
+        do {
+            try fitConnections(of: &transport, log)
+            let sessions = WebChannelTable(limits: configuration.webChannel)
+            let metrics = MetricsPage(
+                counters: counters, store: store, sessions: sessions, version: configuration.version)
+            let readiness = Readiness(store: store)
+            let pages = ServerPages(readiness: readiness, metrics: metrics)
+            let administration = AdminService.Context(store: store, log: log, address: ServerAddress())
+            var routers: [LoopBound<CallRouter>] = []
+            let server = try Server.start(transport, rpcs: .gateway, on: group) { _ in
+                // One service for each loop, whichever protocol its clients use.
+                let service = FirestoreService(
+                    store: store, limits: configuration.service, policy: configuration.policy,
+                    counters: counters[routers.count], log: log)
+                let router = CallRouter(
+                    service, AdminService(administration, service), IndexAdminService(store, log, service))
+                routers.append(LoopBound(router))
+                return LoopServices(
+                    calls: router,
+                    http: HTTPRequestHandler(
+                        service, pages: pages, sessions: sessions, options: configuration.http))
+            }
+            metrics.setServer(server)
+            let host = server.host.contains(":") ? "[\(server.host)]" : server.host
+            administration.address.text = "\(host):\(server.port)"
+            listenLocally(server, in: configuration.store.directory, log)
+            let gateway = GatewayServer(
+                configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
+                readiness: readiness, routers: routers,
+                housekeeper: Housekeeper(server: server, store: store, log: log))
+            gateway.scheduleFigures()
+            return gateway
+        } catch {
+            group.stop()
+            store.close()
+            throw error
+        }
+    }
+
+    /// Listens on the socket in the data directory. A server that cannot logs a warning and serves without it.
+    private static func listenLocally(_ server: Server, in directory: String, _ log: Log) {
+        do throws(SocketError) {
+            try server.listen(atSocket: AdminSocket.path(in: directory), rpcs: .local)
+        } catch {
+            log(.warning, "admin_socket_failed", ["message": error.description])
+        }
+    }
+
+    /// Lowers the number of connections to what the limit of file descriptors permits: without a descriptor the store
+    /// could not continue.
+    private static func fitConnections(of transport: inout ServerConfiguration, _ log: Log) throws(TooFewDescriptors) {
+        let limit = DescriptorLimit.current
+        let inUse = DescriptorBudget.descriptorsInUse()
+        guard
+            let budget = DescriptorBudget(
+                connections: transport.connectionsMax, refusals: transport.refusalsMax, limit: limit, inUse: inUse)
+        else { throw TooFewDescriptors(limit: limit, needed: inUse + DescriptorBudget.reserve + 1) }
+        if budget.connections < transport.connectionsMax {
+            log(
+                .warning, "connections_capped",
+                [
+                    "asked": String(transport.connectionsMax), "connections": String(budget.connections),
+                    "descriptors": String(limit),
+                ])
+        }
+        transport.connectionsMax = budget.connections
+        transport.refusalsMax = budget.refusals
+    }
+
+    /// Stops accepting, answers what was accepted, closes the store. Returns when all of that is done.
+    ///
+    /// Blocks; not for the thread of a loop.
+    package func stop() {
+        readiness.drain()
+        for (loop, router) in zip(group.loops, routers) { loop.execute { router.value.stopServing() } }
+        let drained = DispatchSemaphore(value: 0)
+        server.drain(graceMilliseconds: UInt64(configuration.drainMilliseconds)) { drained.signal() }
+        drained.wait()
+        housekeeper.stop()
+        metrics.setServer(nil)
+        group.stop()
+        logFigures()
+        store.close()
+        log.reportSuppressed()
+    }
+
+    /// What the service counted so far, on all loops.
+    package var totals: CounterTotals { CounterTotals(counters) }
+
+    // MARK: Figures
+
+    private func scheduleFigures() {
+        guard configuration.figuresMilliseconds > 0, let loop = group.loops.first else { return }
+        let interval = UInt64(configuration.figuresMilliseconds)
+        loop.execute { [weak self] in
+            loop.schedule(afterMilliseconds: interval) {
+                self?.logFigures()
+                self?.scheduleFigures()
+            }
+        }
+    }
+
+    private func logFigures() {
+        guard log.level <= .info else { return }
+        var pairs = totals.values.map { ($0.name, String($0.value)) }
+        let store = store.statistics
+        pairs.append(("commits", String(store.commits)))
+        pairs.append(("documents_written", String(store.documentsWritten)))
+        pairs.append(("documents_expired", String(store.documentsExpired)))
+        pairs.append(("commit_groups", String(store.groups)))
+        pairs.append(("transactions_open", String(store.transactionsOpen)))
+        pairs.append(("transactions_aborted", String(store.transactionsAborted)))
+        pairs.append(("requests_queued", String(store.requestsQueued)))
+        log.write(.info, "statistics", pairs)
+    }
+
+    private static func write(_ event: ServerEvent, to log: Log) {
+        switch event {
+        case .connectionOpened(let peer): log(.debug, "connection_opened", ["peer": peer])
+        case .connectionClosed(let peer, let reason):
+            log(.debug, "connection_closed", ["peer": peer, "reason": "\(reason)"])
+        case .connectionRefused(let peer): log(.warning, "connection_refused", ["peer": peer])
+        case .acceptFailed(let text): log(.error, "accept_failed", ["message": text])
+        case .callRefused(let peer, let refusal):
+            log(.debug, "call_refused", ["peer": peer, "code": "\(refusal.code)", "message": refusal.description])
+        }
+    }
+}

@@ -1,0 +1,112 @@
+// The HTTP side of WebChannel: routes the requests of pages to their sessions.
+//
+//     POST .../Listen/channel?VER=8&...                opens a session with its first messages
+//     POST .../Listen/channel?VER=8&SID=...            brings messages
+//     GET  .../Listen/channel?VER=8&SID=...&RID=rpc    opens a back channel
+//     POST .../Listen/channel?VER=8&SID=...&TYPE=terminate
+
+internal import Basics
+internal import FirestoreJSON
+internal import FirestoreMessages
+internal import FirestoreService
+internal import Transport
+
+/// Serves `/google.firestore.v1.Firestore/{METHOD}/channel` on one loop, for each bidirectional method of Firestore.
+final class WebChannelHandler {
+    /// The first segment of the paths.
+    static let pathPrefix = "google.firestore.v1.Firestore"
+    private static let textPlain = "text/plain; charset=utf-8"
+
+    private let table: WebChannelTable
+    private let service: FirestoreService
+    private let services: [String: (method: Method, messages: WebChannelMessages)]
+
+    init(_ table: WebChannelTable, _ service: FirestoreService) {
+        self.table = table
+        self.service = service
+        let methods = Method.ofFirestore.filter { $0.shape == .bidirectional }
+        services = Dictionary(
+            uniqueKeysWithValues: methods.map { ($0.name, ($0, WebChannelMessages($0, service))) })
+    }
+
+    /// - Parameter segments: of the path, after ``pathPrefix``.
+    func handle(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String], body: RawSpan) {
+        guard segments.count == 2, segments[1] == "channel", let found = services[segments[0]] else {
+            return exchange.fail(RequestError(.notFound, "There is no resource at this path."))
+        }
+        guard head.method == .get || head.method == .post else {
+            exchange.addField("Allow", "GET, POST")
+            return exchange.reply(.methodNotAllowed, "Only GET and POST are allowed.\n")
+        }
+        exchange.addField(
+            "Access-Control-Expose-Headers", "x-client-wire-protocol, x-http-session-id, x-http-initial-response")
+        do throws(RequestError) {
+            let request = try WebChannelRequest(isPost: head.method == .post, query: head.queryBytes)
+            guard request.kind != .open else { return try open(exchange, head: head, request, found, body: body) }
+            guard let session = table.session(request.session), session.rpc == found.method.rpc else {
+                throw .unknownSession
+            }
+            try serve(exchange, request, session, body)
+        } catch {
+            refuse(exchange, error)
+        }
+    }
+
+    private func serve(
+        _ exchange: HTTPExchange, _ request: WebChannelRequest, _ session: WebChannelConnection, _ body: RawSpan
+    ) throws(RequestError) {
+        switch request.kind {
+        case .open: break
+        case .terminate:
+            session.terminate()
+            exchange.reply(.ok, contentType: Self.textPlain) { _ in }
+        case .back(let hold):
+            exchange.addField("X-Content-Type-Options", "nosniff")
+            exchange.addField("Cache-Control", "private, max-age=0")
+            session.openBackChannel(exchange, holdMilliseconds: hold, acknowledged: request.acknowledged ?? 0)
+        case .forward:
+            let post = try WebChannelPost(body)
+            session.receive(post, acknowledged: request.acknowledged, for: exchange) { reply in
+                guard let reply else {
+                    return exchange.reply(.badRequest, RequestError.unknownSession.message)
+                }
+                exchange.reply(.ok, contentType: Self.textPlain) { $0.append(reply) }
+            }
+        }
+    }
+
+    /// Opens a session and gives it the messages of this request.
+    private func open(
+        _ exchange: HTTPExchange, head: HTTPHead, _ request: WebChannelRequest,
+        _ found: (method: Method, messages: WebChannelMessages), body: RawSpan
+    ) throws(RequestError) {
+        let post = try WebChannelPost(body)
+        guard post.offset == 0 else { throw .unknownSession }
+        var head = head
+        try HeadersInQuery.add(post.headers, named: "headers", to: &head)
+        let authorization = service.policy == nil ? nil : head.value(of: "authorization")
+        guard service.lastingStreams.isServing else {
+            throw RequestError(.unavailable, "the server is draining")
+        }
+        let session = try table.open(
+            found.method.rpc, found.messages, for: exchange,
+            WebChannelOrigin(database: request.database, authorization: authorization))
+        service.lastingStreams.insert(session)
+        let handshake = session.handshake
+        session.receive(post, acknowledged: nil, for: exchange) { _ in
+            exchange.reply(.ok, contentType: Self.textPlain) { $0.append(handshake) }
+        }
+    }
+
+    /// The page finds the reason in the text.
+    private func refuse(_ exchange: HTTPExchange, _ error: RequestError) {
+        exchange.reply(HTTPStatus(error.code), error.message)
+    }
+}
+
+extension WebChannelConnection: LastingStream {
+    /// An open call ends by itself: its stream is one of the lasting ones too.
+    func stopServing() {
+        if !hasCall { fail(RequestError(.unavailable, "the server is draining")) }
+    }
+}

@@ -1,0 +1,45 @@
+internal import Basics
+internal import DocumentModel
+internal import FirestoreJSON
+internal import FirestoreMessages
+internal import FirestoreService
+internal import Transport
+
+/// The sessions of one method on one loop: their calls go to the loop's service, their messages are JSON.
+final class WebChannelMessages: WebChannelService {
+    private let method: Method
+    private unowned let service: FirestoreService
+    private let input: MessageType
+    private let output: MessageType
+    private var reader = JSONMessageReader()
+    private let writer = JSONMessageWriter()
+
+    init(_ method: Method, _ service: FirestoreService) {
+        self.method = method
+        self.service = service
+        (input, output) = MethodMessages.of(method)
+    }
+
+    func begin(_ call: Call, _ message: RawSpan) { service.begin(call, method, message) }
+
+    func abandoned(_ reason: CancellationReason) { service.counters.callsAbandoned.add() }
+
+    func ended(_ session: WebChannelConnection) { service.lastingStreams.remove(session) }
+
+    func appendDatabase(_ name: String, to message: inout ByteBuffer) {
+        // The field has the same number in the requests of all bidirectional methods.
+        if !name.isEmpty { message.appendField(FieldNumber.WriteRequest.database, string: name) }
+    }
+
+    func appendMessage(_ json: RawSpan, to message: inout ByteBuffer) throws(RequestError) {
+        try reader.append(json, input, to: &message)
+    }
+
+    func appendJSON(_ message: RawSpan, to text: inout ByteBuffer) throws(RequestError) {
+        do throws(InvalidDocument) {
+            try writer.append(message, output, to: &text)
+        } catch {
+            throw RequestError(.internal, "The response cannot be written as JSON: \(error.message)")
+        }
+    }
+}

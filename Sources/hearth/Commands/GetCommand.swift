@@ -1,0 +1,151 @@
+// `hearth get`: documents by name, as lines of JSON.
+
+import DocumentJSON
+import DocumentModel
+import DocumentStore
+import FirebaseFirestore
+import FirestoreService
+import Foundation
+import Server
+
+/// Prints documents of a server or a data directory.
+enum GetCommand: Subcommand {
+    static let name = "get"
+    static let summary = "Prints documents by name, as lines of JSON."
+    static let words = ["NAME..."]
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: ReadingFlags.all)]
+
+    static let discussion = """
+        NAME is a document's path, such as books/ulysses or books/ulysses/reviews/1, or its
+        full name, projects/P/databases/D/documents/books/ulysses.
+
+        Each document is one line of JSON, in the format that hearth export writes and
+        hearth load reads (docs/json-lines.md). A document that does not exist is reported
+        on standard error, and the exit status is 1.
+
+        Examples:
+
+          hearth get books/ulysses
+          hearth get --address 10.0.0.5:8080 --project shop orders/1 orders/2
+          hearth get --data /var/lib/hearth books/ulysses
+        """
+
+    static func run(_ arguments: ParsedArguments) async throws {
+        let database = try ReadingFlags.database(arguments)
+        let names = try arguments.words.map { try fullName($0, database) }
+        var printer = DocumentPrinter(database: database)
+        var missing: [String] = []
+        try await ReadingFlags.withClient(arguments) { client in
+            for name in names {
+                if let document = try await client.getDocument(name) {
+                    try printer.print(name: name, fields: document.fields)
+                } else {
+                    missing.append(name)
+                }
+            }
+        }
+        if !missing.isEmpty { throw CommandFailure("not found: \(missing.joined(separator: ", "))") }
+    }
+
+    private static func fullName(_ word: String, _ database: DatabaseName) throws -> String {
+        if word.hasPrefix("projects/") { return try DocumentPath(word).description }
+        return try DocumentPath(database: database, path: word).description
+    }
+}
+
+/// The flags of the commands that read from a running server, or from a data directory that none serves.
+enum ReadingFlags {
+    static let data = Flag<String>(
+        "data", "DIR", required: false,
+        help: "Read this data directory, through the server that uses it, or directly if there is none.")
+    static let timeout = Flag(
+        "timeout", "TIME", default: TimeSpan.seconds(60), help: "How long to wait for the server's reply.")
+
+    static let all: [any FlagDeclaration] = [
+        ServerFlags.address, data, ServerFlags.project, ServerFlags.database, timeout,
+    ]
+
+    static func database(_ arguments: ParsedArguments) throws -> DatabaseName {
+        try DatabaseName(project: arguments[ServerFlags.project], database: arguments[ServerFlags.database])
+    }
+
+    /// Lends a client of the server and closes it afterwards. A directory that none serves is served for as long.
+    static func withClient<Answer>(
+        _ arguments: ParsedArguments, _ body: (HearthClient) async throws -> Answer
+    ) async throws -> Answer {
+        guard let directory = try directory(arguments) else {
+            return try await withClient(arguments, of: arguments[ServerFlags.address], body)
+        }
+        if let address = try? AdminClient.address(directory: directory) {
+            return try await withClient(arguments, of: address, body)
+        }
+        let server = try serve(directory)
+        defer { server.stop() }
+        return try await withClient(arguments, of: "127.0.0.1:\(server.port)", body)
+    }
+
+    /// The directory to read; nil if a server is named. One that the environment names gives way to a server on the
+    /// command line.
+    private static func directory(_ arguments: ParsedArguments) throws -> String? {
+        guard arguments.given.contains(ServerFlags.address.name) else { return arguments.value(of: data) }
+        if arguments.given.contains(data.name) { throw UsageError(message: "--address and --data cannot be combined") }
+        return nil
+    }
+
+    /// Opens a directory and serves it on a port of this machine that the system picks.
+    private static func serve(_ directory: String) throws -> GatewayServer {
+        guard FileManager.default.fileExists(atPath: directory) else {
+            throw CommandFailure("\(directory) is not a Hearth data directory")
+        }
+        let log = Log.standardError(level: .error)
+        var configuration = GatewayConfiguration(store: .forTool(directory), log: log)
+        configuration.transport.port = 0
+        configuration.drainMilliseconds = 0
+        configuration.figuresMilliseconds = 0
+        do {
+            return try GatewayServer.start(configuration)
+        } catch {
+            throw CommandFailure("cannot read \(directory): \(error)")
+        }
+    }
+
+    /// Lends a client of the server at an address and closes it afterwards.
+    static func withClient<Answer>(
+        _ arguments: ParsedArguments, of address: String, _ body: (HearthClient) async throws -> Answer
+    ) async throws -> Answer {
+        var configuration = try HearthClient.Configuration(address: address)
+        configuration.callTimeout = .milliseconds(arguments[timeout].milliseconds)
+        let client = try HearthClient(configuration)
+        do {
+            let answer = try await body(client)
+            await client.close()
+            return answer
+        } catch {
+            await client.close()
+            throw error
+        }
+    }
+}
+
+/// Prints documents as lines of JSON on standard output.
+struct DocumentPrinter {
+    private let root: String
+    private var writer: JSONLineWriter
+
+    init(database: DatabaseName) {
+        root = database.documentsRoot + "/"
+        writer = JSONLineWriter(database: database.description)
+    }
+
+    /// Prints one document, named by its path below the database's documents.
+    mutating func print(name: String, fields: [UInt8]) throws {
+        let path = name.hasPrefix(root) ? String(name.dropFirst(root.count)) : name
+        let line = try writer.line(name: path, fields: fields.span.bytes)
+        Swift.print(String(decoding: line, as: UTF8.self))
+    }
+
+    /// Prints one value after a word.
+    mutating func print(value: [UInt8], after word: String) throws {
+        Swift.print(word + String(decoding: try writer.json(of: value.span.bytes), as: UTF8.self))
+    }
+}

@@ -1,0 +1,184 @@
+// `hearth query`: documents of a collection that meet conditions, as lines of JSON, or totals over them.
+
+import DocumentJSON
+import DocumentModel
+import FirebaseFirestore
+import FirestoreMessages
+import FirestoreService
+import Server
+
+/// Runs a query on a server or a data directory and prints its results.
+enum QueryCommand: Subcommand {
+    static let name = "query"
+    static let summary = "Prints the documents of a collection that match conditions."
+    static let words = ["COLLECTION", "[CONDITION...]"]
+
+    static let discussion = """
+        COLLECTION is the path of a collection, such as books or users/ada/books. A CONDITION
+        is FIELD OPERATOR VALUE as one shell word, with or without --where. A document must
+        match all conditions.
+
+        Operators: == != < <= > >= in not-in array-contains array-contains-any
+        Write a field of a map with dots. Put a name with special characters in backticks.
+
+        Values:
+          3  3.0  -1e9              a number: an integer, or a double if it has . or e
+          NaN  Infinity  -Infinity  a double
+          true  false  null         booleans and null
+          2026-01-31T12:00:00Z      a timestamp, with any offset from UTC
+          /users/ada                a reference to that document
+          anything else             a string: Joyce, two words, 2026-01-31
+          "3"                       always a string
+          [...]  {...}              JSON as in docs/json-lines.md: lists, maps,
+                                    {"$bytes": "aGk="}, {"$geoPoint": [52.5, 13.4]}
+        Operators that take a list accept JSON, or values separated by commas: in red,blue
+        __name__ is compared with a document id of the collection, or with a document path.
+
+        Results are lines of JSON, in the format of hearth get.
+
+        Examples:
+
+          hearth query books --where 'year >= 1922' --where 'tags array-contains novel'
+          hearth query books --order-by year:desc --limit 10 --select title,year
+          hearth query reviews --group --where 'book == /books/ulysses' --count
+          hearth query orders --sum price --avg price --data /var/lib/hearth
+          hearth query books --where 'year >= 1922' --order-by year:desc --explain
+        """
+
+    static let conditions = Flag<String>(
+        repeatable: "where", "CONDITION", help: "A condition that results must match: 'FIELD OPERATOR VALUE'.")
+    static let orderBy = Flag<String>(
+        "order-by", "FIELDS", required: false,
+        help:
+            "The order of the results: fields separated by commas, each followed by :desc for descending order, "
+            + "such as year:desc,title."
+    )
+    static let limit = Flag<Int>("limit", "N", required: false, help: "The maximum number of results.")
+    static let offset = Flag("offset", "N", default: 0, in: 0...Int(Int32.max), help: "The number of results to skip.")
+    static let select = Flag<String>(
+        "select", "FIELDS", required: false, help: "The fields to print, separated by commas.")
+    static let group = Flag(switch: "group", help: "Search every collection with this id, at any depth.")
+
+    static let count = Flag(switch: "count", help: "Print the number of results.")
+    static let sum = Flag<String>(repeatable: "sum", "FIELD", help: "Print the sum of the field's numbers.")
+    static let average = Flag<String>(repeatable: "avg", "FIELD", help: "Print the mean of the field's numbers.")
+
+    static let explain = Flag(
+        switch: "explain", help: "Print the query plan instead of the results, as a tree with the source at the bottom."
+    )
+    static let analyze = Flag(
+        switch: "analyze", help: "Run the query, discard its results, and print the plan and what was read.")
+
+    static let flagGroups = [
+        FlagGroup(heading: "Query", flags: [conditions, orderBy, limit, offset, select, group]),
+        FlagGroup(heading: "Instead of results", flags: [count, sum, average, explain, analyze]),
+        FlagGroup(heading: "Server", flags: ReadingFlags.all),
+    ]
+
+    static func run(_ arguments: ParsedArguments) async throws {
+        let database = try ReadingFlags.database(arguments)
+        let (parent, query) = try query(arguments, database)
+        let totals = try totals(arguments)
+        var printer = DocumentPrinter(database: database)
+        try await ReadingFlags.withClient(arguments) { client in
+            if arguments[explain] || arguments[analyze] {
+                let options = ExplainOptions(analyze: arguments[analyze])
+                return try await printPlan(client, parent, query, totals, options)
+            }
+            if !totals.isEmpty { return try await printTotals(client, parent, query, totals, &printer) }
+            for try await document in client.queryStream(RunQueryRequest(parent: parent, query: query)) {
+                try printer.print(name: document.name, fields: document.content.fields)
+            }
+        }
+    }
+
+    private static func printPlan(
+        _ client: HearthClient, _ parent: String, _ query: StructuredQuery, _ totals: [Aggregation],
+        _ options: ExplainOptions
+    ) async throws {
+        let metrics: ExplainMetrics
+        if totals.isEmpty {
+            var request = RunQueryRequest(parent: parent, query: query)
+            request.explain = options
+            metrics = try await client.explain(request)
+        } else {
+            var request = RunAggregationQueryRequest(
+                parent: parent, query: StructuredAggregationQuery(query: query, aggregations: totals))
+            request.explain = options
+            metrics = try await client.explain(request)
+        }
+        print(metrics.tree)
+        if let execution = metrics.execution {
+            let microseconds = execution.durationNanoseconds / 1_000
+            print(
+                "\n\(execution.resultsReturned) results, \(execution.documentsScanned) documents and "
+                    + "\(execution.indexEntriesScanned) index entries read, \(microseconds) us")
+        }
+        if !metrics.advice.isEmpty { print("\nThis index would make the query cheaper:\n\(metrics.advice)") }
+    }
+
+    /// The totals asked for; the alias of each says what it is.
+    private static func totals(_ arguments: ParsedArguments) throws -> [Aggregation] {
+        var totals: [Aggregation] = []
+        if arguments[count] { totals.append(Aggregation(.count(upTo: nil), alias: "count")) }
+        for field in arguments.values(of: sum) {
+            totals.append(Aggregation(.sum(try DocumentModel.FieldPath(field)), alias: "sum \(field)"))
+        }
+        for field in arguments.values(of: average) {
+            totals.append(Aggregation(.average(try DocumentModel.FieldPath(field)), alias: "avg \(field)"))
+        }
+        return totals
+    }
+
+    /// Prints one total alone, several each after its name.
+    private static func printTotals(
+        _ client: HearthClient, _ parent: String, _ query: StructuredQuery, _ totals: [Aggregation],
+        _ printer: inout DocumentPrinter
+    ) async throws {
+        let request = RunAggregationQueryRequest(
+            parent: parent, query: StructuredAggregationQuery(query: query, aggregations: totals))
+        let results = try await client.runAggregation(request)
+        for total in totals {
+            guard let value = results[total.alias] else { throw CommandFailure("the server sent no \(total.alias)") }
+            try printer.print(value: value, after: totals.count > 1 ? total.alias + "\t" : "")
+        }
+    }
+
+    /// The query that the words and flags describe, and the parent it runs below.
+    static func query(
+        _ arguments: ParsedArguments, _ database: DatabaseName
+    ) throws -> (parent: String, StructuredQuery) {
+        let collection = try CollectionPath(database: database, path: arguments.words[0])
+        var query = StructuredQuery(
+            from: [CollectionSelector(collectionID: collection.collectionID, allDescendants: arguments[group])])
+        let reader = ConditionReader(database: database, collection: arguments[group] ? nil : arguments.words[0])
+        let conditions = try (arguments.words.dropFirst() + arguments.values(of: conditions)).map {
+            try reader.read($0)
+        }
+        query.filter = conditions.count > 1 ? .and(conditions) : conditions.first
+        if let text = arguments.value(of: orderBy) { query.orderBy = try orders(text) }
+        if let text = arguments.value(of: select) {
+            query.select = Projection(
+                fields: try OrderText.split(text).map { try DocumentModel.FieldPath($0.trimmingSpaces) })
+        }
+        if let number = arguments.value(of: limit) {
+            guard let limit = Int32(exactly: number), limit >= 0 else {
+                throw UsageError(message: "--limit must be between 0 and \(Int32.max)")
+            }
+            query.limit = limit
+        }
+        query.offset = Int32(arguments[offset])
+        return (collection.parent?.description ?? database.documentsRoot, query)
+    }
+
+    /// Reads `year:desc,title`; a space may stand for the colon.
+    private static func orders(_ text: String) throws -> [Order] {
+        let parts = OrderText.split(text).map { part in
+            for direction in ["asc", "desc"] where part.trimmingSpaces.hasSuffix(":\(direction)") {
+                return part.trimmingSpaces.dropLast(direction.count + 1) + " " + direction
+            }
+            return part
+        }
+        return try OrderText.parse(parts.joined(separator: ","))
+    }
+}

@@ -1,0 +1,104 @@
+// `hearth serve`: the server.
+
+import Basics
+import DocumentStore
+import FirestoreService
+import Glibc
+import Server
+import Transport
+
+/// Serves a data directory until SIGTERM or SIGINT.
+enum ServeCommand: MainThreadSubcommand {
+    static let name = "serve"
+    static let summary = "Runs the server on a data directory."
+    static let words: [String] = []
+    static let flagGroups = ServeSettings.groups
+
+    static let discussion = """
+        Opens the data directory, creates it if it does not exist, recovers it after a
+        crash, and prints one line on standard output when the server is ready:
+
+          hearth ready on 127.0.0.1:8080
+
+        The server logs to standard error: one event per line, as key=value pairs.
+
+        The server acknowledges a commit after it is on disk. SIGTERM and SIGINT stop the
+        server: it accepts no new calls, completes open calls, writes its state and exits
+        with status 0. A second signal ends it immediately. No acknowledged commit is lost
+        if the process ends in any other way, including kill -9.
+
+        Examples:
+
+          hearth serve
+          hearth serve --data /var/lib/hearth --host 0.0.0.0 --port 8080
+          HEARTH_DATA=/tmp/try hearth serve --port 0 --log-level debug
+        """
+
+    static func runOnMainThread(_ arguments: ParsedArguments) throws {
+        // Before any thread is started: threads inherit the mask, so all of them leave the signals to `Shutdown`.
+        Shutdown.takeSignals()
+        DescriptorLimit.raise()
+        let log = Log.standardError(level: LogLevel(name: arguments[ServeSettings.logLevel]) ?? .info)
+        let configuration = ServeSettings.configuration(arguments, log)
+        log(
+            .info, "starting",
+            [
+                "data": configuration.store.directory, "loops": String(configuration.loops), "pid": String(getpid()),
+            ])
+        let gateway: GatewayServer
+        do {
+            gateway = try GatewayServer.start(configuration)
+        } catch {
+            log(.error, "start_failed", ["message": "\(error)"])
+            throw CommandFailure("cannot serve \(configuration.store.directory): \(error)")
+        }
+        let endpoint = Endpoint(host: gateway.host, port: Int(gateway.port)).flagText
+        log(.info, "ready", ["address": endpoint])
+        print("hearth ready on \(endpoint)")
+        // A process that waits for the line may read it through a pipe.
+        fflush(nil)
+        let signal = Shutdown.waitForSignal()
+        log(.info, "draining", ["signal": signal == SIGTERM ? "SIGTERM" : "SIGINT"])
+        Shutdown.endAtOnceOnAnotherSignal(log)
+        gateway.stop()
+        log(.info, "stopped")
+    }
+}
+
+/// The signals that end the server.
+enum Shutdown {
+    private static var signals: sigset_t {
+        var set = sigset_t()
+        sigemptyset(&set)
+        sigaddset(&set, SIGTERM)
+        sigaddset(&set, SIGINT)
+        return set
+    }
+
+    /// Keeps the signals from this thread and those it starts, so that they wait to be asked for.
+    static func takeSignals() {
+        var set = signals
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        signal(SIGPIPE, SIG_IGN)
+        // A write beyond the limit of file sizes (ulimit -f) then fails like one to a full disk.
+        signal(SIGXFSZ, SIG_IGN)
+    }
+
+    /// Waits for one of them.
+    static func waitForSignal() -> Int32 {
+        var set = signals
+        var received: Int32 = 0
+        while sigwait(&set, &received) != 0 {}
+        return received
+    }
+
+    /// From now on a further signal ends the process with status 1, whatever is under way.
+    static func endAtOnceOnAnotherSignal(_ log: Log) {
+        let watcher = try? SystemThread(name: "signals") {
+            _ = Shutdown.waitForSignal()
+            log(.warning, "killed")
+            _exit(1)
+        }
+        watcher?.detach()
+    }
+}

@@ -1,0 +1,342 @@
+// The settings of `hearth serve`.
+
+import DocumentStore
+import FirestoreService
+import Glibc
+import Server
+import Transport
+
+/// The settings of `hearth serve`, each declared once.
+///
+/// The default of a flag is the initial value of the property that it sets. A test compares this list with the tables
+/// of docs/operations.md.
+enum ServeSettings {
+    /// The configuration of a server that is started without flags.
+    static let defaults: GatewayConfiguration = {
+        var configuration = GatewayConfiguration(
+            store: StoreConfiguration(directory: "./hearth-data"), log: .standardError(level: .info))
+        configuration.transport.port = 8080
+        configuration.loops = max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1)
+        configuration.store.expiryIntervalMilliseconds = 60_000
+        return configuration
+    }()
+
+    private static let anyCount = 1...100_000_000
+
+    private static let location: [ServeSetting] = [
+        .text("data", "DIR", \.store.directory, "The data directory. It is created if it does not exist."),
+        .text("host", "HOST", \.transport.host, "The address or name to listen on."),
+        .number("port", "PORT", in: 0...65_535, \.transport.port, "The port. With 0 the system chooses one."),
+        .number(
+            "loops", in: 1...1_024, \.loops,
+            "Event loops; each is a thread that serves its own connections. The default is the number of cores."),
+    ]
+
+    private static let connections: [ServeSetting] = [
+        .number(
+            "max-connections", in: 1...10_000_000, \.transport.connectionsMax,
+            """
+            Open connections. A further connection is refused in its own protocol. A lower limit of file descriptors \
+            lowers this number.
+            """),
+        .number("backlog", in: 1...65_535, \.transport.backlog, "Connections that wait to be accepted."),
+        .number(
+            "max-streams", in: 1...1_000_000, \.transport.streamsPerConnectionMax,
+            "Open calls of one connection. A further call gets RESOURCE_EXHAUSTED."),
+        .size(
+            "max-message", in: .kibibytes(64)...gibibyte, \.transport.messageBytesMax,
+            "Size of one request. A larger request gets RESOURCE_EXHAUSTED."),
+        .size(
+            "max-frame", in: .kibibytes(16)...mebibytes16, \.transport.frameBytesMax,
+            "Size of one frame. Longer messages are split into frames."),
+        .size(
+            "max-assembly", in: .kibibytes(64)...ByteCount(bytes: 1 << 34), \.transport.assemblyBytesMax,
+            "Bytes of incomplete messages on one connection. A call that exceeds it gets RESOURCE_EXHAUSTED."),
+        .size(
+            "stream-window", in: .kibibytes(16)...gibibyte, \.transport.initialWindowBytes,
+            "Bytes that a client may send on a streaming call before the server has read them."),
+        .size(
+            "http2-window", in: .kibibytes(64)...gibibyte, \.transport.http2WindowBytes,
+            "The same for one HTTP/2 stream."),
+        .size(
+            "http2-connection-window", in: .kibibytes(64)...gibibyte, \.transport.http2ConnectionWindowBytes,
+            "The same for all streams of one HTTP/2 connection."),
+        .size(
+            "max-metadata", in: .kibibytes(1)...mebibyte, \.transport.metadataBytesMax,
+            """
+            Size of the header fields of one HTTP/2 request. A larger gRPC request gets RESOURCE_EXHAUSTED, any \
+            other 431.
+            """),
+        .number(
+            "max-resets", in: 1...1_000_000, \.transport.resetsMax,
+            """
+            Streams that an HTTP/2 client may reset in a burst. A tenth of the number is added each second; a client \
+            that exceeds it is disconnected.
+            """),
+        .number(
+            "max-idle-frames", in: 10...10_000_000, \.transport.idleFramesMax,
+            """
+            HTTP/2 frames without effect, such as PING, that a client may send in a burst; refilled like \
+            --max-resets.
+            """),
+        .time(
+            "header-time", \.transport.headerMilliseconds,
+            """
+            Time for a new connection's first frame, and for a request head, a frame or a message to arrive \
+            completely, counted from its first byte. A message gets one more second for each 16 KB received.
+            """),
+        .time(
+            "idle-time", \.transport.idleMilliseconds,
+            "A connection without calls is closed after this time without a frame. 0s disables it."),
+        .time(
+            "call-time", \.transport.defaultDeadlineMilliseconds,
+            "Deadline of calls that carry none. 0s sets no deadline."),
+        .size(
+            "output-pause", in: .kibibytes(16)...gibibyte, \.transport.outputPauseBytes,
+            "Unsent bytes at which the server stops reading from a slow reader's connection."),
+        .size(
+            "max-output", in: mebibyte...ByteCount(bytes: 1 << 34), \.transport.outputBytesMax,
+            "Unsent bytes at which a slow reader's connection is closed."),
+        .time(
+            "slow-reader-time", \.transport.slowReaderMilliseconds,
+            "A paused connection that reads almost nothing for this time is closed."),
+        .time(
+            "stalled-reply-time", \.transport.stalledReplyMilliseconds,
+            """
+            A streaming response that its client does not read for this time, on a connection that is alive, ends with \
+            DEADLINE_EXCEEDED. 0s disables it.
+            """),
+    ]
+
+    private static let http: [ServeSetting] = [
+        .size(
+            "max-http-head", in: .kibibytes(1)...ByteCount.kibibytes(32), \.transport.http1HeadBytesMax,
+            "Size of the request line and header fields of an HTTP/1.1 request. A larger head gets 431 or 414."),
+        .number(
+            "max-http-headers", in: 1...10_000, \.transport.http1FieldsMax,
+            "Header fields of an HTTP/1.1 request. A request with more gets 431."),
+        .number(
+            "max-web-sessions", in: 1...10_000_000, \.webChannel.sessionsMax,
+            "WebChannel sessions of web pages; each page has up to two. A further one gets RESOURCE_EXHAUSTED."),
+        .size(
+            "web-session-bytes", in: .kibibytes(16)...gibibyte, \.webChannel.unacknowledgedBytesMax,
+            """
+            Bytes that a WebChannel session may send before its page acknowledges them. Then the response ends and the \
+            page asks again.
+            """),
+        .size(
+            "max-web-session-bytes", in: mebibyte...ByteCount(bytes: 1 << 40), \.webChannel.bytesTotalMax,
+            "Bytes that all WebChannel sessions hold. A session that exceeds it gets RESOURCE_EXHAUSTED."),
+        .time(
+            "web-session-idle", in: .seconds(1)...TimeSpan.seconds(86_400), \.webChannel.idleMilliseconds,
+            "A WebChannel session whose page has no open request ends after this time."),
+    ]
+
+    /// Settings whose value `auto` depends on `--host`.
+    private static let allowHost = Flag(
+        "allow-host", "HOSTS", default: "auto",
+        help: """
+            Host names that HTTP clients may use for this server, against DNS rebinding: any, local (localhost and \
+            loopback addresses), a list of further names separated by commas, or auto, which means local if --host is \
+            a loopback address and any otherwise.
+            """
+    ) { text in
+        let expected = "auto, any, local, or names without ports, separated by commas"
+        return text == "auto" || AllowedHosts(text) != nil ? nil : expected
+    }
+    private static let allowOrigin = Flag(
+        "allow-origin", "ORIGINS", default: "local",
+        help: """
+            Origins of the web pages that may call this server: local (pages served from this machine), any, none, or \
+            a list such as https://app.example.org, separated by commas.
+            """
+    ) { AllowedOrigins($0) == nil ? "local, any, none, or origins separated by commas" : nil }
+    private static let emulatorEndpoints = Flag(
+        "emulator-endpoints", "WHEN", default: "auto",
+        help: """
+            Whether DELETE /emulator/v1/projects/P/databases/D/documents deletes a database, as on the emulator: on, \
+            off, or auto, which means on if --host is a loopback address.
+            """
+    ) { ["auto", "on", "off"].contains($0) ? nil : "auto, on or off" }
+
+    private static let responses: [ServeSetting] = [
+        .number("list-page", in: 1...100_000, \.service.listPageDocuments, "Documents on one page of ListDocuments."),
+        .size(
+            "list-page-bytes", in: .kibibytes(1)...gibibyte, \.service.listPageBytes,
+            "Size at which a page of ListDocuments ends."),
+        .number(
+            "collection-id-page", in: 1...1_000_000, \.service.collectionIDPageEntries,
+            "Ids on one page of ListCollectionIds."),
+        .number(
+            "max-batch-get", in: 1...10_000_000, \.service.batchGetDocuments,
+            "Documents named by one BatchGetDocuments. More get INVALID_ARGUMENT."),
+        .number(
+            "max-batch-write", in: 1...10_000_000, \.service.batchWriteWrites,
+            "Writes of one BatchWrite. More get INVALID_ARGUMENT. A Commit has no such limit."),
+        .number(
+            "max-partition-cursors", in: 1...100_000, \.service.partitionCursors,
+            "Cursors that one PartitionQuery returns. Larger requests are capped at this number."),
+    ]
+
+    private static let commits: [ServeSetting] = [
+        .number(
+            "max-queued-requests", in: anyCount, \.store.queuedRequestsMaximum,
+            "Commits that wait for the commit thread. The next one gets RESOURCE_EXHAUSTED."),
+        .size(
+            "max-queued-bytes", in: mebibyte...ByteCount(bytes: 1 << 40), \.store.queuedBytesMaximum,
+            "Bytes of the commits that wait. The next one gets RESOURCE_EXHAUSTED."),
+        .size(
+            "group-bytes", in: .kibibytes(4)...ByteCount(bytes: 64 << 20), \.store.groupBytesMaximum,
+            "Log bytes of one commit group, which is synced at once."),
+        .size(
+            "max-commit-work", in: mebibytes16...ByteCount(bytes: 1 << 40), \.store.commitWorkBytesMaximum,
+            """
+            Document bytes that the writes of one commit may read and rewrite. A commit with more gets \
+            RESOURCE_EXHAUSTED.
+            """),
+        .number(
+            "max-transactions", in: anyCount, \.store.transactionsMaximum,
+            "Open transactions. The next one gets RESOURCE_EXHAUSTED."),
+        .number(
+            "max-connection-transactions", in: anyCount, \.store.transactionsPerConnectionMaximum,
+            "Open transactions of one connection. The next one gets RESOURCE_EXHAUSTED."),
+        .time("transaction-time", \.store.transactionLifetimeMilliseconds, "Age at which a transaction expires."),
+        .time(
+            "transaction-idle", \.store.transactionIdleMilliseconds,
+            "Time without a read after which a transaction expires."),
+        .number(
+            "max-transaction-reads", in: anyCount, \.store.transactionReadsMaximum,
+            "Documents and ranges that one transaction may read. A further read gets RESOURCE_EXHAUSTED."),
+        .time(
+            "turn-time", \.store.leaseHoldMilliseconds,
+            "How long a retried transaction may keep others waiting for the documents of its conflict."),
+        .choice(
+            "concurrency-mode", "MODE", [("optimistic", .optimistic), ("pessimistic", .pessimistic)],
+            \.store.concurrencyMode,
+            "How a transaction runs that does not choose: optimistic or pessimistic."),
+        .time(
+            "lock-wait", \.store.lockWaitMilliseconds,
+            "How long a commit waits for locks. Then a transaction gets ABORTED and a plain commit proceeds."),
+        .time(
+            "lock-idle", \.store.lockIdleMilliseconds,
+            "Idle time after which a transaction loses locks that others wait for."),
+        .number(
+            "max-locks", in: 1...1_000_000_000, \.store.shareLocksMaximum,
+            "Locks of all pessimistic transactions. Further reads take no locks."),
+        .number("max-databases", in: 1...4_000_000_000, \.store.databasesMaximum, "Databases in the data directory."),
+    ]
+
+    private static let storage: [ServeSetting] = [
+        .time(
+            "retention", in: .seconds(0)...TimeSpan.seconds(7 * 86_400), \.store.engine.retentionMicroseconds,
+            perMillisecond: 1_000,
+            "How long earlier versions stay readable at a read_time. It bounds the age of transactions, too."),
+        .size(
+            "memtable", in: mebibyte...ByteCount(bytes: 64 << 30), \.store.engine.memtableBytesMax,
+            """
+            Memory of the memtable, which holds commits until a checkpoint writes them to a run: up to twice this \
+            during a checkpoint, four times if checkpoints are slower than commits. A larger memtable makes writes \
+            cheaper and recovery longer.
+            """),
+        .size(
+            "log-segment", in: mebibyte...gibibyte, \.store.engine.logSegmentBytes,
+            "Size of one log file. A file is recycled as a whole."),
+        .size(
+            "disk-reserve", in: ByteCount(bytes: 0)...ByteCount(bytes: 1 << 36), \.store.engine.diskReserveBytes,
+            "Disk space reserved for commits that only delete, so that they succeed on a full disk. 0B reserves none."),
+        .size(
+            "max-data", in: mebibytes16...ByteCount(bytes: 1 << 46), \.store.engine.runBytesMax,
+            """
+            Size limit of all files of sorted runs together. At the limit commits get RESOURCE_EXHAUSTED.
+            """),
+        .choice(
+            "automatic-indexes", "MODE", [("on", .on), ("off", .off), ("adaptive", .adaptive)],
+            \.store.automaticIndexes,
+            """
+            on: every field is indexed when it is written. off: no field is; writes are cheaper and queries scan. \
+            adaptive: the index of a field is built in the background when queries need it, and dropped when it is \
+            long unused. After a change to on, the indexes are built in the background.
+            """),
+        .number(
+            "adaptive-index-demand", in: anyCount, \.store.adaptiveIndexes.documentsDemanded,
+            """
+            adaptive: documents that queries must have read in vain before an index is built. A query with less than a \
+            tenth of it is not counted.
+            """),
+        .time(
+            "adaptive-index-unused", in: .seconds(1)...TimeSpan.seconds(400 * 86_400),
+            \.store.adaptiveIndexes.unusedMilliseconds, "adaptive: time without use after which an index is dropped."),
+        .number(
+            "max-group-adaptive-indexes", in: 1...1_000, \.store.adaptiveIndexes.indexesPerGroupMaximum,
+            "adaptive: indexes built on demand in one collection group."),
+        .number(
+            "max-adaptive-indexes", in: 1...10_000, \.store.adaptiveIndexes.indexesPerDatabaseMaximum,
+            "adaptive: indexes built on demand in one database."),
+        .choice(
+            "index-mode", "MODE", [("lenient", false), ("strict", true)], \.service.requiresIndexes,
+            """
+            lenient runs every query. strict returns FAILED_PRECONDITION for a query that needs an index which is not \
+            declared, as the cloud does.
+            """),
+        .number(
+            "max-index-entries", in: 1...1_000_000, \.store.indexEntriesPerDocumentMaximum,
+            "Index entries of one document. A write that makes more gets INVALID_ARGUMENT."),
+        .time(
+            "ttl-interval", \.store.expiryIntervalMilliseconds,
+            "Time between two sweeps that delete expired documents (field overrides with ttl). 0s disables them."),
+    ]
+
+    private static let process: [ServeSetting] = [
+        .time(
+            "drain-time", \.drainMilliseconds,
+            "How long SIGTERM waits for open calls before it ends them with UNAVAILABLE.")
+    ]
+    static let logLevel = Flag(
+        "log-level", "LEVEL", default: "info",
+        help: "The lowest level that is logged: debug, info, warning or error."
+    ) { LogLevel(name: $0) == nil ? "debug, info, warning or error" : nil }
+    private static let statistics: [ServeSetting] = [
+        .time(
+            "statistics-interval", \.figuresMilliseconds,
+            "Time between two lines of statistics in the log. With 0s only the last line is written.")
+    ]
+
+    private static let gibibyte = ByteCount(bytes: 1 << 30)
+    private static let mebibyte = ByteCount.mebibytes(1)
+    private static let mebibytes16 = ByteCount.mebibytes(16)
+
+    /// The settings that set one property each.
+    static let all = location + connections + http + responses + commits + storage + process + statistics
+
+    /// The flags in the order of the help text.
+    static let groups = [
+        FlagGroup(heading: "Location", flags: location.map(\.flag)),
+        FlagGroup(heading: "Connections", flags: connections.map(\.flag)),
+        FlagGroup(heading: "HTTP", flags: http.map(\.flag) + [allowHost, allowOrigin, emulatorEndpoints]),
+        FlagGroup(heading: "Responses", flags: responses.map(\.flag)),
+        FlagGroup(heading: "Commits and transactions", flags: commits.map(\.flag)),
+        FlagGroup(heading: "Storage", flags: storage.map(\.flag)),
+        FlagGroup(heading: "Process", flags: process.map(\.flag) + [logLevel] + statistics.map(\.flag)),
+    ]
+
+    /// The configuration that a command line asks for.
+    static func configuration(_ arguments: ParsedArguments, _ log: Log) -> GatewayConfiguration {
+        var configuration = defaults
+        configuration.log = log
+        configuration.version = CommandRouter.version
+        for setting in all { setting.set(&configuration, arguments) }
+        configuration.transport.resetsPerSecond = max(configuration.transport.resetsMax / 10, 1)
+        configuration.transport.idleFramesPerSecond = max(configuration.transport.idleFramesMax / 10, 1)
+        let isLoopback = isLoopback(configuration.transport.host)
+        let names = arguments[allowHost] == "auto" ? (isLoopback ? "local" : "any") : arguments[allowHost]
+        configuration.http.allowedHosts = AllowedHosts(names) ?? .local(and: [])
+        configuration.http.allowedOrigins = AllowedOrigins(arguments[allowOrigin]) ?? .local
+        let emulator = arguments[emulatorEndpoints]
+        configuration.http.emulatorEndpoints = emulator == "on" || emulator == "auto" && isLoopback
+        return configuration
+    }
+
+    private static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host == "::1" || host.hasPrefix("127.")
+    }
+}

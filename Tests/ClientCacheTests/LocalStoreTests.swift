@@ -1,0 +1,396 @@
+// The local store without a server: the queue, overlays, targets, garbage collection, restarts.
+
+import Basics
+import ClientCache
+import DocumentModel
+import FirestoreMessages
+import QueryEngine
+import TestSupport
+import Testing
+
+@Suite("The local store", .timeLimit(.minutes(20)))
+struct LocalStoreTests: LocalStoreFixture {
+    let directory = TemporaryDirectory("local-store")
+
+    // MARK: Tests
+
+    @Test("A write is visible at once; an acknowledgement keeps it, a rejection undoes it")
+    func queue() throws {
+        let store = try Self.open()
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        let (first, changes) = try store.enqueue(
+            Self.request([("a", .set(2)), ("b", .set(3))]), identity: Self.identity(1))
+        #expect(Set(changes.map(\.name)) == [Self.name("a"), Self.name("b")])
+        #expect(try store.state(of: Self.name("a")).document?.hasPendingWrites == true)
+        let (second, _) = try store.enqueue(Self.request([("a", .add(5))]), identity: Self.identity(2))
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 7)
+        let results = [WriteResult(updateMicroseconds: 20), WriteResult(updateMicroseconds: 20)]
+        _ = try store.acknowledge(first, results: results, commitMicroseconds: 20)
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 7)
+        #expect(try store.state(of: Self.name("b")).document?.hasPendingWrites == false)
+        _ = try store.reject(second)
+        let state = try store.state(of: Self.name("a"))
+        #expect(Self.number(state) == 2)
+        #expect(state.document?.updateMicroseconds == 20)
+        #expect(store.isQueueEmpty)
+    }
+
+    @Test("An increment counts once when the server's document has it before the acknowledgement")
+    func baseValues() throws {
+        let store = try Self.open()
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        let (number, _) = try store.enqueue(Self.request([("a", .add(5))]), identity: Self.identity(1))
+        _ = try store.apply([Self.found("a", 6, at: 20)])
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
+        let result = WriteResult(updateMicroseconds: 20, transformResults: [EncodedValue(.integer(6))])
+        _ = try store.acknowledge(number, results: [result], commitMicroseconds: 20)
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
+    }
+
+    @Test("Older states of a document do not replace newer ones; the server's replaces a provisional one")
+    func order() throws {
+        let store = try Self.open()
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        let (number, _) = try store.enqueue(Self.request([("a", .set(2))]), identity: Self.identity(1))
+        _ = try store.acknowledge(number, results: [WriteResult(updateMicroseconds: 30)], commitMicroseconds: 30)
+        #expect(try store.apply([Self.found("a", 9, at: 20)]).isEmpty)
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 2)
+        #expect(try store.state(of: Self.name("a")).document?.isProvisional == true)
+        _ = try store.apply([Self.found("a", 3, at: 30)])
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 3)
+        _ = try store.apply([RemoteUpdate(name: Self.name("a"), content: .missing(readMicroseconds: 40))])
+        #expect(try store.state(of: Self.name("a")) == .missing(microseconds: 40, isProvisional: false))
+        #expect(try store.apply([Self.found("a", 3, at: 30)]).isEmpty)
+    }
+
+    @Test("An update of an unknown document, or one that breaks a rule, changes nothing; sets and deletions do")
+    func unknown() throws {
+        let store = try Self.open()
+        _ = try store.enqueue(Self.request([("a", .add(1))], mustExist: true), identity: Self.identity(1))
+        #expect(try store.state(of: Self.name("a")) == .unknown)
+        _ = try store.enqueue([0xff, 0xff], identity: Self.identity(2))
+        _ = try store.enqueue(Self.request([("b", .set(1)), ("c", .delete)]), identity: Self.identity(3))
+        #expect(Self.number(try store.state(of: Self.name("b"))) == 1)
+        guard case .missing = try store.state(of: Self.name("c")) else {
+            Issue.record("the deleted document is not missing")
+            return
+        }
+        #expect(try store.state(of: "projects/other/databases/(default)/documents/c/a") == .unknown)
+    }
+
+    @Test("Pending server timestamps read as an estimate, null or the previous value")
+    func estimates() throws {
+        let store = try Self.open()
+        _ = try store.enqueue(Self.request([("a", .set(1))]), identity: Self.identity(1))
+        _ = try store.enqueue(Self.request([("a", .stamp)]), identity: Self.identity(2))
+        let path = try FieldPath("at")
+        let document = try #require(try store.state(of: Self.name("a")).document)
+        #expect(document.estimates == [PendingTimestamp(path: path, previous: nil)])
+        let (estimate, null) = (Self.value(path, document.fields), document.fields(readingTimestampsAs: .null))
+        guard case .timestamp = estimate else {
+            Issue.record("the estimate is \(String(describing: estimate))")
+            return
+        }
+        #expect(Self.value(path, null) == .null)
+        _ = try store.enqueue(Self.request([("a", .set(2))]), identity: Self.identity(3))
+        #expect(try store.state(of: Self.name("a")).document?.estimates.isEmpty == true)
+    }
+
+    @Test(
+        "Many pending writes of a document, which are acknowledged, rejected, and changed by others"
+    )
+    func manyPendingWrites() throws {
+        let store = try Self.open()
+        _ = try store.apply([Self.found("a", 100, at: 1)])
+        let count = 300
+        var numbers: [UInt64] = []
+        for number in 1...count {
+            // Sets, increments and server timestamps.
+            let edit: LocalEdit = number % 50 == 0 ? .set(100 + Int64(number)) : number % 70 == 0 ? .stamp : .add(1)
+            numbers.append(
+                try store.enqueue(Self.request([("a", edit)]), identity: Self.identity(UInt64(number))).number)
+        }
+        let last = Self.number(try store.state(of: Self.name("a")))
+        #expect(last == 100 + Int64(count))
+        #expect(try store.staleOverlays() == [])
+        var value: Int64 = 100
+        for number in 1...200 {
+            var result = WriteResult(updateMicroseconds: UInt64(number + 10))
+            if number % 50 == 0 {
+                value = 100 + Int64(number)
+            } else if number % 70 != 0 {
+                value += 1
+                result.transformResults = [EncodedValue(.integer(value))]
+            } else {
+                result.transformResults = [EncodedValue(.timestamp(TimestampValue(microseconds: Int64(number + 10))))]
+            }
+            _ = try store.acknowledge(numbers[number - 1], results: [result], commitMicroseconds: UInt64(number + 10))
+            // The server's listener sends the same state.
+            if number % 3 == 0 { _ = try store.apply([Self.found("a", value, at: UInt64(number + 10))]) }
+            #expect(try store.staleOverlays() == [], "after \(number)")
+        }
+        _ = try store.apply([Self.found("a", 5, at: 1000)])
+        #expect(try store.staleOverlays() == [])
+        for number in stride(from: count, to: 200, by: -1) {
+            _ = try store.reject(numbers[number - 1])
+            #expect(try store.staleOverlays() == [], "without \(number)")
+        }
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 5)
+        #expect(try store.state(of: Self.name("a")).document?.hasPendingWrites == false)
+    }
+
+    @Test("A group of calls is visible call by call, and on the disk as a whole")
+    func groups() throws {
+        let path = directory.path(of: "group")
+        var store = try Self.open(path)
+        store.beginGroup()
+        let first = try store.enqueue(Self.request([("a", .set(1))]), identity: Self.identity(1)).number
+        _ = try store.enqueue(Self.request([("a", .add(2))]), identity: Self.identity(2))
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 3)
+        _ = try store.acknowledge(
+            first, results: [WriteResult(updateMicroseconds: 10)], commitMicroseconds: 10)
+        try store.endGroup()
+        store.close()
+        store = try Self.open(path)
+        #expect(store.queue.map(\.identity) == [Self.identity(2)])
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 3)
+        #expect(try store.staleOverlays() == [])
+    }
+
+    @Test("A bundle's documents do not replace newer ones; the bundle and its queries are there after a restart")
+    func bundles() throws {
+        let path = directory.path(of: "bundle")
+        var store = try Self.open(path)
+        _ = try store.apply([Self.found("old", 1, at: 5), Self.found("new", 1, at: 50)])
+        var bundle = LocalBundle(id: "b", createMicroseconds: 20)
+        for id in ["old", "new", "other"] { bundle.documents[Self.name(id)] = Self.found(id, 2, at: 20).content }
+        bundle.documents[Self.name("gone")] = .missing(readMicroseconds: 20)
+        bundle.queries = [LocalNamedQuery(name: "q", readMicroseconds: 20, contents: [1, 2, 3])]
+        let changes = try store.load(bundle)
+        #expect(Set(changes.map(\.name)) == Set(["old", "other", "gone"].map(Self.name)))
+        store.close()
+        store = try Self.open(path, bytesMax: 1)
+        #expect(try store.bundleCreateMicroseconds("b") == 20)
+        #expect(try store.bundleCreateMicroseconds("c") == nil)
+        #expect(try store.namedQuery("q")?.contents == [1, 2, 3])
+        #expect(try store.namedQuery("r") == nil)
+        #expect(
+            try ["old", "new", "other", "gone"].map { Self.number(try store.state(of: Self.name($0))) } == [
+                2, 1, 2, nil,
+            ])
+        guard case .missing = try store.state(of: Self.name("gone")) else {
+            Issue.record("a document that the bundle names as missing is known to be missing")
+            return
+        }
+        // The bundle is collected like a query that nobody listens to, and its documents after it.
+        _ = try store.collectGarbage()
+        #expect(try store.state(of: Self.name("other")) == .unknown)
+    }
+
+    @Test("Queries see cached documents with the pending writes applied")
+    func queries() throws {
+        let store = try Self.open()
+        _ = try store.apply((1...5).map { Self.found("d\($0)", $0, at: 10) })
+        _ = try store.enqueue(
+            Self.request([("d1", .set(9)), ("d2", .delete), ("new", .set(0))]), identity: Self.identity(1))
+        #expect(try Self.results(store, try Self.plan()) == [0, 3, 4, 5, 9])
+        #expect(try Self.results(store, try Self.plan(2)) == [0, 3])
+    }
+
+    @Test("A directory has the queue, the documents and the targets after a restart")
+    func restart() throws {
+        let path = directory.path(of: "store")
+        var store = try Self.open(path)
+        let target = try store.use(target: [1, 2, 3])
+        let longID = String(repeating: "x", count: 400)
+        var update = TargetUpdate(id: target.id, token: [7], snapshotMicroseconds: 10)
+        update.added = [Self.name("a"), Self.name(longID)]
+        _ = try store.apply([Self.found("a", 1, at: 10), Self.found(longID, 2, at: 10)], targets: [update])
+        _ = try store.enqueue(Self.request([("a", .add(5))]), identity: Self.identity(1))
+        #expect(throws: RequestError.self) { _ = try Self.open(path) }
+        store.close()
+        store = try Self.open(path)
+        #expect(store.queue.map(\.identity) == [Self.identity(1)])
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
+        let again = try store.use(target: [1, 2, 3])
+        #expect(again.token == [7])
+        #expect(again.id == target.id)
+        #expect(try store.documents(of: again.id) == [Self.name("a"): 10, Self.name(longID): 10])
+        let result = WriteResult(updateMicroseconds: 20, transformResults: [EncodedValue(.integer(16))])
+        _ = try store.acknowledge(store.queue[0].number, results: [result], commitMicroseconds: 20)
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 16)
+        store.close()
+        store = try Self.open(path)
+        #expect(store.isQueueEmpty)
+        #expect(try store.state(of: Self.name("a")).document?.isProvisional == true)
+        store.close()
+        try LocalStore.remove(directory: path)
+        store = try Self.open(path)
+        #expect(try store.state(of: Self.name("a")) == .unknown)
+        store.close()
+    }
+
+    @Test("Garbage collection removes what is used by nothing, and keeps pending writes and active targets")
+    func garbage() throws {
+        let store = try Self.open(bytesMax: 2000)
+        let (active, idle) = (try store.use(target: [1]), try store.use(target: [2]))
+        var updates: [RemoteUpdate] = []
+        var targets = [
+            TargetUpdate(id: active.id, token: [1], snapshotMicroseconds: 10),
+            TargetUpdate(id: idle.id, token: [1], snapshotMicroseconds: 10),
+        ]
+        for number in 0..<100 {
+            updates.append(Self.found("d\(number)", Int64(number), at: 10))
+            if number < 10 { targets[0].added.append(Self.name("d\(number)")) }
+            if number >= 90 { targets[1].added.append(Self.name("d\(number)")) }
+        }
+        _ = try store.apply(updates, targets: targets)
+        _ = try store.enqueue(Self.request([("d50", .add(1))]), identity: Self.identity(1))
+        try store.release(target: [2])
+        #expect(store.isTooLarge)
+        let result = try store.collectGarbage()
+        #expect(result.documents > 0)
+        #expect(!store.isTooLarge)
+        for number in [0, 5, 9, 50] {
+            #expect(try store.state(of: Self.name("d\(number)")).document != nil)
+        }
+        let remaining = try Self.results(store, try Self.plan()).count
+        #expect(remaining == 100 - result.documents)
+    }
+
+    @Test("With eager garbage collection a document goes with the last target that covers it")
+    func eager() throws {
+        let store = try Self.open(isEager: true)
+        let target = try store.use(target: [1])
+        var update = TargetUpdate(id: target.id, token: [1], snapshotMicroseconds: 10)
+        update.added = [Self.name("a")]
+        _ = try store.apply([Self.found("a", 1, at: 10), Self.found("b", 2, at: 10)], targets: [update])
+        let (number, _) = try store.enqueue(Self.request([("c", .set(3))]), identity: Self.identity(1))
+        try store.collectEagerly { _ in false }
+        #expect(try Self.results(store, try Self.plan()) == [1, 3])
+        _ = try store.acknowledge(number, results: [WriteResult(updateMicroseconds: 20)], commitMicroseconds: 20)
+        // The acknowledged write is shown by a listener until the server sends the document.
+        try store.collectEagerly { $0 == Self.name("c") }
+        #expect(try Self.results(store, try Self.plan()) == [1, 3])
+        try store.collectEagerly { _ in false }
+        #expect(try Self.results(store, try Self.plan()) == [1])
+        try store.release(target: [1])
+        try store.collectEagerly { _ in false }
+        #expect(try Self.results(store, try Self.plan()).isEmpty)
+        #expect(store.byteCount == 0)
+    }
+
+    // MARK: Random
+
+    private struct PendingBatch {
+        let number: UInt64
+        let edits: [(String, LocalEdit)]
+        let mustExist: Bool
+    }
+
+    /// A server of numbers.
+    private struct Model {
+        var documents: [String: (number: Int64, time: UInt64)] = [:]
+        var time: UInt64 = 100
+
+        /// Applies a batch as the server would; nil if it is rejected.
+        mutating func commit(_ edits: [(String, LocalEdit)], mustExist: Bool) -> [WriteResult]? {
+            time += 1
+            var next = documents
+            var results: [WriteResult] = []
+            for (id, edit) in edits {
+                switch edit {
+                case .set(let number): next[id] = (number, time)
+                case .delete: next[id] = nil
+                case .add(let number):
+                    if mustExist, next[id] == nil { return nil }
+                    next[id] = ((next[id]?.number ?? 0) + number, time)
+                case .stamp: break
+                }
+                var result = WriteResult(updateMicroseconds: next[id]?.time)
+                if case .add = edit { result.transformResults = [EncodedValue(.integer(next[id]?.number ?? 0))] }
+                results.append(result)
+            }
+            // A set to the same number has no effect.
+            documents = next
+            return results
+        }
+
+        /// What the server replies to a batch.
+        mutating func reply(to batch: PendingBatch) -> BatchReply {
+            guard let results = commit(batch.edits, mustExist: batch.mustExist) else {
+                return BatchReply(batch.number, .rejected)
+            }
+            return BatchReply(batch.number, .acknowledged(results: results, commitMicroseconds: time))
+        }
+    }
+
+    @Test(
+        "Random writes, acknowledgements, remote changes and restarts end in the server's state",
+        arguments: [false, true])
+    func random(isPersistent: Bool) throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        print("seed \(seed)")
+        var generator = SeededGenerator(seed: seed)
+        let path = isPersistent ? directory.path(of: "random") : nil
+        var store = try Self.open(path)
+        var model = Model()
+        var pending: [PendingBatch] = []
+        let ids = ["a", "b", "c", "d"]
+        for step in 0..<400 {
+            switch generator.below(8) {
+            case 0, 1, 2:
+                let edits = (0..<1 + generator.below(2)).map { index in
+                    let id = ids[(generator.below(2) + index * 2) % 4]
+                    let edit: LocalEdit =
+                        switch generator.below(4) {
+                        case 0: .delete
+                        case 1: .add(Int64(generator.below(9)))
+                        default: .set(Int64(generator.below(1000)))
+                        }
+                    return (id, edit)
+                }
+                let mustExist = generator.oneIn(2)
+                let request = Self.request(edits, mustExist: mustExist)
+                let (number, _) = try store.enqueue(request, identity: Self.identity(UInt64(step)))
+                pending.append(PendingBatch(number: number, edits: edits, mustExist: mustExist))
+            case 3 where !pending.isEmpty, 4 where !pending.isEmpty:
+                // One reply, or several at a time.
+                let count = min(pending.count, generator.oneIn(2) ? 1 : 1 + generator.below(4))
+                _ = try store.settle((0..<count).map { _ in model.reply(to: pending.removeFirst()) })
+            case 5: _ = model.commit([(generator.pick(ids), .set(Int64(generator.below(1000))))], mustExist: false)
+            case 6:
+                // The server sends its state of some documents.
+                let updates = ids.filter { _ in generator.oneIn(2) }.map { Self.update($0, model) }
+                _ = try store.apply(updates)
+            case 7 where isPersistent && generator.oneIn(4):
+                store.close()
+                store = try Self.open(path)
+                #expect(store.queue.map(\.number) == pending.map(\.number), "seed \(seed)")
+            default: break
+            }
+            #expect(try store.staleOverlays() == [], "seed \(seed), step \(step)")
+        }
+        while !pending.isEmpty {
+            _ = try store.settle([model.reply(to: pending.removeFirst())])
+            #expect(try store.staleOverlays() == [], "seed \(seed)")
+        }
+        model.time += 1
+        _ = try store.apply(ids.map { Self.update($0, model) })
+        for id in ids {
+            let state = try store.state(of: Self.name(id))
+            #expect(Self.number(state) == model.documents[id]?.number, "seed \(seed), \(id)")
+            #expect(state.document?.hasPendingWrites ?? false == false, "seed \(seed), \(id)")
+            #expect(state.document?.isProvisional ?? false == false, "seed \(seed), \(id)")
+        }
+        let expected = model.documents.values.map(\.number).sorted()
+        #expect(try Self.results(store, try Self.plan()) == expected, "seed \(seed)")
+    }
+
+    private static func update(_ id: String, _ model: Model) -> RemoteUpdate {
+        guard let document = model.documents[id] else {
+            return RemoteUpdate(name: name(id), content: .missing(readMicroseconds: model.time))
+        }
+        return found(id, document.number, at: document.time)
+    }
+}

@@ -1,0 +1,107 @@
+// Replies of the server to pending batches: what they cost, and documents of which the cache knows a part only.
+
+import Basics
+import ClientCache
+import DocumentModel
+import FirestoreMessages
+import TestSupport
+import Testing
+
+@Suite("Replies to pending batches", .timeLimit(.minutes(20)))
+struct SettlingTests: LocalStoreFixture {
+    private let directory = TemporaryDirectory("settling")
+
+    /// Adds batches that add 1 to a document each.
+    private static func enqueue(_ count: Int, to store: LocalStore, mustExist: Bool = false) throws -> [UInt64] {
+        try (1...count).map { number in
+            let request = request([("a", .add(1))], mustExist: mustExist)
+            return try store.enqueue(request, identity: identity(UInt64(number))).number
+        }
+    }
+
+    /// The reply to the batch that made the document's number a value.
+    private static func reply(_ number: UInt64, value: Int64) -> BatchReply {
+        let time = UInt64(value) + 10
+        let result = WriteResult(updateMicroseconds: time, transformResults: [EncodedValue(.integer(value))])
+        return BatchReply(number, .acknowledged(results: [result], commitMicroseconds: time))
+    }
+
+    /// Runs `body`.
+    ///
+    /// - Returns: how many times a batch was applied to a document meanwhile.
+    private static func applications(_ store: LocalStore, _ body: () throws -> Void) rethrows -> Int {
+        let before = store.appliedBatchCount
+        try body()
+        return store.appliedBatchCount - before
+    }
+
+    @Test("Acknowledged merges into a document that the cache does not know are not applied again and again")
+    func merges() throws {
+        let store = try Self.open()
+        let numbers = try Self.enqueue(500, to: store)
+        let applied = try Self.applications(store) {
+            for (index, number) in numbers.enumerated() {
+                _ = try store.settle([Self.reply(number, value: Int64(index + 1))])
+                #expect(Self.number(try store.state(of: Self.name("a"))) == 500)
+            }
+        }
+        #expect(applied <= 500, "one batch for each acknowledgement")
+    }
+
+    @Test("A group of replies applies the remaining batches of a document once", arguments: [false, true])
+    func groups(hasRejection: Bool) throws {
+        let store = try Self.open()
+        // Updates of a document that the cache does not know have no effect here, so nothing can be predicted.
+        let numbers = try Self.enqueue(500, to: store, mustExist: true)
+        for group in 0..<5 {
+            var replies = (group * 100..<group * 100 + 100).map { Self.reply(numbers[$0], value: Int64($0 + 1)) }
+            if hasRejection { replies[50] = BatchReply(replies[50].number, .rejected) }
+            let applied = try Self.applications(store) {
+                let settled = try store.settle(replies + replies)
+                #expect(settled.changes.count == 1)
+                #expect(settled.acknowledgedNames == [Self.name("a")])
+            }
+            #expect(applied <= 400 - group * 100)
+            #expect(try store.staleOverlays() == [])
+        }
+        #expect(store.isQueueEmpty)
+        #expect(try store.state(of: Self.name("a")) == .unknown)
+    }
+
+    @Test("An acknowledged merge into an unknown document stays visible; any state of the server replaces it")
+    func partial() throws {
+        let path = directory.path(of: "partial")
+        var store = try Self.open(path)
+        let numbers = try Self.enqueue(2, to: store)
+        _ = try store.settle([Self.reply(numbers[0], value: 1)])
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 2)
+        store.close()
+        store = try Self.open(path)
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 2)
+        #expect(try store.staleOverlays() == [])
+        _ = try store.settle([Self.reply(numbers[1], value: 2)])
+        let partial = try #require(try store.state(of: Self.name("a")).document)
+        #expect(Self.number(.found(partial)) == 2)
+        #expect(partial.isPartial && partial.isProvisional && !partial.hasPendingWrites)
+        store.close()
+        store = try Self.open(path)
+        // A read that began before the commits has the whole document.
+        _ = try store.apply([Self.found("a", 7, at: 5)])
+        let whole = try #require(try store.state(of: Self.name("a")).document)
+        #expect(Self.number(.found(whole)) == 7)
+        #expect(!whole.isPartial)
+        store.close()
+    }
+
+    @Test("A set makes a document whole again, a deletion makes it missing")
+    func whole() throws {
+        let store = try Self.open()
+        var numbers = try Self.enqueue(1, to: store)
+        numbers.append(try store.enqueue(Self.request([("a", .set(5))]), identity: Self.identity(2)).number)
+        _ = try store.settle([Self.reply(numbers[0], value: 1), Self.reply(numbers[1], value: 5)])
+        #expect(try store.state(of: Self.name("a")).document?.isPartial == false)
+        let last = try store.enqueue(Self.request([("a", .delete)]), identity: Self.identity(3)).number
+        _ = try store.settle([Self.reply(last, value: 6)])
+        #expect(try store.state(of: Self.name("a")) == .missing(microseconds: 16, isProvisional: true))
+    }
+}

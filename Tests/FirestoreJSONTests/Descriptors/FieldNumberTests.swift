@@ -1,0 +1,94 @@
+// The generated field numbers, and the tags that stand in code as constants, against the descriptors.
+
+import DocumentModel
+import FirestoreJSON
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(20))) struct FieldNumberTests {
+    @Test func `The generated constants are the fields of the descriptors, no more and no fewer`() throws {
+        let declared = declaredNumbers()
+        let generated = try generatedNumbers()
+        #expect(declared.count > 200)
+        #expect(Set(generated.keys).symmetricDifference(declared.keys) == [])
+        for (field, number) in declared { #expect(generated[field] == number, "\(field)") }
+    }
+
+    @Test func `The tags of values and documents are those of the descriptors`() {
+        let numbers = declaredNumbers()
+        let value = "google.firestore.v1.Value"
+        func tag(_ field: String, _ type: WireType) -> UInt32 { WireTag(field: numbers[field] ?? 0, type).rawValue }
+        #expect(ValueTag.boolean == tag("\(value).booleanValue", .varint))
+        #expect(ValueTag.integer == tag("\(value).integerValue", .varint))
+        #expect(ValueTag.double == tag("\(value).doubleValue", .fixed64))
+        #expect(ValueTag.reference == tag("\(value).referenceValue", .lengthDelimited))
+        #expect(ValueTag.map == tag("\(value).mapValue", .lengthDelimited))
+        #expect(ValueTag.geoPoint == tag("\(value).geoPointValue", .lengthDelimited))
+        #expect(ValueTag.array == tag("\(value).arrayValue", .lengthDelimited))
+        #expect(ValueTag.timestamp == tag("\(value).timestampValue", .lengthDelimited))
+        #expect(ValueTag.null == tag("\(value).nullValue", .varint))
+        #expect(ValueTag.string == tag("\(value).stringValue", .lengthDelimited))
+        #expect(ValueTag.bytes == tag("\(value).bytesValue", .lengthDelimited))
+        #expect(ValueTag.pipelineFields.lowerBound == numbers["\(value).fieldReferenceValue"])
+        #expect(ValueTag.pipelineFields.upperBound == numbers["\(value).variableReferenceValue"])
+        let entry = "google.firestore.v1.Document.FieldsEntry"
+        #expect(UInt32(DocumentTag.name) == tag("google.firestore.v1.Document.name", .lengthDelimited))
+        #expect(UInt32(DocumentTag.field) == tag("google.firestore.v1.Document.fields", .lengthDelimited))
+        #expect(UInt32(DocumentTag.createTime) == tag("google.firestore.v1.Document.createTime", .lengthDelimited))
+        #expect(UInt32(DocumentTag.updateTime) == tag("google.firestore.v1.Document.updateTime", .lengthDelimited))
+        #expect(UInt32(DocumentTag.mapEntry) == tag("google.firestore.v1.MapValue.fields", .lengthDelimited))
+        #expect(UInt32(DocumentTag.arrayElement) == tag("google.firestore.v1.ArrayValue.values", .lengthDelimited))
+        #expect(UInt32(DocumentTag.entryKey) == tag("\(entry).key", .lengthDelimited))
+        #expect(UInt32(DocumentTag.entryValue) == tag("\(entry).value", .lengthDelimited))
+        #expect(FieldNumber.MapEntry.key == numbers["\(entry).key"])
+        #expect(FieldNumber.MapEntry.value == numbers["\(entry).value"])
+    }
+
+    @Test func `A tag's bytes are those of its varint`() {
+        for (field, type) in [
+            (1, WireType.varint), (15, .fixed64), (16, .varint), (17, .lengthDelimited), (2_047, .fixed32),
+        ] {
+            var writer = WireWriter()
+            writer.appendTag(field: field, type)
+            let bytes =
+                field < 16
+                ? [WireTag.byte(field, type)] : [WireTag.firstByte(field, type), WireTag.secondByte(field)]
+            #expect(writer.copyBytes() == bytes)
+        }
+    }
+
+    /// Every field of `proto/` by the full name of its message and its own in lowerCamelCase.
+    private func declaredNumbers() -> [String: Int] {
+        var numbers: [String: Int] = [:]
+        // v1alpha has the messages of v1.
+        for file in DescriptorSet.files where !file.package.hasSuffix("alpha") {
+            for message in file.messages {
+                for field in message.fields { numbers["\(message.fullName).\(field.jsonName)"] = field.number }
+            }
+        }
+        return numbers
+    }
+
+    /// The constants in the generated file, by the names that the comments before them give their messages.
+    private func generatedNumbers() throws -> [String: Int] {
+        let path = "Sources/DocumentModel/Wire/FieldNumber+Generated.swift"
+        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../..")
+        var numbers: [String: Int] = [:]
+        var messages: [String?] = []
+        var named: String?
+        for line in try String(contentsOf: root.appending(path: path), encoding: .utf8).split(separator: "\n") {
+            if let match = line.firstMatch(of: /The fields of `(.+)`/) {
+                named = String(match.1)
+            } else if line.contains(/(enum|extension) .+\{$/) {
+                messages.append(named)
+                named = nil
+            } else if let match = line.firstMatch(of: /static var `?(\w+)`?: Int \{ (\d+) \}/) {
+                let message = try #require(messages.last ?? nil)
+                #expect(numbers.updateValue(try #require(Int(match.2)), forKey: "\(message).\(match.1)") == nil)
+            } else if line.contains("}") {
+                messages.removeLast()
+            }
+        }
+        return numbers
+    }
+}

@@ -1,0 +1,104 @@
+// The Listen stream through the service: its ends, and changes by every kind of call.
+
+import DocumentModel
+import FirestoreMessages
+import FirestoreService
+import ServiceTestSupport
+import TestSupport
+import Testing
+import Transport
+
+@Suite("Listen stream", .timeLimit(.minutes(20)))
+struct ListenTests {
+    private let harness: Harness
+    private let call: TestCall
+
+    init() throws {
+        harness = try Harness()
+        call = TestCall(loop: harness.loop, method: .listen)
+    }
+
+    private func request(_ change: ListenRequest.Change?, database: String = Harness.database) -> [UInt8] {
+        ListenRequest(database: database, change).encodedBytes()
+    }
+
+    private func begin() throws {
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        let target = ListenTarget(.query(parent: Harness.root, query), id: 1)
+        harness.service.begin(call, request(.add(target)))
+        #expect(try snapshots(1) == 1)
+    }
+
+    /// Waits until so many consistent snapshots have come.
+    private func snapshots(_ count: Int) throws -> Int {
+        func isSnapshot(_ message: [UInt8]) -> Bool {
+            guard case .targetChange(let change) = try? ListenResponse(wire: message.span.bytes) else { return false }
+            return change.kind == .noChange && change.targets.isEmpty
+        }
+        #expect(
+            harness.loop.run {
+                call.answer.messages.count { isSnapshot($0) } >= count || call.answer.status != nil
+            })
+        return call.answer.messages.count { isSnapshot($0) }
+    }
+
+    private var streamsOpen: UInt64? { CounterTotals([harness.service.counters])["streams_open"] }
+
+    @Test("A commit, a batch write, an update and a deletion")
+    func sources() throws {
+        try begin()
+        try harness.set(["c/a": Harness.fields(["n": .integer(1)])])
+        #expect(try snapshots(2) == 2)
+        var writes = try harness.emptyWrites()
+        try Harness.name("c/b").withUTF8Span { try writes.update($0, fields: [UInt8]().span.bytes) }
+        #expect(harness.call(.batchWrite, CommitWrites(writes).request()).isOK)
+        #expect(try snapshots(3) == 3)
+        let document = DocumentMessage(name: Harness.name("c/a"), fields: Harness.fields(["n": .integer(2)]))
+        #expect(harness.call(.updateDocument, UpdateDocumentRequest(document: document)).isOK)
+        #expect(try snapshots(4) == 4)
+        #expect(harness.call(.deleteDocument, DeleteDocumentRequest(name: Harness.name("c/a"))).isOK)
+        #expect(try snapshots(5) == 5)
+        #expect(call.answer.status == nil)
+        call.halfClose()
+        #expect(harness.loop.run { call.answer.status != nil })
+        #expect(call.answer.status == .ok)
+        #expect(streamsOpen == 0)
+    }
+
+    @Test(
+        "A request that is none, and one for another database, end the stream with INVALID_ARGUMENT",
+        arguments: [true, false])
+    func badRequest(isEmpty: Bool) throws {
+        try begin()
+        call.send(isEmpty ? request(nil) : request(.remove(1), database: "projects/p/databases/other"))
+        #expect(harness.loop.run { call.answer.status != nil })
+        #expect(call.answer.status == .invalidArgument)
+        #expect(streamsOpen == 0)
+        // The session is closed: a change does not reach it.
+        let count = call.answer.messages.count
+        try harness.set(["c/a": []])
+        #expect(call.answer.messages.count == count)
+    }
+
+    @Test("The database of a first request that names none is that of its target")
+    func databaseOfTarget() throws {
+        let target = ListenTarget(.documents([Harness.name("c/a")]), id: 1)
+        harness.service.begin(call, request(.add(target), database: ""))
+        #expect(try snapshots(1) == 1)
+        try harness.set(["c/a": []])
+        #expect(try snapshots(2) == 2)
+        call.halfClose()
+    }
+
+    @Test("Many requests are held back until the client has taken messages")
+    func held() throws {
+        let call = TestCall(loop: harness.loop, method: .listen, pausesAt: 1)
+        let target = { (id: Int32) in ListenTarget(.documents([Harness.name("c/a")]), id: id) }
+        harness.service.begin(call, request(.add(target(1))))
+        for id: Int32 in 2...400 { call.send(request(.add(target(id)))) }
+        #expect(call.answer.isHeld)
+        call.takeMore()
+        #expect(harness.loop.run { !call.answer.isHeld })
+        call.halfClose()
+    }
+}

@@ -1,0 +1,172 @@
+// ListDocuments and ListCollectionIds, page by page.
+
+import DocumentModel
+import FirestoreMessages
+import FirestoreService
+import ServiceTestSupport
+import Testing
+import Transport
+
+@Suite("Listings", .timeLimit(.minutes(20)))
+struct ListingTests {
+    private func fields(_ number: Int) -> [UInt8] { Harness.fields(["n": .integer(Int64(number))]) }
+
+    /// Every page of a listing, each with the names on it.
+    private func pages(_ harness: Harness, _ request: ListDocumentsRequest) throws -> [[String]] {
+        var request = request
+        var pages: [[String]] = []
+        repeat {
+            let page = try harness.message(.listDocuments, request, as: ListDocumentsResponse.self)
+            pages.append(page.documents.map { String($0.name.dropFirst(Harness.root.count + 1)) })
+            request.pageToken = page.nextPageToken
+        } while !request.pageToken.isEmpty && pages.count < 100
+        return pages
+    }
+
+    @Test("Pages follow each other in name order and end without a token", arguments: [1, 2, 3, 5, 6, 0])
+    func pagesByName(_ size: Int32) throws {
+        let harness = try Harness()
+        try harness.set([
+            "c/b": fields(1), "c/a": fields(2), "c/é": fields(3), "c/B": fields(4), "c/__id7__": fields(5),
+        ])
+        try harness.set(["d/a": fields(9), "c/a/c/z": fields(9)])
+        let pages = try pages(harness, ListDocumentsRequest(parent: Harness.root, collectionID: "c", pageSize: size))
+        #expect(pages.flatMap { $0 } == ["c/__id7__", "c/B", "c/a", "c/b", "c/é"])
+        if size > 0 { #expect(pages.dropLast().allSatisfy { $0.count == Int(size) }) }
+    }
+
+    @Test("The server's page size and byte limit hold whatever the client asks for")
+    func pageLimits() throws {
+        var limits = ServiceLimits()
+        limits.listPageDocuments = 2
+        let harness = try Harness(limits: limits)
+        try harness.set(["c/a": fields(1), "c/b": fields(2), "c/c": fields(3)])
+        let request = ListDocumentsRequest(parent: Harness.root, collectionID: "c", pageSize: 1_000)
+        #expect(try pages(harness, request).map(\.count) == [2, 1])
+        limits.listPageBytes = 1
+        let narrow = FirestoreService(
+            store: harness.store, limits: limits, log: Log(level: .error) { _ in })
+        let call = TestCall(loop: harness.loop, method: .listDocuments)
+        narrow.begin(call, request.encodedBytes())
+        let page = try ListDocumentsResponse(wireBytes: call.answer.messages.first)
+        #expect(page.documents.count == 1)
+        #expect(!page.nextPageToken.isEmpty)
+    }
+
+    @Test("Missing documents that have descendants are listed by name when asked for")
+    func showMissing() throws {
+        let harness = try Harness()
+        try harness.set(["c/a": fields(1), "c/b/d/x": fields(2), "c/e/d/x/f/y": fields(3), "c/z": fields(4)])
+        var request = ListDocumentsRequest(parent: Harness.root, collectionID: "c")
+        #expect(try pages(harness, request) == [["c/a", "c/z"]])
+        request.showMissing = true
+        request.mask = DocumentMask(paths: [])
+        #expect(try pages(harness, request) == [["c/a", "c/b", "c/e", "c/z"]])
+        request.pageSize = 1
+        #expect(try pages(harness, request) == [["c/a"], ["c/b"], ["c/e"], ["c/z"]])
+        request.pageSize = 0
+        let documents = try harness.message(.listDocuments, request, as: ListDocumentsResponse.self).documents
+        #expect(documents.map { $0.updateTime == nil } == [false, true, true, false])
+        #expect(documents.allSatisfy { $0.fields.isEmpty })
+        request.orderBy = "n"
+        #expect(harness.call(.listDocuments, request).status == .invalidArgument)
+    }
+
+    @Test("An empty collection id lists every collection below the parent", arguments: [0, 1, 2])
+    func allCollections(_ size: Int32) throws {
+        let harness = try Harness()
+        try harness.set(["c/a": fields(1), "b/x": fields(2), "b/y": fields(3), "c/a/s/t": fields(4)])
+        let root = ListDocumentsRequest(parent: Harness.root, collectionID: "", pageSize: size)
+        #expect(try pages(harness, root).flatMap { $0 } == ["b/x", "b/y", "c/a"])
+        let below = ListDocumentsRequest(parent: Harness.name("c/a"), collectionID: "", pageSize: size)
+        #expect(try pages(harness, below).flatMap { $0 } == ["c/a/s/t"])
+    }
+
+    @Test("All collections below the parent can be ordered by name", arguments: [0, 1, 2])
+    func allCollectionsByName(_ size: Int32) throws {
+        let harness = try Harness()
+        try harness.set([
+            "c/a": fields(1), "b/x": fields(2), "b/y": fields(3), "c/a/s/t": fields(4), "d/q/e/r": fields(5),
+        ])
+        let request = ListDocumentsRequest(parent: Harness.root, collectionID: "", pageSize: size, orderBy: "__name__")
+        #expect(try pages(harness, request).flatMap { $0 } == ["b/x", "b/y", "c/a"])
+    }
+
+    @Test(
+        "An order given as text orders the pages, doubles by name",
+        arguments: [
+            ("n", ["c/b", "c/a", "c/d", "c/c"]), ("n desc", ["c/c", "c/d", "c/a", "c/b"]),
+            ("n desc, __name__ asc", ["c/c", "c/a", "c/d", "c/b"]), ("__name__ desc", ["c/d", "c/c", "c/b", "c/a"]),
+            (" `n`  asc ", ["c/b", "c/a", "c/d", "c/c"]),
+        ])
+    func ordered(_ order: String, _ expected: [String]) throws {
+        let harness = try Harness()
+        try harness.set([
+            "c/a": fields(2), "c/b": fields(1), "c/c": fields(3), "c/d": fields(2), "c/none": Harness.fields([:]),
+        ])
+        let names = expected + (order.contains("__name__ desc") && !order.contains("n desc,") ? [] : [])
+        for size: Int32 in [0, 1, 3] {
+            let request = ListDocumentsRequest(parent: Harness.root, collectionID: "c", pageSize: size, orderBy: order)
+            let all = try pages(harness, request).flatMap { $0 }.filter { $0 != "c/none" }
+            #expect(all == names, "page size \(size)")
+        }
+    }
+
+    @Test("Listings refuse broken tokens, orders, sizes and parents")
+    func refusals() throws {
+        let harness = try Harness()
+        try harness.set(["c/a": fields(1)])
+        let good = ListDocumentsRequest(parent: Harness.root, collectionID: "c")
+        let edits: [(inout ListDocumentsRequest) -> Void] = [
+            { $0.pageToken = "x" }, { $0.pageToken = "0101" }, { $0.pageToken = "010100" },
+            { $0.pageToken = "01010009" },
+            { $0.pageToken = "010263" }, { $0.pageToken = "0201000161" }, { $0.pageToken = "010363" },
+            { $0.orderBy = "," }, { $0.orderBy = "a b c" }, { $0.orderBy = "a-b" }, { $0.pageSize = -1 },
+            { $0.parent = "projects/p" }, { $0.parent = Harness.name("c") }, { $0.collectionID = "a/b/c" },
+            { $0.collectionID = ".." }, { $0.collectionID = "__id7__" }, { $0.orderBy = "__name__, n" },
+            {
+                $0.collectionID = ""
+                $0.orderBy = "n"
+            },
+            {
+                $0.collectionID = ""
+                $0.showMissing = true
+            },
+        ]
+        for (index, edit) in edits.enumerated() {
+            var request = good
+            edit(&request)
+            #expect(harness.call(.listDocuments, request).status == .invalidArgument, "edit \(index)")
+        }
+        #expect(harness.call(.listDocuments, good).isOK)
+    }
+
+    @Test("A listing at a read time shows the past")
+    func readTime() throws {
+        let harness = try Harness()
+        let first = try harness.response(setting: ["c/a": fields(1)])
+        try harness.set(["c/b": fields(2)])
+        let past = ListDocumentsRequest(
+            parent: Harness.root, collectionID: "c", consistency: .readTime(first.commitTime))
+        #expect(try pages(harness, past) == [["c/a"]])
+    }
+
+    @Test("Collection ids are listed once each, pages and descendants included", arguments: [0, 1, 2, 3])
+    func collectionIDs(_ size: Int32) throws {
+        let harness = try Harness()
+        try harness.set(["b/x": fields(1), "a/x": fields(2), "c/x/d/y": fields(3), "c/z": fields(4)])
+        var request = ListCollectionIdsRequest(parent: Harness.root, pageSize: size)
+        var ids: [String] = []
+        repeat {
+            let page = try harness.message(.listCollectionIds, request, as: ListCollectionIdsResponse.self)
+            ids += page.collectionIDs
+            request.pageToken = page.nextPageToken
+        } while !request.pageToken.isEmpty
+        #expect(ids == ["a", "b", "c"])
+        let below = ListCollectionIdsRequest(parent: Harness.name("c/x"), pageSize: size)
+        #expect(
+            try harness.message(.listCollectionIds, below, as: ListCollectionIdsResponse.self).collectionIDs == ["d"])
+        request.pageToken = "zz"
+        #expect(harness.call(.listCollectionIds, request).status == .invalidArgument)
+    }
+}

@@ -1,0 +1,111 @@
+// The log's line format.
+
+import FirestoreService
+import Server
+import Synchronization
+import Testing
+
+@Suite("The log", .timeLimit(.minutes(20)))
+struct LogTests {
+    /// Collects lines.
+    private final class Lines: Sendable {
+        let lines = Mutex<[String]>([])
+    }
+
+    private func line(_ value: String) -> String {
+        let lines = Lines()
+        let log = Log(level: .debug) { line in lines.lines.withLock { $0.append(line) } }
+        log(.info, "tested", ["value": value])
+        return lines.lines.withLock { $0.first ?? "" }
+    }
+
+    @Test(
+        "Values are quoted where they could be misread",
+        arguments: [
+            ("plain", "plain"), ("127.0.0.1:80", "127.0.0.1:80"), ("", "\"\""), ("two words", "\"two words\""),
+            ("a=b", "\"a=b\""), ("say \"x\"", "\"say \\\"x\\\"\""), ("back\\slash", "back\\slash"),
+            ("back \\slash", "\"back \\\\slash\""), ("line\nbreak", "\"line\\nbreak\""), ("\u{1}", "\"\\u0001\""),
+            ("é", "é"),
+        ])
+    func quoting(_ value: String, _ expected: String) {
+        #expect(line(value).hasSuffix(" level=info event=tested value=\(expected)\n"))
+    }
+
+    @Test("A line begins with the time in UTC")
+    func time() {
+        #expect(
+            line("x").wholeMatch(
+                of: /time=\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z level=info event=tested value=x\n/) != nil)
+    }
+
+    @Test("Events below the level are dropped without asking for their values")
+    func levels() {
+        let lines = Lines()
+        let log = Log(level: .warning) { line in lines.lines.withLock { $0.append(line) } }
+        func value() -> KeyValuePairs<String, String> {
+            Issue.record("a dropped event's values were asked for")
+            return [:]
+        }
+        log(.info, "dropped", value())
+        log(.error, "kept")
+        let kept = lines.lines.withLock { $0 }
+        #expect(kept.count == 1)
+        #expect(LogLevel(name: "debug") == .debug)
+        #expect(LogLevel(name: "loud") == nil)
+    }
+
+    /// A log with a clock that the test sets.
+    private final class TimedLog: Sendable {
+        let now = Mutex<UInt64>(0)
+        let lines = Lines()
+
+        func make(_ level: LogLevel) -> Log {
+            Log(level: level, clock: { self.now.withLock { $0 } }) { line in
+                self.lines.lines.withLock { $0.append(line) }
+            }
+        }
+
+        func count(_ event: String) -> Int { lines.lines.withLock { $0.count { $0.contains(" event=\(event)") } } }
+        var last: String { lines.lines.withLock { $0.last ?? "" } }
+    }
+
+    @Test("An event that repeats is written a number of times, and the rest is counted")
+    func repeated() {
+        let timed = TimedLog()
+        let log = timed.make(.info)
+        for _ in 0..<1_000 { log(.warning, "repeated") }
+        #expect(timed.count("repeated") == 20)
+        // Other events are not held back by it.
+        log(.info, "another")
+        #expect(timed.count("another") == 1 && timed.count("lines_suppressed") == 0)
+        timed.now.withLock { $0 = 10_000 }
+        log(.info, "another")
+        #expect(timed.count("lines_suppressed of=repeated lines=980") == 1)
+        for _ in 0..<30 { log(.warning, "repeated") }
+        #expect(timed.count("repeated") == 40)
+        log.reportSuppressed()
+        #expect(timed.last.hasSuffix(" level=warning event=lines_suppressed of=repeated lines=10\n"))
+        log.reportSuppressed()
+        #expect(timed.count("lines_suppressed") == 2)
+    }
+
+    @Test("An event that repeats slowly is always written")
+    func slowly() {
+        let timed = TimedLog()
+        let log = timed.make(.info)
+        for second in 0..<100 {
+            timed.now.withLock { $0 = UInt64(second) * 1_000 }
+            log(.info, "figures")
+        }
+        log.reportSuppressed()
+        #expect(timed.count("figures") == 100 && timed.count("lines_suppressed") == 0)
+    }
+
+    @Test("A search at the debug level sees many more lines, and has a bound too")
+    func debug() {
+        let timed = TimedLog()
+        let log = timed.make(.debug)
+        for _ in 0..<10_000 { log(.debug, "connection_opened") }
+        #expect(timed.count("connection_opened") == 2_000)
+    }
+}

@@ -1,0 +1,189 @@
+// GetDocument and BatchGetDocuments.
+
+import DocumentModel
+import FirestoreMessages
+import FirestoreService
+import ServiceTestSupport
+import TestSupport
+import Testing
+import Transport
+
+@Suite("Reading documents", .timeLimit(.minutes(20)))
+struct ReadingTests {
+    private let one = Harness.fields(["a": .integer(1), "b": .string("x")])
+    private let two = Harness.fields(["a": .integer(2)])
+
+    @Test("A document comes back as it was set, with its times")
+    func getDocument() throws {
+        let harness = try Harness()
+        let commit = try harness.response(setting: ["c/x": one])
+        let document = try #require(try harness.get("c/x"))
+        #expect(document.name == Harness.name("c/x"))
+        #expect(document.fields == one)
+        #expect(document.createTime == commit.commitTime)
+        #expect(document.updateTime == commit.commitTime)
+    }
+
+    @Test("An empty document is found")
+    func emptyDocument() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": []])
+        #expect(try harness.get("c/x")?.fields == [])
+    }
+
+    @Test("A missing document is NOT_FOUND and named")
+    func missingDocument() throws {
+        let harness = try Harness()
+        let answer = harness.call(.getDocument, GetDocumentRequest(name: Harness.name("c/none")))
+        #expect(answer.status == .notFound)
+        #expect(answer.text == "Document (\(Harness.name("c/none"))) not found.")
+    }
+
+    @Test(
+        "Names that are not those of documents are refused",
+        arguments: [
+            "", "x", "projects/p", Harness.database, Harness.root, "\(Harness.root)/c", "\(Harness.root)/c/x/d",
+            "\(Harness.root)/c/", "\(Harness.root)//x", "\(Harness.root)/c/..", "\(Harness.root)/c/__x__",
+            "\(Harness.root)/c/__id0__", "\(Harness.root)/__id7__/x",
+        ])
+    func badNames(_ name: String) throws {
+        let harness = try Harness()
+        #expect(harness.call(.getDocument, GetDocumentRequest(name: name)).status == .invalidArgument)
+        let batch = BatchGetDocumentsRequest(database: Harness.database, documents: [name])
+        #expect(harness.call(.batchGetDocuments, batch).status == .invalidArgument)
+    }
+
+    @Test("A mask lets through what it names; an empty one nothing")
+    func masks() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let masked = GetDocumentRequest(name: Harness.name("c/x"), mask: DocumentMask(paths: [try FieldPath("b")]))
+        #expect(
+            try harness.message(.getDocument, masked, as: DocumentMessage.self).fields
+                == Harness.fields(["b": .string("x")]))
+        let empty = GetDocumentRequest(name: Harness.name("c/x"), mask: DocumentMask(paths: []))
+        let document = try harness.message(.getDocument, empty, as: DocumentMessage.self)
+        #expect(document.fields == [])
+        #expect(document.updateTime != nil)
+    }
+
+    @Test("A read time shows the past, and refuses the future")
+    func readTime() throws {
+        let harness = try Harness()
+        let first = try harness.response(setting: ["c/x": one])
+        try harness.set(["c/x": two])
+        #expect(try harness.get("c/x", .readTime(first.commitTime))?.fields == one)
+        #expect(try harness.get("c/x")?.fields == two)
+        let before = TimestampValue(microseconds: first.commitTime.microseconds - 1)
+        #expect(try harness.get("c/x", .readTime(before)) == nil)
+        let future = TimestampValue(seconds: first.commitTime.seconds + 3_600, nanoseconds: 0)
+        let answer = harness.call(
+            .getDocument, GetDocumentRequest(name: Harness.name("c/x"), consistency: .readTime(future)))
+        #expect(answer.status == .invalidArgument)
+        #expect(answer.text.contains("read_time cannot be in the future"))
+    }
+
+    @Test(
+        "A read time that no commit can have is invalid, not too old",
+        arguments: [
+            TimestampValue(seconds: 1, nanoseconds: -1), TimestampValue(seconds: 1, nanoseconds: 1_000_000_000),
+            TimestampValue(seconds: Limits.earliestSecond - 1, nanoseconds: 0),
+            TimestampValue(seconds: .max, nanoseconds: 0),
+            TimestampValue(seconds: .min, nanoseconds: 0), TimestampValue(seconds: 0, nanoseconds: 0),
+            TimestampValue(seconds: -1, nanoseconds: 0), TimestampValue(seconds: 1, nanoseconds: 1),
+        ])
+    func invalidReadTime(_ time: TimestampValue) throws {
+        let harness = try Harness()
+        let get = GetDocumentRequest(name: Harness.name("c/x"), consistency: .readTime(time))
+        #expect(harness.call(.getDocument, get).status == .invalidArgument)
+        let begin = BeginTransactionRequest(database: Harness.database, options: .readOnly(readTime: time))
+        #expect(harness.call(.beginTransaction, begin).status == .invalidArgument)
+    }
+
+    @Test("A batch get answers found documents first, each name once, each with a read time")
+    func batchGet() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one, "c/y": two])
+        let names = ["c/none", "c/y", "c/x", "c/y", "c/none"].map(Harness.name)
+        let answers = try harness.messages(
+            .batchGetDocuments, BatchGetDocumentsRequest(database: Harness.database, documents: names),
+            as: BatchGetDocumentsResponse.self)
+        let told = answers.map { answer in
+            switch answer.result {
+            case .found(let document): "found \(document.name)"
+            case .missing(let name): "missing \(name)"
+            case .none: "nothing"
+            }
+        }
+        #expect(
+            told == [
+                "found \(Harness.name("c/y"))", "found \(Harness.name("c/x"))", "missing \(Harness.name("c/none"))",
+            ])
+        #expect(Set(answers.map(\.readTime)).count == 1)
+        #expect(answers[0].readTime != nil)
+        #expect(answers.allSatisfy { $0.transaction.isEmpty })
+    }
+
+    @Test("A batch get of many names answers each of them once")
+    func largeBatchGet() throws {
+        let harness = try Harness()
+        var writes = try harness.emptyWrites()
+        for index in 0..<200 {
+            try Harness.name("c/d\(index)").withUTF8Span { try writes.update($0, fields: two.span.bytes) }
+        }
+        try harness.commit(writes)
+        let names = (0..<400).map { Harness.name("c/d\($0 / 2 * 2)") }
+        let answers = try harness.messages(
+            .batchGetDocuments, BatchGetDocumentsRequest(database: Harness.database, documents: names),
+            as: BatchGetDocumentsResponse.self)
+        var found: [String] = []
+        var missing: [String] = []
+        for answer in answers {
+            if case .found(let document) = answer.result { found.append(document.name) }
+            if case .missing(let name) = answer.result { missing.append(name) }
+        }
+        #expect(found == (0..<100).map { Harness.name("c/d\($0 * 2)") })
+        #expect(missing == (100..<200).map { Harness.name("c/d\($0 * 2)") })
+    }
+
+    @Test("A batch get of no names returns the read time")
+    func emptyBatchGet() throws {
+        let harness = try Harness()
+        let answers = try harness.messages(
+            .batchGetDocuments, BatchGetDocumentsRequest(database: Harness.database, documents: []),
+            as: BatchGetDocumentsResponse.self)
+        #expect(answers.count == 1)
+        #expect(answers[0].result == .none)
+        #expect(answers[0].readTime != nil)
+    }
+
+    @Test("A batch get refuses names of another database and too many names")
+    func batchGetLimits() throws {
+        var limits = ServiceLimits()
+        limits.batchGetDocuments = 2
+        let harness = try Harness(limits: limits)
+        let other = BatchGetDocumentsRequest(
+            database: Harness.database, documents: ["projects/p/databases/e/documents/c/x"])
+        #expect(harness.call(.batchGetDocuments, other).status == .invalidArgument)
+        let many = BatchGetDocumentsRequest(
+            database: Harness.database, documents: ["a", "b", "c"].map { Harness.name("c/\($0)") })
+        let answer = harness.call(.batchGetDocuments, many)
+        #expect(answer.status == .invalidArgument)
+        #expect(answer.text.contains("at most 2"))
+    }
+
+    @Test("A batch get that was cancelled has no effect on the next one")
+    func reusedSources() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one, "c/y": two])
+        let request = BatchGetDocumentsRequest(
+            database: Harness.database, documents: ["c/x", "c/y", "c/z"].map(Harness.name))
+        for round in 0..<5 {
+            #expect(
+                harness.call(.batchGetDocuments, request.encodedBytes(), messagesMax: round % 3).status == .cancelled)
+            let answers = try harness.messages(.batchGetDocuments, request, as: BatchGetDocumentsResponse.self)
+            #expect(answers.count == 3)
+        }
+        #expect(CounterTotals([harness.service.counters])["streams_open"] == 0)
+    }
+}

@@ -1,0 +1,129 @@
+// What holds for every method: malformed requests, authorisation, what is not implemented, counting.
+
+import Basics
+import DocumentModel
+import FirestoreMessages
+import FirestoreService
+import ServiceTestSupport
+import TestSupport
+import Testing
+import Transport
+
+@Suite("Every method", .timeLimit(.minutes(20)))
+struct ServiceTests {
+    private static let implemented = FirestoreMessages.Method.ofFirestore
+
+    @Test("Malformed bytes are INVALID_ARGUMENT", arguments: implemented)
+    func malformed(_ method: FirestoreMessages.Method) throws {
+        let harness = try Harness()
+        let broken: [[UInt8]] = [
+            [0x0A, 0x05, 0x01], [0xFF], [0x0B], [0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01],
+            [0x00],
+        ]
+        for bytes in broken { #expect(harness.call(method, bytes).status == .invalidArgument, "\(bytes)") }
+    }
+
+    @Test("An empty request gets a status and does not crash the server", arguments: implemented)
+    func empty(_ method: FirestoreMessages.Method) throws {
+        let harness = try Harness()
+        #expect(harness.call(method, []).status == .invalidArgument)
+    }
+
+    @Test("Random requests get a status", arguments: implemented)
+    func random(_ method: FirestoreMessages.Method) throws {
+        let harness = try Harness()
+        let seed = UInt64.random(in: 0 ... .max)
+        var state = seed
+        for _ in 0..<200 {
+            var bytes: [UInt8] = []
+            for _ in 0..<32 {
+                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+                bytes.append(UInt8(truncatingIfNeeded: state >> 33))
+            }
+            #expect(harness.call(method, bytes).status != nil, "seed \(seed)")
+        }
+    }
+
+    private struct Denial: AccessPolicy {
+        func check(_ method: FirestoreMessages.Method, on resource: RawSpan, by principal: Principal)
+            throws(RequestError)
+        {
+            if principal == .bearer("owner") { return }
+            throw RequestError(
+                .permissionDenied, "\(method.name) on \(String(repairingUTF8: resource)) is not allowed.")
+        }
+    }
+
+    /// A request of each method that is right in itself.
+    private static func request(_ method: FirestoreMessages.Method) throws -> [UInt8] {
+        let document = DocumentMessage(name: Harness.name("c/x"), fields: [])
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        var writer = WireWriter()
+        let writes = WriteList(database: try DatabaseName(Harness.database))
+        switch method {
+        case .getDocument: GetDocumentRequest(name: Harness.name("c/x")).encode(into: &writer)
+        case .listDocuments: ListDocumentsRequest(parent: Harness.root, collectionID: "c").encode(into: &writer)
+        case .createDocument:
+            CreateDocumentRequest(
+                parent: Harness.root, collectionID: "c", document: DocumentMessage(name: "", fields: [])
+            ).encode(into: &writer)
+        case .updateDocument: UpdateDocumentRequest(document: document).encode(into: &writer)
+        case .deleteDocument: DeleteDocumentRequest(name: Harness.name("c/x")).encode(into: &writer)
+        case .batchGetDocuments:
+            BatchGetDocumentsRequest(database: Harness.database, documents: []).encode(into: &writer)
+        case .beginTransaction: BeginTransactionRequest(database: Harness.database).encode(into: &writer)
+        case .commit: writer.append(CommitWrites(writes).request())
+        case .rollback: RollbackRequest(database: Harness.database, transaction: [1]).encode(into: &writer)
+        case .runQuery: RunQueryRequest(parent: Harness.root, query: query).encode(into: &writer)
+        case .runAggregationQuery:
+            RunAggregationQueryRequest(
+                parent: Harness.root,
+                query: StructuredAggregationQuery(
+                    query: query, aggregations: [Aggregation(.count(upTo: nil), alias: "n")])
+            ).encode(into: &writer)
+        case .listCollectionIds: ListCollectionIdsRequest(parent: Harness.root).encode(into: &writer)
+        case .batchWrite: writer.append(CommitWrites(writes).request())
+        case .partitionQuery:
+            let group = StructuredQuery(from: [CollectionSelector(collectionID: "c", allDescendants: true)])
+            PartitionQueryRequest(parent: Harness.root, query: group, partitionCount: 2).encode(into: &writer)
+        case .listen:
+            ListenRequest(database: Harness.database, .add(ListenTarget(.documents([Harness.name("c/x")]), id: 1)))
+                .encode(into: &writer)
+        case .write: WriteRequestMessage(database: Harness.database).encode(into: &writer)
+        default: break
+        }
+        return writer.copyBytes()
+    }
+
+    @Test("A policy is asked before anything is done", arguments: implemented)
+    func policy(_ method: FirestoreMessages.Method) throws {
+        let harness = try Harness(policy: Denial())
+        let request = try Self.request(method)
+        let denied = harness.call(method, request)
+        #expect(denied.status == .permissionDenied)
+        #expect(denied.text.hasPrefix("\(method.name) on projects/p/databases/d"))
+        #expect(
+            try harness.store.makeReader().collectionIDs(
+                below: nil, after: nil, limit: 10,
+                at: harness.store.makeReader().readPoint(.latest, in: DatabaseName(Harness.database))
+            ).isEmpty)
+        let allowed = harness.call(method, request, principal: .bearer("owner"))
+        #expect(allowed.status != .permissionDenied)
+    }
+
+    @Test("Calls, documents and writes are counted")
+    func counting() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": Harness.fields(["a": .integer(1)])])
+        _ = try harness.get("c/x")
+        _ = try harness.get("c/none")
+        let totals = CounterTotals([harness.service.counters])
+        #expect(totals["calls_started"] == 3)
+        #expect(totals["calls_succeeded"] == 2)
+        #expect(totals["calls_failed"] == 1)
+        #expect(totals["calls_broken"] == 0)
+        #expect(totals["documents_read"] == 1)
+        #expect(totals["documents_missing"] == 1)
+        #expect(totals["writes_submitted"] == 1)
+    }
+}

@@ -1,0 +1,234 @@
+// Transactions through the service: begin, read, commit, roll back, conflict.
+
+import DocumentModel
+import FirestoreMessages
+import FirestoreService
+import ServiceTestSupport
+import TestSupport
+import Testing
+import Transport
+
+@Suite("Transactions", .timeLimit(.minutes(20)))
+struct TransactionTests {
+    private let one = Harness.fields(["a": .integer(1)])
+    private let two = Harness.fields(["a": .integer(2)])
+
+    private func writes(_ harness: Harness, _ path: String, _ fields: [UInt8]) throws -> WriteList {
+        var writes = try harness.emptyWrites()
+        try Harness.name(path).withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
+        return writes
+    }
+
+    @Test("A transaction reads its snapshot and commits")
+    func readAndCommit() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let transaction = try harness.begin()
+        #expect(!transaction.isEmpty)
+        #expect(try harness.get("c/x", .transaction(transaction))?.fields == one)
+        try harness.commit(try writes(harness, "c/y", two), transaction: transaction)
+        #expect(try harness.get("c/y")?.fields == two)
+    }
+
+    @Test("A change of a document that was read aborts the commit")
+    func conflict() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let transaction = try harness.begin()
+        _ = try harness.get("c/x", .transaction(transaction))
+        try harness.set(["c/x": two])
+        let answer = harness.tryCommit(try writes(harness, "c/y", one), transaction: transaction)
+        #expect(answer.status == .aborted)
+        #expect(try harness.get("c/y") == nil)
+    }
+
+    @Test("A document that comes into being after it was missed aborts the commit")
+    func phantom() throws {
+        let harness = try Harness()
+        let transaction = try harness.begin()
+        #expect(try harness.get("c/x", .transaction(transaction)) == nil)
+        try harness.set(["c/x": two])
+        #expect(harness.tryCommit(try writes(harness, "c/y", one), transaction: transaction).status == .aborted)
+    }
+
+    @Test("A batch get begins a transaction and sends its id first")
+    func newTransaction() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one, "c/y": two])
+        let answers = try harness.messages(
+            .batchGetDocuments,
+            BatchGetDocumentsRequest(
+                database: Harness.database, documents: ["c/x", "c/y"].map(Harness.name),
+                consistency: .newTransaction(.readWrite)),
+            as: BatchGetDocumentsResponse.self)
+        #expect(answers.count == 2)
+        #expect(!answers[0].transaction.isEmpty)
+        #expect(answers[1].transaction.isEmpty)
+        try harness.set(["c/y": one])
+        let answer = harness.tryCommit(try writes(harness, "c/z", one), transaction: answers[0].transaction)
+        #expect(answer.status == .aborted)
+    }
+
+    @Test("A query begins a transaction with a separate message")
+    func newTransactionByQuery() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        let answers = try harness.messages(
+            .runQuery,
+            RunQueryRequest(parent: Harness.root, query: query, consistency: .newTransaction(.readWrite)),
+            as: RunQueryResponse.self)
+        #expect(answers.map { $0.document == nil } == [true, false])
+        #expect(!answers[0].transaction.isEmpty)
+        try harness.set(["c/new": one])
+        let answer = harness.tryCommit(try writes(harness, "d/z", one), transaction: answers[0].transaction)
+        #expect(answer.status == .aborted)
+    }
+
+    @Test("A finished transaction is no longer valid, but rolling it back is fine")
+    func finished() throws {
+        let harness = try Harness()
+        let transaction = try harness.begin()
+        try harness.commit(try writes(harness, "c/x", one), transaction: transaction)
+        let again = harness.tryCommit(try writes(harness, "c/x", two), transaction: transaction)
+        #expect(again.status == .invalidArgument)
+        #expect(again.text.contains("transaction has expired"))
+        #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: transaction)).isOK)
+        #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: [1, 2, 3])).isOK)
+        #expect(
+            harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: [])).status
+                == .invalidArgument)
+    }
+
+    @Test("A rolled back transaction does not commit")
+    func rollback() throws {
+        let harness = try Harness()
+        let transaction = try harness.begin()
+        #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: transaction)).isOK)
+        #expect(harness.tryCommit(try writes(harness, "c/x", one), transaction: transaction).status == .invalidArgument)
+    }
+
+    @Test("A read-only transaction reads one state and writes nothing")
+    func readOnly() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let transaction = try harness.begin(.readOnly(readTime: nil))
+        try harness.set(["c/x": two])
+        #expect(try harness.get("c/x", .transaction(transaction))?.fields == one)
+        let answer = harness.tryCommit(try writes(harness, "c/y", one), transaction: transaction)
+        #expect(answer.status == .invalidArgument)
+        #expect(answer.text.contains("Cannot modify entities in a read-only transaction"))
+    }
+
+    @Test("An id that never was one is refused")
+    func unknownTransaction() throws {
+        let harness = try Harness()
+        for id in [[UInt8](repeating: 7, count: 16), [1]] {
+            let answer = harness.call(
+                .getDocument, GetDocumentRequest(name: Harness.name("c/x"), consistency: .transaction(id)))
+            #expect(answer.status == .invalidArgument)
+            #expect(answer.text.contains("transaction has expired"))
+        }
+    }
+
+    @Test("A read that begins a transaction and says no more begins a read-only one")
+    func newTransactionIsReadOnly() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        var request = WireWriter()
+        request.appendField(1, string: Harness.database)
+        request.appendField(2, string: Harness.name("c/x"))
+        request.withLengthPrefix(field: 5) { _ in }
+        let answer = harness.call(.batchGetDocuments, request.copyBytes())
+        let begun = try BatchGetDocumentsResponse(wireBytes: answer.messages.first).transaction
+        let refused = harness.tryCommit(try writes(harness, "c/y", one), transaction: begun)
+        #expect(refused.status == .invalidArgument)
+        #expect(refused.text.contains("Cannot modify entities in a read-only transaction"))
+    }
+
+    @Test(
+        "What a pessimistic transaction reads by any method cannot be written before it ends",
+        arguments: [
+            FirestoreMessages.Method.getDocument, .batchGetDocuments, .runQuery, .listDocuments,
+        ])
+    func locked(method: FirestoreMessages.Method) throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let transaction = try harness.begin(.readWrite(retryTransaction: [], concurrency: .pessimistic))
+        let consistency = ReadConsistency.transaction(transaction)
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        let request: any FirestoreMessage =
+            switch method {
+            case .getDocument: GetDocumentRequest(name: Harness.name("c/x"), consistency: consistency)
+            case .batchGetDocuments:
+                BatchGetDocumentsRequest(
+                    database: Harness.database, documents: [Harness.name("c/x")], consistency: consistency)
+            case .runQuery: RunQueryRequest(parent: Harness.root, query: query, consistency: consistency)
+            default: ListDocumentsRequest(parent: Harness.root, collectionID: "c", consistency: consistency)
+            }
+        #expect(harness.call(method, request.encodedBytes()).isOK)
+        var commit = WireWriter()
+        commit.append(CommitWrites(try writes(harness, "c/x", two)).request())
+        let waiting = TestCall(loop: harness.loop, method: .commit)
+        let bytes = commit.copyBytes()
+        harness.service.begin(waiting, bytes)
+        // A later commit elsewhere completes first.
+        try harness.set(["elsewhere/x": one])
+        #expect(waiting.answer.status == nil)
+        try harness.commit(try writes(harness, "c/y", one), transaction: transaction)
+        #expect(harness.loop.run { waiting.answer.status != nil })
+        #expect(waiting.answer.isOK)
+        #expect(try harness.get("c/x")?.fields == two)
+    }
+
+    @Test(
+        "A pessimistic transaction that writes nothing is aborted when a phantom came between its queries",
+        arguments: [
+            FirestoreMessages.Method.runQuery, .runAggregationQuery, .listDocuments,
+        ])
+    func phantomWithoutWrites(method: FirestoreMessages.Method) throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let transaction = try harness.begin(.readWrite(retryTransaction: [], concurrency: .pessimistic))
+        let consistency = ReadConsistency.transaction(transaction)
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        let count = StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: nil))])
+        let request: any FirestoreMessage =
+            switch method {
+            case .runQuery: RunQueryRequest(parent: Harness.root, query: query, consistency: consistency)
+            case .runAggregationQuery:
+                RunAggregationQueryRequest(parent: Harness.root, query: count, consistency: consistency)
+            default: ListDocumentsRequest(parent: Harness.root, collectionID: "c", consistency: consistency)
+            }
+        #expect(harness.call(method, request.encodedBytes()).isOK)
+        try harness.set(["c/new": one])
+        #expect(harness.call(method, request.encodedBytes()).isOK)
+        #expect(harness.tryCommit(try harness.emptyWrites(), transaction: transaction).status == .aborted)
+    }
+
+    @Test("Transactions that reads begin count towards those of the connection")
+    func boundPerConnection() throws {
+        let harness = try Harness { $0.transactionsPerConnectionMaximum = 3 }
+        let query = RunQueryRequest(
+            parent: Harness.root, query: StructuredQuery(from: [CollectionSelector(collectionID: "c")]),
+            consistency: .newTransaction(.readWrite))
+        let get = BatchGetDocumentsRequest(
+            database: Harness.database, documents: [Harness.name("c/x")], consistency: .newTransaction(.readWrite))
+        let first = try harness.begin()
+        #expect(harness.call(.runQuery, query).isOK)
+        #expect(harness.call(.batchGetDocuments, get).isOK)
+        let begin = BeginTransactionRequest(database: Harness.database, options: nil)
+        for answer in [
+            harness.call(.runQuery, query), harness.call(.batchGetDocuments, get),
+            harness.call(.beginTransaction, begin),
+        ] {
+            #expect(answer.status == .resourceExhausted)
+            #expect(answer.text.contains("transactions of this connection"))
+        }
+        #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: first)).isOK)
+        #expect(harness.call(.beginTransaction, begin).isOK)
+        // Another connection has room.
+        harness.loop.connectionContext = nil
+        #expect(harness.call(.beginTransaction, begin).isOK)
+    }
+}

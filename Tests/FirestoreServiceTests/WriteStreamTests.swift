@@ -1,0 +1,157 @@
+// The Write stream through the service: handshake, order, tokens, failures, and a stream taken up again.
+
+import DocumentModel
+import FirestoreMessages
+import ServiceTestSupport
+import TestSupport
+import Testing
+import Transport
+
+@Suite("Write stream", .timeLimit(.minutes(20)))
+struct WriteStreamTests {
+    /// A stream of a test.
+    private final class Client {
+        let harness: Harness
+        let call: TestCall
+
+        init(_ harness: Harness, _ handshake: WriteRequestMessage = WriteRequestMessage(database: Harness.database)) {
+            self.harness = harness
+            call = TestCall(loop: harness.loop, method: .write)
+            harness.service.begin(call, Self.bytes(handshake))
+        }
+
+        private static func bytes(_ message: WriteRequestMessage) -> [UInt8] {
+            var writer = WireWriter()
+            message.encode(into: &writer)
+            return writer.copyBytes()
+        }
+
+        func send(_ message: WriteRequestMessage) {
+            call.send(Self.bytes(message))
+        }
+
+        /// Sends one write of an integer field.
+        func set(_ path: String, _ value: Int64, token: [UInt8], precondition: Precondition? = nil) throws {
+            var writes = try harness.emptyWrites()
+            let fields = Harness.fields(["a": .integer(value)])
+            try Harness.name(path).withUTF8Span {
+                try writes.update($0, fields: fields.span.bytes, precondition: precondition)
+            }
+            send(WriteRequestMessage(writes: writes, streamToken: token))
+        }
+
+        /// Waits for so many answers and returns them all.
+        func answers(_ count: Int) throws -> [WriteResponse] {
+            #expect(harness.loop.run { call.answer.messages.count >= count || call.answer.status != nil })
+            return try call.answer.messages.map { try WriteResponse(wire: $0.span.bytes) }
+        }
+
+        func leave() { call.halfClose() }
+
+        func status() -> TestAnswer {
+            #expect(harness.loop.run { call.answer.status != nil })
+            return call.answer
+        }
+    }
+
+    @Test("A handshake, pipelined writes in order, and the end")
+    func ordinary() throws {
+        let harness = try Harness()
+        let client = Client(harness)
+        let hello = try #require(try client.answers(1).first)
+        #expect(!hello.streamID.isEmpty && !hello.streamToken.isEmpty)
+        #expect(hello.commitTime == nil && hello.writeResults.isEmpty)
+        for value in 1...10 { try client.set("c/x", Int64(value), token: hello.streamToken) }
+        let answers = try client.answers(11)
+        #expect(answers.count == 11)
+        let times = answers.dropFirst().compactMap { $0.commitTime?.microseconds }
+        #expect(times.count == 10 && times == times.sorted() && Set(times).count == 10)
+        #expect(Set(answers.map(\.streamToken)).count == 11)
+        #expect(answers.dropFirst().allSatisfy { $0.writeResults.count == 1 && $0.streamID.isEmpty })
+        #expect(try harness.get("c/x")?.fields == Harness.fields(["a": .integer(10)]))
+        client.send(WriteRequestMessage(streamToken: answers[10].streamToken))
+        #expect(client.status().status == .ok)
+    }
+
+    @Test("Half-closing after writes still answers them")
+    func halfClose() throws {
+        let harness = try Harness()
+        let client = Client(harness)
+        try client.set("c/x", 1, token: [])
+        try client.set("c/x", 2, token: [])
+        client.leave()
+        #expect(client.status().isOK)
+        #expect(try client.answers(3).count == 3)
+    }
+
+    @Test("A failed batch ends the stream, and nothing that followed it is applied")
+    func failure() throws {
+        let harness = try Harness()
+        let client = Client(harness)
+        try client.set("c/a", 1, token: [])
+        try client.set("c/b", 1, token: [], precondition: .exists(true))
+        try client.set("c/c", 1, token: [])
+        let answer = client.status()
+        #expect(answer.status == .notFound)
+        #expect(answer.text.hasPrefix("No document to update: "))
+        #expect(answer.messages.count == 2)
+        #expect(try harness.get("c/a") != nil)
+        #expect(try harness.get("c/c") == nil)
+    }
+
+    @Test("A message that is none ends the stream after what came before it")
+    func malformed() throws {
+        let harness = try Harness()
+        let client = Client(harness)
+        try client.set("c/a", 1, token: [])
+        client.call.send([0x1A, 0x7F, 0])
+        let answer = client.status()
+        #expect(answer.status == .invalidArgument)
+        #expect(answer.messages.count == 2)
+    }
+
+    @Test("A stream taken up again applies nothing twice")
+    func resume() throws {
+        let harness = try Harness()
+        let first = Client(harness)
+        let hello = try #require(try first.answers(1).first)
+        try first.set("c/x", 1, token: hello.streamToken)
+        let token = try first.answers(2)[1].streamToken
+        try first.set("c/x", 2, token: token)
+        let lost = try first.answers(3)[2]
+        // The answer to the second write did not arrive: the client sends it again on a new stream.
+        let second = Client(
+            harness,
+            WriteRequestMessage(database: Harness.database, streamID: hello.streamID, streamToken: token))
+        #expect(try second.answers(1)[0].streamID.isEmpty)
+        try second.set("c/x", 2, token: token)
+        let again = try second.answers(2)[1]
+        #expect(again.commitTime == lost.commitTime && again.writeResults == lost.writeResults)
+        #expect(again.streamToken == lost.streamToken)
+        try second.set("c/x", 3, token: again.streamToken)
+        #expect(try #require(try second.answers(3)[2].commitTime).microseconds > lost.commitTime!.microseconds)
+        #expect(try harness.get("c/x")?.fields == Harness.fields(["a": .integer(3)]))
+    }
+
+    @Test("A handshake with writes, a foreign stream id or no database is refused")
+    func badHandshakes() throws {
+        let harness = try Harness()
+        var writes = try harness.emptyWrites()
+        try Harness.name("c/x").withUTF8Span { try writes.delete($0) }
+        let handshakes = [
+            WriteRequestMessage(database: Harness.database, writes: writes), WriteRequestMessage(),
+            WriteRequestMessage(database: Harness.database, streamID: "17", streamToken: [1]),
+        ]
+        for handshake in handshakes { #expect(Client(harness, handshake).status().status == .invalidArgument) }
+    }
+
+    @Test("Who sends faster than commits are made is asked to hold on")
+    func held() throws {
+        let harness = try Harness()
+        let client = Client(harness)
+        for value in 0..<100 { try client.set("c/x", Int64(value), token: []) }
+        #expect(client.call.answer.isHeld)
+        #expect(try client.answers(101).count == 101)
+        #expect(!client.call.answer.isHeld)
+    }
+}

@@ -1,0 +1,38 @@
+// The replies of /readyz.
+
+import DocumentModel
+import FirestoreService
+import ServiceTestSupport
+import TestSupport
+import Testing
+
+@testable import Server
+
+@Suite(.timeLimit(.minutes(20))) struct ReadinessTests {
+    @Test func `A server is ready until it drains`() throws {
+        let harness = try Harness()
+        let readiness = Readiness(store: harness.store)
+        #expect(readiness.obstacle == nil)
+        readiness.drain()
+        #expect(readiness.obstacle == "the server is draining")
+    }
+
+    @Test func `A server whose disk is full is alive and not ready, and serves reads`() throws {
+        let live = try LiveGateway {
+            $0.store.engine.runBytesMax = 1 << 20
+            $0.store.engine.memtableBytesMax = 128 << 10
+        }
+        let fields = Harness.fields(["a": .bytes([UInt8](repeating: 7, count: 60_000))])
+        var number = 0
+        while try live.set("c/d\(number)", fields).code == .ok, number < 1_000 { number += 1 }
+        #expect(try live.set("c/more", fields).code == .resourceExhausted)
+        let http = HTTPTestClient(port: Int(live.gateway.port))
+        let page = try #require(http.request("GET", "/readyz"))
+        #expect(
+            page.status == 503
+                && page.body.hasPrefix("not ready: the disk is full; commits other than deletes are refused: "))
+        #expect(http.request("GET", "/livez")?.status == 200)
+        #expect(http.request("GET", "/v1/\(Harness.name("c/d0"))")?.status == 200)
+        #expect(http.request("GET", "/metrics")?.body.contains("\nhearth_store_full 1\n") == true)
+    }
+}

@@ -1,0 +1,207 @@
+// What operators' tools ask of a running server, over the socket in its data directory.
+
+import Basics
+import DocumentModel
+import DocumentStore
+import FirestoreMessages
+import FirestoreService
+import Foundation
+import Indexing
+import Server
+import ServiceTestSupport
+import TestSupport
+import Testing
+import Transport
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+@Suite("Administration", .timeLimit(.minutes(20)))
+struct AdministrationTests {
+    private let one = Harness.fields(["n": .integer(1)])
+    private let database = try! DatabaseName(Harness.database)
+
+    /// A blocking connection to a unix socket, whose path must fit into an address; nil when nothing listens.
+    private func connect(_ path: String) -> Int32? {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        let isConnected = withAddress(path) { Glibc.connect(descriptor, $0, $1) } == 0
+        if !isConnected { close(descriptor) }
+        return isConnected ? descriptor : nil
+    }
+
+    private func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(107)) }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+
+    private func refusal(_ body: () throws(AdminClient.Failure) -> Void) -> String {
+        do throws(AdminClient.Failure) {
+            try body()
+            return "no failure"
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    private func refusalOfBackup(_ data: String, to target: String) -> String {
+        refusal { () throws(AdminClient.Failure) in try AdminClient.backup(directory: data, to: target) }
+    }
+
+    private func refusalOfCheckpoint(_ data: String) -> String {
+        refusal { () throws(AdminClient.Failure) in try AdminClient.checkpoint(directory: data) }
+    }
+
+    @Test("A running server writes a backup, and says why it does not")
+    func backup() throws {
+        let live = try LiveGateway()
+        #expect(try live.set("c/x", one).code == .ok)
+        let data = live.directory.path(of: "data")
+        let copy = live.directory.path(of: "copy")
+        try AdminClient.backup(directory: data, to: copy)
+        #expect(refusalOfBackup(data, to: copy).contains(copy))
+        #expect(refusalOfBackup(data, to: "copy") == "The directory of a backup must be an absolute path.")
+        let store = try DocumentStore.open(StoreConfiguration(directory: copy))
+        defer { store.close() }
+        #expect(store.statistics.databases == 1)
+    }
+
+    @Test("Where the server listens, and a checkpoint")
+    func addressAndCheckpoint() throws {
+        let live = try LiveGateway()
+        let data = live.directory.path(of: "data")
+        #expect(try AdminClient.address(directory: data) == "\(live.gateway.host):\(live.gateway.port)")
+        #expect(try live.set("c/x", one).code == .ok)
+        try AdminClient.checkpoint(directory: data)
+    }
+
+    @Test("Without a server there is none to ask, also where the socket of one is left")
+    func noServer() throws {
+        let directory = TemporaryDirectory("gateway")
+        let path = AdminSocket.path(in: directory.path)
+        #expect(refusalOfCheckpoint(directory.path).hasPrefix("no server"))
+        let left = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        #expect(withAddress(path) { bind(left, $0, $1) } == 0)
+        close(left)
+        #expect(access(path, F_OK) == 0)
+        #expect(refusalOfCheckpoint(directory.path).hasPrefix("no server"))
+    }
+
+    @Test("The socket is for its owner, replaces one that was left, and goes with the server")
+    func socketFile() throws {
+        let live = try LiveGateway()
+        let data = live.directory.path(of: "data")
+        let path = AdminSocket.path(in: data)
+        var status = stat()
+        #expect(stat(path, &status) == 0)
+        #expect(status.st_mode & 0o777 == 0o600)
+        live.stop()
+        #expect(access(path, F_OK) != 0)
+        let left = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        #expect(withAddress(path) { bind(left, $0, $1) } == 0)
+        close(left)
+        let again = try GatewayServer.start(
+            GatewayConfiguration(store: StoreConfiguration(directory: data), log: Log(level: .error) { _ in }))
+        defer { again.stop() }
+        try AdminClient.checkpoint(directory: data)
+    }
+
+    @Test("A directory whose path is longer than a socket's address has its socket too")
+    func longPath() throws {
+        let directory = TemporaryDirectory("gateway")
+        let data = directory.path(of: String(repeating: "d", count: 150))
+        var configuration = GatewayConfiguration(
+            store: StoreConfiguration(directory: data), log: Log(level: .error) { _ in })
+        configuration.transport.port = 0
+        let gateway = try GatewayServer.start(configuration)
+        defer { gateway.stop() }
+        #expect(try AdminClient.address(directory: data).hasSuffix(":\(gateway.port)"))
+    }
+
+    @Test("Administration is not served over TCP")
+    func notOverTCP() throws {
+        let live = try LiveGateway()
+        for method in FirestoreMessages.Method.allCases where method.service.isAdministrative {
+            #expect(live.call(method, []).outcome.code == .unimplemented)
+        }
+    }
+
+    @Test("Hostile bytes end their own connection or call")
+    func hostile() throws {
+        let live = try LiveGateway()
+        let data = live.directory.path(of: "data")
+        // The path fits: the directory is a temporary one.
+        let path = AdminSocket.path(in: data)
+        for bytes in [Array("backup /tmp/x\n".utf8), [0x89, 0xFF, 0, 1], [UInt8](repeating: 0x16, count: 5_000)] {
+            let descriptor = try #require(connect(path))
+            #expect(send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
+            shutdown(descriptor, Int32(SHUT_WR))
+            var rest = [UInt8](repeating: 0, count: 4_096)
+            while recv(descriptor, &rest, rest.count, 0) > 0 {}
+            close(descriptor)
+        }
+        let loop = EventLoopGroup(count: 1, name: "test-admin")
+        defer { loop.stop() }
+        let connection = try ClientConnection.connect(toSocketAt: path, on: loop.next())
+        for method in FirestoreMessages.Method.allCases where method.service.isAdministrative {
+            let code = live.call(method, [0xFF, 0xFF, 0x01], on: connection).outcome.code
+            #expect(code == .invalidArgument, "\(method.name)")
+        }
+        let nameless = ApplyIndexesRequest(database: "d", indexes: [], fieldOverrides: [])
+        #expect(live.call(.adminApplyIndexes, nameless.encodedBytes(), on: connection).outcome.code == .invalidArgument)
+        connection.close()
+        try AdminClient.checkpoint(directory: data)
+    }
+
+    @Test("Indexes of every form are applied as they were declared, and listed")
+    func indexes() throws {
+        let live = try LiveGateway()
+        let data = live.directory.path(of: "data")
+        #expect(try live.set("c/x", one).code == .ok)
+        let (a, b) = (try FieldPath("a"), try FieldPath("m.`x y`"))
+        let wanted = IndexDeclaration(
+            indexes: [
+                IndexShape(
+                    collectionID: "c", isGroup: false,
+                    parts: [.init(field: a, kind: .ascending), .init(field: b, kind: .descending)]),
+                IndexShape(
+                    collectionID: "c", isGroup: true,
+                    parts: [.init(field: a, kind: .contains), .init(field: b, kind: .ascending)], reversesName: true),
+                IndexShape(
+                    collectionID: "v", isGroup: false, parts: [.init(field: a, kind: .ascending)],
+                    vector: .init(field: b, dimension: 3)),
+            ],
+            fieldOverrides: [
+                FieldOverride(collectionID: "c", field: try FieldPath("notes"), indexes: []),
+                FieldOverride(collectionID: "c", field: nil, indexes: [.ascending, .contains]),
+                FieldOverride(collectionID: "c", field: try FieldPath("until"), indexes: nil, expires: true),
+                FieldOverride(collectionID: "g", field: b, indexes: [.descending, .groupDescending, .groupContains]),
+            ])
+        try AdminClient.applyIndexes(wanted, in: database, directory: data)
+        let listed = try AdminClient.listIndexes(of: database, directory: data)
+        let expected = wanted.indexes.map(\.json) + wanted.fieldOverrides.map(\.json)
+        #expect(Set(listed.map(\.json)) == Set(expected))
+        #expect(listed.allSatisfy { ["BUILDING", "READY"].contains($0.state) })
+        try AdminClient.applyIndexes(IndexDeclaration(), in: database, directory: data)
+        #expect(try AdminClient.listIndexes(of: database, directory: data).allSatisfy { $0.state == "DROPPING" })
+    }
+
+    @Test("A declaration that is not possible is refused as a whole")
+    func refusedIndexes() throws {
+        let live = try LiveGateway()
+        let data = live.directory.path(of: "data")
+        let twice = FieldOverride(collectionID: "c", field: try FieldPath("a"), indexes: [])
+        let wanted = IndexDeclaration(fieldOverrides: [twice, twice])
+        let text = refusal { () throws(AdminClient.Failure) in
+            try AdminClient.applyIndexes(wanted, in: database, directory: data)
+        }
+        #expect(text == "c.a is overridden twice.")
+        #expect(try AdminClient.listIndexes(of: database, directory: data).isEmpty)
+    }
+}

@@ -1,0 +1,177 @@
+// The services beside Firestore, over a connection.
+
+import DocumentModel
+import FirestoreJSON
+import FirestoreMessages
+import FirestoreService
+import Server
+import TestSupport
+import Testing
+import Transport
+
+@Suite("Health and reflection", .timeLimit(.minutes(20)))
+struct HealthAndReflectionTests {
+    private func message(_ write: (inout WireWriter) -> Void) -> [UInt8] {
+        var writer = WireWriter()
+        write(&writer)
+        return writer.copyBytes()
+    }
+
+    @Test(
+        "A server that serves reports it for each of its services",
+        arguments: ["", "google.firestore.v1.Firestore", "grpc.health.v1.Health"])
+    func serving(_ service: String) throws {
+        let live = try LiveGateway()
+        let (outcome, reply) = live.call(.healthCheck, message { $0.writeIfSet(1, string: service) })
+        #expect(outcome.code == .ok)
+        #expect(reply == [8, 1])
+    }
+
+    @Test("A service that is not there is not found")
+    func unknownService() throws {
+        let live = try LiveGateway()
+        #expect(live.call(.healthCheck, message { $0.appendField(1, string: "a.B") }).outcome.code == .notFound)
+        #expect(live.call(.healthCheck, [0xFF]).outcome.code == .invalidArgument)
+    }
+
+    @Test("Watchers hear the status now, and that the server drains, which they do not hold up")
+    func watching() throws {
+        let live = try LiveGateway()
+        let watcher = MessageListener()
+        live.connection.stream(FirestoreMessages.Method.healthWatch.rpc, [], handler: watcher)
+        try watcher.came.wait(until: "a message has come")
+        live.stop()
+        try watcher.ended.wait(until: "the stream has ended")
+        #expect(watcher.state.withLock { $0.outcome }.code == .unavailable)
+        #expect(watcher.state.withLock { $0.messages } == [[8, 1], [8, 2]])
+    }
+
+    @Test("A reflection stream that stays open is served and counted, and does not delay a drain")
+    func openReflection() throws {
+        let live = try LiveGateway { $0.drainMilliseconds = 60_000 }
+        let listener = MessageListener()
+        let question = message { $0.appendField(7, string: "") }
+        live.connection.stream(
+            FirestoreMessages.Method.serverReflectionInfo.rpc, question, isComplete: false, handler: listener)
+        try listener.came.wait(until: "a message has come")
+        live.stop()
+        try listener.ended.wait(until: "the stream has ended")
+        let (outcome, messages) = listener.state.withLock { $0 }
+        #expect(outcome.code == .unavailable && outcome.message == "the server is draining")
+        #expect(messages.count == 1)
+    }
+
+    @Test("Calls are counted under the names of their services")
+    func metrics() throws {
+        let live = try LiveGateway()
+        _ = live.call(.healthCheck, [])
+        _ = live.call(.healthCheck, message { $0.appendField(1, string: "a.B") })
+        _ = live.stream(.serverReflectionInfo, message { $0.appendField(7, string: "") })
+        let page = try #require(HTTPTestClient(port: Int(live.gateway.port)).request("GET", "/metrics")?.body)
+        for line in [
+            #"hearth_requests_total{method="Health/Check",code="OK"} 1"#,
+            #"hearth_requests_total{method="Health/Check",code="NOT_FOUND"} 1"#,
+            #"hearth_requests_total{method="ServerReflection/ServerReflectionInfo",code="OK"} 1"#,
+        ] {
+            #expect(page.contains(line + "\n"), "\(page)")
+        }
+    }
+
+    // MARK: Reflection
+
+    private struct Answer {
+        var files: [String] = []
+        var services: [String] = []
+        var errorCode: Int32?
+    }
+
+    /// Asks one question, given as its field, and reads the answer.
+    private func ask(_ live: LiveGateway, _ field: Int, _ text: String) throws -> Answer {
+        let (outcome, messages) = live.stream(.serverReflectionInfo, message { $0.appendField(field, string: text) })
+        #expect(outcome.code == .ok)
+        var answer = Answer()
+        let reply = try #require(messages.first)
+        #expect(messages.count == 1)
+        var reader = WireReader(reply.byteSpan)
+        while let tag = try reader.nextTag() {
+            let payload = try reader.span(tag)
+            switch tag.fieldNumber {
+            case 4:
+                var list = WireReader(payload)
+                while let entry = try list.nextTag() {
+                    // A set of one file is that file as field 1.
+                    let file = [UInt8](copying: try list.span(entry))
+                    let set = message { $0.appendField(1, bytes: file) }
+                    answer.files += DescriptorSet.files.filter { $0.set == set }.map(\.name)
+                }
+            case 6:
+                var list = WireReader(payload)
+                while let entry = try list.nextTag() {
+                    var service = WireReader(try list.span(entry))
+                    while let name = try service.nextTag() { answer.services.append(try service.string(name)) }
+                }
+            case 7:
+                var error = WireReader(payload)
+                while let entry = try error.nextTag() {
+                    if entry.fieldNumber == 1 {
+                        answer.errorCode = try error.int32(entry)
+                    } else {
+                        try error.skip(entry)
+                    }
+                }
+            default: break
+            }
+        }
+        return answer
+    }
+
+    @Test("Reflection lists the services")
+    func services() throws {
+        let live = try LiveGateway()
+        #expect(
+            try ask(live, 7, "*").services == [
+                "google.firestore.v1.Firestore", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
+                "grpc.reflection.v1alpha.ServerReflection",
+            ])
+    }
+
+    @Test("A symbol brings its file and all that it imports, each once")
+    func symbols() throws {
+        let live = try LiveGateway()
+        let files = try ask(live, 4, "google.firestore.v1.Firestore").files
+        #expect(files.first == "google/firestore/v1/service.proto")
+        #expect(files.contains("google/firestore/v1/firestore.proto"))
+        #expect(files.contains("google/protobuf/timestamp.proto"))
+        #expect(Set(files).count == files.count)
+        #expect(try ask(live, 4, "google.firestore.v1.Firestore.RunQuery").files == files)
+        #expect(try ask(live, 3, "google/protobuf/empty.proto").files == ["google/protobuf/empty.proto"])
+    }
+
+    @Test("What is not there is an answer with an error", arguments: [(3, "a.proto"), (4, "a.B"), (5, ""), (6, "a.B")])
+    func notThere(field: Int, text: String) throws {
+        let live = try LiveGateway()
+        #expect(try ask(live, field, text).errorCode == 5)
+    }
+
+    @Test("The replies to many requests on one stream have their order")
+    func manyQuestions() throws {
+        let live = try LiveGateway()
+        let question = message { $0.appendField(3, string: "google/protobuf/empty.proto") }
+        let listener = MessageListener()
+        let call = live.connection.stream(
+            FirestoreMessages.Method.serverReflectionInfo.rpc, question, isComplete: false, handler: listener)
+        for _ in 1..<500 { call.send(question) }
+        call.finishSending()
+        try listener.ended.wait(until: "the stream has ended")
+        let (outcome, messages) = listener.state.withLock { $0 }
+        #expect(outcome.code == .ok)
+        #expect(messages.count == 500)
+        #expect(Set(messages).count == 1)
+    }
+
+    @Test("A malformed question ends the call")
+    func malformed() throws {
+        let live = try LiveGateway()
+        #expect(live.stream(.serverReflectionInfo, [0xFF]).outcome.code == .invalidArgument)
+    }
+}

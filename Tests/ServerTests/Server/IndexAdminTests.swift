@@ -1,0 +1,212 @@
+// The admin API of indexes and fields, call by call, over the socket in the data directory.
+
+import Basics
+import DocumentModel
+import DocumentStore
+import FirestoreMessages
+import FirestoreService
+import Server
+import ServiceTestSupport
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+@Suite("The admin API of indexes", .timeLimit(.minutes(20)))
+struct IndexAdminTests {
+    /// A gateway, and a connection to its socket.
+    private final class Admin {
+        let live: LiveGateway
+        private let loop = EventLoopGroup(count: 1, name: "test-admin")
+        private let connection: ClientConnection
+
+        init(_ change: (inout GatewayConfiguration) -> Void = { _ in }) throws {
+            live = try LiveGateway(change)
+            connection = try ClientConnection.connect(
+                toSocketAt: AdminSocket.path(in: live.directory.path(of: "data")), on: loop.next())
+        }
+
+        deinit {
+            connection.close()
+            loop.stop()
+        }
+
+        func code(_ method: FirestoreMessages.Method, _ request: some FirestoreMessage) -> StatusCode {
+            live.call(method, request.encodedBytes(), on: connection).outcome.code
+        }
+
+        func reply<Reply: FirestoreMessage>(
+            _ method: FirestoreMessages.Method, _ request: some FirestoreMessage, as type: Reply.Type = Reply.self
+        ) throws -> Reply {
+            let (outcome, reply) = live.call(method, request.encodedBytes(), on: connection)
+            try #require(outcome.code == .ok, "\(outcome.message)")
+            return try Reply(wire: reply.byteSpan)
+        }
+
+        /// Waits for the operation's end.
+        func result(_ operation: LongRunningOperation) throws -> LongRunningOperation {
+            try reply(.waitOperation, WaitOperationRequest(name: operation.name))
+        }
+    }
+
+    private static let group = "\(Harness.database)/collectionGroups/c"
+
+    private static func index(_ paths: String...) -> AdminIndex {
+        AdminIndex(queryScope: .collection, fields: paths.map { AdminIndex.Field(path: $0, mode: .ascending) })
+    }
+
+    @Test("An index is created, found, listed page by page and deleted; its operation is found by name")
+    func lifeOfAnIndex() throws {
+        let admin = try Admin()
+        let wanted = [Self.index("a", "b"), Self.index("b", "a"), Self.index("m.`x y`", "a")]
+        var names: [String] = []
+        for index in wanted {
+            let operation: LongRunningOperation = try admin.reply(
+                .createIndex, CreateIndexRequest(parent: Self.group, index: index))
+            let done = try admin.result(operation)
+            guard case .response(let response) = done.result else {
+                Issue.record("the operation has no response: \(done)")
+                return
+            }
+            #expect(response.typeURL == "type.googleapis.com/google.firestore.admin.v1.Index")
+            let built = try AdminIndex(wire: response.value.byteSpan)
+            #expect(built.state == .ready)
+            #expect(built.fields == index.fields + [AdminIndex.Field(path: "__name__", mode: .ascending)])
+            #expect(try admin.reply(.getIndex, NamedRequest(name: built.name)) == built)
+            names.append(built.name)
+            let again = admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: index))
+            #expect(again == .alreadyExists)
+        }
+        var found: [String] = []
+        var token = ""
+        repeat {
+            let page: AdminIndexPage = try admin.reply(
+                .listIndexes, AdminListRequest(parent: Self.group, pageSize: 2, pageToken: token))
+            #expect(page.indexes.count <= 2)
+            found += page.indexes.map(\.name)
+            token = page.nextPageToken
+        } while !token.isEmpty
+        #expect(found == names.sorted())
+        let operations: OperationPage = try admin.reply(
+            .listOperations, ListOperationsRequest(name: "\(Harness.database)/operations"))
+        #expect(operations.operations.count == 3)
+        for name in names {
+            #expect(admin.code(.deleteIndex, NamedRequest(name: name)) == .ok)
+            #expect(admin.code(.getIndex, NamedRequest(name: name)) == .notFound)
+            #expect(admin.code(.deleteIndex, NamedRequest(name: name)) == .notFound)
+        }
+    }
+
+    /// Whether the store may build indexes.
+    private final class Permission: Sendable {
+        private let value = Atomic(true)
+
+        var isGiven: Bool {
+            get { value.load(ordering: .acquiring) }
+            set { value.store(newValue, ordering: .releasing) }
+        }
+    }
+
+    @Test("The build of an index is cancelled; a complete index, a field and an unknown operation are not")
+    func cancelled() throws {
+        let mayBuild = Permission()
+        let admin = try Admin {
+            $0.store.admitsHousekeeping = { task in task != .indexStep || mayBuild.isGiven }
+        }
+        func create(_ index: AdminIndex) throws -> LongRunningOperation {
+            try admin.reply(.createIndex, CreateIndexRequest(parent: Self.group, index: index))
+        }
+        let complete = try admin.result(try create(Self.index("a", "b")))
+        #expect(admin.code(.cancelOperation, NamedRequest(name: complete.name)) == .ok)
+        #expect(try admin.reply(.getOperation, NamedRequest(name: complete.name)) == complete)
+
+        mayBuild.isGiven = false
+        let building = try create(Self.index("b", "a"))
+        #expect(building.result == nil)
+        #expect(admin.code(.cancelOperation, NamedRequest(name: building.name)) == .ok)
+        let cancelled: LongRunningOperation = try admin.reply(.getOperation, NamedRequest(name: building.name))
+        guard case .error(let status) = cancelled.result else {
+            Issue.record("the operation has no error: \(cancelled)")
+            return
+        }
+        #expect(status.code == .cancelled)
+        let left: AdminIndexPage = try admin.reply(.listIndexes, AdminListRequest(parent: Self.group))
+        #expect(left.indexes.count == 1)
+        mayBuild.isGiven = true
+        try waitUntil("the entries are gone") {
+            admin.code(.getOperation, NamedRequest(name: building.name)) == .notFound
+        }
+        #expect(admin.code(.cancelOperation, NamedRequest(name: building.name)) == .notFound)
+        #expect(admin.code(.deleteOperation, NamedRequest(name: building.name)) == .notFound)
+
+        let field = AdminField(name: "\(Self.group)/fields/until", ttlConfig: .init())
+        let change: LongRunningOperation = try admin.reply(
+            .updateField, UpdateFieldRequest(field: field, mask: ["ttl_config"]))
+        #expect(admin.code(.cancelOperation, NamedRequest(name: change.name)) == .unimplemented)
+        for name in [change.name, complete.name] {
+            #expect(admin.code(.deleteOperation, NamedRequest(name: name)) == .unimplemented)
+        }
+    }
+
+    @Test("A change of one index leaves what was declared before, and other indexes of the database")
+    func besideADeclaration() throws {
+        let admin = try Admin()
+        let database = try DatabaseName(Harness.database)
+        let data = admin.live.directory.path(of: "data")
+        let override = FieldOverrideMessage(collectionGroup: "c", fieldPath: "notes", indexes: [], ttl: false)
+        let declared = ApplyIndexesRequest(
+            database: Harness.database,
+            indexes: [
+                IndexMessage(
+                    collectionGroup: "d", spansGroup: true,
+                    fields: [.init(path: "x", mode: .ascending), .init(path: "y", mode: .contains)])
+            ],
+            fieldOverrides: [override])
+        #expect(admin.code(.adminApplyIndexes, declared) == .ok)
+        #expect(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: Self.index("a", "b"))) == .ok)
+        let field = "\(Self.group)/fields/until"
+        let expiring = UpdateFieldRequest(field: AdminField(name: field, ttlConfig: .init()), mask: ["ttl_config"])
+        _ = try admin.result(admin.reply(.updateField, expiring))
+        let listed = try AdminClient.listIndexes(of: database, directory: data).map(\.json)
+        #expect(listed.count == 4)
+        let fields: AdminFieldPage = try admin.reply(.listFields, AdminListRequest(parent: Self.group))
+        #expect(fields.fields.map(\.name) == ["\(Self.group)/fields/notes", field])
+        #expect(fields.fields.map { $0.indexConfig?.usesAncestorConfig } == [false, true])
+        #expect(fields.fields[1].ttlConfig?.state == .active)
+        // The index by which expired documents are found is the field's, and not one of those over several fields.
+        let indexes: AdminIndexPage = try admin.reply(
+            .listIndexes, AdminListRequest(parent: "\(Harness.database)/collectionGroups/-"))
+        #expect(indexes.indexes.count == 2)
+    }
+
+    @Test("What is not a name, an index or a field is refused, and changes nothing")
+    func refusals() throws {
+        let admin = try Admin()
+        for name in ["", "c", Harness.database, "\(Self.group)/indexes/", "\(Self.group)/other/x", "\(Self.group)/"] {
+            #expect(admin.code(.getIndex, NamedRequest(name: name)) == .invalidArgument, "\(name)")
+            #expect(admin.code(.getField, NamedRequest(name: name)) == .invalidArgument, "\(name)")
+        }
+        let unknown = ["index-0123456789abcdef", "field-zz", "field-00", "x"]
+        for name in unknown.map({ "\(Harness.database)/operations/\($0)" }) {
+            #expect(admin.code(.getOperation, NamedRequest(name: name)) == .notFound, "\(name)")
+        }
+        var wide = Self.index("a", "b")
+        wide.queryScope = .collectionRecursive
+        var vague = Self.index("a", "b")
+        vague.fields[1].mode = .unspecified
+        var flat = Self.index("a", "b")
+        flat.fields[1].mode = .vector(0)
+        for index in [nil, Self.index("a"), Self.index(), Self.index("a", "b.."), wide, vague, flat] {
+            let request = CreateIndexRequest(parent: Self.group, index: index)
+            #expect(admin.code(.createIndex, request) == .invalidArgument, "\(String(describing: index))")
+        }
+        let name = "\(Self.group)/fields/a"
+        let other = AdminField(name: name, indexConfig: .init(indexes: [Self.index("b")]))
+        #expect(admin.code(.updateField, UpdateFieldRequest(field: other)) == .invalidArgument)
+        let unmasked = UpdateFieldRequest(field: AdminField(name: name), mask: ["name"])
+        #expect(admin.code(.updateField, unmasked) == .invalidArgument)
+        #expect(admin.code(.updateField, UpdateFieldRequest(field: nil)) == .invalidArgument)
+        let listed: AdminIndexPage = try admin.reply(.listIndexes, AdminListRequest(parent: Self.group))
+        #expect(listed.indexes.isEmpty)
+    }
+}

@@ -1,0 +1,331 @@
+// WebChannel over sockets: what a page's SDK does, request by request, and what a bad page may try.
+
+import Basics
+import FirestoreMessages
+import FirestoreService
+import Server
+import ServiceTestSupport
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+@Suite(.timeLimit(.minutes(20))) struct WebChannelTests {
+    private static let write = "/google.firestore.v1.Firestore/Write/channel?VER=8"
+    private static let database = "projects/p/databases/d"
+
+    /// A page's session of Write; each request has its own connection, which may be on another loop.
+    private final class Page {
+        let port: Int
+        private(set) var id = ""
+        private var backChannel: HTTPTestClient?
+        private var sent = 0
+        private var received = 0
+
+        init(_ live: LiveGateway) { port = Int(live.gateway.port) }
+
+        func request(_ method: String, _ query: String, body: String? = nil) -> HTTPTestClient.Reply? {
+            let headers = ["Origin: http://localhost:3000", "Content-Type: application/x-www-form-urlencoded"]
+            return HTTPTestClient(port: port).request(
+                method, WebChannelTests.write + query, body: body, headers: headers)
+        }
+
+        /// Opens a session and returns the response.
+        func open(_ body: String = "count=1&ofs=0&req0___data__={\"database\":\"projects/p/databases/d\"}") throws
+            -> HTTPTestClient.Reply
+        {
+            let reply = try #require(request("POST", "&RID=59074&CVER=22&X-HTTP-Session-Id=gsessionid&t=1", body: body))
+            id = reply.body.split(separator: "\"").dropFirst(3).first.map(String.init) ?? ""
+            sent = body.contains("count=1") ? 1 : 0
+            return reply
+        }
+
+        /// Sends a message, repeatedly if asked to, and returns the body of the last response.
+        func send(_ json: String, times: Int = 1) throws -> String {
+            let body = "count=1&ofs=\(sent)&req0___data__=\(json)"
+            sent += 1
+            let replies = (0..<times).map { _ in request("POST", "&SID=\(id)&RID=1&AID=\(received)", body: body) }
+            let last = try #require(replies.last ?? nil)
+            #expect(last.status == 200)
+            return last.body
+        }
+
+        func set(_ path: String, mask: String = "") throws -> String {
+            let name = "\(WebChannelTests.database)/documents/\(path)"
+            return try send("{\"writes\":[{\"update\":{\"name\":\"\(name)\",\"fields\":{}}\(mask)}]}")
+        }
+
+        /// Opens a back channel and reads its head.
+        func listen(_ parameters: String = "&CI=0") throws -> HTTPTestClient.Reply {
+            let client = HTTPTestClient(port: port)
+            client.send(
+                """
+                GET \(WebChannelTests.write)&RID=rpc&SID=\(id)&AID=\(received)\(parameters)&TYPE=xmlhttp HTTP/1.1\r
+                Host: localhost\r
+                Origin: http://localhost:3000\r\n\r\n
+                """)
+            backChannel = client
+            return try #require(client.head())
+        }
+
+        /// The next frame on the back channel, without its length; empty at the end of the response.
+        func frame() throws -> String {
+            let chunk = try #require(backChannel?.chunk())
+            guard let end = chunk.firstIndex(of: "\n") else { return chunk }
+            let json = String(chunk[chunk.index(after: end)...])
+            #expect(Int(chunk[..<end]) == json.utf16.count)
+            return json
+        }
+
+        /// Reads frames until one has the text.
+        func frame(with text: String) throws -> String {
+            for _ in 0..<20 {
+                let frame = try frame()
+                if frame.contains(text) { return frame }
+                if frame.isEmpty { break }
+            }
+            Issue.record("no frame has \(text)")
+            return ""
+        }
+
+        func acknowledge(_ id: Int) { received = id }
+
+        /// Cuts the connection of the back channel.
+        func cut() { backChannel = nil }
+    }
+
+    @Test func `A page writes through a session`() throws {
+        let live = try LiveGateway()
+        let page = Page(live)
+        let opened = try page.open()
+        #expect(opened.status == 200)
+        #expect(opened.headers["content-type"] == "text/plain; charset=utf-8")
+        #expect(opened.body == "60\n[[0,[\"c\",\"\(page.id)\",\"\",8,12,30000]]]")
+        #expect(page.id.count == 32)
+        let head = try page.listen()
+        #expect(head.status == 200 && head.headers["transfer-encoding"] == "chunked")
+        #expect(head.headers["x-content-type-options"] == "nosniff")
+        #expect(head.headers["cache-control"] == "private, max-age=0")
+        #expect(try page.frame(with: "streamId").contains("[[1,[{\"streamId\":"))
+        for number in 0..<20 {
+            #expect(try page.set("c/\(number)").contains("\n[1,"))
+            #expect(try page.frame(with: "commitTime").contains("writeResults"))
+        }
+        #expect(page.request("POST", "&SID=\(page.id)&RID=9&TYPE=terminate", body: "")?.status == 200)
+        #expect(try page.frame() == "")
+        let after = try #require(page.request("POST", "&SID=\(page.id)&RID=9", body: "count=0"))
+        #expect(after.status == 400 && after.body == "Unknown SID")
+        try waitUntil("the call has ended") { live.gateway.totals["streams_open"] == 0 }
+    }
+
+    @Test func `A long poll ends with its first frame`() throws {
+        let live = try LiveGateway()
+        let page = Page(live)
+        _ = try page.open()
+        _ = try page.listen("&CI=1")
+        #expect(try page.frame().hasPrefix("[[1,[{\"streamId\""))
+        #expect(try page.frame() == "")
+        page.acknowledge(1)
+        #expect(try page.set("c/a").contains("\n[0,1,0]"))
+        _ = try page.listen("&CI=1")
+        #expect(try page.frame(with: "commitTime").hasPrefix("[[2,"))
+        page.acknowledge(2)
+        _ = try page.listen("&CI=1&TO=20")
+        #expect(try page.frame() == "[[3,[\"noop\"]]]")
+        #expect(try page.frame() == "")
+    }
+
+    @Test func `What a broken connection lost is sent again`() throws {
+        let live = try LiveGateway()
+        let page = Page(live)
+        _ = try page.open()
+        _ = try page.listen()
+        let first = try page.frame(with: "streamId")
+        page.cut()
+        _ = try page.listen()
+        #expect(try page.frame().hasPrefix(String(first.dropLast())))
+    }
+
+    @Test func `A second back channel ends the first`() throws {
+        let live = try LiveGateway()
+        let page = Page(live)
+        let other = Page(live)
+        _ = try page.open()
+        _ = try page.listen()
+        _ = try page.frame(with: "streamId")
+        let query = "&RID=rpc&SID=\(page.id)&AID=0&CI=1"
+        #expect(other.request("GET", query)?.body.contains("streamId") == true)
+        #expect(try page.frame() == "")
+    }
+
+    @Test func `A repeated message counts once`() throws {
+        let live = try LiveGateway()
+        let page = Page(live)
+        _ = try page.open()
+        _ = try page.listen()
+        let name = "\(Self.database)/documents/c/a"
+        let increment = "{\"fieldPath\":\"n\",\"increment\":{\"integerValue\":\"1\"}}"
+        let message = "{\"writes\":[{\"transform\":{\"document\":\"\(name)\",\"fieldTransforms\":[\(increment)]}}]}"
+        _ = try page.send(message, times: 5)
+        #expect(try page.frame(with: "commitTime").contains("\"integerValue\":\"1\""))
+        _ = try page.send(message)
+        #expect(try page.frame(with: "commitTime").contains("\"integerValue\":\"2\""))
+    }
+
+    @Test func `A failure of the stream is the last array`() throws {
+        let live = try LiveGateway()
+        let page = Page(live)
+        _ = try page.open()
+        _ = try page.listen()
+        _ = try page.set("c/none", mask: ",\"currentDocument\":{\"exists\":true}")
+        let frame = try page.frame(with: "error")
+        #expect(frame.contains("\"status\": \"NOT_FOUND\"") && frame.contains("No document to update"))
+        #expect(try page.frame() == "")
+    }
+
+    @Test(arguments: ["{", "[]", "{\"nonsense\":1}", "\"x\"", "{\"database\":5}", ""])
+    func `A message that cannot be read fails the stream`(json: String) throws {
+        let live = try LiveGateway()
+        let page = Page(live)
+        _ = try page.open("count=1&ofs=0&req0___data__=\(json)")
+        _ = try page.listen()
+        #expect(try page.frame(with: "error").contains("INVALID_ARGUMENT"))
+    }
+
+    @Test func `The database may be in the URL only, and the first message may come later`() throws {
+        let live = try LiveGateway()
+        let page = Page(live)
+        let encoded = "projects%2Fp%2Fdatabases%2Fd"
+        let opened = try #require(page.request("POST", "&RID=1&database=\(encoded)", body: "count=0"))
+        #expect(opened.status == 200)
+        let id = String(opened.body.split(separator: "\"")[3])
+        #expect(page.request("GET", "&SID=\(id)&RID=rpc&AID=0&CI=1&TO=10")?.body.contains("noop") == true)
+        let first = page.request("POST", "&SID=\(id)&RID=2&AID=1", body: "count=1&ofs=0&req0___data__={}")
+        #expect(first?.status == 200)
+        #expect(page.request("GET", "&SID=\(id)&RID=rpc&AID=1&CI=1")?.body.contains("streamId") == true)
+    }
+
+    @Test func `Responses may be read by pages of allowed origins`() throws {
+        let live = try LiveGateway()
+        let page = Page(live)
+        for reply in [try page.open(), try #require(page.request("GET", "&SID=unknown&RID=rpc&AID=0"))] {
+            #expect(reply.headers["access-control-allow-origin"] == "http://localhost:3000")
+            #expect(reply.headers["access-control-allow-credentials"] == "true")
+            #expect(reply.headers["access-control-expose-headers"]?.contains("x-client-wire-protocol") == true)
+            #expect(reply.headers["vary"] == "Origin")
+        }
+        let foreign = HTTPTestClient(port: page.port)
+        let refused = foreign.request("POST", Self.write, body: "count=0", headers: ["Origin: https://evil.example"])
+        #expect(refused?.status == 403)
+    }
+
+    @Test func `Requests that are of no session are refused`() throws {
+        let live = try LiveGateway()
+        let page = Page(live)
+        _ = try page.open()
+        #expect(page.request("GET", "&RID=rpc")?.status == 400)
+        #expect(page.request("GET", "&SID=\(page.id)&RID=rpc&AID=77&CI=0")?.status == 400)
+        #expect(page.request("POST", "&SID=\(page.id)&AID=77", body: "count=0")?.status == 400)
+        #expect(page.request("POST", "&SID=\(page.id)&AID=0", body: "count=2")?.status == 400)
+        #expect(page.request("PUT", "&SID=\(page.id)", body: "")?.status == 405)
+        let http = HTTPTestClient(port: page.port)
+        #expect(http.request("GET", "/google.firestore.v1.Firestore/Commit/channel?VER=8")?.status == 404)
+        #expect(http.request("GET", "/google.firestore.v1.Firestore/Write")?.status == 404)
+        let listen = "/google.firestore.v1.Firestore/Listen/channel?VER=8&SID=\(page.id)&RID=rpc&AID=0"
+        #expect(http.request("GET", listen)?.status == 400)
+    }
+
+    /// Notes who asked.
+    private final class Witness: AccessPolicy {
+        let seen = Mutex<[Principal]>([])
+
+        func check(_ method: FirestoreMessages.Method, on resource: RawSpan, by principal: Principal)
+            throws(RequestError)
+        {
+            seen.withLock { $0.append(principal) }
+        }
+    }
+
+    @Test func `The token of a page comes in the first body or in its URL`() throws {
+        let witness = Witness()
+        let live = try LiveGateway { $0.policy = witness }
+        let page = Page(live)
+        let message = "count=1&ofs=0&req0___data__={\"database\":\"\(Self.database)\"}"
+        _ = try page.open("headers=Authorization%3ABearer%20one%0D%0Ax-goog-api-key%3Aa%0D%0A&" + message)
+        let inQuery = "&RID=1&%24httpHeaders=Authorization%3ABearer%20two%0D%0A"
+        #expect(page.request("POST", inQuery, body: message)?.status == 200)
+        _ = try page.open(message)
+        #expect(witness.seen.withLock { $0 } == [.bearer("one"), .bearer("two"), .anonymous])
+        let forbidden = page.request("POST", "&RID=1", body: "headers=Host%3Aevil%0D%0A&count=0")
+        #expect(forbidden?.status == 400)
+    }
+
+    @Test func `Sessions are bounded in number and end when their pages are gone`() throws {
+        let live = try LiveGateway {
+            $0.webChannel.sessionsMax = 2
+            $0.webChannel.idleMilliseconds = 200
+        }
+        let page = Page(live)
+        _ = try page.open()
+        _ = try Page(live).open()
+        let third = page.request("POST", "&RID=1", body: "count=0")
+        #expect(third?.status == 429)
+        try waitUntil("the sessions have expired") { live.gateway.totals["streams_open"] == 0 }
+        #expect(try Page(live).open().status == 200)
+    }
+
+    @Test func `A page whose connection closes is noticed`() throws {
+        let live = try LiveGateway { $0.webChannel.idleMilliseconds = 200 }
+        let page = Page(live)
+        _ = try page.open()
+        _ = try page.listen()
+        _ = try page.frame(with: "streamId")
+        #expect(live.gateway.totals["streams_open"] == 1)
+        page.cut()
+        try waitUntil("the session has expired") { live.gateway.totals["streams_open"] == 0 }
+    }
+
+    @Test func `A page that writes and does not read is bounded`() throws {
+        let live = try LiveGateway {
+            $0.webChannel.unacknowledgedBytesMax = 16 << 10
+            $0.webChannel.waitingMessagesMax = 20
+        }
+        let page = Page(live)
+        _ = try page.open()
+        // Its responses fill the session; then the stream stops it, and its messages wait; then there are too many.
+        for number in 0..<400 { _ = try page.set("c/\(number)") }
+        _ = try page.listen()
+        #expect(try page.frame(with: "error").contains("RESOURCE_EXHAUSTED"))
+        #expect(try page.frame() == "")
+    }
+
+    @Test func `All sessions together are bounded in bytes`() throws {
+        let live = try LiveGateway { $0.webChannel.bytesTotalMax = 5_000 }
+        let page = Page(live)
+        _ = try page.open()
+        _ = try page.listen()
+        for number in 0..<200 {
+            let reply = page.request(
+                "POST", "&SID=\(page.id)&RID=2",
+                body: "count=1&ofs=\(number + 2)&req0___data__=\(String(repeating: "x", count: 200))")
+            if reply?.status == 400 { break }
+        }
+        #expect(try page.frame(with: "error").contains("RESOURCE_EXHAUSTED"))
+    }
+
+    @Test func `A server that drains ends the streams and their back channels`() throws {
+        let live = try LiveGateway()
+        let page = Page(live)
+        let waiting = Page(live)
+        _ = try page.open()
+        _ = try page.listen()
+        _ = try waiting.open("count=0")
+        _ = try waiting.listen()
+        _ = try page.frame(with: "streamId")
+        live.stop()
+        #expect(try page.frame(with: "error").contains("UNAVAILABLE"))
+        #expect(try page.frame() == "")
+        #expect(try waiting.frame(with: "error").contains("UNAVAILABLE"))
+        #expect(try waiting.frame() == "")
+    }
+}
