@@ -35,9 +35,7 @@ extension StoreReader {
         var wasStopped = false
         var locked: [[UInt8]] = []
         defer { source.lock(locked) }
-        var scan = CollectionScan(collection.utf8, ids: ids, direction: .ascending)
-        var work = StepWork(budget: .max)
-        try scan.next(from: source, &work) { (row) throws(RequestError) in
+        try source.scan(collection.utf8, ids: ids) { (row) throws(RequestError) in
             let id = row.path.extracting(idOffset..<row.path.byteCount)
             if source.locksDocuments { locked.append([UInt8](copying: row.path)) }
             while let missingID = try missing?.next(before: id, source) {
@@ -92,10 +90,7 @@ extension StoreReader {
     package func documentCount(of collection: CollectionPath, at point: ReadPoint) throws(RequestError) -> Int {
         let source = try source(at: point)
         if let count = try source.documentCount(in: .collection(path: collection.utf8)) { return count }
-        var scan = CollectionScan(collection.utf8, direction: .ascending)
-        var work = StepWork(budget: .max)
-        try scan.next(from: source, &work) { _ in .more }
-        return work.documents
+        return try source.scan(collection.utf8) { _ in .more }
     }
 }
 

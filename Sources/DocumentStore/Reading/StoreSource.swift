@@ -84,19 +84,18 @@ package struct StoreSource: QuerySource, ~Copyable {
         from lower: [UInt8], to upper: [UInt8], collectionID: [UInt8]?
     ) throws(RequestError) {
         guard let transaction = point.transaction else { return }
-        var range = ReadRange(
-            lower: lower, upper: upper, collectionID: collectionID, matches: filter, version: point.version)
-        range.query = matcher.map(ObjectIdentifier.init)
-        try transaction.noteRead(range)
+        try transaction.noteRead(
+            ReadRange(
+                lower: lower, upper: upper, collectionID: collectionID, matches: filter,
+                query: matcher.map(ObjectIdentifier.init), version: point.version))
     }
 
-    package borrowing func noteEnd(at sortKey: [UInt8], _ orders: [Order]) {
+    package borrowing func noteEnd(at last: LastResult) {
         guard let transaction = point.transaction, let matcher else { return }
-        transaction.narrowReads(of: ObjectIdentifier(matcher)) { path, fields in
-            guard matcher.matches(path: path, fields: fields) else { return false }
-            var key = WireWriter(capacity: 128)
-            guard SortKey.append(path: path, fields: fields, order: orders, into: &key) else { return false }
-            return key.bytes.compareBytes(sortKey.byteSpan) <= 0
+        transaction.narrowReads(
+            of: ObjectIdentifier(matcher), within: last.passedKeys(of: matcher.scope, database: database)
+        ) { path, fields in
+            matcher.matches(path: path, fields: fields) && !last.precedes(path: path, fields: fields)
         }
     }
 

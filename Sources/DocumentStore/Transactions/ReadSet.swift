@@ -11,17 +11,37 @@ internal import KeyValueStore
 /// A range of document keys that a transaction walked.
 struct ReadRange: Sendable {
     /// First key of the range.
-    let lower: [UInt8]
+    private(set) var lower: [UInt8]
     /// The first key after the range.
-    let upper: [UInt8]
+    private(set) var upper: [UInt8]
     /// Only documents of collections of this id were asked for; nil for any.
     let collectionID: [UInt8]?
     /// The query's filter over path and fields; nil if every document of the range was asked for.
     var matches: DocumentFilter?
     /// The query that walked it.
-    package var query: ObjectIdentifier?
+    let query: ObjectIdentifier?
     /// The state in which it was walked.
     var version: CommitVersion
+
+    init(
+        lower: [UInt8], upper: [UInt8], collectionID: [UInt8]?, matches: DocumentFilter?,
+        query: ObjectIdentifier? = nil, version: CommitVersion
+    ) {
+        self.lower = lower
+        self.upper = upper
+        self.collectionID = collectionID
+        self.matches = matches
+        self.query = query
+        self.version = version
+    }
+
+    var isEmpty: Bool { lower.byteSpan.compareBytes(upper.byteSpan) >= 0 }
+
+    /// Removes the keys outside of other bounds.
+    mutating func narrow(to keys: (lower: [UInt8], upper: [UInt8])) {
+        if lower.byteSpan.compareBytes(keys.lower.byteSpan) < 0 { lower = keys.lower }
+        if upper.byteSpan.compareBytes(keys.upper.byteSpan) > 0 { upper = keys.upper }
+    }
 
     func contains(_ key: RawSpan) -> Bool {
         key.compareBytes(lower.byteSpan) >= 0 && key.compareBytes(upper.byteSpan) < 0
@@ -80,8 +100,14 @@ struct ReadSet: ~Copyable {
     }
 
     /// Of the documents that a query's walks went over, only those matter that also meet this filter.
-    mutating func narrow(_ query: ObjectIdentifier, to filter: @escaping DocumentFilter) {
-        for position in ranges.indices where ranges[position].query == query { ranges[position].matches = filter }
+    mutating func narrow(
+        _ query: ObjectIdentifier, within keys: (lower: [UInt8], upper: [UInt8])?, to filter: @escaping DocumentFilter
+    ) {
+        for position in ranges.indices where ranges[position].query == query {
+            ranges[position].matches = filter
+            if let keys { ranges[position].narrow(to: keys) }
+        }
+        ranges.removeAll(where: \.isEmpty)
     }
 
     private func checkRoom() throws(RequestError) {

@@ -112,9 +112,13 @@ final class Transaction: Sendable {
     }
 
     /// A query has come to its end before all of what its walks went over: only documents that meet this filter matter.
-    func narrowReads(of query: ObjectIdentifier, to filter: @escaping DocumentFilter) {
+    ///
+    /// - Parameter keys: the keys that such documents have; nil if that is not known.
+    func narrowReads(
+        of query: ObjectIdentifier, within keys: (lower: [UInt8], upper: [UInt8])?, to filter: @escaping DocumentFilter
+    ) {
         if isReadOnly { return }
-        state.withLock { $0.reads.narrow(query, to: filter) }
+        state.withLock { $0.reads.narrow(query, within: keys, to: filter) }
     }
 
     /// Lends the read set under the transaction's lock.

@@ -20,6 +20,8 @@ package struct QueryExecution: ~Copyable, Sendable {
     /// Made with the first page, when the planner can ask the source; before, the plan without indexes.
     private var operators: QueryTree
     private var isPlanned = false
+    /// A transaction knows of what the query reads.
+    private var isNoted = false
     /// Nil unless indexes are made on demand.
     private var report: IndexReport?
     private var work = StepWork()
@@ -38,6 +40,10 @@ package struct QueryExecution: ~Copyable, Sendable {
         from source: borrowing Source, emit page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Progress {
         if plan.limit == 0 { return .finished }
+        if !isNoted {
+            isNoted = true
+            if source.notesReads { try plan.noteReads(in: source) }
+        }
         try chooseOperators(source)
         if operators.isFinished { return .finished }
         work.budget = plan.options.candidatesPerStep

@@ -3,12 +3,10 @@
 
 import Basics
 import DocumentModel
-internal import StoreFormat
 
 /// The rows of the inputs, one input after the other. One input alone is passed through.
 struct Append: QueryOperator {
     private var inputs: [Fetch]
-    private let scope: QueryScope
     /// The number of collections of a group whose own indexes are read.
     let collectionCount: Int?
     /// The direction in which indexes are read.
@@ -17,17 +15,14 @@ struct Append: QueryOperator {
     let isOrdered: Bool
     /// Inputs of the first collection; those of the others are alike.
     private let shownCount: Int
-    // The resume token, beside those of the inputs: the input, and whether a transaction knows of the read.
+    // The resume token, beside those of the inputs.
     private var position = 0
-    private var isNoted = false
 
     /// - Parameter shownCount: how many of the inputs explain shows.
     init(
-        _ inputs: [Fetch], in scope: QueryScope, direction: SortDirection, isOrdered: Bool, collectionCount: Int?,
-        shownCount: Int
+        _ inputs: [Fetch], direction: SortDirection, isOrdered: Bool, collectionCount: Int?, shownCount: Int
     ) {
         self.inputs = inputs
-        self.scope = scope
         self.direction = direction
         self.isOrdered = isOrdered
         self.collectionCount = collectionCount
@@ -48,29 +43,11 @@ struct Append: QueryOperator {
         from source: borrowing Source, _ work: inout StepWork,
         into page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) {
-        if !isNoted, source.notesReads { try noteScope(source) }
         while position < inputs.count {
             try inputs[position].next(from: source, &work, into: page)
             guard inputs[position].isFinished else { return }
             position += 1
         }
-    }
-
-    /// Notes the whole scope as read: any document that begins to match the query is a conflict.
-    private mutating func noteScope<Source: QuerySource & ~Copyable>(_ source: borrowing Source) throws(RequestError) {
-        isNoted = true
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
-        guard case .collection(let collection) = scope else {
-            DocumentKey.writeSubtree([UInt8]().byteSpan, database: source.database, into: &key)
-            let lower = key.copyBytes()
-            let id = scope.collectionID
-            return try source.noteRead(
-                from: lower, to: lower + [KeyLayout.afterEverything], collectionID: id.isEmpty ? nil : id)
-        }
-        DocumentKey.writeCollection(collection.byteSpan, database: source.database, into: &key)
-        let prefix = key.copyBytes()
-        try source.noteRead(
-            from: prefix + [KeyLayout.documentMarker], to: prefix + [KeyLayout.documentMarker + 1], collectionID: nil)
     }
 
     // MARK: Explain

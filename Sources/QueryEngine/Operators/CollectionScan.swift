@@ -54,31 +54,31 @@ package struct CollectionScan: QueryOperator {
             self.remaining = nil
             return
         }
-        let stop: Stop?
-        do throws(RequestError) {
-            stop = try scan(keys, ids: remaining, in: source, work: &work, page)
-        } catch {
-            // What was read before the failure counts as read; the whole range contains it.
-            try source.noteRead(from: keys.lower, to: keys.upper, collectionID: nil)
-            throw error
+        if let last = try scan(keys, ids: remaining, in: source, work: &work, page) {
+            skip(through: last)
+        } else {
+            self.remaining = nil
         }
-        let (lower, upper) = keys.read(until: stop?.key, direction)
-        if lower.byteSpan.compareBytes(upper.byteSpan) < 0 {
-            try source.noteRead(from: lower, to: upper, collectionID: nil)
-        }
-        if let stop { skip(through: stop.id) } else { self.remaining = nil }
     }
 
-    /// Where a scan stopped: the last id given out, and the end of the range that was read.
-    private struct Stop {
-        let id: [UInt8]
-        let key: [UInt8]
+    /// The ids that the scan has passed; nil before the first.
+    var passed: DocumentIDRange? {
+        guard let remaining else { return ids }
+        if remaining == ids { return nil }
+        var passed = ids
+        // What remains begins after the last document, which has passed.
+        switch direction {
+        case .ascending: passed.upper = remaining.lower.map { DocumentIDBound(id: $0.id, isInclusive: true) }
+        case .descending: passed.lower = remaining.upper.map { DocumentIDBound(id: $0.id, isInclusive: true) }
+        }
+        return passed
     }
 
+    /// - Returns: the last id given out, if the page is full or the budget spent.
     private func scan<Source: QuerySource & ~Copyable>(
         _ keys: CollectionKeys, ids: DocumentIDRange, in source: borrowing Source, work: inout StepWork,
         _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
-    ) throws(RequestError) -> Stop? {
+    ) throws(RequestError) -> [UInt8]? {
         var path = WireWriter(capacity: 128)
         path.append(collection)
         path.append(byte: RelativePath.slash)
@@ -88,7 +88,7 @@ package struct CollectionScan: QueryOperator {
             if DocumentKey.isCutID(in: cursor.key, collectionByteCount: keys.collectionByteCount) {
                 let group = LongIDGroup(containing: cursor.key, keys, ids, direction)
                 let id = try group.scan(path: &path, idOffset: idOffset, in: source, work: &work, page)
-                if let id { return Stop(id: id, key: group.end) }
+                if let id { return id }
                 try cursor.seek(to: group.end.byteSpan)
                 continue
             }
@@ -102,9 +102,7 @@ package struct CollectionScan: QueryOperator {
                 path: path.bytes, createMicroseconds: record.createMicroseconds,
                 updateMicroseconds: record.updateMicroseconds, fields: record.fields)
             if try page(row) == .full || !hasBudget {
-                return Stop(
-                    id: [UInt8](copying: path.bytes.extracting(idOffset..<path.count)),
-                    key: [UInt8](copying: cursor.key) + (direction == .descending ? [] : [0]))
+                return [UInt8](copying: path.bytes.extracting(idOffset..<path.count))
             }
         }
         return nil
@@ -112,7 +110,7 @@ package struct CollectionScan: QueryOperator {
 }
 
 /// The range of keys of a collection's documents with ids in a range.
-private struct CollectionKeys {
+struct CollectionKeys {
     private(set) var lower: [UInt8]
     private(set) var upper: [UInt8]
     /// Bytes of the collection's prefix, without the document marker.
@@ -149,13 +147,7 @@ private struct CollectionKeys {
         upper = key.copyBytes()
     }
 
-    package var isEmpty: Bool { lower.byteSpan.compareBytes(upper.byteSpan) >= 0 }
-
-    /// The part of the range that was read by a scan that stopped at a key; nil if it read all.
-    func read(until stop: [UInt8]?, _ direction: SortDirection) -> (lower: [UInt8], upper: [UInt8]) {
-        guard let stop else { return (lower, upper) }
-        return direction == .descending ? (stop, upper) : (lower, stop)
-    }
+    var isEmpty: Bool { lower.byteSpan.compareBytes(upper.byteSpan) >= 0 }
 }
 
 /// The documents whose ids share the part that fits in a key, in the order of their full ids.

@@ -1,7 +1,7 @@
 // Offset and limit.
 
 import Basics
-import DocumentModel
+package import DocumentModel
 
 /// The rows of the input after the first `offset`, at most `limit` of them.
 struct Limit<Input: QueryOperator>: QueryOperator {
@@ -55,14 +55,14 @@ struct Limit<Input: QueryOperator>: QueryOperator {
         var window = window
         defer { self.window = window }
         let narrowing = source.notesReads ? orders : nil
-        var lastKey: [UInt8]?
+        var last: LastResult?
         try input.next(from: source, &work) { (row) throws(RequestError) in
             guard window.admit() else { return .more }
-            if window.isClosed, let narrowing { lastKey = SortKey.key(of: row, narrowing) }
+            if window.isClosed, let narrowing { last = LastResult(row, narrowing) }
             let control = try page(row)
             return window.isClosed ? .full : control
         }
-        if let lastKey, let narrowing { source.noteEnd(at: lastKey, narrowing) }
+        if let last { source.noteEnd(at: last) }
     }
 
     var tree: PlanTree {
@@ -73,13 +73,46 @@ struct Limit<Input: QueryOperator>: QueryOperator {
     }
 }
 
-extension SortKey {
-    /// The key of a row; nil if it lacks an ordered field.
-    fileprivate static func key(of row: borrowing QueryRow, _ orders: [Order]) -> [UInt8]? {
-        if row.sortKey.byteCount > 0 { return [UInt8](copying: row.sortKey) }
+/// The result at which a query ended because of its limit.
+package struct LastResult: Sendable {
+    /// The result's path below `documents`.
+    package let path: [UInt8]
+    /// The orders that the results came in.
+    package let orders: [Order]
+    /// The `SortKey` of the result by these orders.
+    let sortKey: [UInt8]
+
+    /// - Returns: nil if the row lacks an ordered field.
+    fileprivate init?(_ row: borrowing QueryRow, _ orders: [Order]) {
+        path = [UInt8](copying: row.path)
+        self.orders = orders
+        guard row.sortKey.byteCount == 0 else {
+            sortKey = [UInt8](copying: row.sortKey)
+            return
+        }
         var key = WireWriter(capacity: 128)
-        guard append(path: row.path, fields: row.fields, order: orders, into: &key) else { return nil }
-        return key.copyBytes()
+        guard SortKey.append(path: row.path, fields: row.fields, order: orders, into: &key) else { return nil }
+        sortKey = key.copyBytes()
+    }
+
+    /// Whether a document of the results' scope sorts after this result.
+    package func precedes(path: RawSpan, fields: RawSpan) -> Bool {
+        var key = WireWriter(capacity: 128)
+        guard SortKey.append(path: path, fields: fields, order: orders, into: &key) else { return true }
+        return key.bytes.compareBytes(sortKey.byteSpan) > 0
+    }
+
+    /// The keys among which are all documents of the scope that do not sort after this result; nil if keys do not tell:
+    /// the results are of several collections, or came in another order than that of names.
+    package func passedKeys(of scope: QueryScope, database: UInt32) -> (lower: [UInt8], upper: [UInt8])? {
+        guard case .collection(let collection) = scope, let order = orders.first, order.field.isDocumentName else {
+            return nil
+        }
+        let bound = DocumentIDBound(id: Array(path.dropFirst(collection.count + 1)), isInclusive: true)
+        let isUpper = order.direction == .ascending
+        let ids = DocumentIDRange(lower: isUpper ? nil : bound, upper: isUpper ? bound : nil)
+        let keys = CollectionKeys(collection.byteSpan, ids, database: database)
+        return (keys.lower, keys.upper)
     }
 }
 

@@ -32,8 +32,6 @@ struct PointLookup: QueryOperator {
             let path = paths[position]
             position += 1
             DocumentKey.write(path.byteSpan, database: source.database, into: &key)
-            let bytes = key.copyBytes()
-            try source.noteRead(from: bytes, to: bytes + [0], collectionID: nil)
             guard let stored = try source.value(forKey: key.bytes) else { continue }
             guard let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.versionMicroseconds) else {
                 throw .damagedDocument

@@ -156,7 +156,7 @@ struct SubtreeScan: QueryOperator {
         case .collection: return
         case .children(let parent): found = try SubtreeScan.nextChild(source, of: parent, after: position)
         case .descendants(let parent, let collectionID):
-            found = try source.nextCollection(after: position, below: parent, collectionID: collectionID)
+            found = try source.nextCollectionOfQuery(after: position, below: parent, collectionID: collectionID)
         }
         // Beyond the upper bound nothing can follow: every document of a collection comes after the collection's path.
         guard let found, names.upper.map({ $0.position.compare(path: found.byteSpan) < 0 }) ?? true else { return }
@@ -171,7 +171,7 @@ struct SubtreeScan: QueryOperator {
     ) throws(RequestError) -> [UInt8]? {
         var position = position
         while true {
-            let found = try source.nextCollection(
+            let found = try source.nextCollectionOfQuery(
                 after: position, skippingBelow: position != parent, below: parent, collectionID: nil)
             guard let found else { return nil }
             let (id, isLast) = RelativePath.nextSegment(of: found.byteSpan, below: parent.byteSpan)

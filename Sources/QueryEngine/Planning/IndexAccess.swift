@@ -77,8 +77,7 @@ struct IndexAccess: Sendable {
         }
         let shown = parts.prefix { collectionCount == nil || $0.collection == parts[0].collection }
         return Append(
-            inputs, in: plan.matcher.scope, direction: direction, isOrdered: isOrdered,
-            collectionCount: collectionCount,
+            inputs, direction: direction, isOrdered: isOrdered, collectionCount: collectionCount,
             shownCount: shown.count)
     }
 

@@ -31,11 +31,17 @@ extension QuerySource where Self: ~Copyable {
             position: position, skipsBelow: skipsBelow, parent: parent, collectionID: collectionID, database: database)
         let found = try search.first(in: self)
         // A document that appears in the range searched could change the result.
-        let (lower, upper) = search.range(until: found)
-        if lower.byteSpan.compareBytes(upper.byteSpan) < 0 {
-            try noteRead(from: lower, to: upper, collectionID: collectionID)
-        }
+        if notesReads { try noteRead(search, until: found) }
         return found?.path
+    }
+
+    /// The same within a query, whose scope is noted as a whole.
+    borrowing func nextCollectionOfQuery(
+        after position: [UInt8], skippingBelow skipsBelow: Bool = false, below parent: [UInt8], collectionID: [UInt8]?
+    ) throws(RequestError) -> [UInt8]? {
+        let search = CollectionSearch(
+            position: position, skipsBelow: skipsBelow, parent: parent, collectionID: collectionID, database: database)
+        return try search.first(in: self)?.path
     }
 }
 
@@ -51,7 +57,7 @@ struct CollectionSearch {
     private let position: [UInt8]
     private let skipsBelow: Bool
     private let parent: [UInt8]
-    private let collectionID: [UInt8]?
+    let collectionID: [UInt8]?
     private let lower: [UInt8]
     private let upper: [UInt8]
 

@@ -79,11 +79,7 @@ package protocol QuerySource: ~Copyable {
     borrowing func noteRead(from lower: [UInt8], to upper: [UInt8], collectionID: [UInt8]?) throws(RequestError)
 
     /// Notes that the query ended at its limit: documents that sort after its last result do not matter.
-    ///
-    /// - Parameters:
-    ///   - sortKey: the `SortKey` of the last result.
-    ///   - orders: the orders that the key is made by.
-    borrowing func noteEnd(at sortKey: [UInt8], _ orders: [Order])
+    borrowing func noteEnd(at last: LastResult)
 
     /// Locks documents, given by their paths. Does not wait.
     borrowing func lock(_ paths: [[UInt8]])
@@ -110,7 +106,7 @@ extension QuerySource where Self: ~Copyable {
     package borrowing func noteRead(
         from lower: [UInt8], to upper: [UInt8], collectionID: [UInt8]?
     ) throws(RequestError) {}
-    package borrowing func noteEnd(at sortKey: [UInt8], _ orders: [Order]) {}
+    package borrowing func noteEnd(at last: LastResult) {}
     package borrowing func lock(_ paths: [[UInt8]]) {}
 }
 

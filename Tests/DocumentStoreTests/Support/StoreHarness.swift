@@ -278,10 +278,8 @@ final class StoreHarness: Sendable {
         let reader = store.makeReader()
         let source = try StoreSource(reader, at: try readPoint(reader, selector), filter: filter)
         var ids: [String] = []
-        var scan = CollectionScan(Array(collection.utf8), ids: range, direction: direction)
-        var work = StepWork(budget: .max)
         var locked: [[UInt8]] = []
-        try scan.next(from: source, &work) { row in
+        try source.scan(Array(collection.utf8), ids: range, direction: direction) { row in
             if source.locksDocuments, filter?(row.path, row.fields) ?? true {
                 locked.append([UInt8](copying: row.path))
             }
