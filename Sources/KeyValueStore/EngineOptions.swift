@@ -65,6 +65,10 @@ package struct EngineOptions: Sendable {
     /// Time without commits after which the memtable is checkpointed and its memory released. 0 disables this.
     package var idleCheckpointMicroseconds: UInt64 = 2_000_000
 
+    /// Time from a checkpoint or merge that failed to the next attempt, in microseconds. After errors other than a full
+    /// disk it doubles with each failure, up to 32 times.
+    package var retryMicroseconds: UInt64 = 200_000
+
     /// The current time in microseconds since 1970. It only decides when history is removed.
     package var clock: @Sendable () -> UInt64 = { SystemClock.microseconds() }
 

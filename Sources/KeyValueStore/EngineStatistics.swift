@@ -57,11 +57,17 @@ package struct EngineStatistics: Sendable, Equatable {
     /// higher levels.
     package var runBytesWritten: [UInt64] = Array(repeating: 0, count: 8)
 
+    /// Attempts of checkpoints and merges that failed since the engine was opened. They are tried again.
+    package var failedAttempts: UInt64 = 0
+    /// Why the last attempt of a checkpoint or a merge failed, unless space was missing, or nil. It is tried again.
+    package var obstacle: StorageError?
+    /// Why commits are refused because of that, or nil.
+    package var refusal: StorageError?
     /// Why writes are refused because space is missing, or nil.
     package var shortage: StorageError?
     package var isFull: Bool { shortage != nil }
     /// Disk space that is kept for commits that only delete, as far as it is there.
     package var reserveBytes = 0
-    /// Set once a write or sync failed: no more commits until restart.
+    /// Set once a write or sync of the log failed, or a merge met damage: no more commits until a restart.
     package var hasFailed = false
 }

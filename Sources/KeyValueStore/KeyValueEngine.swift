@@ -57,6 +57,10 @@ package protocol KeyValueEngine: AnyObject, Sendable {
     /// The same, or the lack of space of the last two seconds, for those who look only now and then. Any thread.
     var recentShortage: StorageError? { get }
 
+    /// Why an attempt to write a file of the store failed, now or in the last two seconds, unless space was missing.
+    /// It is made again, and commits are accepted as long as there is room in memory. Costs a few locks. Any thread.
+    var recentObstacle: StorageError? { get }
+
     /// About how much the keys in `lower..<upper` take on disk, without reading them: as of the last checkpoint, and
     /// with history, tombstones, and keys that are stored several times until they are merged. Any thread.
     /// - Throws: `corrupt`.
@@ -64,7 +68,7 @@ package protocol KeyValueEngine: AnyObject, Sendable {
 
     /// Makes the next open quick: nothing published before the call is replayed then. Blocks until that is done. Any
     /// thread except the commit thread with something staged.
-    /// - Throws: `full`, `failed`, `closed`.
+    /// - Throws: `full` or `inputOutput` if a file cannot be written, which is tried again; `failed`, `closed`.
     func checkpointNow() throws(StorageError)
 
     /// Removes all history that has become too old by the engine's clock, and blocks until that is done. Any thread.
@@ -125,7 +129,7 @@ package protocol KeyValueWriter: AnyObject {
     ///   - record: what ``Replay`` needs to derive the mutations again; opaque to the engine.
     ///   - mayUseReserve: the commit only deletes, or maintains the store's own counts; it may use the space that is
     ///     kept for that.
-    /// - Throws: `full`, `failed`, `closed`, `versionNotIncreasing`, `valueTooLong`.
+    /// - Throws: `full`, `refused`, `closed`, `versionNotIncreasing`, `valueTooLong`.
     func stage(
         version: CommitVersion, record: RawSpan, mutations: borrowing MutationBatch, mayUseReserve: Bool
     ) throws(StorageError)
@@ -133,7 +137,7 @@ package protocol KeyValueWriter: AnyObject {
     /// Makes the staged group durable, then visible, and returns the published version. Blocks for the sync. With
     /// nothing staged it returns at once.
     ///
-    /// A failed sync is final: this throws `failed`, and so does every later call.
+    /// A failed sync is final: this throws `failed`, and every later call with something staged `refused`.
     func commitGroup() throws(StorageError) -> CommitVersion
 
     /// The same on another thread of the engine, or on this one if nothing has to be waited for; `completion` is called

@@ -15,6 +15,7 @@ extension RequestError {
         case .closed: self = .shuttingDown
         case .failed:
             self.init(.unavailable, "The storage failed and the outcome is unknown: \(error.message)")
+        case .refused: self.init(.unavailable, "The commit was not applied: \(error.message)")
         case .corrupt: self.init(.dataLoss, "Stored data is damaged.")
         default: self.init(.internal, "The storage failed.")
         }

@@ -94,6 +94,14 @@ package enum StorageEngine: Sendable {
         }
     }
 
+    /// See ``KeyValueEngine/recentObstacle``.
+    package var recentObstacle: StorageError? {
+        switch self {
+        case .embedded(let engine): engine.recentObstacle
+        case .memory(let engine): engine.recentObstacle
+        }
+    }
+
     /// See ``KeyValueEngine/checkpointNow()``.
     package func checkpointNow() throws(StorageError) {
         switch self {

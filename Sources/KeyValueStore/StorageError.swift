@@ -27,7 +27,7 @@ extension StorageError {
     /// What the caller can do about it.
     package struct Code: Hashable, Sendable {
         fileprivate enum Name: String {
-            case corrupt, full, failed, locked, unsupportedFormat, versionTooOld, versionNotIncreasing
+            case corrupt, full, failed, refused, locked, unsupportedFormat, versionTooOld, versionNotIncreasing
             case keyTooLong, valueTooLong, tooManyReaders, inputOutput, closed, unsupported
         }
 
@@ -38,9 +38,12 @@ extension StorageError {
         /// The disk or the map is full. The request has no effect. Reads continue, and writes resume when there is
         /// space.
         package static let full = Code(name: .full)
-        /// A write or sync failed earlier, so nothing can be promised any more. Final until restart; the outcome of
-        /// commits that were being synced is unknown.
+        /// A write or sync of the log failed. Final until a restart; the outcome of the commits that were being synced
+        /// is unknown.
         package static let failed = Code(name: .failed)
+        /// Commits are not accepted, at present or until a restart. This one was not written to the log: it has not
+        /// been applied and will not be.
+        package static let refused = Code(name: .refused)
         /// Another engine, in this process or another, has the directory open.
         package static let locked = Code(name: .locked)
         /// The directory was written by a version of the engine that this one does not know.
@@ -88,6 +91,22 @@ extension StorageError {
         let isFull = isFull(errorNumber)
         let reason = unsafe String(cString: strerror(errorNumber))
         return StorageError(isFull ? .full : .inputOutput, "\(what): \(reason)", file: file)
+    }
+}
+
+extension StorageError {
+    /// The error of a commit that was not accepted because this one keeps a file from being written, which is tried
+    /// again. Others, `full` among them, say that themselves.
+    var asRefusal: StorageError {
+        guard code == .inputOutput || code == .corrupt else { return self }
+        return StorageError(
+            .refused, "commits are not accepted until files can be written again: \(message)", file: file,
+            offset: offset)
+    }
+
+    /// The error of a commit that comes after this failure, which is final.
+    var asFinalRefusal: StorageError {
+        StorageError(.refused, "commits are not accepted until a restart: \(message)", file: file, offset: offset)
     }
 }
 

@@ -41,6 +41,10 @@ extension DocumentStore {
     /// than the figures.
     package var recentShortage: StorageError? { engine.recentShortage }
 
+    /// Why an attempt to write a file of the store failed, now or in the last two seconds, unless space was missing. It
+    /// is made again; cheaper than the figures.
+    package var recentObstacle: StorageError? { engine.recentObstacle }
+
     /// How often the store's own commits have failed, and the last failure; cheaper than the figures.
     package var housekeepingFailures: (count: UInt64, last: String?) {
         (counters.housekeepingFailures.load(ordering: .relaxed), counters.lastHousekeepingFailure.withLock { $0 })

@@ -15,23 +15,23 @@ struct Checkpoint {
     }
 
     /// Writes the memtable; when this returns the runs hold every commit up to the memtable's last.
-    /// - Throws: `full`, `inputOutput`; nothing has changed then.
+    /// - Throws: `full`, `inputOutput`; then nothing has changed, and the files are removed.
     mutating func run() throws(StorageError) {
         let memtable = frozen.memtable
         try core.runs.checkBound(adding: memtable.byteCount)
         var written: [Manifest.Part] = []
         do throws(StorageError) {
             try write(memtable, &written)
-            let parts = written
-            let number = core.runs.takeNumber()
-            try core.runs.change(.commitRun) { manifest in
-                manifest.checkpoint = max(manifest.checkpoint, memtable.versionMax)
-                manifest.firstSegment = frozen.nextSegment
-                manifest.runs.insert(Manifest.Run(number: number, level: 0, parts: parts), at: 0)
-            }
         } catch {
-            core.runs.discard(written, after: error)
+            core.runs.remove(written.map(\.file))
             throw error
+        }
+        let parts = written
+        let number = core.runs.takeNumber()
+        try core.runs.change(.commitRun) { manifest in
+            manifest.checkpoint = max(manifest.checkpoint, memtable.versionMax)
+            manifest.firstSegment = frozen.nextSegment
+            manifest.runs.insert(Manifest.Run(number: number, level: 0, parts: parts), at: 0)
         }
         core.counters.addRunBytes(written.reduce(0) { $0 + Int($1.byteCount) }, level: 0)
     }

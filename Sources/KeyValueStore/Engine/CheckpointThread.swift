@@ -20,7 +20,9 @@ final class CheckpointThread {
     /// The last request for a sweep that was begun, and the merge of everything that ends it.
     private var sweep: (request: UInt64, merge: UInt64)?
     private var nextSweepNanoseconds: UInt64
-    private var retryNanoseconds: UInt64 = 0
+    private var retry: RetryPause
+    /// Whether the attempt at the end was made.
+    private var hasTriedToClose = false
     private var nextSpaceCheckNanoseconds: UInt64 = 0
     /// The first time at which there was too little space for runs; nil if there is enough.
     private var shortSinceNanoseconds: UInt64?
@@ -33,7 +35,7 @@ final class CheckpointThread {
     /// Whether space for the runs or the log is missing. Take no lock except that of `progress`.
     private var isSpaceShort: Bool { core.runs.space.isShort || core.pool.error != nil }
 
-    /// Time from a full disk to the next attempt of a checkpoint.
+    /// Time between two looks whether there is space.
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
     /// History is removed early only if a checkpoint did not make enough space.
     private static let shortBeforeSweepNanoseconds: UInt64 = 1_000_000_000
@@ -41,6 +43,7 @@ final class CheckpointThread {
 
     init(_ core: EngineCore) {
         self.core = core
+        retry = RetryPause(core.options)
         nextSweepNanoseconds = 0
         scheduleSweep()
     }
@@ -84,9 +87,9 @@ final class CheckpointThread {
         let now = SystemClock.monotonicNanoseconds()
         if progress.failure != nil { return progress.isClosed ? .stop : nil }
         if finishSweep(&progress) { return .notify }
-        if progress.full != nil, progress.frozen == nil, now >= retryNanoseconds {
-            // No checkpoint met the full disk, so no checkpoint will notice that there is space again: try now.
-            progress.full = nil
+        if progress.obstacle != nil, progress.frozen == nil, now >= retry.endNanoseconds {
+            // No checkpoint met the obstacle, so no checkpoint will notice that it has gone: try now.
+            progress.obstacle = nil
             return .notify
         }
         if progress.frozen == nil, !progress.isGroupOpen {
@@ -98,15 +101,15 @@ final class CheckpointThread {
                 }
                 if progress.isClosed { return .stop }
             } else if progress.isClosed || progress.requested > progress.satisfied || isIdle(progress, now)
-                || isSpaceShort && progress.full == nil && now >= nextSpaceCheckNanoseconds
+                || isSpaceShort && progress.obstacle == nil && now >= nextSpaceCheckNanoseconds
             {
                 isIdleCheckpoint = isIdle(progress, now)
                 nextSpaceCheckNanoseconds = now + Self.retryAfterNanoseconds
                 do throws(StorageError) {
                     try core.freeze(&progress)
                 } catch {
-                    retryNanoseconds = now + Self.retryAfterNanoseconds
-                    progress.full = error
+                    retry.noteFailure(error)
+                    progress.obstacle = error
                     return .notify
                 }
             }
@@ -115,15 +118,19 @@ final class CheckpointThread {
             let isPublished = core.published.load(ordering: .acquiring) >= frozen.memtable.versionMax.microseconds
             // Something was staged and never sealed: the log has all that was published, and recovery will read it.
             if progress.isClosed && !isPublished { return .stop }
-            if now >= retryNanoseconds { return .checkpoint(frozen) }
-            if progress.isClosed { return .stop }
+            if now >= retry.endNanoseconds { return .checkpoint(frozen) }
+            if progress.isClosed {
+                if hasTriedToClose { return .stop }
+                hasTriedToClose = true
+                return .checkpoint(frozen)
+            }
             // The sweep may make room for the checkpoint.
             return isSweepDueForSpace(progress, now) ? .sweep : nil
         }
         if progress.isClosed { return nil }
         if isSpaceShort, now >= nextSpaceCheckNanoseconds { return .checkSpace }
         if isSweepDueForSpace(progress, now) { return .sweep }
-        if progress.full != nil { return nil }
+        if progress.obstacle != nil { return nil }
         let isSweepRequested = progress.sweepsRequested > (sweep?.request ?? progress.sweepsDone)
         return isSweepRequested || now >= nextSweepNanoseconds ? .sweep : nil
     }
@@ -143,7 +150,7 @@ final class CheckpointThread {
 
     /// Removing history makes space for runs, but not in the log.
     private func isRunSpaceShort(_ progress: EngineCore.Progress) -> Bool {
-        progress.full != nil || core.runs.space.isShort
+        progress.obstacle?.code == .full || core.runs.space.isShort
     }
 
     private var retentionWhenFull: UInt64 {
@@ -162,14 +169,14 @@ extension CheckpointThread {
     /// If the runs have all commits, the next open does not need the written segments of the log: record this in the
     /// manifest.
     private func recordCleanShutdown() {
-        let isClean = core.progress.withLock { $0.failure == nil && $0.full == nil && $0.frozen == nil }
+        let isClean = core.progress.withLock { $0.failure == nil && $0.obstacle == nil && $0.frozen == nil }
         guard isClean, core.registry.viewForUpdate.active.isEmpty, core.pool.hasSegments else { return }
         let first = core.pool.firstUnwritten
         do throws(StorageError) {
             try core.runs.change(.commitRun) { $0.firstSegment = first }
         } catch {
             // The next open reads more of the log. Nothing is lost.
-            core.progress.update { $0.full = error }
+            core.progress.update { $0.obstacle = error }
         }
     }
 }
@@ -190,6 +197,7 @@ extension CheckpointThread {
             return handle(error)
         }
         let manifest = core.runs.current.manifest
+        retry.noteSuccess()
         core.checkpoint.store(manifest.checkpoint.microseconds, ordering: .releasing)
         core.counters.checkpoints.add(1, ordering: .relaxed)
         core.counters.checkpointEntries.add(checkpoint.entryCount, ordering: .relaxed)
@@ -198,7 +206,7 @@ extension CheckpointThread {
         if isIdleCheckpoint { core.pool.trim() }
         isIdleCheckpoint = false
         core.progress.update { progress in
-            progress.full = nil
+            progress.obstacle = nil
             progress.satisfied = max(progress.satisfied, progress.covering)
             core.showRuns(&progress, written: frozen.memtable)
         }
@@ -219,17 +227,11 @@ extension CheckpointThread {
         }
     }
 
-    /// Waits for space if the disk is full; any other error is final. Damage keeps its code, which shows the operator
-    /// what to do.
+    /// Notes that a checkpoint or a new horizon failed. It is tried again: log and memtables still have everything.
     private func handle(_ error: StorageError) {
-        if error.code == .full {
-            retryNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
-            core.progress.update { $0.full = error }
-        } else if error.code == .corrupt {
-            core.fail(error)
-        } else {
-            core.fail(StorageError(.failed, "the runs cannot be written: \(error.message)", file: error.file))
-        }
+        retry.noteFailure(error)
+        core.noteFailedAttempt(error)
+        core.progress.update { $0.obstacle = error }
     }
 }
 

@@ -19,6 +19,9 @@ extension EmbeddedEngine {
         statistics.historyEntriesSwept = counters.historyEntriesSwept.load(ordering: .relaxed)
         (statistics.logSegmentsInUse, statistics.logSegmentsSpare) = core.pool.counts
         statistics.hasFailed = core.progress.withLock { $0.failure != nil }
+        statistics.failedAttempts = counters.failedAttempts.load(ordering: .relaxed)
+        statistics.obstacle = obstacle
+        statistics.refusal = refusal
         statistics.shortage = shortage
         statistics.reserveBytes = core.pool.bytesReserved + core.runs.space.bytesReserved
         readMemtables(into: &statistics)
@@ -38,8 +41,29 @@ extension EmbeddedEngine {
 
     /// Why commits other than deletes are refused because space is missing, or nil. Costs a few locks. Any thread.
     package var shortage: StorageError? {
-        core.progress.withLock { $0.full } ?? core.runs.space.shortage ?? core.pool.shortage
+        [core.progress.withLock { $0.obstacle }, core.runs.space.shortage, core.pool.shortage]
+            .lazy.compactMap(\.self).first { $0.code == .full }
     }
+
+    /// Why the last attempt to write a file of a run or of the log failed, unless space was missing; it is made again.
+    private var obstacle: StorageError? {
+        [
+            core.progress.withLock { $0.obstacle }, core.merging.withLock { $0.obstacle }, core.runs.space.shortage,
+            core.pool.error,
+        ].lazy.compactMap(\.self).first { $0.code != .full }
+    }
+
+    /// Why commits are refused because of such a file: the memtables are full, or the log has no segment.
+    private var refusal: StorageError? {
+        let blocked = core.progress.withLock { progress -> StorageError? in
+            let isFull = core.registry.viewForUpdate.active.byteCount >= core.memtableGrowthBytesMax
+            return isFull ? progress.obstacle : nil
+        }
+        return [blocked, core.runs.space.shortage, core.pool.shortage]
+            .lazy.compactMap(\.self).first { $0.code != .full }
+    }
+
+    package var recentObstacle: StorageError? { core.recentFailure ?? obstacle }
 
     package var recentShortage: StorageError? { shortage ?? core.runs.space.recentShortage }
 

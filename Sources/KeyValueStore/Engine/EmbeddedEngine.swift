@@ -99,7 +99,7 @@ package final class EmbeddedEngine: KeyValueEngine {
 
     /// Writes everything published so far into runs, and returns when it is there. Waits for an open group to be
     /// sealed, so the commit thread must not call it with something staged.
-    /// - Throws: `full`, `failed`, `closed`.
+    /// - Throws: `full` or `inputOutput` if a checkpoint fails, which is tried again; `failed`, `closed`.
     package func checkpointNow() throws(StorageError) {
         let request = try core.progress.update { progress throws(StorageError) -> UInt64 in
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
@@ -113,7 +113,7 @@ package final class EmbeddedEngine: KeyValueEngine {
         try core.progress.wait { progress throws(StorageError) -> Void? in
             if progress.satisfied >= request { return () }
             if let failure = progress.failure { throw failure }
-            if let full = progress.full { throw full }
+            if let obstacle = progress.obstacle { throw obstacle }
             if progress.isCheckpointThreadEnded { throw StorageError(.closed, "the engine is closed") }
             return nil
         }
@@ -130,7 +130,7 @@ package final class EmbeddedEngine: KeyValueEngine {
         try core.progress.wait { progress throws(StorageError) -> Void? in
             if progress.sweepsDone >= request { return () }
             if let failure = progress.failure { throw failure }
-            if let full = progress.full ?? core.merging.withLock({ $0.full }) { throw full }
+            if let obstacle = progress.obstacle ?? core.merging.withLock({ $0.obstacle }) { throw obstacle }
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
             return nil
         }
@@ -141,8 +141,8 @@ package final class EmbeddedEngine: KeyValueEngine {
     ///
     /// No other thread may be using the writer. Snapshots should be closed: while one is open the lock and the files
     /// stay with it.
-    /// - Throws: `full` or `failed` when the last checkpoint did not succeed. The engine is closed all the same, and
-    ///   the log keeps what is not in runs.
+    /// - Throws: `full`, `inputOutput` or `failed` when the last checkpoint did not succeed. The engine is closed all
+    ///   the same, and the log keeps what is not in runs.
     package func close() throws(StorageError) {
         let threads = parts.withLock { parts -> Parts? in
             if parts.isClosed { return nil }
@@ -166,8 +166,8 @@ package final class EmbeddedEngine: KeyValueEngine {
         core.pool.removeFree()
         core.isClosed.store(true, ordering: .sequentiallyConsistent)
         core.endReaders()
-        let (failure, full) = core.progress.withLock { ($0.failure, $0.full) }
-        if let error = failure ?? full { throw error }
+        let (failure, obstacle) = core.progress.withLock { ($0.failure, $0.obstacle) }
+        if let error = failure ?? obstacle { throw error }
         core.runs.space.shrink()
     }
 }

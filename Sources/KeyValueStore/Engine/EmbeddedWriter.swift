@@ -85,7 +85,7 @@ package final class EmbeddedWriter: KeyValueWriter {
     ///   - record: What `Replay` needs to derive the mutations again; opaque here.
     ///   - mayUseReserve: The commit only deletes, or maintains the store's own counts: it may use the space that is
     ///     kept for that.
-    /// - Throws: `full`, `failed`, `closed`, `versionNotIncreasing`, `valueTooLong`.
+    /// - Throws: `full`, `refused`, `closed`, `versionNotIncreasing`, `valueTooLong`.
     package func stage(
         version: CommitVersion, record: RawSpan, mutations: borrowing MutationBatch, mayUseReserve: Bool = false
     ) throws(StorageError) {
@@ -101,10 +101,9 @@ package final class EmbeddedWriter: KeyValueWriter {
         }
         let memtable: Memtable
         do throws(StorageError) {
-            memtable = try openGroup(recordBytes: record.byteCount, needed: needed, mayUseReserve: mayUseReserve)
+            memtable = try room(recordBytes: record.byteCount, needed: needed, mayUseReserve: mayUseReserve)
         } catch {
-            guard error.code == .full, log.isEmpty, checkpointForSpace() else { throw error }
-            memtable = try openGroup(recordBytes: record.byteCount, needed: needed, mayUseReserve: mayUseReserve)
+            throw error.asRefusal
         }
         // From here on nothing can fail.
         unsafe record.withUnsafeBytes { unsafe log.append($0, version: version) }
@@ -117,7 +116,8 @@ package final class EmbeddedWriter: KeyValueWriter {
     /// `completion`, once, on the log thread. Waits first for the group before, if that is still being synced.
     /// With nothing staged it completes at once with the published version, on this thread.
     ///
-    /// A failed write or sync is final: `completion` gets `failed`, and so does every later call.
+    /// A failed write or sync is final: `completion` gets `failed`. Later calls throw `refused`: their groups are not
+    /// written.
     package func commitGroup(
         completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
     ) throws(StorageError) {
@@ -143,7 +143,17 @@ package final class EmbeddedWriter: KeyValueWriter {
 }
 
 extension EmbeddedWriter {
-    /// The memtable to stage into, with space for one more commit. When this throws, an empty group is closed.
+    /// The memtable to stage into, with space for one more commit. If space is missing, a checkpoint may make it.
+    private func room(recordBytes: Int, needed: Int, mayUseReserve: Bool) throws(StorageError) -> Memtable {
+        do throws(StorageError) {
+            return try openGroup(recordBytes: recordBytes, needed: needed, mayUseReserve: mayUseReserve)
+        } catch {
+            guard error.code == .full, log.isEmpty, checkpointForSpace() else { throw error }
+            return try openGroup(recordBytes: recordBytes, needed: needed, mayUseReserve: mayUseReserve)
+        }
+    }
+
+    /// The same without a checkpoint. When this throws, an empty group is closed.
     private func openGroup(recordBytes: Int, needed: Int, mayUseReserve: Bool) throws(StorageError) -> Memtable {
         let memtable = try openGroup(mayUseReserve: mayUseReserve)
         do throws(StorageError) {
@@ -161,7 +171,7 @@ extension EmbeddedWriter {
     /// to write, or it did not succeed. No group is open.
     private func checkpointForSpace() -> Bool {
         let isBegun = core.progress.update { progress in
-            guard progress.failure == nil, progress.full == nil, progress.frozen == nil else { return false }
+            guard progress.failure == nil, progress.obstacle == nil, progress.frozen == nil else { return false }
             guard (try? core.freeze(&progress)) != nil, let frozen = progress.frozen else { return false }
             frozenBytes = frozen.memtable.byteCount
             return true
@@ -180,11 +190,12 @@ extension EmbeddedWriter {
         let opened = try core.progress.wait { progress throws(StorageError) -> (memtable: Memtable, hasFrozen: Bool)? in
             frozenBytes = progress.frozen?.memtable.byteCount ?? 0
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
-            if let failure = progress.failure { throw failure }
+            if let failure = progress.failure { throw failure.asFinalRefusal }
             let active = core.registry.viewForUpdate.active
-            if let full = progress.full {
-                let hasRoom = active.byteCount < EngineOptions.memtableGrowthMax * core.options.memtableBytesMax
-                if !mayUseReserve || !hasRoom { throw full }
+            if let obstacle = progress.obstacle {
+                // Log and memtables take commits while checkpoints are tried again, on a full disk only deletes.
+                let isAccepted = mayUseReserve || obstacle.code != .full
+                if !isAccepted || active.byteCount >= core.memtableGrowthBytesMax { throw obstacle }
                 progress.isGroupOpen = true
                 return (active, false)
             }
@@ -200,7 +211,7 @@ extension EmbeddedWriter {
                 return (core.registry.viewForUpdate.active, true)
             }
             // During a long checkpoint it may grow: the next one writes each page once for more entries.
-            if active.byteCount < EngineOptions.memtableGrowthMax * core.options.memtableBytesMax {
+            if active.byteCount < core.memtableGrowthBytesMax {
                 progress.isGroupOpen = true
                 return (active, false)
             }
@@ -244,7 +255,7 @@ extension EmbeddedWriter {
         latest.finish()
         core.counters.writerStalls.add(1, ordering: .relaxed)
         let isDone = core.progress.wait { progress in
-            if progress.failure != nil || progress.full != nil || progress.isCheckpointThreadEnded { return false }
+            if progress.failure != nil || progress.obstacle != nil || progress.isCheckpointThreadEnded { return false }
             return progress.frozen == nil ? true : nil
         }
         if isDone { frozenBytes = 0 }
@@ -271,7 +282,7 @@ extension EmbeddedWriter {
         latest.finish()
         if core.hasFailed.load(ordering: .acquiring) {
             let failure = core.progress.withLock { $0.failure }
-            throw failure ?? StorageError(.failed, "the engine has failed")
+            throw (failure ?? StorageError(.failed, "the engine has failed")).asFinalRefusal
         }
         lastGroupBytes = stagedBytes
         let group = log.seal()

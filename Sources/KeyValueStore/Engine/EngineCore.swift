@@ -40,8 +40,8 @@ final class EngineCore: Sendable {
         /// Sweeps of history asked for, and the last request that is satisfied.
         var sweepsRequested: UInt64 = 0
         var sweepsDone: UInt64 = 0
-        /// Why checkpoints cannot continue at present.
-        var full: StorageError?
+        /// Why the last checkpoint did not succeed; it is tried again. Often the disk is full.
+        var obstacle: StorageError?
         /// Why nothing can be promised any more.
         var failure: StorageError?
         var isClosed = false
@@ -75,6 +75,8 @@ final class EngineCore: Sendable {
     let isPublishAwaited = Atomic<Bool>(false)
 
     let counters = EngineCounters()
+    /// The last attempt of a checkpoint or a merge that failed although there was space.
+    private let lastFailure = Mutex<(error: StorageError, nanoseconds: UInt64)?>(nil)
 
     init(
         directory: String, options: EngineOptions, runs: RunStore, lock: File
@@ -112,6 +114,9 @@ final class EngineCore: Sendable {
         if isPublishAwaited.load(ordering: .sequentiallyConsistent) { progress.wake() }
     }
 
+    /// Size at which a memtable takes no more commits, if the one before is not in a run yet.
+    var memtableGrowthBytesMax: Int { EngineOptions.memtableGrowthMax * options.memtableBytesMax }
+
     /// The disk is nearly full: a checkpoint should not wait until the memtable is, as it gives segments of the log
     /// back.
     var isSpacePressed: Bool { runs.space.isPressed || pool.error != nil }
@@ -144,6 +149,20 @@ final class EngineCore: Sendable {
     /// Size at which a file of a run is closed: a 64th of the data, so that merges of few data need little space.
     var runFileBytes: Int {
         min(options.runFileBytesMax, max(1 << 20, runs.current.manifest.byteCount / 64))
+    }
+
+    /// Notes that an attempt of a checkpoint or a merge failed, which will be tried again.
+    func noteFailedAttempt(_ error: StorageError) {
+        counters.failedAttempts.add(1, ordering: .relaxed)
+        if error.code == .full { return }
+        lastFailure.withLock { $0 = (error, SystemClock.monotonicNanoseconds()) }
+    }
+
+    /// Why an attempt of a checkpoint or a merge failed in the last two seconds, if space was not missing.
+    var recentFailure: StorageError? {
+        let last = lastFailure.withLock { $0 }
+        guard let last, SystemClock.monotonicNanoseconds() < last.nanoseconds + 2_000_000_000 else { return nil }
+        return last.error
     }
 
     /// Records the first failure; from now on nothing is promised.
@@ -183,6 +202,7 @@ final class EngineCounters: Sendable {
     let groupsSynced = Atomic<UInt64>(0)
     let logBytesWritten = Atomic<UInt64>(0)
     let checkpoints = Atomic<UInt64>(0)
+    let failedAttempts = Atomic<UInt64>(0)
     let checkpointEntries = Atomic<UInt64>(0)
     let checkpointNanoseconds = Atomic<UInt64>(0)
     let writerStalls = Atomic<UInt64>(0)

@@ -9,8 +9,8 @@ struct MergeRequests {
     /// The runs have changed since the thread looked at them.
     var hasChanged = true
     var isStopping = false
-    /// Why merges cannot continue at present.
-    var full: StorageError?
+    /// Why the last step of a merge did not succeed; it is tried again. Often the disk is full.
+    var obstacle: StorageError?
 }
 
 /// The merge thread: it merges runs, one file after another, until the engine is closed (``MergePolicy``).
@@ -21,16 +21,16 @@ final class MergeThread {
     private let step: MergeStep
     /// The request that the merge of everything under way satisfies, and the run that it makes.
     private var covering: (request: UInt64, output: UInt64)?
-    private var retryNanoseconds: UInt64 = 0
+    private var retry: RetryPause
     private var hasMemoryToFree = false
 
-    private static let retryAfterNanoseconds: UInt64 = 200_000_000
     private static let reclaimAfterNanoseconds: UInt64 = 10_000_000
     /// A run is merged for its history if so much of it may go: when idle, and when not.
     private static let garbageFraction = (idle: UInt64(16), busy: UInt64(4))
 
     init(_ core: EngineCore) {
         self.core = core
+        retry = RetryPause(core.options)
         step = MergeStep(
             store: core.runs, latestOnly: core.latestOnly, scannedSpaces: core.options.scannedSpaces,
             isInterrupted: { core.merging.withLock { $0.isStopping } })
@@ -45,7 +45,7 @@ final class MergeThread {
             }
             if core.merging.withLock({ $0.isStopping }) { return }
             if hasMemoryToFree { hasMemoryToFree = !core.registry.reclaim() }
-            if core.hasFailed.load(ordering: .acquiring) || SystemClock.monotonicNanoseconds() < retryNanoseconds {
+            if core.hasFailed.load(ordering: .acquiring) || retry.isPausing {
                 pause()
                 continue
             }
@@ -62,7 +62,8 @@ final class MergeThread {
 
     /// Waits a little although there is something to do.
     private func pause() {
-        let deadline = SystemClock.monotonicNanoseconds() + Self.reclaimAfterNanoseconds
+        let soon = SystemClock.monotonicNanoseconds() + Self.reclaimAfterNanoseconds
+        let deadline = hasMemoryToFree ? soon : max(soon, retry.endNanoseconds)
         core.merging.wait(untilNanoseconds: deadline) { $0.isStopping ? () : nil }
     }
 
@@ -169,13 +170,8 @@ final class MergeThread {
             uniqueKeysWithValues: set.files[places].joined().map { file in
                 (file.number, unsafe Array(file.part.highestKey))
             })
-        do throws(StorageError) {
-            try core.runs.change(.commitMerge) { manifest in
-                manifest.record(outcome, inputs: inputs, output: output, level: level) { highest[$0] ?? [] }
-            }
-        } catch {
-            core.runs.discard(outcome.part.map { [$0] } ?? [], after: error)
-            throw error
+        try core.runs.change(.commitMerge) { manifest in
+            manifest.record(outcome, inputs: inputs, output: output, level: level) { highest[$0] ?? [] }
         }
         core.progress.update { core.showRuns(&$0) }
         hasMemoryToFree = !core.registry.reclaim()
@@ -191,18 +187,18 @@ final class MergeThread {
         counters.mergeNanoseconds.add(nanoseconds, ordering: .relaxed)
         if outcome.rest == nil { counters.merges.add(1, ordering: .relaxed) }
         core.settleSpace()
-        core.merging.withLock { $0.full = nil }
+        retry.noteSuccess()
+        core.merging.withLock { $0.obstacle = nil }
     }
 
-    /// Waits for space if the disk is full; any other error is final.
+    /// Notes that a step failed, which is tried again: its inputs are still there. Damage is final.
     private func handle(_ error: StorageError) {
-        if error.code == .full {
-            retryNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
-            core.merging.update { $0.full = error }
-        } else if error.code == .corrupt {
+        if error.code == .corrupt {
             core.fail(error)
         } else {
-            core.fail(StorageError(.failed, "runs cannot be merged: \(error.message)", file: error.file))
+            retry.noteFailure(error)
+            core.noteFailedAttempt(error)
+            core.merging.update { $0.obstacle = error }
         }
         core.progress.wake()
     }

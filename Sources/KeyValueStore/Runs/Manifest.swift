@@ -57,6 +57,9 @@ struct Manifest: Equatable {
     }
 
     var byteCount: Int { runs.reduce(0) { $0 + $1.byteCount } }
+
+    /// The numbers of all files.
+    var files: [UInt64] { runs.flatMap { $0.parts.map(\.file) } }
 }
 
 // MARK: - Bytes
@@ -138,24 +141,36 @@ extension Manifest {
     /// Makes this the manifest of a directory of runs, durably.
     /// - Throws: `full`, `inputOutput`; then the one before is still there.
     func write(in directory: String, space: RunSpace?) throws(StorageError) {
+        var isRenamed = false
+        try write(in: directory, space: space, isRenamed: &isRenamed)
+    }
+
+    /// The same.
+    /// - Parameter isRenamed: set when this manifest may be the one that a crash leaves, also if this throws.
+    func write(in directory: String, space: RunSpace?, isRenamed: inout Bool) throws(StorageError) {
         let path = directory + "/" + Self.name
         let workPath = path + ".new"
         let bytes = encoded()
         do throws(StorageError) {
-            try Self.write(bytes, to: workPath)
+            try Self.write(bytes, to: workPath, space)
+            // The names of the files before the manifest that has them.
+            try Directory.sync(directory)
+        } catch {
+            try? Directory.removeFile(workPath)
+            throw error
+        }
+        isRenamed = true
+        try Directory.rename(workPath, to: path)
+        try Directory.sync(directory)
+    }
+
+    private static func write(_ bytes: [UInt8], to path: String, _ space: RunSpace?) throws(StorageError) {
+        do throws(StorageError) {
+            try write(bytes, to: path)
         } catch {
             guard error.code == .full, let space else { throw error }
             space.makeRoom(bytes.count + 8192)
-            try Self.write(bytes, to: workPath)
-        }
-        // The names of the files before the manifest that has them.
-        try Directory.sync(directory)
-        try Directory.rename(workPath, to: path)
-        do throws(StorageError) {
-            try Directory.sync(directory)
-        } catch {
-            // The change may or may not be durable.
-            throw StorageError(.inputOutput, error.message, file: error.file)
+            try write(bytes, to: path)
         }
     }
 

@@ -22,8 +22,15 @@ final class RunStore: Sendable {
     private let byteCountMax: Int
     private let state: Monitor<State>
     /// Held while the manifest is changed, which may take long; `state` is held for moments.
-    /// The generation of the set of runs.
-    private let changing = Monitor(1)
+    private let changing = Monitor(Changes())
+
+    private struct Changes {
+        /// The generation of the set of runs.
+        var generation = 1
+        /// Files of changes that failed when their manifest had been renamed, so that the disk may have it. They are
+        /// removed once a later manifest is durable.
+        var doubtful: [UInt64] = []
+    }
 
     /// Opens the runs that the manifest names, and removes the files that it does not name.
     /// - Throws: `corrupt` if the manifest or a file is missing or damaged, `inputOutput`.
@@ -86,7 +93,8 @@ final class RunStore: Sendable {
 
     func path(ofFile number: UInt64) -> String { directory + "/" + RunFormat.fileName(number) }
 
-    /// Changes the manifest, durably, and opens the files that it adds. When this throws nothing has changed.
+    /// Changes the manifest, durably, and opens the files that it adds. When this throws nothing has changed, and the
+    /// files that were to be added are removed.
     ///
     /// The files' names must be durable before: this syncs the directory first.
     /// - Parameters:
@@ -96,26 +104,30 @@ final class RunStore: Sendable {
     func change(
         _ operation: FileOperation, _ body: (inout Manifest) -> Void
     ) throws(StorageError) {
-        try changing.withLock { generation throws(StorageError) in
+        try changing.withLock { changes throws(StorageError) in
             let (before, known, nextNumber) = state.withLock { ($0.set.manifest, $0.open, $0.nextNumber) }
             var manifest = before
             body(&manifest)
             if manifest == before { return }
             manifest.nextNumber = max(manifest.nextNumber, nextNumber)
-            try fault.check(operation, file: directory)
-            let named = Set(manifest.runs.flatMap { $0.parts.map(\.file) })
-            var open = known.filter { named.contains($0.key) }
-            for run in manifest.runs {
-                for part in run.parts where open[part.file] == nil {
-                    open[part.file] = try RunFile(directory: directory, number: part.file, identity: part.identity)
-                }
+            var isRenamed = false
+            let open: [UInt64: RunFile]
+            do throws(StorageError) {
+                try fault.check(operation, file: directory)
+                open = try files(of: manifest, known)
+                try manifest.write(in: directory, space: space, isRenamed: &isRenamed)
+            } catch {
+                let added = manifest.files.filter { known[$0] == nil }
+                if isRenamed { changes.doubtful += added } else { remove(added) }
+                throw error
             }
-            try manifest.write(in: directory, space: space)
+            remove(changes.doubtful)
+            changes.doubtful = []
             let obsolete = known.filter { open[$0.key] == nil }.values
             if !obsolete.isEmpty { try? fault.check(.removeRuns, file: directory) }
             for file in obsolete { file.markObsolete() }
-            generation += 1
-            let set = RunSet(manifest, generation: generation, open: open)
+            changes.generation += 1
+            let set = RunSet(manifest, generation: changes.generation, open: open)
             state.withLock { state in
                 state.open = open
                 state.set = set
@@ -123,11 +135,24 @@ final class RunStore: Sendable {
         }
     }
 
-    /// Removes files that could not be entered into the manifest for lack of space. After another error nobody knows
-    /// which manifest the disk has; they stay for the next opening to judge.
-    func discard(_ parts: [Manifest.Part], after error: StorageError) {
-        guard error.code == .full else { return }
-        for part in parts { try? Directory.removeFile(path(ofFile: part.file)) }
+    /// The open files of a manifest: those that are known, and others, which are opened.
+    private func files(of manifest: Manifest, _ known: [UInt64: RunFile]) throws(StorageError) -> [UInt64: RunFile] {
+        var open: [UInt64: RunFile] = [:]
+        for run in manifest.runs {
+            for part in run.parts {
+                if let file = known[part.file] {
+                    open[part.file] = file
+                } else {
+                    open[part.file] = try RunFile(directory: directory, number: part.file, identity: part.identity)
+                }
+            }
+        }
+        return open
+    }
+
+    /// Removes files that no manifest names. One that cannot be removed stays until the next opening.
+    func remove(_ files: [UInt64]) {
+        for file in files { try? Directory.removeFile(path(ofFile: file)) }
     }
 
     /// - Throws: `full` if so many more bytes would exceed the bound of all files.

@@ -203,7 +203,16 @@ final class MetricsPage: Sendable {
         page.single(
             "hearth_disk_reserve_bytes", .gauge, "Disk space that is reserved for commits that only delete.",
             engine.reserveBytes)
-        page.single("hearth_store_failed", .gauge, "1 after the disk has failed, until a restart.", engine.hasFailed)
+        page.single(
+            "hearth_store_retrying", .gauge,
+            "1 while a checkpoint, a merge or a log segment has failed and is tried again.",
+            engine.obstacle != nil)
+        page.single(
+            "hearth_store_failed_attempts_total", .counter, "Checkpoints and merges that failed and were tried again.",
+            engine.failedAttempts)
+        page.single(
+            "hearth_store_failed", .gauge,
+            "1 after a write of the log has failed or a merge has met damage, until a restart.", engine.hasFailed)
     }
 
     // MARK: The process

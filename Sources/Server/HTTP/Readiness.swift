@@ -19,9 +19,14 @@ final class Readiness: Sendable {
     var obstacle: String? {
         if isDraining.load(ordering: .relaxed) { return "the server is draining" }
         let engine = store.statistics.engine
-        if engine.hasFailed { return "the disk failed; commits are refused until a restart" }
+        if engine.hasFailed {
+            return "the log cannot be written or data is damaged; commits are refused until a restart"
+        }
         if let shortage = engine.shortage {
             return "the disk is full; commits other than deletes are refused: \(shortage.message)"
+        }
+        if let refusal = engine.refusal {
+            return "files cannot be written; commits are refused until that succeeds: \(refusal.message)"
         }
         return nil
     }

@@ -22,6 +22,7 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
     private struct State {
         var trims = TrimSchedule()
         var shortage = ShortageReport()
+        var obstacle = ShortageReport()
         /// Failures of the store's own commits that have been logged.
         var failuresLogged: UInt64 = 0
     }
@@ -45,6 +46,7 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
     private func look() {
         store.endExpiredWaits()
         reportShortage()
+        reportObstacle()
         reportFailures()
         reportIndexes()
         server.statistics { [weak self] statistics in
@@ -68,6 +70,16 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
         case .begins, .lasts:
             log(.error, "store_full", ["message": shortage.map { "\($0)" } ?? ""])
         case .ends: log(.info, "store_has_space")
+        case nil: break
+        }
+    }
+
+    private func reportObstacle() {
+        let obstacle = store.recentObstacle
+        switch state.withLock({ $0.obstacle.change(isShort: obstacle != nil) }) {
+        case .begins, .lasts:
+            log(.error, "store_retrying", ["message": obstacle.map { "\($0)" } ?? ""])
+        case .ends: log(.info, "store_recovered")
         case nil: break
         }
     }
@@ -128,7 +140,8 @@ struct TrimSchedule {
     }
 }
 
-/// When a full disk is logged: when it is found, once a minute while it lasts, and when it ends. Asked once a second.
+/// When a full disk, or one that fails, is logged: when it is found, once a minute while it lasts, and when it ends.
+/// Asked once a second.
 struct ShortageReport {
     enum Change { case begins, lasts, ends }
 

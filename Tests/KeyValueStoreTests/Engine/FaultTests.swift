@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Faults that a test turns on and off.
-private final class Faults: Sendable {
+final class Faults: Sendable {
     private let operations: Set<FileOperation>
     private let status: Int32
     let isOn = Atomic<Bool>(false)
@@ -299,7 +299,8 @@ struct FaultTests {
         faults.isOn.store(false, ordering: .releasing)
         // Not even when the disk is well again.
         let error = #expect(throws: StorageError.self) { try store.commit(3, [.put("a", "3")]) }
-        #expect(error?.code == .failed)
+        // Unlike that of commit 2, the outcome of commit 3 is known.
+        #expect(error?.code == .refused)
         #expect(store.engine.publishedVersion.microseconds == 1)
         #expect(try store.get("a") == "1")
         #expect(store.engine.statistics.hasFailed)
@@ -308,25 +309,8 @@ struct FaultTests {
         // The outcome of commit 2 was unknown; commit 1 is there.
         let reopened = try Store(directory.path)
         #expect(reopened.replayed.first == 1)
+        #expect(!reopened.replayed.contains(3))
         #expect(try reopened.get("a", at: 1) == "1")
-        try reopened.engine.close()
-        try expectClean(directory.path)
-    }
-
-    @Test("A failed commit of a run is final; the log keeps what it did not take")
-    func failedTree() throws {
-        let faults = Faults([.commitRun], EIO)
-        var options = EngineOptions.small
-        options.fault = faults.injection
-        let store = try Store(directory.path, options)
-        try store.commit(1, [.put("a", "1")])
-        faults.isOn.store(true, ordering: .releasing)
-        let error = #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
-        #expect(error?.code == .failed)
-        #expect(try store.get("a") == "1")
-        #expect(throws: StorageError.self) { try store.engine.close() }
-        let reopened = try Store(directory.path)
-        #expect(reopened.replayed == [1])
         try reopened.engine.close()
         try expectClean(directory.path)
     }

@@ -113,7 +113,7 @@ struct MergePolicyTests {
                 try store.engine.checkpointNow()
             }
             let error = #expect(throws: StorageError.self) { try store.engine.sweepHistoryNow() }
-            #expect(error?.code == .failed)
+            #expect(error?.code == .inputOutput)
             try? store.engine.close()
         }
         try expectClean(directory.path)
