@@ -56,7 +56,7 @@ enum ExitFlush {
             let waiting = DispatchGroup()
             for instance in busy {
                 waiting.enter()
-                instance.pendingWrites.whenAllSettled { waiting.leave() }
+                instance.pendingWrites.whenAllSettled { _ in waiting.leave() }
             }
             _ = waiting.wait(timeout: deadline)
         }

@@ -36,21 +36,44 @@ extension Firestore {
         try await rethrowing { try await self.setNetworkEnabled(false) }
     }
 
-    /// Waits until every write issued before the call is acknowledged or rejected.
+    /// Waits until every write issued before the call is acknowledged or rejected, those of earlier processes in a
+    /// persistent cache included. The error is `.failedPrecondition` if another process uses the cache, and `.cancelled`
+    /// if the instance is terminated before.
     public func waitForPendingWrites(completion: @escaping ((any Error)?) -> Void) {
         checkUsable()
         let box = UncheckedBox(completion)
-        pendingWrites.whenAllSettled { self.callBack { box.value(nil) } }
+        awaitWrites { error in self.callBack { box.value(error?.asNSError) } }
     }
 
-    /// Waits until every write issued before the call is acknowledged or rejected.
+    /// Waits until every write issued before the call is acknowledged or rejected, those of earlier processes in a
+    /// persistent cache included. Throws `.failedPrecondition` if another process uses the cache, and `.cancelled` if
+    /// the instance is terminated before.
     nonisolated(nonsending) public func waitForPendingWrites() async throws {
         checkUsable()
-        let isCancelled = await waiting { cancellation, completion in
-            guard let waiter = pendingWrites.whenAllSettled({ completion(cancellation.isCancelled) }) else { return }
+        let (error, isCancelled) = await waiting { cancellation, completion in
+            let waiter = awaitWrites { completion(($0, cancellation.isCancelled)) }
+            guard let waiter else { return }
             cancellation.onCancel { [pendingWrites] in pendingWrites.stopWaiting(waiter) }
         }
-        if isCancelled { throw NSError.taskWasCancelled }
+        guard let error else { return }
+        throw isCancelled ? NSError.taskWasCancelled : error.asNSError
+    }
+
+    /// Opens the cache, whose queue counts, and calls `body` when all writes are settled.
+    ///
+    /// - Parameter body: called on any thread, maybe before this returns, with the reason if they are not.
+    /// - Returns: a waiter; nil if `body` was called.
+    @discardableResult
+    private func awaitWrites(_ body: @escaping @Sendable (RequestError?) -> Void) -> PendingWrites.Waiter? {
+        do throws(RequestError) {
+            _ = try engine()
+        } catch {
+            body(error)
+            return nil
+        }
+        return pendingWrites.whenAllSettled { isSettled in
+            body(isSettled ? nil : RequestError(.cancelled, "The client was terminated before all writes were settled."))
+        }
     }
 
     /// Closes all connections and the cache for good. Writes that are not acknowledged stay in a persistent cache and

@@ -160,6 +160,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
             return state.engine
         }
         FirestoreInstances.shared.remove(self)
+        pendingWrites.abandon()
         await engine?.prepareToClose()
         await engine?.client.close()
         await engine?.close()

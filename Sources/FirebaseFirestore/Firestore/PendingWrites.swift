@@ -26,15 +26,17 @@ final class PendingWrites: Sendable {
         var lowWater: UInt64 = 1
         /// The last unsettled write that touches a place; only of writes that reads must wait for.
         var lastWrite: [Place: UInt64] = [:]
-        var waiters: [(below: UInt64, id: UInt64, resume: @Sendable () -> Void)] = []
+        var waiters: [(below: UInt64, id: UInt64, resume: @Sendable (_ isSettled: Bool) -> Void)] = []
         var nextWaiter: UInt64 = 1
+        /// Writes from now on, and those that are unsettled, get no reply any more.
+        var isAbandoned = false
         var bytes = 0
 
         mutating func advance() {
             while lowWater < next, !unsettled.contains(lowWater) { lowWater += 1 }
         }
 
-        mutating func takeReady() -> [@Sendable () -> Void] {
+        mutating func takeReady() -> [@Sendable (_ isSettled: Bool) -> Void] {
             guard !waiters.isEmpty else { return [] }
             let limit = lowWater
             let ready = waiters.filter { $0.below <= limit }.map(\.resume)
@@ -82,7 +84,17 @@ final class PendingWrites: Sendable {
             state.advance()
             return state.takeReady()
         }
-        for resume in ready { resume() }
+        for resume in ready { resume(true) }
+    }
+
+    /// The client ends: waits end now, and what is unsettled stays so.
+    func abandon() {
+        let resumes = state.withLock { state in
+            state.isAbandoned = true
+            defer { state.waiters = [] }
+            return state.waiters.map(\.resume)
+        }
+        for resume in resumes { resume(false) }
     }
 
     /// Writes that are neither acknowledged nor rejected.
@@ -99,12 +111,14 @@ final class PendingWrites: Sendable {
     /// - Returns: a waiter for `stopWaiting(_:)`, or `nil` if `body` was called.
     @discardableResult
     func whenSettled(_ place: Place, _ body: @escaping @Sendable () -> Void) -> Waiter? {
-        wait(for: { $0.lastWrite[place].map { $0 + 1 } }, body)
+        wait(for: { $0.lastWrite[place].map { $0 + 1 } }) { _ in body() }
     }
 
     /// Calls `body` once every write issued so far is settled; at once, on the calling thread, if there is none.
+    ///
+    /// - Parameter body: gets false if the wait has ended before: by ``stopWaiting(_:)`` or ``abandon()``.
     @discardableResult
-    func whenAllSettled(_ body: @escaping @Sendable () -> Void) -> Waiter? {
+    func whenAllSettled(_ body: @escaping @Sendable (_ isSettled: Bool) -> Void) -> Waiter? {
         wait(for: { $0.lowWater < $0.next ? $0.next : nil }, body)
     }
 
@@ -115,22 +129,25 @@ final class PendingWrites: Sendable {
 
     /// Gives up waiting: calls the waiter's body now unless it was called already.
     func stopWaiting(_ waiter: Waiter) {
-        let resume = state.withLock { state -> (@Sendable () -> Void)? in
+        let resume = state.withLock { state -> (@Sendable (_ isSettled: Bool) -> Void)? in
             guard let index = state.waiters.firstIndex(where: { $0.id == waiter.id }) else { return nil }
             return state.waiters.remove(at: index).resume
         }
-        resume?()
+        resume?(false)
     }
 
-    private func wait(for limit: (State) -> UInt64?, _ body: @escaping @Sendable () -> Void) -> Waiter? {
-        let waiter = state.withLock { state -> Waiter? in
-            guard let below = limit(state), below > state.lowWater else { return nil }
+    private func wait(
+        for limit: (State) -> UInt64?, _ body: @escaping @Sendable (_ isSettled: Bool) -> Void
+    ) -> Waiter? {
+        let (waiter, isSettled) = state.withLock { state -> (Waiter?, Bool) in
+            guard let below = limit(state), below > state.lowWater else { return (nil, true) }
+            if state.isAbandoned { return (nil, false) }
             let id = state.nextWaiter
             state.nextWaiter += 1
             state.waiters.append((below, id, body))
-            return Waiter(id: id)
+            return (Waiter(id: id), false)
         }
-        if waiter == nil { body() }
+        if waiter == nil { body(isSettled) }
         return waiter
     }
 

@@ -51,7 +51,7 @@ import Testing
     func nothingPending() {
         let writes = PendingWrites()
         let counter = Counter()
-        #expect(writes.whenAllSettled { counter.bump() } == nil)
+        #expect(writes.whenAllSettled { _ in counter.bump() } == nil)
         #expect(writes.whenSettled(.collection("a")) { counter.bump() } == nil)
         #expect(counter.value == 2)
     }
@@ -61,7 +61,7 @@ import Testing
         let writes = PendingWrites()
         let number = try #require(writes.begin(documents: [], byteCount: 1))
         let counter = Counter()
-        writes.whenAllSettled { counter.bump() }
+        writes.whenAllSettled { _ in counter.bump() }
         #expect(counter.value == 0)
         writes.finish(number, documents: [], byteCount: 1)
         #expect(counter.value == 1)
@@ -72,11 +72,27 @@ import Testing
         let writes = PendingWrites()
         let number = try #require(writes.begin(documents: [], byteCount: 1))
         let counter = Counter()
-        let waiter = try #require(writes.whenAllSettled { counter.bump() })
+        let waiter = try #require(writes.whenAllSettled { _ in counter.bump() })
         writes.stopWaiting(waiter)
         writes.stopWaiting(waiter)
         writes.finish(number, documents: [], byteCount: 1)
         #expect(counter.value == 1)
+    }
+
+    @Test("The end of the client ends waits, which learn that writes are unsettled; without writes there is nothing to learn")
+    func abandon() throws {
+        let writes = PendingWrites()
+        let number = try #require(writes.begin(documents: [], byteCount: 1))
+        let outcomes = Mutex<[Bool]>([])
+        let note = { @Sendable (isSettled: Bool) in outcomes.withLock { $0.append(isSettled) } }
+        writes.whenAllSettled(note)
+        writes.abandon()
+        #expect(outcomes.withLock { $0 } == [false])
+        #expect(writes.whenAllSettled(note) == nil)
+        #expect(outcomes.withLock { $0 } == [false, false])
+        writes.finish(number, documents: [], byteCount: 1)
+        writes.whenAllSettled(note)
+        #expect(outcomes.withLock { $0 } == [false, false, true])
     }
 
     @Test("The bytes of unacknowledged writes are bounded, but one write always fits")

@@ -277,6 +277,56 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
+    @Test("As the first call after a restart, waitForPendingWrites waits for the writes of the process before")
+    func waitingAfterRestart() async throws {
+        let server = try server()
+        for usesCompletion in [false, true] {
+            var firestore = persistent(server.port)
+            let collection = "restarted\(usesCompletion)"
+            try await firestore.disableNetwork()
+            for n in 0..<100 { firestore.document("\(collection)/d\(n)").setData(["n": n], completion: nil) }
+            try await firestore.terminate()
+
+            firestore = persistent(server.port)
+            if usesCompletion {
+                let outcomes = Events()
+                firestore.waitForPendingWrites { error in outcomes.append(error == nil ? "settled" : "\(error!)") }
+                try await eventually("the wait's end") { !outcomes.all.isEmpty }
+                #expect(outcomes.all == ["settled"])
+            } else {
+                try await firestore.waitForPendingWrites()
+            }
+            let other = self.firestore(server.port)
+            #expect(try await other.collection(collection).getDocuments(source: .server).count == 100)
+            try await other.terminate()
+            try await firestore.terminate()
+        }
+        #expect(server.stop() == 0)
+    }
+
+    @Test("waitForPendingWrites fails if another instance uses the cache, and if the instance ends before the writes do")
+    func waitingInVain() async throws {
+        let first = persistent(1)
+        first.document("c/d").setData(["n": 1], completion: nil)
+        let second = persistent(1)
+        do {
+            try await second.waitForPendingWrites()
+            Issue.record("no error")
+        } catch FirestoreErrorCode.failedPrecondition {
+        }
+        let codes = Events()
+        second.waitForPendingWrites { error in codes.append("\((error as NSError?)?.code ?? 0)") }
+        try await eventually("the error") { codes.all == ["\(FirestoreErrorCode.failedPrecondition.rawValue)"] }
+
+        let outcomes = Events()
+        first.waitForPendingWrites { error in outcomes.append("\((error as NSError?)?.code ?? 0)") }
+        try await first.terminate()
+        try await eventually("the end of the wait") {
+            outcomes.all == ["\(FirestoreErrorCode.cancelled.rawValue)"]
+        }
+        try await second.terminate()
+    }
+
     @Test("With eager garbage collection only what listeners cover is cached")
     func eager() async throws {
         let server = try server()
