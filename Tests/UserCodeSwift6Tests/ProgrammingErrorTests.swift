@@ -109,7 +109,7 @@ struct ProgrammingErrorTests {
             "Field paths must be String or FieldPath", { try await $0.document("c/d").getDocument().get(5) }
         ),
         "a total that was not requested": (
-            "was not requested",
+            "'sum(a)' was not requested",
             { try await $0.collection("c").count.getAggregation(source: .server).get(.sum("a")) }
         ),
         "changes of metadata that nobody asked for": (

@@ -8,10 +8,18 @@ public import Foundation
 public final class AggregateField: NSObject, @unchecked Sendable {
     // Unchecked: `NSObject` hides it; the property is a constant of a Sendable type.
 
-    enum Operation: Hashable, Sendable {
+    enum Operation: Hashable, Sendable, CustomStringConvertible {
         case count
         case sum(DocumentModel.FieldPath)
         case average(DocumentModel.FieldPath)
+
+        var description: String {
+            switch self {
+            case .count: "count()"
+            case .sum(let path): "sum(\(path))"
+            case .average(let path): "avg(\(path))"
+            }
+        }
     }
     let operation: Operation
 

@@ -97,7 +97,7 @@ public final class AggregateQuerySnapshot: NSObject, @unchecked Sendable {
     @discardableResult
     public func get(_ aggregateField: AggregateField) -> Any {
         guard let index = query.fields.firstIndex(of: aggregateField) else {
-            programmingError("'\(aggregateField)' was not requested in the aggregation query.")
+            programmingError("'\(aggregateField.operation)' was not requested in the aggregation query.")
         }
         guard let bytes = totals[AggregateQuery.alias(index)] else { return NSNull() }
         return SnapshotValues.value(bytes, of: query.query.firestore)
