@@ -3,9 +3,9 @@
 import DocumentModel
 import DocumentStore
 import FirestoreMessages
-import Gateway
+import FirestoreService
 import Indexing
-import Service
+import ServiceTestSupport
 import TestSupport
 import Testing
 import Transport
