@@ -22,8 +22,9 @@ extension EmbeddedEngine {
         try RunStore.create(path)
         var manifest = set.manifest
         manifest.firstSegment = 0
+        manifest.hashSeed = .random(in: .min ... .max)
         manifest.runs = []
-        let parts = try copy(set, to: path)
+        let parts = try copy(set, to: path, hashSeed: manifest.hashSeed)
         manifest.nextNumber = UInt64(parts.count + 2)
         if !parts.isEmpty { manifest.runs = [Manifest.Run(number: UInt64(parts.count + 1), level: 1, parts: parts)] }
         try manifest.write(in: path, space: nil)
@@ -35,7 +36,9 @@ extension EmbeddedEngine {
     }
 
     /// Merges all runs of a set into files in a directory.
-    private func copy(_ set: RunSet, to directory: String) throws(StorageError) -> [Manifest.Part] {
+    private func copy(
+        _ set: RunSet, to directory: String, hashSeed: UInt64
+    ) throws(StorageError) -> [Manifest.Part] {
         let footers = set.files.joined().map(\.footer)
         let lowest = footers.map(\.versionMin).min() ?? 0
         let highest = footers.map(\.versionMax).max() ?? 0
@@ -47,7 +50,7 @@ extension EmbeddedEngine {
             let number = UInt64(parts.count + 1)
             let writer = try RunWriter(
                 path: directory + "/" + RunFormat.fileName(number), versions: lowest...highest,
-                scannedSpaces: core.options.scannedSpaces)
+                scannedSpaces: core.options.scannedSpaces, hashSeed: hashSeed)
             if let part = try Self.copy(&merge, writer, number, core.options.runFileBytesMax) { parts.append(part) }
         }
         return parts

@@ -20,10 +20,12 @@ enum DirectoryFormat {
         case two = "hearth key-value store, format 2\n"
         /// Sorted runs, with Bloom filters.
         case three = "hearth key-value store, format 3\n"
-        /// Sorted runs, some with hash indexes.
+        /// Sorted runs, some with hash indexes, whose hash has no seed.
         case four = "hearth key-value store, format 4\n"
+        /// Sorted runs, some with hash indexes that have a seed.
+        case five = "hearth key-value store, format 5\n"
 
-        static let current = four
+        static let current = five
     }
 
     /// Takes the directory's lock, making the directory if there is none.
@@ -48,8 +50,8 @@ enum DirectoryFormat {
         if Directory.exists(path) {
             switch try read(path) {
             case .one, .two: try upgrade(directory, options)
-            case .three: try create(directory)
-            case .four: break
+            case .three, .four: try create(directory)
+            case .five: break
             }
             try removeTree(directory)
             return try Directory.removeFile(marker)

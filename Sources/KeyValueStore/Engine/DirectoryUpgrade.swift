@@ -32,7 +32,7 @@ extension DirectoryFormat {
                 let number = manifest.takeNumber()
                 let writer = try RunWriter(
                     path: runs + "/" + RunFormat.fileName(number), versions: range,
-                    scannedSpaces: options.scannedSpaces)
+                    scannedSpaces: options.scannedSpaces, hashSeed: manifest.hashSeed)
                 unsafe parts.append(
                     try write(&source, from: &entry, writer, number, options.runFileBytesMax))
             }

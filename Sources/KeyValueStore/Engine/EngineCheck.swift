@@ -42,7 +42,7 @@ package enum EngineCheck {
             let state =
                 switch format {
                 case .one, .two: try checkTree(directory, &report)
-                case .three, .four: try RunCheck.run(directory + "/runs", &report)
+                case .three, .four, .five: try RunCheck.run(directory + "/runs", &report)
                 }
             checkLog(directory + "/log", state, &report)
         } catch {

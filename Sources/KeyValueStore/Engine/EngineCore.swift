@@ -52,6 +52,8 @@ final class EngineCore: Sendable {
     let directory: String
     let options: EngineOptions
     let latestOnly: LatestOnlySpaces
+    /// `Manifest.hashSeed`.
+    let hashSeed: UInt64
     let runs: RunStore
     let registry: MemtableRegistry
     let pool: SegmentPool
@@ -86,7 +88,8 @@ final class EngineCore: Sendable {
         latestOnly = LatestOnlySpaces(options.latestOnlySpaces)
         self.runs = runs
         let set = runs.current
-        registry = MemtableRegistry(active: try EngineCore.makeMemtable(options), runs: set)
+        hashSeed = set.manifest.hashSeed
+        registry = MemtableRegistry(active: try EngineCore.makeMemtable(options, hashSeed: hashSeed), runs: set)
         pool = SegmentPool(directory: directory + "/log", options: options)
         self.lock = lock
         fault = FaultInjection(fault: options.fault)
@@ -98,11 +101,11 @@ final class EngineCore: Sendable {
     }
 
     /// A new memtable, with room for a group beyond its bound.
-    static func makeMemtable(_ options: EngineOptions) throws(StorageError) -> Memtable {
+    static func makeMemtable(_ options: EngineOptions, hashSeed: UInt64) throws(StorageError) -> Memtable {
         // An entry takes a hundred bytes and more.
         try Memtable(
             reservedBytes: EngineOptions.memtableGrowthMax * options.memtableBytesMax + 2 * EngineLimits.groupBytesMax,
-            filterBytes: options.memtableBytesMax / 32, scannedSpaces: options.scannedSpaces)
+            filterBytes: options.memtableBytesMax / 32, hashSeed: hashSeed, scannedSpaces: options.scannedSpaces)
     }
 
     /// The outcome of a group: makes it visible, or ends all promises.
@@ -179,7 +182,7 @@ final class EngineCore: Sendable {
         let active = registry.viewForUpdate.active
         guard progress.frozen == nil, !progress.isGroupOpen, !active.isEmpty else { return }
         let spare = registry.takeSpare()
-        let fresh = if let spare { spare } else { try EngineCore.makeMemtable(options) }
+        let fresh = if let spare { spare } else { try EngineCore.makeMemtable(options, hashSeed: hashSeed) }
         progress.frozen = FrozenMemtable(memtable: active, nextSegment: progress.nextGroupSegment)
         progress.covering = progress.requested
         registry.show(active: fresh, frozen: active, retiring: nil, runs: runs.current)

@@ -29,7 +29,7 @@ struct ReadView {
         guard key.count > 0, key.count <= EngineLimits.keyBytesMax else {
             return unsafe FoundEntry(bytes: nil, version: 0)
         }
-        let hash = unsafe Memtable.hash(key)
+        let hash = unsafe RunHashIndex.hash(key, seed: runs.hashSeed)
         if let found = unsafe Self.find(key, hash, in: active, atMost: version) { return unsafe found }
         if let frozen, let found = unsafe Self.find(key, hash, in: frozen, atMost: version) { return unsafe found }
         return unsafe try findInRuns(key, hash)

@@ -45,7 +45,7 @@ struct Memtable: @unchecked Sendable {  // See the essay above.
 
     static let deletionLength = UInt32.max
     /// Stands before all entries; it has no key.
-    static let head: UInt32 = 24
+    static let head: UInt32 = 25
 
     /// Where things stand in the header.
     enum Field {
@@ -67,6 +67,7 @@ struct Memtable: @unchecked Sendable {  // See the essay above.
         static let batchCount = 176
         static let lowestScanned = 184
         static let highestScanned = 185
+        static let hashSeed = 192
     }
 
     /// Where things stand in an entry.
@@ -79,9 +80,11 @@ struct Memtable: @unchecked Sendable {  // See the essay above.
     }
 
     /// Reserves address space for `reservedBytes` of entries and values, and a filter for some `filterBytes / 4` keys.
-    /// - Parameter scannedSpaces: first bytes of keys that may be in sorted batches.
+    /// - Parameters:
+    ///   - hashSeed: of the filter, not known to those who choose the keys.
+    ///   - scannedSpaces: first bytes of keys that may be in sorted batches.
     init(
-        reservedBytes: Int, filterBytes: Int = 4096, scannedSpaces: ClosedRange<UInt8>? = nil
+        reservedBytes: Int, filterBytes: Int = 4096, hashSeed: UInt64 = 0, scannedSpaces: ClosedRange<UInt8>? = nil
     ) throws(StorageError) {
         var filterWords = 1
         while filterWords * 16 <= filterBytes { filterWords *= 2 }
@@ -98,6 +101,7 @@ struct Memtable: @unchecked Sendable {  // See the essay above.
         unsafe base.storeBytes(of: rounded, toByteOffset: Field.reserved, as: Int.self)
         unsafe base.storeBytes(of: filterWords - 1, toByteOffset: Field.filterMask, as: Int.self)
         unsafe base.storeBytes(of: filterStart, toByteOffset: Field.filterStart, as: Int.self)
+        unsafe base.storeBytes(of: hashSeed, toByteOffset: Field.hashSeed, as: UInt64.self)
         unsafe base.storeBytes(
             of: scannedSpaces?.lowerBound ?? .max, toByteOffset: Field.lowestScanned, as: UInt8.self)
         unsafe base.storeBytes(of: scannedSpaces?.upperBound ?? 0, toByteOffset: Field.highestScanned, as: UInt8.self)
@@ -219,8 +223,10 @@ extension Memtable {
 // MARK: - The filter
 
 extension Memtable {
-    static func hash(_ key: UnsafeRawBufferPointer) -> UInt64 {
-        unsafe XXH3_64bits(key.baseAddress, key.count)
+    /// The hash of a key that `mayContain` expects: that of `RunHashIndex` with the seed of the memtable.
+    @inline(__always)
+    func hash(_ key: UnsafeRawBufferPointer) -> UInt64 {
+        unsafe RunHashIndex.hash(key, seed: base.load(fromByteOffset: Field.hashSeed, as: UInt64.self))
     }
 
     /// False if no version of the key with this hash is there; true if one may be.
@@ -232,11 +238,11 @@ extension Memtable {
 
     /// Prefetches the word of the filter for a key.
     func prefetchFilter(_ key: UnsafeRawBufferPointer) {
-        unsafe prefetch_for_writing(filterWord(Self.hash(key)))
+        unsafe prefetch_for_writing(filterWord(hash(key)))
     }
 
     private func noteInFilter(_ key: UnsafeRawBufferPointer) {
-        let hash = unsafe Self.hash(key)
+        let hash = unsafe hash(key)
         let word = unsafe filterWord(hash)
         // One writer: no need for a locked instruction.
         unsafe word.pointee.store(word.pointee.load(ordering: .relaxed) | Self.filterBits(hash), ordering: .relaxed)

@@ -7,7 +7,8 @@ internal import Glibc
 /// Each change writes a new file, makes it durable and renames it over the old one. So after a crash there is the state
 /// before a change or the one after it. Files that it does not name are of no use and are removed.
 ///
-///     magic, checkpoint, first segment, horizon, next file number, number of runs     8 bytes each
+///     magic, checkpoint, first segment, horizon, next file number, number of runs,
+///     hash seed                                                                       8 bytes each
 ///     per run, newest first: number, level, output, files, length of the lower bound  8 bytes each; the bound
 ///       per file: number, identity, bytes                                             8 bytes each
 ///     XXH3-64 of everything before
@@ -44,11 +45,15 @@ struct Manifest: Equatable {
     var horizon = CommitVersion.zero
     /// The next number of a file or a run.
     var nextNumber: UInt64 = 1
+    /// The seed of the hash indexes and of the filters in memory. Clients, who choose the keys, must not know it.
+    var hashSeed = UInt64.random(in: .min ... .max)
     /// The newest first.
     var runs: [Run] = []
 
     static let name = "MANIFEST"
-    private static let magic: UInt64 = 0x314E_414D_4854_5248  // "HRTHMAN1"
+    private static let magic: UInt64 = 0x324E_414D_4854_5248  // "HRTHMAN2"
+    /// Of an older version, which has no seed.
+    private static let magic1: UInt64 = 0x314E_414D_4854_5248  // "HRTHMAN1"
     private static let byteCountMax = 1 << 30
 
     mutating func takeNumber() -> UInt64 {
@@ -69,6 +74,7 @@ extension Manifest {
         var bytes = ByteBuffer()
         let fields = [
             Self.magic, checkpoint.microseconds, firstSegment, horizon.microseconds, nextNumber, UInt64(runs.count),
+            hashSeed,
         ]
         for field in fields { bytes.append(littleEndian: field) }
         for run in runs {
@@ -99,13 +105,17 @@ extension Manifest {
         offset = bytes.count - 8
         guard word() == sum else { return nil }
         offset = 0
-        guard word() == Self.magic, let checkpoint = word(), let firstSegment = word(), let horizon = word(),
+        guard let magic = word(), magic == Self.magic || magic == Self.magic1, let checkpoint = word(), let firstSegment = word(), let horizon = word(),
             let nextNumber = word(), let runCount = word()
         else { return nil }
         self.checkpoint = CommitVersion(microseconds: checkpoint)
         self.firstSegment = firstSegment
         self.horizon = CommitVersion(microseconds: horizon)
         self.nextNumber = nextNumber
+        if magic == Self.magic {
+            guard let seed = word() else { return nil }
+            hashSeed = seed
+        }
         for _ in 0..<runCount {
             guard let number = word(), let level = word(), let output = word(), let partCount = word(),
                 let boundBytes = word(), boundBytes <= bytes.count - offset

@@ -33,7 +33,7 @@ struct MergeStep {
         do throws(StorageError) {
             let writer = try RunWriter(
                 path: path, versions: versions(set, places), scannedSpaces: scannedSpaces,
-                space: (store.space, purpose(set)))
+                hashSeed: set.manifest.hashSeed, space: (store.space, purpose(set)))
             outcome.part = try write(
                 &merge, to: writer, number: number, byteCountMax: byteCountMax, outcome: &outcome)
         } catch {

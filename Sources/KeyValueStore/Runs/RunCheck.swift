@@ -91,7 +91,7 @@ enum RunCheck {
             report.note("\(file.path): \(unsafe hex(key)) has \(version)")
         }
         let part = file.part
-        let hash = unsafe RunHashIndex.hash(key)
+        let hash = unsafe RunHashIndex.hash(key, seed: file.footer.hashSeed)
         if unsafe order != 0 && part.isHashed(key),
             unsafe try part.findNewest(key, hash: hash)?.version != source.version &- part.versionMin
         {

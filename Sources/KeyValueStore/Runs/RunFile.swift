@@ -229,7 +229,7 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     /// - Throws: `corrupt`.
     func findNewest(_ key: UnsafeRawBufferPointer, hash: UInt64) throws(StorageError) -> Block.Entry? {
         var line = RunHashIndex.line(hash, lineCount: hashLineCount)
-        for _ in 0..<hashLineCount {
+        for _ in 0..<min(RunHashIndex.linesMax, hashLineCount) {
             let page = line / RunHashIndex.linesPerPage
             let bit = dataBits &+ blockCount &- dataBlockCount &+ page
             if !isVerified(bit) { try verify(hashPage: page, bit) }
@@ -247,7 +247,8 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
             }
             line = line &+ 1 == hashLineCount ? 0 : line &+ 1
         }
-        return nil
+        // All of them are full, so the key may have been left out.
+        return unsafe try searchEntry(key, versionMax &- versionMin)
     }
 
     private func verify(hashPage number: Int, _ bit: Int) throws(StorageError) {
@@ -291,7 +292,7 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     }
 
     /// The newest entry of a key that is at most `version`.
-    /// - Parameter hash: `RunHashIndex.hash` of the key.
+    /// - Parameter hash: `RunHashIndex.hash` of the key with the seed of the file.
     /// - Throws: `corrupt`.
     @inline(__always)
     func find(
@@ -308,6 +309,11 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     /// The newest entry of a key that is at most `version`, by the index of blocks.
     /// - Parameter version: less `versionMin`.
     func search(_ key: UnsafeRawBufferPointer, _ version: UInt64) throws(StorageError) -> FoundEntry? {
+        guard let entry = unsafe try searchEntry(key, version) else { return nil }
+        return unsafe found(entry)
+    }
+
+    private func searchEntry(_ key: UnsafeRawBufferPointer, _ version: UInt64) throws(StorageError) -> Block.Entry? {
         var number = unsafe try findBlock(key, version: version)
         var block = try block(number)
         var index = unsafe block.search(key, version: version)
@@ -317,7 +323,7 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
             block = try self.block(number)
             index = 0
         }
-        return unsafe block.hasKey(key, at: index) ? unsafe found(block.entry(index)) : nil
+        return unsafe block.hasKey(key, at: index) ? unsafe block.entry(index) : nil
     }
 
     @inline(__always)

@@ -92,18 +92,27 @@ struct RunFooter: Equatable {
     /// The first bytes of keys that the hash index does not have: the lowest, and the highest in the bits above it. If
     /// the lowest is above the highest, the index has all keys.
     var scannedSpaces: UInt64 = 1
-    /// False for format 1, whose files have a Bloom filter in place of the hash index and one field less.
-    var hasHashIndex = true
+    /// The seed of the hash index: that of the store, which is secret.
+    var hashSeed: UInt64 = 0
+    /// The version of the file. Version 1 has a Bloom filter in place of the hash index and two fields less, version 2 a
+    /// hash index without a seed and one field less.
+    private(set) var version = 3
 
-    static let magic: UInt64 = 0x324E_5552_4854_5248  // "HRTHRUN2"
-    private static let magic1: UInt64 = 0x314E_5552_4854_5248  // "HRTHRUN1"
+    private static let magics: [UInt64] = [
+        0x314E_5552_4854_5248,  // "HRTHRUN1"
+        0x324E_5552_4854_5248,  // "HRTHRUN2"
+        0x334E_5552_4854_5248,  // "HRTHRUN3"
+    ]
     /// Fields, magic and checksum of the shortest footer.
     static let fixedBytesMin = (16 + 2) * 8
 
-    var fieldCount: Int { hasHashIndex ? 17 : 16 }
+    /// False for older versions, whose filter or index is not used: their keys are found by the index of blocks.
+    var hasHashIndex: Bool { version == 3 }
+
+    var fieldCount: Int { 15 + version }
 
     /// The magic number, which is followed by the checksum.
-    var magic: UInt64 { hasHashIndex ? Self.magic : Self.magic1 }
+    var magic: UInt64 { Self.magics[version - 1] }
 
     /// Fields, magic and checksum.
     var fixedBytes: Int { (fieldCount + 2) * 8 }
@@ -112,8 +121,8 @@ struct RunFooter: Equatable {
 
     /// A footer without its fields; nil if no format has this magic number.
     init?(magic: UInt64) {
-        guard magic == Self.magic || magic == Self.magic1 else { return nil }
-        hasHashIndex = magic == Self.magic
+        guard let index = Self.magics.firstIndex(of: magic) else { return nil }
+        version = index + 1
     }
 
     var fields: [UInt64] {
@@ -121,7 +130,7 @@ struct RunFooter: Equatable {
             [
                 identity, entryCount, tombstoneCount, supersededCount, oldestSuperseded, contentBytes, versionMin,
                 versionMax, dataBlockCount, blockCount, tableOffset, hashOffset, hashPageCount, tableSum,
-                lowestKeyBytes, highestKeyBytes, scannedSpaces,
+                lowestKeyBytes, highestKeyBytes, scannedSpaces, hashSeed,
             ]
         }
         set {
@@ -141,8 +150,8 @@ struct RunFooter: Equatable {
             tableSum = newValue[13]
             lowestKeyBytes = newValue[14]
             highestKeyBytes = newValue[15]
-            // Nothing reads the filter of a file of format 1: its keys are found by the index of blocks.
             scannedSpaces = hasHashIndex ? newValue[16] : 0xFF00
+            hashSeed = hasHashIndex ? newValue[17] : 0
             if !hasHashIndex { hashPageCount = 0 }
         }
     }

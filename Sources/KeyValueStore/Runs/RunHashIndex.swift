@@ -10,6 +10,10 @@
 //              file, divided by 8, 31 bits. Zero: empty
 //
 // The tag excludes all but one in 4,096 of the other keys; the key of the entry decides.
+//
+// Clients choose keys. The hash has a seed that they do not know, so that they cannot choose keys of one line. And
+// whatever the hashes are, a key is at most `linesMax` lines from its own: one that finds no empty slot there is left
+// out. Where a search meets so many full lines, it continues in the index of blocks.
 
 internal import CXXHash
 
@@ -20,10 +24,14 @@ enum RunHashIndex {
     static let slotsPerLine = 8
     /// Slots of a line that are filled on average. One line of 15 is full then, and a search continues in the next.
     static let slotsFilled = 5
+    /// Lines in which a key may be.
+    static let linesMax = 32
 
-    /// The hash of a key, the same as that of `Memtable`.
-    static func hash(_ key: UnsafeRawBufferPointer) -> UInt64 {
-        unsafe XXH3_64bits(key.baseAddress, key.count)
+    /// The hash of a key, for the hash indexes and the filters of memtables of a store.
+    /// - Parameter seed: `Manifest.hashSeed` of the store.
+    @inline(__always)
+    static func hash(_ key: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
+        unsafe XXH3_64bits_withSeed(key.baseAddress, key.count, seed)
     }
 
     /// Pages for so many keys.
@@ -89,10 +97,10 @@ enum RunHashIndex {
         return pageCount
     }
 
-    /// Puts a key into the first empty slot from its line on. There is one: a line has more slots than keys.
+    /// Puts a key into the first empty slot from its line on, if there is one in `linesMax` lines.
     private static func insert(_ place: Place, _ start: UnsafeMutableRawPointer, lineCount: Int) {
         var line = line(place.hash, lineCount: lineCount)
-        while true {
+        for _ in 0..<min(linesMax, lineCount) {
             let slots = unsafe start + offset(ofLine: line)
             for slot in 0..<slotsPerLine where unsafe slots.load(fromByteOffset: slot * 8, as: UInt64.self) == 0 {
                 return unsafe slots.storeBytes(of: place.slot.littleEndian, toByteOffset: slot * 8, as: UInt64.self)

@@ -42,7 +42,7 @@ final class RunSet: @unchecked Sendable {  // The memory is written once, before
             unsafe (runs + index).initialize(to: RunSlices(start: first, count: files[index].count))
         }
         unsafe view = RunSetView(
-            runs: runs, count: files.count, generation: generation)
+            runs: runs, count: files.count, generation: generation, hashSeed: manifest.hashSeed)
     }
 
     deinit {
@@ -62,11 +62,14 @@ struct RunSetView: @unchecked Sendable {  // See `RunSet`.
     let runs: UnsafePointer<RunSlices>
     let count: Int
     let generation: Int
+    /// Of the hash indexes.
+    let hashSeed: UInt64
 
     /// Lines of hash indexes are prefetched for so many runs at once.
     private static let batchMax = 16
 
     /// The newest entry of a key that is at most `version`.
+    /// - Parameter hash: `RunHashIndex.hash` of the key with the seed.
     func find(
         _ key: UnsafeRawBufferPointer, hash: UInt64, atMost version: UInt64
     ) throws(StorageError) -> FoundEntry? {

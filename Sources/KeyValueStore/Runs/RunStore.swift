@@ -60,6 +60,9 @@ final class RunStore: Sendable {
                 guard file.byteCount == Int(part.byteCount) else {
                     throw StorageError(.corrupt, "a file of a run has another size", file: file.path)
                 }
+                guard !file.footer.hasHashIndex || file.footer.hashSeed == manifest.hashSeed else {
+                    throw StorageError(.corrupt, "a file of a run has another seed", file: file.path)
+                }
                 open[part.file] = file
             }
         }

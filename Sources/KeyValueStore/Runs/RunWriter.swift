@@ -30,9 +30,10 @@ struct RunWriter: ~Copyable {
     /// - Parameters:
     ///   - versions: the lowest and the highest version that entries may have.
     ///   - scannedSpaces: first bytes of keys that the hash index does not need.
+    ///   - hashSeed: that of the store.
     ///   - space: where blocks come from when the disk has no others; nil outside of an engine.
     init(
-        path: String, versions: ClosedRange<UInt64>, scannedSpaces: ClosedRange<UInt8>?,
+        path: String, versions: ClosedRange<UInt64>, scannedSpaces: ClosedRange<UInt8>?, hashSeed: UInt64,
         space: (space: RunSpace, purpose: RunSpace.Purpose)? = nil
     ) throws(StorageError) {
         file = try File(path, flags: O_RDWR | O_CREAT | O_TRUNC)
@@ -41,6 +42,7 @@ struct RunWriter: ~Copyable {
         output = HeapBuffer(capacity: Self.outputBytesMax + RunFormat.blockBytes * 4)
         var generator = SystemRandomNumberGenerator()
         footer.identity = generator.next()
+        footer.hashSeed = hashSeed
         if let scannedSpaces {
             footer.scannedSpaces = UInt64(scannedSpaces.lowerBound) | UInt64(scannedSpaces.upperBound) << 8
         }
@@ -152,7 +154,7 @@ struct RunWriter: ~Copyable {
 
     /// Adds the last entry of the block to the hash index.
     private mutating func addToHashIndex(_ key: UnsafeRawBufferPointer) {
-        let hash = unsafe RunHashIndex.hash(key)
+        let hash = unsafe RunHashIndex.hash(key, seed: footer.hashSeed)
         hashed.append(RunHashIndex.Place(hash: hash, block: writtenBytes + outputBytes, entry: block.lastSlot))
     }
 

@@ -33,7 +33,7 @@ struct RefusalTests {
     @Test("An unknown format is refused and left alone")
     func unknownFormat() throws {
         try Store(directory.path).engine.close()
-        Files.write(Bytes("hearth key-value store, format 5\n".utf8), to: directory.path(of: "FORMAT"))
+        Files.write(Bytes("hearth key-value store, format 99\n".utf8), to: directory.path(of: "FORMAT"))
         #expect(code { _ = try Store(directory.path) } == .unsupportedFormat)
         #expect(code { _ = try EngineCheck.run(directory: directory.path) } == .unsupportedFormat)
         Files.remove(directory.path(of: "FORMAT"))

@@ -1,5 +1,5 @@
 // Directories of formats 1 and 2, which have a tree, become directories with runs when they are opened. Those of format
-// 3 have runs without hash indexes.
+// 3 have runs without hash indexes, those of format 4 hash indexes without a seed.
 
 import Foundation
 import TestSupport
@@ -14,7 +14,7 @@ struct UpgradeTests {
     /// A copy of a directory that the last build of a format left when it was killed: six commits, the tree has four.
     private func makeOld(_ name: String, _ format: DirectoryFormat.Version) -> String {
         let path = directory.path(of: name)
-        let fixture = [.one: "format-1", .two: "format-2", .three: "format-3"][format]!
+        let fixture = [.one: "format-1", .two: "format-2", .three: "format-3", .four: "format-4"][format]!
         Files.copyTree(Bundle.module.resourcePath! + "/Fixtures/" + fixture, to: path)
         return path
     }
@@ -55,7 +55,7 @@ struct UpgradeTests {
 
     @Test(
         "A directory of an older format is checked as it is, and upgraded when it is opened",
-        arguments: [DirectoryFormat.Version.one, .two, .three])
+        arguments: [DirectoryFormat.Version.one, .two, .three, .four])
     func upgrade(format: DirectoryFormat.Version) throws {
         let path = makeOld("old", format)
         try expectClean(path)

@@ -24,7 +24,7 @@ struct MemtableTests {
 
     private func find(_ key: Bytes, at version: UInt64, in memtable: Memtable) -> (Bytes?, UInt64)? {
         let (entry, mayBeThere) = key.withUnsafeBytes {
-            (memtable.find($0, atMost: version), memtable.mayContain(hash: Memtable.hash($0)))
+            (memtable.find($0, atMost: version), memtable.mayContain(hash: memtable.hash($0)))
         }
         if entry == 0 { return nil }
         #expect(mayBeThere, "the filter knows every key")

@@ -142,7 +142,7 @@ struct PowerCutTests {
         }
     }
 
-    @Test("Upgrades", arguments: ["format-1", "format-2", "format-3"])
+    @Test("Upgrades", arguments: ["format-1", "format-2", "format-3", "format-4"])
     func upgrade(format: String) throws {
         let fixture = Bundle.module.resourcePath! + "/Fixtures/" + format
         let run = RecordedRun(seed: 1, fixture: fixture, commits: Self.fixtureCommits)

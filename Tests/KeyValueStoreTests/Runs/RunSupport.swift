@@ -67,11 +67,12 @@ final class TestRun {
     }
 
     static func write(
-        _ entries: [RunEntry], to path: String, scannedSpaces: ClosedRange<UInt8>? = nil
+        _ entries: [RunEntry], to path: String, scannedSpaces: ClosedRange<UInt8>? = nil, hashSeed: UInt64 = 0
     ) throws {
         let versions = entries.map(\.version)
         var writer = try RunWriter(
-            path: path, versions: versions.min()!...versions.max()!, scannedSpaces: scannedSpaces)
+            path: path, versions: versions.min()!...versions.max()!, scannedSpaces: scannedSpaces,
+            hashSeed: hashSeed)
         for (index, entry) in entries.enumerated() {
             let isSame = index > 0 && entries[index - 1].key == entry.key
             try add(entry, to: &writer, superseded: isSame ? entries[index - 1].version : nil)
@@ -135,7 +136,7 @@ final class TestRun {
         let index = key.withUnsafeBytes { slices.slice(of: $0) }
         guard index < slices.count else { return nil }
         let part = slices[index].part
-        let found = try key.withUnsafeBytes { try part.find($0, hash: RunHashIndex.hash($0), atMost: version) }
+        let found = try key.withUnsafeBytes { try part.find($0, hash: RunHashIndex.hash($0, seed: 0), atMost: version) }
         return found.map { found in
             RunEntry(key: key, version: found.version, value: found.bytes.map { Bytes($0) })
         }

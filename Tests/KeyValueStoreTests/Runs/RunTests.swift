@@ -102,7 +102,7 @@ struct RunTests {
             runs.map(\.slices), horizon: horizon, isLowest: isLowest,
             latestOnly: LatestOnlySpaces(latestOnly))
         let path = directory.path(of: RunFormat.fileName(9_000))
-        var writer = try RunWriter(path: path, versions: 1...1_000, scannedSpaces: nil)
+        var writer = try RunWriter(path: path, versions: 1...1_000, scannedSpaces: nil, hashSeed: 0)
         while !merge.isAtEnd { try merge.appendKey(to: &writer) }
         #expect(merge.readCount == all.count)
         _ = try writer.finish()
@@ -164,26 +164,113 @@ struct RunTests {
         let path = directory.path(of: RunFormat.fileName(1))
         try TestRun.write(keys.map { RunEntry(key: $0, version: 5, value: [1]) }, to: path)
         let file = try RunFile(directory: directory.path, number: 1)
-        let pages = Int(file.footer.hashPageCount)
-        let lines = pages * RunHashIndex.linesPerPage
-        #expect(pages == RunHashIndex.pageCount(keys: keys.count))
-        let bytes = Files.read(path)
-        let filled = (0..<lines).map { line in
+        #expect(Int(file.footer.hashPageCount) == RunHashIndex.pageCount(keys: keys.count))
+        expectEven(file, keys.count)
+        try expectFound(keys, in: file)
+    }
+
+    /// Slots of each line of a hash index that are filled.
+    private func slotsFilled(_ file: RunFile) -> [Int] {
+        let bytes = Files.read(file.path)
+        return (0..<(Int(file.footer.hashPageCount) * RunHashIndex.linesPerPage)).map { line in
             let start = Int(file.footer.hashOffset) + RunHashIndex.offset(ofLine: line)
             return stride(from: start, to: start + RunHashIndex.lineBytes, by: 8).count { slot in
                 bytes[slot..<(slot + 8)].contains { $0 != 0 }
             }
         }
-        #expect(filled.reduce(0, +) == keys.count)
-        // A hash that favours some lines fills them and those after them, and leaves others empty.
-        #expect(filled.count { $0 == RunHashIndex.slotsPerLine } < lines / 5)
-        #expect(filled.count { $0 == 0 } < lines / 50)
-        for key in keys {
-            let found = try key.withUnsafeBytes { try file.part.findNewest($0, hash: RunHashIndex.hash($0))?.version }
-            #expect(found == 0)
-            let absent = key + [0]
-            #expect(try absent.withUnsafeBytes { try file.part.findNewest($0, hash: RunHashIndex.hash($0)) } == nil)
+    }
+
+    /// A hash that favours some lines fills them and those after them, and leaves others empty.
+    private func expectEven(_ file: RunFile, _ keyCount: Int) {
+        let filled = slotsFilled(file)
+        #expect(filled.reduce(0, +) == keyCount)
+        #expect(filled.count { $0 == RunHashIndex.slotsPerLine } < filled.count / 3)
+        #expect(filled.count { $0 == 0 } < filled.count / 10)
+    }
+
+    private func expectFound(_ keys: [Bytes], in file: RunFile) throws {
+        func find(_ key: Bytes) throws -> UInt64? {
+            try key.withUnsafeBytes {
+                try file.part.findNewest($0, hash: RunHashIndex.hash($0, seed: file.footer.hashSeed))?.version
+            }
         }
+        for key in keys {
+            #expect(try find(key) == 0)
+            #expect(try find(key + [0]) == nil)
+        }
+    }
+
+    /// Keys that a hash index with a seed has in one line.
+    private func collidingKeys(_ count: Int, seed: UInt64) -> [Bytes] {
+        let lines = RunHashIndex.pageCount(keys: count) * RunHashIndex.linesPerPage
+        var random = SeededGenerator(seed: 3)
+        var keys: [Bytes] = []
+        var key = Bytes(repeating: 0, count: 20)
+        while keys.count < count {
+            let number = random.next()
+            let isColliding = key.withUnsafeMutableBytes { key in
+                key.storeBytes(of: number, toByteOffset: 8, as: UInt64.self)
+                return RunHashIndex.line(
+                    RunHashIndex.hash(UnsafeRawBufferPointer(key), seed: seed), lineCount: lines) == 7
+            }
+            if isColliding { keys.append(key) }
+        }
+        return keys.sorted { $0.lexicographicallyPrecedes($1) }
+    }
+
+    @Test("Keys that collide under one seed do not under another, and colliding keys cost a bounded number of probes")
+    func collidingHashes() throws {
+        let keys = collidingKeys(1_000, seed: 5)
+        let entries = keys.map { RunEntry(key: $0, version: 5, value: [1]) }
+        for (number, seed) in [(1, 5), (2, 6)] as [(UInt64, UInt64)] {
+            let path = directory.path(of: RunFormat.fileName(number))
+            try TestRun.write(entries, to: path, hashSeed: seed)
+            let file = try RunFile(directory: directory.path, number: number)
+            #expect(file.footer.hashSeed == seed)
+            if seed == 5 {
+                // Building and searching look at so many lines; the other keys are found by the index of blocks.
+                let filled = slotsFilled(file)
+                #expect(filled.reduce(0, +) == RunHashIndex.linesMax * RunHashIndex.slotsPerLine)
+            } else {
+                expectEven(file, keys.count)
+            }
+            try expectFound(keys, in: file)
+        }
+    }
+
+    @Test("The hash indexes of a store have a seed that no other store has, also after merges and in a backup")
+    func seedOfStore() throws {
+        let keys = collidingKeys(1_000, seed: 0)
+        var seeds: Set<UInt64> = []
+        func look(_ path: String) throws {
+            let manifest = try Manifest.read(in: path + "/runs")
+            #expect(!manifest.files.isEmpty)
+            for number in manifest.files {
+                let file = try RunFile(directory: path + "/runs", number: number)
+                #expect(file.footer.hashSeed == manifest.hashSeed)
+                expectEven(file, keys.count)
+            }
+            seeds.insert(manifest.hashSeed)
+        }
+        for name in ["a", "b"] {
+            let path = directory.path(of: name)
+            var options = EngineOptions.small
+            options.retentionMicroseconds = 0
+            let store = try Store(path, options)
+            for version in 1...2 as ClosedRange<UInt64> {
+                try store.commit(version, keys.map { Change(key: $0, value: Bytes("\(version)".utf8)) })
+                try store.engine.checkpointNow()
+                if version == 1 { try look(path) }
+            }
+            try store.engine.sweepHistoryNow()
+            try look(path)
+            try store.engine.backup(to: path + ".backup")
+            try look(path + ".backup")
+            try store.engine.close()
+            try expectClean(path)
+            try expectClean(path + ".backup")
+        }
+        #expect(seeds.count == 4 && !seeds.contains(0))
     }
 
     @Test("A key with the tag of another one is not found, at every length of the shared prefix")
@@ -201,7 +288,7 @@ struct RunTests {
                 let expected = entries.first { $0.key == key }
                 #expect(try run.find(key, 1) == expected)
                 // As if its hash were that of the other key.
-                let hash = entry.key.withUnsafeBytes { RunHashIndex.hash($0) }
+                let hash = entry.key.withUnsafeBytes { RunHashIndex.hash($0, seed: 0) }
                 let found = try key.withUnsafeBytes { try run.files[0].part.findNewest($0, hash: hash) }
                 #expect((found != nil) == (key == entry.key))
             }
