@@ -90,12 +90,23 @@ final class WebChannelHandler {
         }
         let session = try table.open(
             found.method.rpc, found.messages, for: exchange,
-            WebChannelOrigin(database: request.database, authorization: authorization))
+            WebChannelOrigin(
+                database: request.database, authorization: authorization, browser: Self.browser(exchange, head)))
         service.lastingStreams.insert(session)
         let handshake = session.handshake
         session.receive(post, acknowledged: nil, for: exchange) { _ in
             exchange.reply(.ok, contentType: Self.textPlain) { $0.append(handshake) }
         }
+    }
+
+    /// A number that is equal for all pages of one browser, which shares its connections among them.
+    private static func browser(_ exchange: HTTPExchange, _ head: HTTPHead) -> Int {
+        let peer = exchange.peerAddress
+        var hasher = Hasher()
+        // Without the port, which each connection has its own of.
+        hasher.combine(peer[..<(peer.lastIndex(of: ":") ?? peer.endIndex)])
+        for name in ["x-forwarded-for", "user-agent", "host"] { hasher.combine(head.value(of: name)) }
+        return hasher.finalize()
     }
 
     /// The page finds the reason in the text.

@@ -38,6 +38,8 @@ package struct HTTPExchange: Sendable {
 
     package var loop: EventLoop { carrier.loop }
     package var peerAddress: String { carrier.peerAddress }
+    /// Whether the connection carries no other request until this one has its reply, as over HTTP/1.1.
+    package var holdsConnection: Bool { carrier.wireProtocol == .http1 }
 
     /// Adds a header field to whatever the reply will be.
     package func addField(_ name: String, _ value: String) {

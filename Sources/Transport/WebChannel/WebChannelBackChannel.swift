@@ -8,14 +8,17 @@ final class WebChannelBackChannel: ResponseSource, @unchecked Sendable {
 
     private let call: Call
     private let session: WebChannelConnection
+    /// Whether its connection carries nothing else meanwhile.
+    let holdsConnection: Bool
     private var frames: [[UInt8]] = []
     private var isEnded = false
     /// The connection has ended; used on the session's home loop only.
     var isGone = false
 
-    init(_ call: Call, of session: WebChannelConnection) {
+    init(_ call: Call, of session: WebChannelConnection, holdsConnection: Bool) {
         self.call = call
         self.session = session
+        self.holdsConnection = holdsConnection
     }
 
     /// Sends a frame; from any thread.

@@ -24,6 +24,7 @@ extension WebChannelConnection {
 
     private func receive(_ post: WebChannelPost, acknowledged: UInt64?) -> [UInt8]? {
         guard accept(acknowledged) else { return nil }
+        membership?.browser.heard()
         do throws(RequestError) {
             try session.receive(post.messages, from: post.offset, now: loop.nowMilliseconds)
         } catch {
@@ -41,7 +42,7 @@ extension WebChannelConnection {
     package func openBackChannel(_ exchange: HTTPExchange, holdMilliseconds: UInt64?, acknowledged: UInt64) {
         // It lasts as long as the page likes.
         let call = exchange.beginCall(rpc, WebChannelForm(), deadlineMilliseconds: .max)
-        let next = WebChannelBackChannel(call, of: self)
+        let next = WebChannelBackChannel(call, of: self, holdsConnection: exchange.holdsConnection)
         call.stream(next)
         onHomeLoop { [self] in
             if open(next, holdMilliseconds: holdMilliseconds, acknowledged: acknowledged) { return }
@@ -54,6 +55,7 @@ extension WebChannelConnection {
         if next.isGone { return true }
         backChannel?.send([], isLast: true)
         backChannel = next
+        if let membership, next.holdsConnection { membership.browser.opened(membership.number) }
         session.openBackChannel(after: acknowledged, holdMilliseconds: holdMilliseconds, now: loop.nowMilliseconds)
         // A long poll takes what its first frame has, and there is more room now.
         produce()
@@ -66,8 +68,23 @@ extension WebChannelConnection {
         onHomeLoop { [self] in
             gone.isGone = true
             guard backChannel === gone else { return }
-            backChannel = nil
+            forgetBackChannel()
             session.closeBackChannel(now: loop.nowMilliseconds)
+            settle()
+        }
+    }
+
+    /// The back channel has ended.
+    func forgetBackChannel() {
+        backChannel = nil
+        if let membership { membership.browser.closed(membership.number) }
+    }
+
+    /// Ends the response of the back channel, if there is one: the browser needs its connection. From any thread.
+    func yieldBackChannel() {
+        onHomeLoop { [self] in
+            guard !isOver else { return }
+            session.yieldBackChannel()
             settle()
         }
     }

@@ -6,10 +6,13 @@ package struct WebChannelOrigin: Sendable {
     let database: String
     /// The `authorization` of the page; nil without one, and if it is not kept.
     let authorization: String?
+    /// Equal for pages that may be of one browser and share its connections.
+    let browser: Int
 
-    package init(database: String, authorization: String?) {
+    package init(database: String, authorization: String?, browser: Int) {
         self.database = database
         self.authorization = authorization
+        self.browser = browser
     }
 }
 
@@ -32,6 +35,8 @@ package final class WebChannelConnection: TimerTarget, @unchecked Sendable {
     let origin: WebChannelOrigin
     var session: WebChannelSession
     var backChannel: WebChannelBackChannel?
+    /// Ends the back channel when the connection is needed for another request; from ``start()`` on.
+    var membership: (browser: WebChannelBrowser, number: UInt64)?
     private var timer: (due: UInt64, timer: EventLoop.Timer)?
     /// What the table's sum of bytes includes of ours.
     private var countedBytes = 0
@@ -73,7 +78,10 @@ package final class WebChannelConnection: TimerTarget, @unchecked Sendable {
         session = WebChannelSession(limits: table.limits, now: loop.nowMilliseconds)
     }
 
-    func start() { settle() }
+    func start() {
+        membership = table.browsers.join(self)
+        settle()
+    }
 
     // MARK: The end
 
@@ -116,6 +124,7 @@ package final class WebChannelConnection: TimerTarget, @unchecked Sendable {
         cancelCall(reason)
         backChannel?.send([], isLast: true)
         backChannel = nil
+        if let membership { table.browsers.leave(self, membership) }
         if let timer { loop.cancel(timer.timer) }
         timer = nil
         _ = table.count(-countedBytes)
@@ -131,7 +140,7 @@ package final class WebChannelConnection: TimerTarget, @unchecked Sendable {
         guard !isOver else { return }
         if let output = session.takeOutput(now: loop.nowMilliseconds) {
             backChannel?.send(output.frame, isLast: output.isLast)
-            if output.isLast { backChannel = nil }
+            if output.isLast { forgetBackChannel() }
         }
         let held = session.heldBytes
         let change = held - countedBytes

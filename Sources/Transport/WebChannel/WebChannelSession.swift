@@ -17,6 +17,8 @@ struct WebChannelSession {
         /// The last array that was handed to it, or that the page had when it opened it.
         var sentID: UInt64
         var sentAt: UInt64
+        /// The response ends with what there is.
+        var endsNow = false
     }
 
     /// What the back channel sends next.
@@ -190,18 +192,27 @@ struct WebChannelSession {
         heardAt = now
     }
 
+    /// The response of the back channel, if there is one, ends with the next output.
+    ///
+    /// Each response has at least one frame, because a page takes an empty one for a failure.
+    mutating func yieldBackChannel() {
+        guard let open = backChannel else { return }
+        backChannel?.endsNow = true
+        if open.holdsUntil != nil, lastID == open.sentID { appendNoop() }
+    }
+
     /// What the back channel is to send now; nil when there is nothing or no back channel.
     mutating func takeOutput(now: UInt64) -> Output? {
         guard let open = backChannel else { return nil }
         // The numbers have no gaps.
         let sentCount = arrays.first.map { open.sentID < $0.id ? 0 : Int(open.sentID - $0.id) + 1 } ?? 0
         let unsent = arrays[min(sentCount, arrays.count)...]
-        if unsent.isEmpty, !isEnded { return nil }
+        if unsent.isEmpty, !isEnded, !open.endsNow { return nil }
         backChannel?.sentID = lastID
         backChannel?.sentAt = now
         sentID = lastID
         let isFull = arrayBytes >= limits.unacknowledgedBytesMax
-        let isLast = open.holdsUntil != nil || isEnded || isFull
+        let isLast = open.holdsUntil != nil || open.endsNow || isEnded || isFull
         let frame = unsent.isEmpty ? [] : WebChannelFrame.text(unsent)
         if isLast { closeBackChannel(now: now) }
         return Output(frame: frame, isLast: isLast)

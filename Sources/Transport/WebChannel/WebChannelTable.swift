@@ -8,6 +8,7 @@ package final class WebChannelTable: Sendable {
     package let limits: WebChannelLimits
     private let sessions = Mutex<[String: WebChannelConnection]>([:])
     private let heldBytes = Atomic<Int>(0)
+    let browsers = WebChannelBrowsers()
 
     package init(limits: WebChannelLimits = WebChannelLimits()) { self.limits = limits }
 

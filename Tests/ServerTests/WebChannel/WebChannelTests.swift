@@ -57,6 +57,12 @@ import Transport
 
         /// Opens a back channel and reads its head.
         func listen(_ parameters: String = "&CI=0") throws -> HTTPTestClient.Reply {
+            ask(parameters)
+            return try head()
+        }
+
+        /// Opens a back channel.
+        func ask(_ parameters: String) {
             let client = HTTPTestClient(port: port)
             client.send(
                 """
@@ -65,8 +71,10 @@ import Transport
                 Origin: http://localhost:3000\r\n\r\n
                 """)
             backChannel = client
-            return try #require(client.head())
         }
+
+        /// The head of the back channel, which comes with its first frame.
+        func head() throws -> HTTPTestClient.Reply { try #require(backChannel?.head()) }
 
         /// The next frame on the back channel, without its length; empty at the end of the response.
         func frame() throws -> String {
@@ -217,6 +225,43 @@ import Transport
         let foreign = HTTPTestClient(port: page.port)
         let refused = foreign.request("POST", Self.write, body: "count=0", headers: ["Origin: https://evil.example"])
         #expect(refused?.status == 403)
+    }
+
+    @Test func `Six back channels of one browser end in turn and continue where they were`() throws {
+        let live = try LiveGateway()
+        let pages = (0..<6).map { _ in Page(live) }
+        for page in pages { _ = try page.open() }
+        for page in pages {
+            _ = try page.listen()
+            #expect(try page.frame().hasPrefix("[[1,[{\"streamId\""))
+            page.acknowledge(1)
+        }
+        for last in [1, 3] {
+            for page in pages {
+                #expect(try page.frame() == "")
+                _ = try page.listen()
+                #expect(try page.frame() == "[[\(last + 1),[\"noop\"]]]")
+                _ = try page.set("c/\(last)")
+                #expect(try page.frame(with: "commitTime").hasPrefix("[[\(last + 2),"))
+                page.acknowledge(last + 2)
+            }
+        }
+    }
+
+    @Test func `Long polls of a browser that holds six end with a no-op`() throws {
+        let live = try LiveGateway()
+        let pages = (0..<6).map { _ in Page(live) }
+        for page in pages {
+            _ = try page.open("count=0")
+            page.ask("&CI=1")
+        }
+        for page in pages {
+            _ = try page.head()
+            #expect(try page.frame() == "[[1,[\"noop\"]]]")
+            #expect(try page.frame() == "")
+            page.acknowledge(1)
+            page.ask("&CI=1")
+        }
     }
 
     @Test func `Requests that are of no session are refused`() throws {

@@ -54,6 +54,8 @@ enum WebChannelCheck {
         private var arraysReceived: [String] = []
         private var lastReceived: UInt64 = 0
         private var isLongPoll = false
+        /// Whether the open response has a frame.
+        private var hasFrame = false
 
         mutating func step(_ byte: UInt8) -> String? {
             let amount = UInt64(byte >> 3)
@@ -67,6 +69,7 @@ enum WebChannelCheck {
                 isLongPoll = amount & 1 == 1
                 guard session.acknowledge(lastReceived, now: now) else { return "an acknowledgement is refused" }
                 session.openBackChannel(after: lastReceived, holdMilliseconds: isLongPoll ? 5_000 : nil, now: now)
+                hasFrame = false
                 return drain(isLost: false)
             case 5: return drain(isLost: true)
             case 6:
@@ -74,6 +77,7 @@ enum WebChannelCheck {
                 if session.tick(now: now) == .expired, session.hasBackChannel { return "expired with a back channel" }
                 return drain(isLost: false)
             default:
+                if amount == 1 { session.yieldBackChannel() }
                 // An acknowledgement of what was not sent.
                 if amount > 8, session.acknowledge(UInt64.max - amount, now: now) { return "accepts \(amount)" }
                 return drain(isLost: false)
@@ -113,7 +117,10 @@ enum WebChannelCheck {
             while let output = session.takeOutput(now: now) {
                 if output.isLast == session.hasBackChannel { return "isLast is \(output.isLast)" }
                 if isLongPoll, !output.isLast { return "a long poll continues after a frame" }
-                if !isLost, let broken = receive(output.frame) { return broken }
+                hasFrame = hasFrame || !output.frame.isEmpty
+                // A page takes it for a failure.
+                if output.isLast, !hasFrame { return "a response is empty" }
+                if !isLost, !output.frame.isEmpty, let broken = receive(output.frame) { return broken }
             }
             if isLost { session.closeBackChannel(now: now) }
             return bounds()

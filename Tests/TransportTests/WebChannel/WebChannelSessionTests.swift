@@ -31,6 +31,7 @@ import Testing
         func openBackChannel(after id: UInt64, holdMilliseconds: UInt64?, now: UInt64 = 0) {
             value.openBackChannel(after: id, holdMilliseconds: holdMilliseconds, now: now)
         }
+        func yieldBackChannel() { value.yieldBackChannel() }
         func closeBackChannel() { value.closeBackChannel(now: 0) }
         func takeOutput(now: UInt64 = 0) -> WebChannelSession.Output? { value.takeOutput(now: now) }
         func tick(now: UInt64) -> WebChannelSession.Due { value.tick(now: now) }
@@ -91,6 +92,33 @@ import Testing
         session.openBackChannel(after: 1, holdMilliseconds: .max, now: 7_000)
         #expect(session.dueAt == 37_000)
         session.append(bytes("[2]"))
+        #expect(output() == "9\n[[2,[2]]] last")
+    }
+
+    @Test func `A streaming back channel that yields ends without a further frame`() {
+        session.yieldBackChannel()
+        #expect(output() == nil)
+        session.openBackChannel(after: 0, holdMilliseconds: nil)
+        #expect(output() == "14\n[[1,[\"noop\"]]]")
+        session.yieldBackChannel()
+        #expect(output() == " last")
+        #expect(!session.hasBackChannel)
+        #expect(session.acknowledge(1))
+        session.openBackChannel(after: 1, holdMilliseconds: nil)
+        session.append(bytes("[2]"))
+        session.yieldBackChannel()
+        #expect(output() == "22\n[[2,[\"noop\"]],[3,[2]]] last")
+    }
+
+    @Test func `A long poll that yields ends with a no-op, so that it is not empty`() {
+        session.openBackChannel(after: 0, holdMilliseconds: .max)
+        #expect(output() == nil)
+        session.yieldBackChannel()
+        #expect(output() == "14\n[[1,[\"noop\"]]] last")
+        #expect(session.acknowledge(1))
+        session.openBackChannel(after: 1, holdMilliseconds: .max)
+        session.append(bytes("[2]"))
+        session.yieldBackChannel()
         #expect(output() == "9\n[[2,[2]]] last")
     }
 

@@ -1,5 +1,6 @@
 // Latencies that a user of a page notices.
 
+import { listening, write } from "./cases/tabs.js";
 import { Context, report } from "./harness.js";
 
 const connects = 30;
@@ -49,13 +50,29 @@ async function writeToOtherTab() {
   return times.slice(10);
 }
 
+/// The time until all tabs have it, for tabs that take turns in writing; the first writes are at the same time.
+async function writeToAll(count) {
+  const t = new Context();
+  const tabs = await listening(t, count);
+  const times = await Promise.all(tabs.map((tab, n) => write(t, tabs, tab, n)));
+  for (let n = count; n < 10 * count; n++) times.push(await write(t, tabs, tabs[n % count], n));
+  await t.close();
+  return times;
+}
+
+async function measureOne(name, body) {
+  const late = new Promise((_, reject) => setTimeout(() => reject(new Error("takes too long")), 120_000));
+  const times = (await Promise.race([body(), late])).sort((left, right) => left - right);
+  const at = (part) => Number(times[Math.min(Math.floor(times.length * part), times.length - 1)].toFixed(2));
+  await report({ kind: "latency", name, count: times.length, median: at(0.5), p90: at(0.9), max: at(1) });
+}
+
 export async function measure() {
   for (const [name, body] of [
     ["connect to the first snapshot", connectToFirstSnapshot], ["write to another tab", writeToOtherTab],
+    ["write to all of three tabs that write", () => writeToAll(3)],
+    ["write to all of five tabs that write", () => writeToAll(5)],
   ]) {
-    const late = new Promise((_, reject) => setTimeout(() => reject(new Error(`${name} takes too long`)), 120_000));
-    const times = (await Promise.race([body(), late])).sort((left, right) => left - right);
-    const at = (part) => Number(times[Math.min(Math.floor(times.length * part), times.length - 1)].toFixed(2));
-    await report({ kind: "latency", name, count: times.length, median: at(0.5), p90: at(0.9) });
+    await measureOne(name, body).catch((error) => report({ kind: "error", text: `${name}: ${error?.message ?? error}` }));
   }
 }
