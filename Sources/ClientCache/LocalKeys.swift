@@ -2,6 +2,7 @@
 //
 //     meta       01 'v'                                  -> | format, 1 |
 //                01 'b'                                  -> | bytes of all documents, 8 | of all index entries, 8 |
+//                                                           end of the reserved numbers of uses, 4 |
 //     catalogue  02 | as the server's                    -> the server's entry, of collections with indexes
 //     fields     04 | as the server's                    -> the number of the field, for fields of indexes
 //     documents  10 | the server's key                   -> | flags, 1 | last used, 4 | update time, 8 |
@@ -95,6 +96,13 @@ enum LocalKey {
 
     static func member(_ target: UInt32, _ documentKey: [UInt8]) -> [UInt8] {
         members(of: target) + documentKey[KeyLayout.pathOffset...]
+    }
+
+    /// The target of a key of `members`, and what the key of the document has after space and database.
+    static func parts(ofMember key: RawSpan) -> (target: UInt32, tail: [UInt8]) {
+        var target: UInt32 = 0
+        for offset in 1..<5 { target = target << 8 | UInt32(key[byteAt: offset]) }
+        return (target, [UInt8](copying: key.extracting(5..<key.byteCount)))
     }
 
     /// The first key after all that begin with a prefix whose last byte is not ff.

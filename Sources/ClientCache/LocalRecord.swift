@@ -101,7 +101,7 @@ enum LocalRecord {
         return (try? reader.fixed64()) ?? 0
     }
 
-    /// When a document of `documents` or `missing` was used last, in minutes since 1970.
+    /// The number of the use that has stored a document of `documents` or `missing`: see ``LocalUses``.
     static func lastUsed(in value: RawSpan) -> UInt32 {
         var reader = WireReader(value)
         reader.position = 1

@@ -35,10 +35,10 @@ extension LocalStore {
     package func load(_ bundle: LocalBundle) throws(RequestError) -> [LocalChange] {
         begin()
         defer { finishReading() }
-        var target = LocalTarget(canonical: bundle.canonical, id: nextTarget, lastUsed: minute)
+        var target = LocalTarget(canonical: bundle.canonical, id: nextTarget, lastUsed: uses.current)
         if let stored = try stored(target: bundle.canonical) {
             target = stored
-            target.lastUsed = minute
+            target.lastUsed = uses.current
         } else {
             nextTarget += 1
         }
@@ -64,12 +64,12 @@ extension LocalStore {
 
     /// Makes the result of a query what a listener continues from, unless the store has a later one.
     private func seed(_ result: LocalBundle.QueryResult) throws(RequestError) {
-        var target = LocalTarget(canonical: result.canonical, id: nextTarget, lastUsed: minute)
+        var target = LocalTarget(canonical: result.canonical, id: nextTarget, lastUsed: uses.current)
         if let stored = try stored(target: result.canonical) {
             // A listener has the target, and the server sends it what is newer.
             if activeTargets.contains(stored.id) || stored.snapshotMicroseconds >= result.readMicroseconds { return }
             target = stored
-            target.lastUsed = minute
+            target.lastUsed = uses.current
             for path in try members(of: target.id) {
                 delete(LocalKey.member(target.id, LocalLocation(path: path).key))
             }

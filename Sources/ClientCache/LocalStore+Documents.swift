@@ -132,6 +132,15 @@ extension LocalStore {
         try makeIndexes(usage?.wanted(results: rows.count) ?? [])
     }
 
+    /// Notes that documents were read now: a collection of garbage removes others first.
+    package func noteUse(of names: some Sequence<String>) {
+        if configuration.bytesMax == nil { return }
+        uses.begin()
+        for name in names {
+            if let path = path(name) { uses.note(LocalLocation(path: path).key) }
+        }
+    }
+
     /// How a query would be run. For tests and diagnostics.
     package func explain(_ plan: QueryPlan) throws(RequestError) -> String {
         defer { finishReading() }
@@ -233,14 +242,14 @@ extension LocalStore {
         try removeBytes(of: location)
         switch visible {
         case .found(let document):
-            let value = LocalRecord.encode(document, at: location, lastUsed: minute)
+            let value = LocalRecord.encode(document, at: location, lastUsed: uses.current)
             try index(location.key, path: location.path, to: value)
             put(location.key, value)
             byteCount += location.key.count + value.count
             removeMissing(location)
         case .missing(let microseconds, let isProvisional) where !isPending:
             try removeFound(location)
-            let value = LocalRecord.encode(missing: microseconds, isProvisional: isProvisional, lastUsed: minute)
+            let value = LocalRecord.encode(missing: microseconds, isProvisional: isProvisional, lastUsed: uses.current)
             put(LocalKey.moved(location.key, to: LocalSpace.missing), value)
             byteCount += location.key.count + value.count
         case .missing, .unknown:
@@ -317,6 +326,7 @@ extension LocalStore {
         let known = try remoteVersion(location)
         guard let state = Self.newer(update.content, than: known) else {
             if configuration.isEager { eagerCandidates.insert(path) }
+            if configuration.bytesMax != nil { uses.note(location.key) }
             return nil
         }
         let isPending = isPending(path)

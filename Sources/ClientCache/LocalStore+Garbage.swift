@@ -10,69 +10,132 @@ package struct CollectionResult: Sendable, Equatable {
     package var documents = 0
 }
 
+/// What a garbage collection may remove.
+private struct GarbageCandidate {
+    enum Kind {
+        case target(LocalTarget)
+        /// An entry of the spaces `documents` or `missing`, by its key.
+        case document([UInt8])
+    }
+
+    /// The number of the last use.
+    let use: UInt32
+    let kind: Kind
+
+    /// Whether it goes first: it was used before. A query goes before the documents that its use alone keeps.
+    func precedes(_ other: GarbageCandidate) -> Bool {
+        if use != other.use { return use < other.use }
+        if case .target = kind, case .document = other.kind { return true }
+        return false
+    }
+}
+
 extension LocalStore {
     /// Whether documents have to be removed for the cache to have its size again.
     package var isTooLarge: Bool { configuration.bytesMax.map { byteCount + entryByteCount > $0 } ?? false }
 
-    /// Removes what was used longest ago until the cache has its size again: queries that nobody listens to, and
-    /// documents that belong to no query and have no pending writes. A tenth of them at a time.
+    /// Removes what was used longest ago until the cache has its size again, and no more: queries that nobody listens
+    /// to, and documents. A document is used when it changes or is read, and as long as a query that has it is used. A
+    /// query is used as long as somebody listens to it. Documents with pending writes and those of queries in use stay.
     ///
-    /// - Parameter targetsMax: the most queries to remove at a time.
-    package func collectGarbage(targetsMax: Int = 1000) throws(RequestError) -> CollectionResult {
+    /// - Parameter isShown: whether a listener shows the document with this name, which then stays.
+    package func collectGarbage(
+        keeping isShown: (String) -> Bool = { _ in false }
+    ) throws(RequestError) -> CollectionResult {
         var result = CollectionResult()
-        while isTooLarge {
-            let removed = try collectOnce(targetsMax: targetsMax)
-            if removed == CollectionResult() { return result }
-            result.targets += removed.targets
-            result.documents += removed.documents
+        guard isTooLarge else { return result }
+        defer { finishReading() }
+        let candidates = try garbageCandidates()
+        var next = 0
+        while isTooLarge, next < candidates.count {
+            begin()
+            let end = min(next + Self.removalsPerCommit, candidates.count)
+            while isTooLarge, next < end {
+                switch candidates[next].kind {
+                case .target(let target):
+                    try removeTarget(target)
+                    result.targets += 1
+                case .document(let key):
+                    if try removeGarbage(key, keeping: isShown) { result.documents += 1 }
+                }
+                next += 1
+            }
+            try commit()
         }
         return result
     }
 
-    private func collectOnce(targetsMax: Int) throws(RequestError) -> CollectionResult {
-        begin()
-        defer { finishReading() }
-        var targets: [LocalTarget] = []
+    private static let removalsPerCommit = 500
+
+    /// What may be removed, in the order in which it is.
+    private func garbageCandidates() throws(RequestError) -> [GarbageCandidate] {
+        var candidates: [GarbageCandidate] = []
+        // Of all queries.
+        var uses: [UInt32: UInt32] = [:]
         try forEach(in: [LocalSpace.targets]) { (_, value) throws(RequestError) in
             let target = try LocalTarget(stored: value)
-            if !activeTargets.contains(target.id) { targets.append(target) }
-        }
-        var members: Set<[UInt8]> = []
-        try forEach(in: [LocalSpace.members]) { (key, _) throws(RequestError) in
-            members.insert([UInt8](copying: key.extracting(KeyLayout.pathOffset..<key.byteCount)))
-        }
-        // Documents of no query by their last use.
-        var orphans: [(lastUsed: UInt32, key: [UInt8])] = []
-        for space in [LocalSpace.documents, LocalSpace.missing] {
-            try forEach(in: [space]) { (key, value) throws(RequestError) in
-                let tail = [UInt8](copying: key.extracting(KeyLayout.pathOffset..<key.byteCount))
-                if !members.contains(tail) {
-                    orphans.append((LocalRecord.lastUsed(in: value), [UInt8](copying: key)))
-                }
+            uses[target.id] = activeTargets.contains(target.id) ? LocalUses.now : target.lastUsed
+            if uses[target.id] != LocalUses.now {
+                candidates.append(GarbageCandidate(use: target.lastUsed, kind: .target(target)))
             }
+        }
+        // Of the documents of queries, by their keys without space and database.
+        var usesOfMembers: [[UInt8]: UInt32] = [:]
+        try forEach(in: [LocalSpace.members]) { (key, _) throws(RequestError) in
+            let (target, tail) = LocalKey.parts(ofMember: key)
+            usesOfMembers[tail] = max(usesOfMembers[tail] ?? 0, uses[target] ?? 0)
         }
         let pending = Set(pendingKeys)
-        orphans.removeAll { pending.contains(LocalKey.moved($0.key, to: LocalSpace.documents)) }
-        let uses = (targets.map(\.lastUsed) + orphans.map(\.lastUsed)).sorted()
-        guard !uses.isEmpty else { return CollectionResult() }
-        let limit = uses[max(0, (uses.count + 9) / 10 - 1)]
-        var result = CollectionResult()
-        for target in targets.sorted(by: { $0.lastUsed < $1.lastUsed }) where target.lastUsed <= limit {
-            if result.targets == targetsMax { break }
-            try removeTarget(target)
-            result.targets += 1
-        }
-        for (lastUsed, key) in orphans where lastUsed <= limit {
-            if let value = try value(forKey: key) {
-                byteCount -= key.count + value.count
-                try indexRemoval(of: key, value)
+        for space in [LocalSpace.documents, LocalSpace.missing] {
+            try forEach(in: [space]) { (stored, value) throws(RequestError) in
+                let key = [UInt8](copying: stored)
+                let documentKey = LocalKey.moved(key, to: LocalSpace.documents)
+                let own = max(LocalRecord.lastUsed(in: value), self.uses.lastUse(of: documentKey))
+                let use = max(own, usesOfMembers[Array(key[KeyLayout.pathOffset...])] ?? 0)
+                if use == LocalUses.now || pending.contains(documentKey) { return }
+                candidates.append(GarbageCandidate(use: use, kind: .document(key)))
             }
-            delete(key)
-            result.documents += 1
         }
-        try commit()
-        return result
+        return candidates.sorted { $0.precedes($1) }
     }
+
+    /// - Returns: whether the entry was removed.
+    private func removeGarbage(_ key: [UInt8], keeping isShown: (String) -> Bool) throws(RequestError) -> Bool {
+        guard let value = try value(forKey: key) else { return false }
+        if key.first == LocalSpace.documents {
+            var path = WireWriter(capacity: 128)
+            try Self.writePath(key: key.byteSpan, value: value.byteSpan, into: &path)
+            if isShown(name(path.copyBytes())) { return false }
+        }
+        try removeEntry(key, value)
+        return true
+    }
+
+    /// Removes an entry of the spaces `documents` or `missing`.
+    private func removeEntry(_ key: [UInt8], _ value: [UInt8]) throws(RequestError) {
+        byteCount -= key.count + value.count
+        removedByteCount += key.count + value.count
+        try indexRemoval(of: key, value)
+        delete(key)
+    }
+
+    /// What gives the disk space of removed documents back, by writing what is left again. It takes a time in
+    /// proportion to the size of the cache, and may run on any thread, while the store is used and after it is closed.
+    ///
+    /// - Returns: nil if too little was removed since the last time for that to be worth it, or if the store is in
+    ///   memory.
+    package func makeSpaceReclamation() -> (@Sendable () -> Void)? {
+        guard configuration.directory != nil, removedByteCount * Self.reclaimedFraction > byteCount else { return nil }
+        removedByteCount = 0
+        return { [engine] in
+            // A full disk or a closed store: the engine gives the space back later, as it merges.
+            guard (try? engine.checkpointNow()) != nil else { return }
+            try? engine.sweepHistoryNow()
+        }
+    }
+
+    /// Space is given back if this part of the cache was removed.
+    private static let reclaimedFraction = 8
 
     private var pendingKeys: [[UInt8]] {
         pendingNames.compactMap { path($0) }.map { LocalLocation(path: $0).key }
@@ -102,10 +165,7 @@ extension LocalStore {
             if isCovered { continue }
             for space in [LocalSpace.documents, LocalSpace.missing] {
                 let key = LocalKey.moved(location.key, to: space)
-                guard let value = try value(forKey: key) else { continue }
-                byteCount -= key.count + value.count
-                try indexRemoval(of: key, value)
-                delete(key)
+                if let value = try value(forKey: key) { try removeEntry(key, value) }
             }
         }
         eagerCandidates = kept

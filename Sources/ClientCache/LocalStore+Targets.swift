@@ -11,10 +11,10 @@ extension LocalStore {
     package func use(target canonical: [UInt8]) throws(RequestError) -> LocalTarget {
         begin()
         defer { finishReading() }
-        var target = LocalTarget(canonical: canonical, id: nextTarget, lastUsed: minute)
+        var target = LocalTarget(canonical: canonical, id: nextTarget, lastUsed: uses.current)
         if let stored = try stored(target: canonical) {
             target = stored
-            target.lastUsed = minute
+            target.lastUsed = uses.current
         } else {
             nextTarget += 1
         }
@@ -44,7 +44,7 @@ extension LocalStore {
             for path in try members(of: target.id) { eagerCandidates.insert(path) }
             try removeTarget(target)
         } else {
-            target.lastUsed = minute
+            target.lastUsed = uses.current
             put(LocalKey.target(canonical), target.encoded())
         }
         try commit()

@@ -40,7 +40,7 @@ package final class LocalStore {
     package let configuration: Configuration
     /// `projects/{p}/databases/{d}/documents/`, with which all names begin.
     let namePrefix: String
-    private let engine: StorageEngine
+    let engine: StorageEngine
     let writer: EngineWriter
     var draft = LocalDraft()
     var overlay = OverlayApplication()
@@ -66,6 +66,10 @@ package final class LocalStore {
     package internal(set) var byteCount = 0
     /// Bytes of the keys of all index entries.
     package internal(set) var entryByteCount = 0
+    /// Bytes that were removed since the disk space was given back.
+    var removedByteCount = 0
+    /// In which order documents and queries were used.
+    var uses = LocalUses(reservedEnd: 0, floor: 0)
     /// The two numbers as the last commit has stored them.
     private var storedByteCounts = (documents: 0, entries: 0)
     var nextTarget: UInt32 = 1
@@ -162,7 +166,10 @@ package final class LocalStore {
     private static let format: [UInt8] = [1]
 
     private func readMeta() throws(RequestError) {
+        // Records of earlier builds have the minutes since 1970.
+        let floor = UInt32(truncatingIfNeeded: configuration.clock() / 60_000_000)
         guard let format = try value(forKey: LocalKey.format) else {
+            uses = LocalUses(reservedEnd: 0, floor: floor)
             draft.put(LocalKey.format, Self.format)
             return try commit()
         }
@@ -171,12 +178,12 @@ package final class LocalStore {
                 .unimplemented,
                 "Another version wrote the cache in \(configuration.directory ?? "memory"). Remove this directory.")
         }
-        if let bytes = try value(forKey: LocalKey.byteCount) {
-            var reader = WireReader(bytes.byteSpan)
-            byteCount = Int(truncatingIfNeeded: (try? reader.fixed64()) ?? 0)
-            entryByteCount = Int(truncatingIfNeeded: (try? reader.fixed64()) ?? 0)
-            storedByteCounts = (byteCount, entryByteCount)
-        }
+        let counts = try value(forKey: LocalKey.byteCount) ?? []
+        var reader = WireReader(counts.byteSpan)
+        byteCount = Int(truncatingIfNeeded: (try? reader.fixed64()) ?? 0)
+        entryByteCount = Int(truncatingIfNeeded: (try? reader.fixed64()) ?? 0)
+        storedByteCounts = (byteCount, entryByteCount)
+        uses = LocalUses(reservedEnd: (try? reader.fixed32()) ?? 0, floor: floor)
     }
 
     private func readQueue() throws(RequestError) {
@@ -241,6 +248,7 @@ package final class LocalStore {
 
     /// Begins to collect changes. What a failed call has left is discarded.
     func begin() {
+        uses.begin()
         indexes.rollBack()
         if draft.isEmpty { return }
         draft.removeAll()
@@ -276,11 +284,13 @@ package final class LocalStore {
         if draft.isEmpty && indexes.changedCollections.isEmpty { return }
         putCollections()
         let earlierByteCounts = storedByteCounts
-        if (byteCount, entryByteCount) != storedByteCounts {
+        let reservedEnd = uses.needsReservation ? uses.nextReservedEnd : uses.reservedEnd
+        if (byteCount, entryByteCount) != storedByteCounts || reservedEnd != uses.reservedEnd {
             storedByteCounts = (byteCount, entryByteCount)
-            var bytes = WireWriter(capacity: 16)
+            var bytes = WireWriter(capacity: 20)
             bytes.append(littleEndian: UInt64(byteCount))
             bytes.append(littleEndian: UInt64(max(0, entryByteCount)))
+            bytes.append(littleEndian: reservedEnd)
             draft.put(LocalKey.byteCount, bytes.copyBytes())
         }
         do throws(StorageError) {
@@ -289,6 +299,7 @@ package final class LocalStore {
             try writer.stage(
                 version: max(now, next), record: draft.record.bytes, mutations: draft.mutations, mayUseReserve: false)
             draft.removeAll()
+            uses.reserved(upTo: reservedEnd)
             indexes.keep()
             if !isGrouping || writer.isGroupFull { try durability.staged(writer) }
         } catch {
@@ -307,9 +318,6 @@ package final class LocalStore {
     package func whenDurable(_ body: @escaping @Sendable () -> Void) { durability.whenDurable(writer, body) }
 
     // MARK: Names
-
-    /// Minutes since 1970.
-    var minute: UInt32 { UInt32(truncatingIfNeeded: configuration.clock() / 60_000_000) }
 
     /// The path of a document of this database; nil for other names.
     func path(_ name: String) -> [UInt8]? {

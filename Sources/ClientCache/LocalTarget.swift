@@ -11,7 +11,7 @@ package struct LocalTarget: Sendable, Equatable {
     package let canonical: [UInt8]
     /// The number of the target in this store.
     package let id: UInt32
-    /// When the target was used last, in minutes since 1970.
+    /// The number of the target's last use: see ``LocalUses``.
     var lastUsed: UInt32
     /// The time of the last snapshot in microseconds since 1970; 0 before the first.
     package var snapshotMicroseconds: UInt64 = 0

@@ -39,8 +39,11 @@ extension SyncEngine {
             switch try store.state(of: name) {
             case .unknown:
                 return .failure(RequestError(.unavailable, "\(problem) (The document is not in the cache.)"))
-            case .missing: return .success(ReadResult(rows: [], isFromCache: true))
+            case .missing:
+                store.noteUse(of: [name])
+                return .success(ReadResult(rows: [], isFromCache: true))
             case .found(let document):
+                store.noteUse(of: [name])
                 return .success(
                     ReadResult(
                         rows: [SnapshotRow(name: name, document: StoredDocument(document))], isFromCache: true))
@@ -134,6 +137,7 @@ extension SyncEngine {
                 rows.append(SnapshotRow(name: name, document: StoredDocument(document)))
             }
             if query.isReversed { rows.reverse() }
+            store.noteUse(of: rows.lazy.map(\.name))
             continueIndexes()
             return .success(ReadResult(rows: rows, isFromCache: true))
         } catch {

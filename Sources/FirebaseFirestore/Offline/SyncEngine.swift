@@ -457,8 +457,17 @@ final class SyncEngine: @unchecked Sendable {
         guard store.configuration.bytesMax != nil else { return }
         queue.async(after: delay) { [weak self] in
             guard let self, !isClosed else { return }
-            do throws(RequestError) { _ = try store.collectGarbage() } catch { report(error) }
+            collectGarbage()
             scheduleGarbageCollection(after: Self.nextCollection)
         }
+    }
+
+    private func collectGarbage() {
+        do throws(RequestError) {
+            _ = try store.collectGarbage { name in channels.contains { $0.view.shows(name) } }
+        } catch {
+            report(error)
+        }
+        if let reclaim = store.makeSpaceReclamation() { DispatchQueue.global(qos: .utility).async(execute: reclaim) }
     }
 }
