@@ -17,6 +17,17 @@ extension LocalStore {
         return try visibleState(LocalLocation(path: path))
     }
 
+    /// What the program would see of a document without the batches from a number on.
+    package func state(of name: String, before number: UInt64) throws(RequestError) -> DocumentState {
+        guard let path = path(name) else { return .unknown }
+        defer { finishReading() }
+        let (location, pending) = (LocalLocation(path: path), batches(of: path))
+        guard let last = pending.last, last.number >= number else { return try visibleState(location) }
+        var state = try remoteState(location)
+        for batch in pending where batch.number < number { _ = overlay.apply(batch, path: path, to: &state) }
+        return state
+    }
+
     func visibleState(_ location: LocalLocation) throws(RequestError) -> DocumentState {
         if let value = try value(forKey: location.key) { return .found(try LocalRecord.decode(value.byteSpan)) }
         if isPending(location.path) {

@@ -348,7 +348,17 @@ package final class LocalStore {
         }
     }
 
-    var nextBatchNumber: UInt64 { nextBatch }
+    /// The number of the next batch. Numbers grow in the order of the calls.
+    package var nextBatchNumber: UInt64 { nextBatch }
+
+    /// The names of the documents that pending batches from a number on change.
+    package func pendingNames(from number: UInt64) -> Set<String> {
+        var names: Set<String> = []
+        for number in number..<max(number, nextBatch) {
+            for path in batches[number]?.paths ?? [] { names.insert(name(path)) }
+        }
+        return names
+    }
 
     func batch(_ number: UInt64) -> LocalBatch? { batches[number] }
 

@@ -111,6 +111,43 @@ struct InstanceBehaviourTests {
         #expect(!app.isDataCollectionDefaultEnabled)
     }
 
+    @Test("A cache in memory keeps documents unless it is an eager one")
+    func memoryCache() async throws {
+        let user = try UserDatabase(.server)
+        let eager = MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting())
+        for (cache, keeps) in [(MemoryCacheSettings(), true), (eager, false)] {
+            let db = UserDatabase.firestore(user.database.host)
+            let settings = db.settings
+            settings.cacheSettings = cache
+            db.settings = settings
+            try await db.document("c/d").setData(["a": 1])
+            try await db.waitForPendingWrites()
+            let code = await firestoreCode { _ = try await db.document("c/d").getDocument(source: .cache) }
+            #expect(code == (keeps ? nil : .unavailable))
+            #expect(db.persistentCacheIndexManager == nil)
+            try await db.terminate()
+        }
+        #expect(MemoryCacheSettings() != eager)
+        #expect(try await user.end())
+    }
+
+    @Test("The manager of a cache's indexes is one object for each instance")
+    func indexManager() async throws {
+        let directory = TemporaryDirectory("managers")
+        let instances = (1...2).map { number in
+            let db = UserDatabase.firestore("127.0.0.1:1")
+            let settings = db.settings
+            settings.cacheSettings = PersistentCacheSettings()
+            settings.cacheDirectory = "\(directory.path)/\(number)"
+            db.settings = settings
+            return db
+        }
+        let managers = instances.map { $0.persistentCacheIndexManager }
+        #expect(managers[0] != nil && managers[0] === instances[0].persistentCacheIndexManager)
+        #expect(managers[0] != managers[1])
+        for db in instances { try await db.terminate() }
+    }
+
     @Test("Snapshots and what they are made of compare by value")
     func equality() async throws {
         let user = try UserDatabase(.memory)

@@ -15,9 +15,12 @@ struct ListenerBehaviourTests {
     }
 
     /// Notes the size and the metadata of each event.
-    private static func listen(_ query: Query) -> (Events, any ListenerRegistration) {
+    private static func listen(
+        _ query: Query, source: ListenSource = .default
+    ) -> (Events, any ListenerRegistration) {
         let events = Events()
-        let registration = query.addSnapshotListener(includeMetadataChanges: true) { snapshot, error in
+        let options = SnapshotListenOptions().withIncludeMetadataChanges(true).withSource(source)
+        let registration = query.addSnapshotListener(options: options) { snapshot, error in
             guard let snapshot else { return events.append("error \((error as NSError?)?.code ?? 0)") }
             let metadata = snapshot.metadata
             events.append(
@@ -49,6 +52,58 @@ struct ListenerBehaviourTests {
         try await eventually("an empty cache") { !offline.all.isEmpty }
         #expect(offline.all == ["0 cache"])
         fourth.remove()
+        #expect(try await user.end())
+    }
+
+    @Test("The first event after a read that found nothing comes from the cache")
+    func firstEventAfterRead() async throws {
+        let user = try UserDatabase(.server)
+        let (query, document) = (user.db.collection("c").whereField("a", isEqualTo: 1), user.db.document("c/d"))
+        #expect(try await query.getDocuments().isEmpty)
+        #expect(try await !document.getDocument().exists)
+        let (results, _) = Self.listen(query)
+        let events = Events()
+        document.addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            events.append("\(snapshot?.exists ?? true) \(snapshot?.metadata.isFromCache ?? true)")
+        }
+        try await eventually("the server's results") { results.all.last == "0" && events.all.last == "false false" }
+        #expect(results.all == ["0 cache", "0"])
+        #expect(events.all == ["false true", "false false"])
+        // What was read is known, no other query.
+        let (other, _) = Self.listen(user.db.collection("c").whereField("a", isEqualTo: 2))
+        try await eventually("the server's result") { !other.all.isEmpty }
+        #expect(other.all == ["0"])
+        #expect(try await user.end())
+    }
+
+    @Test("A listener of the cache is current while a default listener has the same query", arguments: [true, false])
+    func cacheBesideDefault(cacheIsFirst: Bool) async throws {
+        let user = try UserDatabase(.server)
+        let query = user.db.collection("c").order(by: "n")
+        let first = Self.listen(query, source: cacheIsFirst ? .cache : .default)
+        let firstEvent = cacheIsFirst ? "0 cache" : "0"
+        try await eventually("the first result") { first.0.all == [firstEvent] }
+        let second = Self.listen(query, source: cacheIsFirst ? .default : .cache)
+        let (cache, normal) = cacheIsFirst ? (first, second) : (second, first)
+        try await eventually("both are current") { cache.0.all.last == "0" && normal.0.all.last == "0" }
+        // A transaction is a change of the server.
+        _ = try await user.db.runTransaction { transaction, _ in
+            transaction.setData(["n": 1], forDocument: user.db.document("c/d"))
+            return nil
+        }
+        try await eventually("the change") { cache.0.all.last == "1" && normal.0.all.last == "1" }
+        // The other listener stays, and nothing says that it is current.
+        normal.1.remove()
+        try await eventually("the cache alone") { cache.0.all.last == "1 cache" }
+        try await user.db.document("c/e").setData(["n": 2])
+        try await eventually("an own change") { cache.0.all.last == "2 cache" }
+        #expect(normal.0.all.last == "1")
+        let third = Self.listen(query)
+        try await eventually("both are current") { cache.0.all.last == "2" && third.0.all.last == "2" }
+        cache.1.remove()
+        try await user.db.document("c/f").setData(["n": 3])
+        try await eventually("the listener that is left") { third.0.all.last == "3" }
+        #expect(cache.0.all.last == "2")
         #expect(try await user.end())
     }
 

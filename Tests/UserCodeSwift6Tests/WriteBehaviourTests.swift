@@ -151,6 +151,91 @@ struct WriteBehaviourTests {
         #expect(try await user.end())
     }
 
+    @Test("A transaction without a server fails with .unavailable, whether it reads or only writes")
+    func transactionsOffline() async throws {
+        let user = try UserDatabase(.server)
+        try await user.db.disableNetwork()
+        // Nothing listens there.
+        let lonely = UserDatabase.firestore("127.0.0.1:1")
+        for db in [user.db, lonely] {
+            let document = db.document("c/d")
+            let reading = await firestoreCode {
+                _ = try await db.runTransaction { transaction, errorPointer in
+                    do {
+                        _ = try transaction.getDocument(document)
+                    } catch {
+                        errorPointer?.pointee = error as NSError
+                    }
+                    return nil
+                }
+            }
+            #expect(reading == .unavailable)
+            let writing = await firestoreCode {
+                _ = try await db.runTransaction { transaction, _ in
+                    transaction.setData(["a": 1], forDocument: document)
+                    return nil
+                }
+            }
+            #expect(writing == .unavailable)
+        }
+        try await lonely.terminate()
+        #expect(try await user.end())
+    }
+
+    @Test("After the end a transaction's read fails with .failedPrecondition")
+    func transactionAfterEnd() async throws {
+        let user = try UserDatabase(.server)
+        let (db, document) = (user.db, user.db.document("c/d"))
+        let (begun, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let found = Mutex<NSError?>(nil)
+        db.runTransaction({ transaction, errorPointer in
+            begun.signal()
+            ended.wait()
+            do {
+                _ = try transaction.getDocument(document)
+            } catch {
+                found.withLock { $0 = error as NSError }
+                errorPointer?.pointee = error as NSError
+            }
+            return nil
+        }, completion: { _, _ in })
+        await withCheckedContinuation { continuation in
+            Thread {
+                begun.wait()
+                continuation.resume()
+            }.start()
+        }
+        #expect(try await user.end())
+        ended.signal()
+        try await eventually("the read's error") { found.withLock { $0 } != nil }
+        let error = found.withLock { $0 }
+        #expect(error.map { FirestoreErrorCode.Code(rawValue: $0.code) } == .failedPrecondition)
+        #expect(error?.localizedDescription == "The client has already been terminated.")
+    }
+
+    @Test("A read does not see a write that was issued after it", arguments: [FirestoreSource.default, .cache])
+    func order(source: FirestoreSource) async throws {
+        let user = try UserDatabase(.server)
+        let (db, document) = (user.db, user.db.document("c/d"))
+        let query = db.collection("c").order(by: "n").limit(to: 2)
+        for number in 1...3 { try await db.document("c/\(number)").setData(["n": number]) }
+        try await db.disableNetwork()
+        document.setData(["n": 0], completion: nil)
+        let seen = Mutex<[String]>([])
+        @Sendable func note(_ text: String) { seen.withLock { $0.append(text) } }
+        document.getDocument(source: source) { snapshot, error in note("document \(snapshot?.get("n") ?? error!)") }
+        query.getDocuments(source: source) { results, _ in note("query \(results?.documents.map(\.documentID) ?? [])") }
+        db.document("c/new").getDocument(source: source) { snapshot, _ in note("new \(snapshot != nil)") }
+        document.setData(["n": 9], completion: nil)
+        db.document("c/1").delete(completion: nil)
+        db.document("c/new").setData(["n": -1], completion: nil)
+        try await eventually("the reads") { seen.withLock { $0.count } == 3 }
+        #expect(seen.withLock { Set($0) } == ["document 0", #"query ["d", "1"]"#, "new false"])
+        let now = try await query.getDocuments(source: .cache)
+        #expect(now.documents.map(\.documentID) == ["new", "2"])
+        #expect(try await user.end())
+    }
+
     @Test("A transaction that has only read a document runs again if it changes", arguments: TestBackend.allCases)
     func verifiedReads(backend: TestBackend) async throws {
         let user = try UserDatabase(backend)

@@ -12,8 +12,8 @@ extension Firestore {
     ///
     /// - Parameters:
     ///   - bundleData: the bundle, at most 64 MiB.
-    ///   - completion: called on the queue of the settings at the end: with the progress, or with `.dataLoss` for a
-    ///     damaged bundle, `.invalidArgument` for one of another database or with invalid contents, `.unknown` for an
+    ///   - completion: called on the queue of the settings at the end: with the last progress; and with `.dataLoss` for
+    ///     a damaged bundle, `.invalidArgument` for one of another database or with invalid contents, `.unknown` for an
     ///     empty one. Nothing of a bundle that cannot be loaded is in the cache.
     @discardableResult
     public func loadBundle(
@@ -82,11 +82,12 @@ extension Firestore {
         let task = LoadBundleTask { [self] body in callBack(body) }
         if let completion {
             let box = UncheckedBox(completion)
-            task.whenFinished { [self] result in
+            task.whenFinished { [self, unowned task] result in
+                let progress = task.progress
                 callBack {
                     switch result {
-                    case .success(let progress): box.value(progress, nil)
-                    case .failure(let error): box.value(nil, error.asNSError)
+                    case .success: box.value(progress, nil)
+                    case .failure(let error): box.value(progress, error.asNSError)
                     }
                 }
             }

@@ -117,6 +117,9 @@ public final class LoadBundleTask: NSObject, @unchecked Sendable {
 
     // MARK: The loader
 
+    /// The last progress.
+    var progress: LoadBundleTaskProgress { state.withLock { $0.progress } }
+
     func update(_ progress: LoadBundleTaskProgress) {
         state.withLock { state in
             state.progress = progress

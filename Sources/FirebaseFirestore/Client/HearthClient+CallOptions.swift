@@ -6,7 +6,7 @@ extension HearthClient {
         /// Time for the whole call, retries included; `nil` takes the client's default for the kind of call.
         package var timeout: Duration?
         /// Whether the call waits, up to its timeout, for a server that cannot be reached; otherwise it fails with
-        /// UNAVAILABLE when the first dial fails.
+        /// UNAVAILABLE when the first dial fails. A commit that may have been applied waits in any case.
         package var waitsForConnection: Bool
         /// What ends the call with CANCELLED; `nil` if nothing does.
         var cancellation: Cancellation?
@@ -26,6 +26,6 @@ extension HearthClient {
         /// The client's default timeout; waits for the server.
         package static let standard = CallOptions()
         /// The client's default timeout; fails at once while the server cannot be reached, as the SDK's reads do.
-        package static let impatientRead = CallOptions(waitsForConnection: false)
+        package static let impatient = CallOptions(waitsForConnection: false)
     }
 }

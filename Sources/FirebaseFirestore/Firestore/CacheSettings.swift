@@ -52,7 +52,8 @@ public final class PersistentCacheSettings: NSObject, LocalCacheSettings, NSCopy
 public final class MemoryCacheSettings: NSObject, LocalCacheSettings, NSCopying, @unchecked Sendable {
     let garbageCollectorSettings: any MemoryGarbageCollectorSettings & NSObjectProtocol
 
-    public override convenience init() { self.init(garbageCollectorSettings: MemoryEagerGCSetting()) }
+    /// A cache that keeps documents, see ``MemoryLRUGCSettings``.
+    public override convenience init() { self.init(garbageCollectorSettings: MemoryLRUGCSettings()) }
 
     /// Creates settings with a garbage collector.
     public init(garbageCollectorSettings: any MemoryGarbageCollectorSettings & NSObjectProtocol) {

@@ -43,6 +43,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
         var engine: SyncEngine?
         var isTerminated = false
         var isNetworkEnabled = true
+        var indexManager: PersistentCacheIndexManager?
 
         func makeClient() throws(RequestError) -> HearthClient {
             var configuration = try HearthClient.Configuration(address: settings.host)
@@ -113,9 +114,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
         let result = state.withLock { state -> Result<SyncEngine, RequestError> in
             if let engine = state.engine { return .success(engine) }
             do throws(RequestError) {
-                if state.isTerminated {
-                    throw RequestError(.failedPrecondition, "The client has already been terminated.")
-                }
+                if state.isTerminated { throw RequestError.terminated }
                 let place = CachePlace(state.settings, app: app.name, database: databaseName)
                 let engine = try SyncEngine(
                     place.configuration, makeClient: { () throws(RequestError) in try state.makeClient() },
@@ -123,6 +122,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
                 ) { [weak self] body in self?.callBack(body) }
                 state.client = engine.client
                 state.engine = engine
+                state.indexManager = place.directory.map { _ in PersistentCacheIndexManager(engine) }
                 ExitFlush.enable()
                 return .success(engine)
             } catch {
@@ -132,10 +132,15 @@ public final class Firestore: NSObject, @unchecked Sendable {
         return try result.get()
     }
 
+    /// The manager of the indexes of a persistent cache; nil before first use.
+    var indexManager: PersistentCacheIndexManager? { state.withLock { $0.indexManager } }
+
     /// Traps after `terminate`: later calls are programming errors.
     func checkUsable() {
-        if state.withLock({ $0.isTerminated }) { programmingError("The client has already been terminated.") }
+        if isTerminated { programmingError(RequestError.terminated.message) }
     }
+
+    var isTerminated: Bool { state.withLock { $0.isTerminated } }
 
     /// Runs a callback of the user on the queue of the settings.
     func callBack(_ body: @escaping @Sendable () -> Void) {
@@ -186,6 +191,11 @@ public final class Firestore: NSObject, @unchecked Sendable {
     var host: String { state.withLock { $0.settings.host } }
 
     var isInUse: Bool { state.withLock { $0.client != nil && !$0.isTerminated } }
+}
+
+extension RequestError {
+    /// What calls fail with after `terminate`, where they can fail.
+    static let terminated = RequestError(.failedPrecondition, "The client has already been terminated.")
 }
 
 /// Carries a value that the compiler cannot see to be safe across one boundary; every use says why it is.

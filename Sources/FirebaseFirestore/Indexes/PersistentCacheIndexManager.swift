@@ -24,9 +24,12 @@ public final class PersistentCacheIndexManager: NSObject, Sendable {
 extension Firestore {
     /// The manager of the persistent cache's indexes; nil if the settings ask for a cache in memory.
     ///
-    /// Opens the cache. If that is not possible, the manager's methods have no effect; other calls return the error.
+    /// Each access gives the same object. Opens the cache. If that is not possible, the manager's methods have no
+    /// effect; other calls return the error.
     public var persistentCacheIndexManager: PersistentCacheIndexManager? {
         checkUsable()
-        return cacheDirectory == nil ? nil : PersistentCacheIndexManager(try? engine())
+        if cacheDirectory == nil { return nil }
+        _ = try? engine()
+        return indexManager ?? PersistentCacheIndexManager(nil)
     }
 }

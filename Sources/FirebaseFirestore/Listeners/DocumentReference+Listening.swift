@@ -32,7 +32,7 @@ extension DocumentReference {
         let box = UncheckedBox(listener)
         let registration = SnapshotListener<DocumentSnapshot>(on: firestore) { box.value($0, $1) }
         registration.start(
-            SyncEngine.Subject(kind: .documents([name]), isOfCache: options.source == .cache),
+            SyncEngine.Subject(kind: .documents([name])), isOfCache: options.source == .cache,
             includesMetadataChanges: options.includeMetadataChanges
         ) { snapshot in
             DocumentSnapshot(

@@ -33,10 +33,8 @@ extension Query {
         let box = UncheckedBox(listener)
         let registration = SnapshotListener<QuerySnapshot>(on: firestore) { box.value($0, $1) }
         let includesMetadataChanges = options.includeMetadataChanges
-        var subject = SyncEngine.Subject(self)
-        subject.isOfCache = options.source == .cache
         registration.start(
-            subject,
+            SyncEngine.Subject(self), isOfCache: options.source == .cache,
             includesMetadataChanges: includesMetadataChanges
         ) { snapshot in
             QuerySnapshot(

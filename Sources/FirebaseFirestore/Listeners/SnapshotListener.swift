@@ -30,12 +30,12 @@ final class SnapshotListener<Snapshot: Sendable>: ListenerRegistration, Sendable
     ///
     /// - Parameter make: makes a snapshot of the SDK; called on the engine's queue.
     func start(
-        _ subject: SyncEngine.Subject, includesMetadataChanges: Bool,
+        _ subject: SyncEngine.Subject, isOfCache: Bool, includesMetadataChanges: Bool,
         make: @escaping @Sendable (ViewSnapshot) -> Snapshot
     ) {
         connect { engine in
             engine.listen(
-                subject, includesMetadataChanges: includesMetadataChanges,
+                subject, isOfCache: isOfCache, includesMetadataChanges: includesMetadataChanges,
                 deliver: { self.deliver(make($0), nil) }, fail: { self.fail($0) })
         }
     }

@@ -1,5 +1,6 @@
 import Basics
 import DocumentModel
+import FirebaseCore
 import FirestoreMessages
 import Synchronization
 import Transport
@@ -194,7 +195,7 @@ final class ListenCall: PooledCall, @unchecked Sendable {
     init(_ first: ListenRequest, handler: @escaping (ListenCall, Event) -> Void) {
         self.handler = handler
         super.init(
-            .listen, request: first.encodedBytes(), kind: .repeatable, options: .impatientRead,
+            .listen, request: first.encodedBytes(), kind: .repeatable, options: .impatient,
             timeoutMilliseconds: nil)
     }
 
@@ -204,6 +205,7 @@ final class ListenCall: PooledCall, @unchecked Sendable {
 
     /// Sends a further request; on the loop's thread.
     func send(_ request: ListenRequest) {
+        FirebaseLog.write(.debug, "listen \(CallSubject.text(of: request)): sent")
         waiting.append(request)
         sendWaiting()
     }

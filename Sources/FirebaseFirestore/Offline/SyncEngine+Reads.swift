@@ -1,4 +1,6 @@
-// Reads of the program: from the server, with the pending writes applied, or from the cache.
+// Reads of the program: from the server, with the pending writes applied, or from the cache. A read and the writes of the
+// program have the order of their calls: a write that was issued after a read is not in its result, unless the server has
+// applied it before it answers the read.
 
 import Basics
 import ClientCache
@@ -15,6 +17,14 @@ struct ReadResult: Sendable {
 extension SyncEngine {
     typealias Completion = @Sendable (Result<ReadResult, RequestError>) -> Void
 
+    /// When a read began.
+    struct ReadStart {
+        /// The number of the last event before.
+        let event: Int
+        /// The number of the first batch that the read does not see.
+        let nextBatch: UInt64
+    }
+
     // MARK: Documents
 
     /// Reads one document; the result has a row if it exists. The completion runs on the engine's queue.
@@ -22,10 +32,11 @@ extension SyncEngine {
         queue.async {
             if self.isClosed { return completion(.failure(RequestError(.cancelled, "The client is closed."))) }
             if source == .cache {
-                return completion(self.cached(name, "Failed to get document from cache."))
+                let next = self.store.nextBatchNumber
+                return completion(self.cached(name, before: next, "Failed to get document from cache."))
             }
             let start = self.beginRead()
-            self.client.getDocument(name, options: .impatientRead.cancelled(by: cancellation)) { result in
+            self.client.getDocument(name, options: .impatient.cancelled(by: cancellation)) { result in
                 self.queue.async {
                     completion(self.finish(name, source: source, result, start: start))
                     self.endRead(start)
@@ -34,9 +45,11 @@ extension SyncEngine {
         }
     }
 
-    private func cached(_ name: String, _ problem: String) -> Result<ReadResult, RequestError> {
+    private func cached(
+        _ name: String, before nextBatch: UInt64, _ problem: String
+    ) -> Result<ReadResult, RequestError> {
         do throws(RequestError) {
-            switch try store.state(of: name) {
+            switch try store.state(of: name, before: nextBatch) {
             case .unknown:
                 return .failure(RequestError(.unavailable, "\(problem) (The document is not in the cache.)"))
             case .missing:
@@ -54,26 +67,28 @@ extension SyncEngine {
     }
 
     private func finish(
-        _ name: String, source: FirestoreSource, _ result: Result<StoredDocument?, RequestError>, start: Int
+        _ name: String, source: FirestoreSource, _ result: Result<StoredDocument?, RequestError>,
+        start: ReadStart
     ) -> Result<ReadResult, RequestError> {
         if isClosed { return .failure(RequestError(.cancelled, "The client is closed.")) }
         switch result {
         case .failure(let error):
             guard error.code == .unavailable, source == .default else { return .failure(error) }
-            let found = cached(name, "Failed to get document because the client is offline.")
+            let found = cached(
+                name, before: start.nextBatch, "Failed to get document because the client is offline.")
             if case .failure(let missing) = found, missing.code == .unavailable {
                 return .failure(RequestError(.unavailable, "\(missing.message) \(error.message)"))
             }
             return found
         case .success(let document):
             do throws(RequestError) {
-                let isNewer = acknowledged.contains { $0.event > start && $0.name == name }
+                let isNewer = acknowledged.contains { $0.event > start.event && $0.name == name }
                 if document != nil || !isNewer {
                     let content = document?.remoteContent ?? .missing(readMicroseconds: nil)
                     let changes = try store.apply([RemoteUpdate(name: name, content: content)])
                     if !changes.isEmpty { broadcast(changes) }
                 }
-                let found = try store.state(of: name).document.map {
+                let found = try store.state(of: name, before: start.nextBatch).document.map {
                     SnapshotRow(name: name, document: StoredDocument($0))
                 }
                 return .success(ReadResult(rows: found.map { [$0] } ?? [], isFromCache: false))
@@ -83,16 +98,15 @@ extension SyncEngine {
         }
     }
 
-    /// - Returns: the number of the last event before the read.
-    private func beginRead() -> Int {
+    private func beginRead() -> ReadStart {
         readsInFlight[eventNumber, default: 0] += 1
         store.keepsAll = true
-        return eventNumber
+        return ReadStart(event: eventNumber, nextBatch: store.nextBatchNumber)
     }
 
-    private func endRead(_ start: Int) {
-        let left = (readsInFlight[start] ?? 1) - 1
-        readsInFlight[start] = left == 0 ? nil : left
+    private func endRead(_ start: ReadStart) {
+        let left = (readsInFlight[start.event] ?? 1) - 1
+        readsInFlight[start.event] = left == 0 ? nil : left
         if left == 0, !acknowledged.isEmpty {
             let oldest = readsInFlight.keys.min() ?? .max
             acknowledged.removeAll { $0.event <= oldest }
@@ -111,6 +125,18 @@ extension SyncEngine {
         let orders: [DocumentModel.Order]
         /// The last documents of the order instead of the first.
         let isReversed: Bool
+
+        /// The plan of all results.
+        func unlimitedPlan() throws(RequestError) -> QueryPlan {
+            guard plan.limit != nil, var query = request.query else { return plan }
+            query.limit = nil
+            return try QueryPlan(query, parent: Array(request.parent.utf8).byteSpan)
+        }
+
+        /// Bytes that identify what a listener of the query listens to.
+        func canonical(_ database: DatabaseName) -> [UInt8] {
+            Subject(kind: .query(parent: request.parent, request.query), isReversed: isReversed).canonical(database)
+        }
     }
 
     /// Runs a query. The completion runs on the engine's queue.
@@ -119,9 +145,9 @@ extension SyncEngine {
     ) {
         queue.async {
             if self.isClosed { return completion(.failure(RequestError(.cancelled, "The client is closed."))) }
-            if source == .cache { return completion(self.cached(query)) }
+            if source == .cache { return completion(self.cached(query, before: self.store.nextBatchNumber)) }
             let start = self.beginRead()
-            self.client.collectQuery(query.request, options: .impatientRead.cancelled(by: cancellation)) { result in
+            self.client.collectQuery(query.request, options: .impatient.cancelled(by: cancellation)) { result in
                 self.queue.async {
                     self.finish(query, source: source, result, start: start, completion: completion)
                     self.endRead(start)
@@ -130,8 +156,12 @@ extension SyncEngine {
         }
     }
 
-    private func cached(_ query: QueryRead) -> Result<ReadResult, RequestError> {
+    private func cached(_ query: QueryRead, before nextBatch: UInt64) -> Result<ReadResult, RequestError> {
         do throws(RequestError) {
+            let later = store.pendingNames(from: nextBatch)
+            if !later.isEmpty {
+                return .success(ReadResult(rows: try cached(query, without: later, nextBatch), isFromCache: true))
+            }
             var rows: [SnapshotRow] = []
             try store.run(query.plan) { name, document in
                 rows.append(SnapshotRow(name: name, document: StoredDocument(document)))
@@ -145,8 +175,43 @@ extension SyncEngine {
         }
     }
 
+    /// The results of a query over the cache without the writes of the batches from a number on.
+    ///
+    /// - Parameter names: the documents that these batches change.
+    private func cached(
+        _ query: QueryRead, without names: Set<String>, _ nextBatch: UInt64
+    ) throws(RequestError) -> [SnapshotRow] {
+        // Without a limit: such a write may have displaced a result.
+        let everything = try query.unlimitedPlan()
+        var found: [String: StoredDocument?] = [:]
+        try store.run(everything) { name, document in
+            if !names.contains(name) { found[name] = StoredDocument(document) }
+        }
+        for name in names {
+            guard let document = try store.state(of: name, before: nextBatch).document,
+                matches(query, name, document)
+            else { continue }
+            found[name] = StoredDocument(document)
+        }
+        return rows(of: query, found)
+    }
+
+    private func matches(_ query: QueryRead, _ name: String, _ document: LocalDocument) -> Bool {
+        let path = Array(name.utf8.dropFirst(database.documentsRoot.utf8.count + 1))
+        let fields = document.fields(readingTimestampsAs: .ordered)
+        return query.plan.matcher.matches(path: path.byteSpan, fields: fields.byteSpan)
+    }
+
+    /// The documents in the order of a query, as many as it has.
+    private func rows(of query: QueryRead, _ found: [String: StoredDocument?]) -> [SnapshotRow] {
+        var view = QueryView(orders: query.orders)
+        _ = view.apply(found)
+        guard let limit = query.plan.limit, view.count > limit else { return view.rows }
+        return query.isReversed ? Array(view.rows.suffix(limit)) : Array(view.rows.prefix(limit))
+    }
+
     private func finish(
-        _ query: QueryRead, source: FirestoreSource, _ result: Result<QueryReply, RequestError>, start: Int,
+        _ query: QueryRead, source: FirestoreSource, _ result: Result<QueryReply, RequestError>, start: ReadStart,
         completion: Completion
     ) {
         if isClosed { return completion(.failure(RequestError(.cancelled, "The client is closed."))) }
@@ -154,11 +219,13 @@ extension SyncEngine {
         switch result {
         case .success(let found): reply = found
         case .failure(let error):
-            return completion(error.code == .unavailable && source == .default ? cached(query) : .failure(error))
+            let mayBeCached = error.code == .unavailable && source == .default
+            return completion(mayBeCached ? cached(query, before: start.nextBatch) : .failure(error))
         }
         let updates = reply.documents.map { RemoteUpdate(name: $0.name, content: $0.content.remoteContent) }
-        let recent = acknowledged.filter { $0.event > start }.map(\.name)
+        let recent = acknowledged.filter { $0.event > start.event }.map(\.name)
         let isPlain = store.isQueueEmpty && recent.isEmpty
+        if !store.configuration.isEager { readQueries.insert(query.canonical(database)) }
         if isPlain {
             // Nothing of this client changes the result: the program gets it before it is cached.
             var rows = reply.documents.map { SnapshotRow(name: $0.name, document: $0.content) }
@@ -167,7 +234,7 @@ extension SyncEngine {
         }
         do throws(RequestError) {
             let changes = try store.apply(updates)
-            if !isPlain { completion(.success(try overlaid(query, reply, recent))) }
+            if !isPlain { completion(.success(try overlaid(query, reply, recent, start))) }
             if !changes.isEmpty { broadcast(changes) }
             try removeStale(query, reply)
         } catch {
@@ -177,28 +244,18 @@ extension SyncEngine {
 
     /// The server's result with the writes of this client that the server may not have seen.
     private func overlaid(
-        _ query: QueryRead, _ reply: QueryReply, _ recent: [String]
+        _ query: QueryRead, _ reply: QueryReply, _ recent: [String], _ start: ReadStart
     ) throws(RequestError) -> ReadResult {
         let readMicroseconds = UInt64(clamping: reply.readTime?.microseconds ?? 0)
-        var view = QueryView(orders: query.orders)
         var found: [String: StoredDocument?] = [:]
-        let rootByteCount = database.documentsRoot.utf8.count + 1
         let results = Set(reply.documents.map(\.name))
         for name in results.union(store.pendingNames).union(recent) {
-            guard let document = try store.state(of: name).document else { continue }
+            guard let document = try store.state(of: name, before: start.nextBatch).document else { continue }
             let isOwn = document.hasPendingWrites || document.updateMicroseconds > readMicroseconds
-            guard results.contains(name) || isOwn else { continue }
-            let path = Array(name.utf8.dropFirst(rootByteCount))
-            let fields = document.fields(readingTimestampsAs: .ordered)
-            guard query.plan.matcher.matches(path: path.byteSpan, fields: fields.byteSpan) else { continue }
+            guard results.contains(name) || isOwn, matches(query, name, document) else { continue }
             found[name] = StoredDocument(document)
         }
-        _ = view.apply(found)
-        var rows = view.rows
-        if let limit = query.plan.limit, rows.count > limit {
-            rows = query.isReversed ? Array(rows.suffix(limit)) : Array(rows.prefix(limit))
-        }
-        return ReadResult(rows: rows, isFromCache: false)
+        return ReadResult(rows: rows(of: query, found), isFromCache: false)
     }
 
     /// Results up to this size are compared with the cache.

@@ -35,7 +35,6 @@ final class SyncEngine: @unchecked Sendable {
         let kind: ListenTarget.Kind
         /// The last documents of the order instead of the first.
         var isReversed = false
-        var isOfCache = false
         var limit: Int?
         var orders: [DocumentModel.Order] = []
 
@@ -45,14 +44,16 @@ final class SyncEngine: @unchecked Sendable {
         }
     }
 
-    /// A view with its listeners.
+    /// A view with its listeners. The server is asked while one of them wants it; the others see what it sends too.
     final class Channel {
         let subject: Subject
         var view: SyncView
         var subscribers: [ListenerID: Subscriber] = [:]
-        /// Nil for views of the cache.
+        /// Nil while the server is not asked.
         var target: LocalTarget?
         var watchID: Int32?
+        /// Whether a listener asks for more than the cache.
+        var wantsServer: Bool { subscribers.values.contains { !$0.listener.isOfCache } }
 
         init(_ subject: Subject, _ view: SyncView) {
             self.subject = subject
@@ -90,6 +91,8 @@ final class SyncEngine: @unchecked Sendable {
     /// Names of documents whose writes were acknowledged while reads were on their way, and when.
     var acknowledged: [(event: Int, name: String)] = []
     var eventNumber = 0
+    /// Queries whose results the server has sent in answer to a read.
+    var readQueries = RecentKeys(countMax: 1000)
 
     /// Opens the store, and sends the writes that an earlier process has left.
     ///
@@ -167,18 +170,19 @@ final class SyncEngine: @unchecked Sendable {
     /// Adds a listener.
     ///
     /// - Parameters:
+    ///   - isOfCache: whether the listener does not ask the server.
     ///   - deliver: called on the queue of the engine with each snapshot.
     ///   - fail: called there once, as the last call.
     func listen(
-        _ subject: Subject, includesMetadataChanges: Bool, deliver: @escaping @Sendable (ViewSnapshot) -> Void,
-        fail: @escaping @Sendable (RequestError) -> Void
+        _ subject: Subject, isOfCache: Bool, includesMetadataChanges: Bool,
+        deliver: @escaping @Sendable (ViewSnapshot) -> Void, fail: @escaping @Sendable (RequestError) -> Void
     ) -> ListenerID {
         let id = nextListener.add(1, ordering: .relaxed).newValue
         queue.async {
             if self.isClosed { return }
             let subscriber = Subscriber(
                 listener: QueryListener(
-                    includesMetadataChanges: includesMetadataChanges, isOfCache: subject.isOfCache),
+                    includesMetadataChanges: includesMetadataChanges, isOfCache: isOfCache),
                 deliver: deliver, fail: fail)
             do throws(RequestError) {
                 try self.add(subscriber, id, subject)
@@ -195,7 +199,12 @@ final class SyncEngine: @unchecked Sendable {
             guard let index = self.channels.firstIndex(where: { $0.subscribers[id] != nil }) else { return }
             let channel = self.channels[index]
             channel.subscribers[id] = nil
-            if channel.subscribers.isEmpty { self.end(channel) }
+            if channel.subscribers.isEmpty {
+                self.end(channel)
+            } else if !channel.wantsServer {
+                self.unwatch(channel)
+                self.update(channel, [])
+            }
         }
     }
 
@@ -211,26 +220,26 @@ final class SyncEngine: @unchecked Sendable {
     }
 
     private func add(_ subscriber: Subscriber, _ id: ListenerID, _ subject: Subject) throws(RequestError) {
-        if let channel = channels.first(where: { $0.subject == subject }) {
-            channel.subscribers[id] = subscriber
-            deliver(channel.view.snapshot, to: id, of: channel)
-            return
-        }
-        let canonical = subject.canonical(database)
-        let target = subject.isOfCache ? try store.stored(target: canonical) : try store.use(target: canonical)
-        let viewSubject = try Self.viewSubject(subject, database)
-        let channel = Channel(
-            subject,
-            SyncView(
-                viewSubject, usesServer: !subject.isOfCache, orders: subject.orders,
-                hasCachedResult: target?.hasResult ?? false))
-        try channel.view.load(from: store)
+        let channel = try channel(of: subject)
         channel.subscribers[id] = subscriber
+        guard channel.watchID == nil, channel.wantsServer else {
+            return deliver(channel.view.snapshot, to: id, of: channel)
+        }
+        let target = try store.use(target: subject.canonical(database))
+        if target.hasResult { channel.view.hasCachedResult = true }
+        deliver(channel.view.snapshot, to: id, of: channel)
+        try watch(channel, target)
+    }
+
+    /// The view of a subject with its listeners; it is loaded now if there is none.
+    private func channel(of subject: Subject) throws(RequestError) -> Channel {
+        if let channel = channels.first(where: { $0.subject == subject }) { return channel }
+        let channel = Channel(subject, SyncView(try Self.viewSubject(subject, database), orders: subject.orders))
+        try channel.view.load(from: store)
+        if readQueries.contains(subject.canonical(database)) { channel.view.hasCachedResult = true }
         channels.append(channel)
         continueIndexes()
-        deliver(channel.view.snapshot, to: id, of: channel)
-        guard let target, !subject.isOfCache else { return }
-        try watch(channel, target)
+        return channel
     }
 
     private static func viewSubject(
@@ -283,10 +292,18 @@ final class SyncEngine: @unchecked Sendable {
     /// Nobody listens to a channel any more.
     private func end(_ channel: Channel) {
         channels.removeAll { $0 === channel }
+        unwatch(channel)
+        if !isClosed { collectEagerly() }
+    }
+
+    /// Nobody asks the server for a channel any more.
+    private func unwatch(_ channel: Channel) {
         if let watchID = channel.watchID { stream?.remove(watchID) }
+        channel.watchID = nil
+        channel.view.unwatched()
         guard let target = channel.target, !isClosed else { return }
+        channel.target = nil
         do throws(RequestError) { try store.release(target: target.canonical) } catch { report(error) }
-        collectEagerly()
     }
 
     private func deliver(_ snapshot: ViewSnapshot, to id: ListenerID, of channel: Channel) {
@@ -298,17 +315,18 @@ final class SyncEngine: @unchecked Sendable {
 
     /// Passes changed documents to the views.
     func broadcast(_ changes: [LocalChange], snapshotMicroseconds: UInt64? = nil) {
-        for channel in channels {
-            do throws(RequestError) {
-                let snapshot = try channel.view.apply(
-                    changes, snapshotMicroseconds: snapshotMicroseconds, store: store)
-                guard let snapshot else { continue }
-                for id in channel.subscribers.keys.sorted() { deliver(snapshot, to: id, of: channel) }
-            } catch {
-                fail(channel, error)
-            }
-        }
+        for channel in channels { update(channel, changes, snapshotMicroseconds: snapshotMicroseconds) }
         for body in syncListeners.values { body() }
+    }
+
+    private func update(_ channel: Channel, _ changes: [LocalChange], snapshotMicroseconds: UInt64? = nil) {
+        do throws(RequestError) {
+            let snapshot = try channel.view.apply(changes, snapshotMicroseconds: snapshotMicroseconds, store: store)
+            guard let snapshot else { return }
+            for id in channel.subscribers.keys.sorted() { deliver(snapshot, to: id, of: channel) }
+        } catch {
+            fail(channel, error)
+        }
     }
 
     private func fail(_ channel: Channel, _ error: RequestError) {
@@ -409,7 +427,7 @@ final class SyncEngine: @unchecked Sendable {
         if wanted.isEmpty { return }
         resolving.formUnion(wanted)
         let request = BatchGetDocumentsRequest(database: "\(database)", documents: wanted)
-        client.collectBatchGet(request, options: .impatientRead) { [weak self] result in
+        client.collectBatchGet(request, options: .impatient) { [weak self] result in
             guard let self else { return }
             queue.async { self.limboResolved(wanted, result) }
         }

@@ -33,8 +33,6 @@ struct SyncView {
     }
 
     let subject: Subject
-    /// Whether the server is asked; else the view shows the cache alone.
-    let usesServer: Bool
     private var view: QueryView
     /// Names of the documents of the target as the server has sent them.
     private(set) var remoteNames: Set<String> = []
@@ -47,25 +45,24 @@ struct SyncView {
     private var held: [String: UInt64] = [:]
     private var shownFromCache = true
     private var shownPending = false
-    private let hasCachedResult: Bool
+    /// Whether the cache has a whole result of the query, maybe an old one.
+    var hasCachedResult = false
 
     /// - Parameter orders: the complete order of the query, or empty for a document.
-    init(_ subject: Subject, usesServer: Bool, orders: [DocumentModel.Order], hasCachedResult: Bool) {
+    init(_ subject: Subject, orders: [DocumentModel.Order]) {
         self.subject = subject
-        self.usesServer = usesServer
-        self.hasCachedResult = hasCachedResult
         view = QueryView(orders: orders)
     }
 
-    private var isFromCache: Bool { !(usesServer && isCurrent && limbo.isEmpty) }
+    private var isFromCache: Bool { !(isCurrent && limbo.isEmpty) }
 
     /// Fills the view from the cache.
     mutating func load(from store: LocalStore) throws(RequestError) {
         switch subject {
         case .document(let name):
-            if let document = try store.state(of: name).document {
-                _ = view.apply([name: StoredDocument(document)])
-            }
+            let state = try store.state(of: name)
+            if let document = state.document { _ = view.apply([name: StoredDocument(document)]) }
+            if case .missing = state { hasCachedResult = !store.pendingNames.contains(name) }
         case .query(let plan, let isReversed, _):
             var rows: [SnapshotRow] = []
             try store.run(plan) { name, document in
@@ -103,6 +100,12 @@ struct SyncView {
 
     /// The server cannot be reached.
     mutating func disconnected() { isCurrent = false }
+
+    /// The server is not asked any more.
+    mutating func unwatched() {
+        isCurrent = false
+        remoteNames = []
+    }
 
     // MARK: Documents
 
@@ -143,7 +146,7 @@ struct SyncView {
             if old != nil { next[change.name] = .some(nil) }
             return
         }
-        if usesServer, isCurrent, let old, old.hasPendingWrites, document.isProvisional, !document.hasPendingWrites {
+        if isCurrent, let old, old.hasPendingWrites, document.isProvisional, !document.hasPendingWrites {
             held[change.name] = document.updateMicroseconds
             return
         }
@@ -222,7 +225,7 @@ struct SyncView {
     // MARK: Limbo
 
     private mutating func updateLimbo() {
-        guard usesServer, isCurrent else {
+        guard isCurrent else {
             limbo = []
             return
         }

@@ -35,6 +35,10 @@ struct BackoffPolicy: Sendable, Equatable {
     static let contention = BackoffPolicy(
         initial: .milliseconds(10), multiplier: 2, maximum: .seconds(2), jitter: 0.5)
 
+    /// Transactions that have not reached the server: all attempts of the standard number end within a second.
+    static let outage = BackoffPolicy(
+        initial: .milliseconds(40), multiplier: 2, maximum: .milliseconds(160), jitter: 0.5)
+
     /// The wait before retry `attempt`, in nanoseconds.
     ///
     /// - Parameters:

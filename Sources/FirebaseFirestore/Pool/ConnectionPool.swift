@@ -103,7 +103,7 @@ final class ConnectionPool: @unchecked Sendable {
         }
         call.submittedAtMilliseconds = loop.nowMilliseconds
         call.deadlineMilliseconds = call.timeoutMilliseconds.map { loop.nowMilliseconds + $0 }
-        FirebaseLog.write(.debug, "\(call.method): started, request of \(call.request.count) bytes")
+        FirebaseLog.write(.debug, "\(call.title): started, request of \(call.request.count) bytes")
         place(call)
     }
 
@@ -139,6 +139,7 @@ final class ConnectionPool: @unchecked Sendable {
                 oldestPending: call.numbers?.oldestPending(of: $0) ?? sequence.oldestPending(of: $0))
         }
         // A connection that is closing ends the call before `start` returns.
+        call.sending()
         call.phase = .inFlight(id, nil)
         let started = connection.start(call, deadlineMilliseconds: deadline, requestID: requestID)
         if case .inFlight(id, nil) = call.phase { call.phase = .inFlight(id, started) }
@@ -258,7 +259,7 @@ final class ConnectionPool: @unchecked Sendable {
 
     private func describeEnd(of call: PooledCall, _ error: RequestError?) -> String {
         let outcome = error.map { "\($0.code): \($0.message)" } ?? "OK"
-        return "\(call.method): \(outcome) after \(loop.nowMilliseconds - call.submittedAtMilliseconds) ms"
+        return "\(call.title): \(outcome) after \(loop.nowMilliseconds - call.submittedAtMilliseconds) ms"
     }
 
     /// One more call in the queue has ended. Removing them when they are half of it keeps the cost of each constant.

@@ -27,7 +27,8 @@ class PooledCall: TimerTarget, @unchecked Sendable {
     let kind: CallKind
     /// Whether the call keeps its position among the ordered ones.
     let isOrdered: Bool
-    let waitsForConnection: Bool
+    /// Whether the call waits for a server that cannot be reached.
+    private(set) var waitsForConnection: Bool
     /// Time for the whole call, retries included; `nil` = without limit.
     let timeoutMilliseconds: UInt64?
     let cancellation: Cancellation?
@@ -62,6 +63,12 @@ class PooledCall: TimerTarget, @unchecked Sendable {
         self.cancellation = options.cancellation
     }
 
+    /// The method and what the call is about, for the log.
+    var title: String {
+        let subject = CallSubject.text(method, request)
+        return subject.isEmpty ? "\(method)" : "\(method) \(subject)"
+    }
+
     /// Whether the reply is a stream of messages.
     var isStreaming: Bool { false }
 
@@ -73,6 +80,12 @@ class PooledCall: TimerTarget, @unchecked Sendable {
 
     /// A message of the reply, borrowed.
     func received(_ message: RawSpan) {}
+
+    /// An attempt begins on a connection. A commit may be applied from now on: only its reply, which it waits for, says
+    /// whether it was.
+    func sending() {
+        if kind == .commit { waitsForConnection = true }
+    }
 
     /// An attempt ended and another one begins: discard what was received.
     func restart() {}

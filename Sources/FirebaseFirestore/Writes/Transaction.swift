@@ -1,5 +1,6 @@
 // One attempt of a transaction, as its block sees it: blocking reads of a snapshot, then recorded writes.
 
+import Basics
 public import DocumentCoding
 import DocumentModel
 public import Foundation
@@ -25,10 +26,11 @@ public final class Transaction: NSObject {
     /// Reads a document as of the beginning of the transaction. Blocks the calling thread.
     ///
     /// - Returns: a snapshot; for a document that does not exist `exists` is `false`.
-    /// - Throws: an `NSError`; `.invalidArgument` after the first write.
+    /// - Throws: an `NSError`; `.invalidArgument` after the first write, `.failedPrecondition` after `terminate`.
     @discardableResult
     public func getDocument(_ document: DocumentReference) throws -> DocumentSnapshot {
         check(document)
+        if firestore.isTerminated { throw RequestError.terminated.asNSError }
         guard recorder.documents.isEmpty else {
             throw NSError.firestore(
                 .invalidArgument, "Firestore transactions require all reads to be executed before all writes.")
@@ -38,7 +40,8 @@ public final class Transaction: NSObject {
             if stored == nil { missing.insert(document.name) }
             return DocumentSnapshot(reference: document, stored: stored)
         case .failure(let error):
-            throw error.asNSError
+            // A read on its way when the client ends is cancelled.
+            throw (firestore.isTerminated ? RequestError.terminated : error).asNSError
         }
     }
 

@@ -6,7 +6,8 @@ import DocumentModel
 ///
 /// Attempts wait 0, then 1 s x 1.5 up to 60 s with half of it as jitter, as in the SDK. After a conflict (ABORTED) the
 /// delay is much shorter, because the server gives the retried attempt (`retry_transaction`) its turn on the contended
-/// documents.
+/// documents. While the server cannot be reached the delays are short too: the program learns within a second that it is
+/// offline.
 struct TransactionRetry {
     /// The attempts of a transaction unless its options say otherwise.
     static let standardAttempts = 5
@@ -26,12 +27,19 @@ struct TransactionRetry {
     }
 
     /// The present attempt failed.
-    mutating func failed(_ code: StatusCode, _ message: String) -> Decision {
+    ///
+    /// - Parameter hasReachedServer: whether this attempt or one before has got an answer from the server.
+    mutating func failed(_ code: StatusCode, _ message: String, hasReachedServer: Bool = true) -> Decision {
         guard Self.isRetryable(code, message), attempt < attemptsMax else { return .giveUp }
         defer { attempt += 1 }
         guard attempt > 1 else { return .retry(afterNanoseconds: 0) }
-        let policy = code == .aborted ? BackoffPolicy.contention : .transaction
+        let policy = policy(after: code, hasReachedServer)
         return .retry(afterNanoseconds: policy.delayNanoseconds(attempt: attempt - 2, unit: jitter.nextUnit()))
+    }
+
+    private func policy(after code: StatusCode, _ hasReachedServer: Bool) -> BackoffPolicy {
+        if code == .aborted { return .contention }
+        return code == .unavailable && !hasReachedServer ? .outage : .transaction
     }
 
     /// Failures after which a whole transaction may be tried again: by code, and the one text that reports a

@@ -51,7 +51,7 @@ final class TransactionRunner: @unchecked Sendable {
         // A retried attempt asks for its transaction first: the answer comes when it is its turn.
         client.beginTransaction(
             database: firestore.databaseName, retrying: lastTransaction,
-            options: .impatientRead.cancelled(by: cancellation)
+            options: .impatient.cancelled(by: cancellation)
         ) { result in
             Self.queue.async {
                 switch result {
@@ -84,7 +84,8 @@ final class TransactionRunner: @unchecked Sendable {
     private func attemptFailed(_ error: NSError) {
         if cancellation.isCancelled { return completion(nil, .taskWasCancelled) }
         guard let code = error.firestoreStatus,
-            case .retry(let wait) = retry.failed(code, error.localizedDescription)
+            case .retry(let wait) = retry.failed(
+                code, error.localizedDescription, hasReachedServer: !lastTransaction.isEmpty)
         else { return completion(nil, error) }
         guard wait > 0 else { return beginAttempt() }
         // After the wait, or when the task is cancelled, whichever comes first.

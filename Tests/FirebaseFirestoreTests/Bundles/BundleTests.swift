@@ -265,6 +265,32 @@ struct BundleTests {
         try await firestore.terminate()
     }
 
+    @Test("The completion of a bundle that fails gets the last progress and the error")
+    func failedProgress() async throws {
+        let firestore = try await firestore()
+        var bundle = Builder()
+        for number in 0..<3 { bundle.add("c/d\(number)", number) }
+        bundle.claimedCount = 4
+        let ends = Mutex<[(LoadBundleTaskProgress?, Int?)]>([])
+        let seen = Mutex<[LoadBundleTaskProgress]>([])
+        let task = firestore.loadBundle(bundle.data) { progress, error in
+            ends.withLock { $0.append((progress, (error as NSError?)?.code)) }
+        }
+        task.addObserver { progress in seen.withLock { $0.append(progress) } }
+        try await eventually("the end") { ends.withLock { $0.count } == 1 && seen.withLock { !$0.isEmpty } }
+        let (progress, code) = ends.withLock { $0[0] }
+        #expect(code == FirestoreErrorCode.invalidArgument.rawValue)
+        #expect(progress?.state == .error && progress?.documentsLoaded == 3 && progress?.totalDocuments == 4)
+        #expect(progress == seen.withLock { $0.last })
+        // One that fails before its metadata.
+        firestore.loadBundle(Data()) { progress, error in
+            ends.withLock { $0.append((progress, (error as NSError?)?.code)) }
+        }
+        try await eventually("the end") { ends.withLock { $0.count } == 2 }
+        #expect(ends.withLock { $0[1].0?.state } == .error)
+        try await firestore.terminate()
+    }
+
     @Test("Random changes of a bundle's bytes never end the program")
     func randomDamage() async throws {
         let seed = UInt64.random(in: 0 ... .max)

@@ -192,7 +192,7 @@ import Transport
         let client = try client(server)
         server.cut()
         await #expect {
-            _ = try await client.getDocument("x", options: .impatientRead)
+            _ = try await client.getDocument("x", options: .impatient)
         } throws: {
             ($0 as? RequestError)?.code == .unavailable
         }
@@ -345,7 +345,7 @@ import Transport
         try await client.commit(writes())
         await client.setNetworkEnabled(false)
         await #expect {
-            _ = try await client.getDocument("x", options: .impatientRead)
+            _ = try await client.getDocument("x", options: .impatient)
         } throws: {
             ($0 as? RequestError)?.code == .unavailable
         }

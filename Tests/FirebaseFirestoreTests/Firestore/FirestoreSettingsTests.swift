@@ -39,8 +39,8 @@ import Testing
     func cacheSettings() {
         #expect(PersistentCacheSettings() == PersistentCacheSettings(sizeBytes: 104_857_600))
         #expect(PersistentCacheSettings(sizeBytes: 1_048_576) != PersistentCacheSettings())
-        #expect(MemoryCacheSettings() == MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting()))
-        #expect(MemoryCacheSettings() != MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings()))
+        #expect(MemoryCacheSettings() == MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings()))
+        #expect(MemoryCacheSettings() != MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting()))
     }
 
     @Test("The two ways to describe the cache cannot be mixed")

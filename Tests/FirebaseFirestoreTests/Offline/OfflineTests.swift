@@ -332,7 +332,7 @@ struct OfflineTests {
         let server = try server()
         let firestore = firestore(server.port)
         let settings = firestore.settings
-        settings.cacheSettings = MemoryCacheSettings()
+        settings.cacheSettings = MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting())
         firestore.settings = settings
         try await firestore.document("c/d").setData(["n": 1])
         #expect(Self.text(try await firestore.document("c/d").getDocument()) == "1")

@@ -99,7 +99,10 @@ private let nobody = "127.0.0.1:1"
         let server = try ServerProcess(data: directory.path)
         let process = try ClientProgram.run("logs", "127.0.0.1:\(server.port)")
         #expect(process.status == 0)
-        for text in ["connecting to 127.0.0.1:\(server.port)", "connected to", "commit: started", "commit: OK after"] {
+        for text in [
+            "connecting to 127.0.0.1:\(server.port)", "connected to", "commit programs/d: started",
+            "commit programs/d: OK after",
+        ] {
             #expect(process.errors.contains(text), "\(text) in \(process.errors)")
         }
         #expect(server.stop() == 0)

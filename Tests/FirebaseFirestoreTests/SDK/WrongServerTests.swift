@@ -17,7 +17,7 @@ import Testing
         let client = try HearthClient(configuration)
         defer { Task { await client.close() } }
         do throws(RequestError) {
-            _ = try await client.getDocument("projects/p/databases/(default)/documents/c/d", options: .impatientRead)
+            _ = try await client.getDocument("projects/p/databases/(default)/documents/c/d", options: .impatient)
         } catch {
             return error
         }

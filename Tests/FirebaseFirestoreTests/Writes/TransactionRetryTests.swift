@@ -41,6 +41,16 @@ import Testing
         #expect(retry.failed(.unavailable, "") == .giveUp)
     }
 
+    @Test("While the server cannot be reached all waits together are less than a second")
+    func outage() {
+        for seed in 0..<100 as Range<UInt64> {
+            var retry = TransactionRetry(jitterSeed: seed)
+            var total: UInt64 = 0
+            while case .retry(let wait) = retry.failed(.unavailable, "", hasReachedServer: false) { total += wait }
+            #expect(retry.attempt == 5 && total < 1_000_000_000)
+        }
+    }
+
     @Test("After a conflict the wait is short: the server queues the retried attempt")
     func contention() {
         var retry = TransactionRetry(jitterSeed: 1)

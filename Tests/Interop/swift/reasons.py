@@ -11,14 +11,4 @@ EXCLUDED = {
 }
 
 # Tests that may fail: the class and the name.
-BESIDE = "a cache listener does not become current beside a default listener of the same query"
-EAGER = "MemoryCacheSettings() drops documents that no listener covers"
-FAILURES = {
-    "DatabaseTests.testCanSetCacheSettingsMultipleTimes": EAGER,
-    "DatabaseTests.testCanUseMemoryCacheSettings": EAGER,
-    "DatabaseTests.testGetValidPersistentCacheIndexManager": "each access gives another manager",
-    "SnapshotListenerSourceTests.testCanListenToCacheSourceFirstAndThenDefault": BESIDE,
-    "SnapshotListenerSourceTests.testCanListenToDefaultSourceFirstAndThenCache": BESIDE,
-    "SnapshotListenerSourceTests.testSharesServerSideUpdatesWhenListeningToBothCacheAndDefault": BESIDE,
-    "SnapshotListenerSourceTests.testWillHaveSynceMetadataUpdatesWhenListeningToBothCacheAndDefaultSource": BESIDE,
-}
+FAILURES = {}
