@@ -1,7 +1,7 @@
 import Basics
 import DocumentModel
+import FirestoreJSON
 import FirestoreMessages
-import FirestoreSchema
 
 /// What a call is about, for the log: the documents by their paths, or the query as JSON. Only made for lines that are
 /// written.
@@ -21,7 +21,8 @@ enum CallSubject {
         case .commit: return text(of: writtenNames(wire))
         case .runQuery: return (try? RunQueryRequest(wire: wire)).map { text(of: $0.query, below: $0.parent) } ?? ""
         case .runAggregationQuery:
-            return (try? RunAggregationQueryRequest(wire: wire)).map { text(of: $0.query?.query, below: $0.parent) } ?? ""
+            return (try? RunAggregationQueryRequest(wire: wire)).map { text(of: $0.query?.query, below: $0.parent) }
+                ?? ""
         case .listen: return (try? ListenRequest(wire: wire)).map { text(of: $0) } ?? ""
         default: return ""
         }
