@@ -1,9 +1,9 @@
 // Collections of garbage against a model of uses; the disk space that they give back.
 
 import Basics
+import ClientCache
 import DocumentModel
 import Foundation
-import LocalStore
 import Synchronization
 import TestSupport
 import Testing
