@@ -2,6 +2,7 @@
 //
 // Elements are compared by Firestore's equality, in which 3 = 3.0. The order-preserving key of a value is the same for
 // equal values, so elements are compared by their keys in a set: the cost grows with the elements, not their product.
+// Every element is paid for before it is looked at; when the budget is spent, the transforms stop half-way.
 
 internal import Basics
 import DocumentModel
@@ -9,15 +10,15 @@ import DocumentModel
 enum ArrayTransform {
     /// Appends the array with the missing elements added at its end, each once. What is not an array counts as empty.
     static func appendMissing(
-        _ elements: [EncodedValue], to stored: RawSpan?, into writer: inout WireWriter
+        _ elements: [EncodedValue], to stored: RawSpan?, budget: inout WorkBudget, into writer: inout WireWriter
     ) throws(InvalidDocument) {
         var keys = ElementKeys()
         try writer.withLengthPrefix(field: FieldNumber.Value.arrayValue) { (writer) throws(InvalidDocument) in
             if let array = arrayElements(stored) {
                 writer.append(array)
-                try forEachElement(of: array) { element, _ in _ = keys.insert(element) }
+                try forEachElement(of: array, &budget) { element, _ in _ = keys.insert(element) }
             }
-            for element in elements where keys.insert(element.span) {
+            for element in elements where budget.payElement(element.span) && keys.insert(element.span) {
                 writer.appendField(FieldNumber.ArrayValue.values, bytes: element.bytes)
             }
         }
@@ -25,13 +26,13 @@ enum ArrayTransform {
 
     /// Appends the array without the elements equal to one of those given. What is not an array counts as empty.
     static func removeAll(
-        _ elements: [EncodedValue], from stored: RawSpan?, into writer: inout WireWriter
+        _ elements: [EncodedValue], from stored: RawSpan?, budget: inout WorkBudget, into writer: inout WireWriter
     ) throws(InvalidDocument) {
         var unwanted = ElementKeys()
-        for element in elements { _ = unwanted.insert(element.span) }
+        for element in elements where budget.payElement(element.span) { _ = unwanted.insert(element.span) }
         try writer.withLengthPrefix(field: FieldNumber.Value.arrayValue) { (writer) throws(InvalidDocument) in
             guard let array = arrayElements(stored) else { return }
-            try forEachElement(of: array) { element, entry in
+            try forEachElement(of: array, &budget) { element, entry in
                 if !unwanted.contains(element) { writer.append(entry) }
             }
         }
@@ -44,15 +45,16 @@ enum ArrayTransform {
         return wire.payload
     }
 
-    /// Visits each element's `Value` message, and its bytes with tag and length.
+    /// Visits each element's `Value` message, and its bytes with tag and length, until the budget is spent.
     private static func forEachElement(
-        of array: RawSpan, _ body: (_ element: RawSpan, _ entry: RawSpan) -> Void
+        of array: RawSpan, _ budget: inout WorkBudget, _ body: (_ element: RawSpan, _ entry: RawSpan) -> Void
     ) throws(InvalidDocument) {
         var reader = WireReader(array)
         while true {
             let start = reader.position
             guard let tag = try reader.nextTag() else { return }
             let element = try reader.span(tag)
+            guard budget.payElement(element) else { return }
             body(element, array.extracting(start..<reader.position))
         }
     }

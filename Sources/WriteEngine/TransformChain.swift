@@ -40,13 +40,3 @@ struct TransformChain {
         return chains
     }
 }
-
-extension FieldTransform.Operation {
-    /// Work in bytes (`WorkBudget`) for a stored value of this size.
-    func cost(ofBytes count: Int) -> Int {
-        switch self {
-        case .appendMissingElements, .removeAllFromArray: count * WorkBudget.arrayByteCost
-        case .requestTime, .increment, .maximum, .minimum: 0
-        }
-    }
-}

@@ -9,10 +9,11 @@ enum TransformValue {
     /// - Parameters:
     ///   - stored: the field's `Value` message as it is; nil if the field is absent.
     ///   - commitMicroseconds: the time of the commit, which `REQUEST_TIME` stands for.
+    ///   - budget: pays for the elements of arrays. When it is spent, the value is not complete.
     /// - Returns: whether the client gets the new value; it gets null for the array transforms.
     static func append(
         _ operation: FieldTransform.Operation, stored: RawSpan?, commitMicroseconds: UInt64,
-        into writer: inout WireWriter
+        budget: inout WorkBudget, into writer: inout WireWriter
     ) throws(InvalidDocument) -> Bool {
         switch operation {
         case .requestTime:
@@ -29,10 +30,10 @@ enum TransformValue {
             Value(extreme(number(stored), operand, keepsLarger: false)).encode(into: &writer)
             return true
         case .appendMissingElements(let elements):
-            try ArrayTransform.appendMissing(elements, to: stored, into: &writer)
+            try ArrayTransform.appendMissing(elements, to: stored, budget: &budget, into: &writer)
             return false
         case .removeAllFromArray(let elements):
-            try ArrayTransform.removeAll(elements, from: stored, into: &writer)
+            try ArrayTransform.removeAll(elements, from: stored, budget: &budget, into: &writer)
             return false
         }
     }

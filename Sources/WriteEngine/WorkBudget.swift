@@ -12,9 +12,10 @@ package struct WorkBudget: Sendable {
     private let maximum: Int
     private var left: Int
 
-    /// What looking at a byte of an array's elements costs, compared with copying it: each element is encoded and
-    /// hashed.
-    static let arrayByteCost = 8
+    /// What an element of an array transform costs, compared with copying a byte: it is encoded, hashed and looked up.
+    package static let elementCost = 512
+    /// What a byte of such an element costs.
+    private static let elementByteCost = 8
 
     package init(bytes: Int = .max) {
         maximum = bytes
@@ -26,14 +27,23 @@ package struct WorkBudget: Sendable {
     /// Takes note of work that is about to be done.
     mutating func spend(_ bytes: Int) { left -= bytes }
 
+    /// Pays for an element of an array that is about to be compared with others.
+    /// - Returns: false if the budget is spent.
+    mutating func payElement(_ element: RawSpan) -> Bool {
+        if isSpent { return false }
+        spend(Self.elementCost + element.byteCount * Self.elementByteCost)
+        return !isSpent
+    }
+
     /// - Throws: `RESOURCE_EXHAUSTED` if more has been spent than there was.
     func check() throws(RequestError) {
         if !isSpent { return }
         throw RequestError(
             .resourceExhausted,
             """
-            The commit is too large: its writes read and rewrite more than \(maximum) bytes of documents. \
-            Commit fewer writes at a time.
+            The commit is too large: its writes read and rewrite more than \(maximum) bytes of documents, \
+            where an element of an array transform counts as \(Self.elementCost) bytes. \
+            Commit fewer writes or elements at a time.
             """)
     }
 }

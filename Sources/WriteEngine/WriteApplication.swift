@@ -231,11 +231,10 @@ extension WriteApplication {
         for (chain, range) in zip(chains, stored) {
             let start = values.count
             let operation = transforms[chain.first].operation
-            budget.spend(operation.cost(ofBytes: range?.count ?? 0))
-            if budget.isSpent { return }
             let isReported = try TransformValue.append(
                 operation, stored: range == nil ? nil : fields.extracting(range ?? 0..<0),
-                commitMicroseconds: commitMicroseconds, into: &values)
+                commitMicroseconds: commitMicroseconds, budget: &budget, into: &values)
+            if budget.isSpent { return }
             if isReported {
                 results[chain.first] = EncodedValue(copying: values.bytes.extracting(start..<values.count))
             }
@@ -244,10 +243,10 @@ extension WriteApplication {
                 operand.reset(keeping: Self.bufferBytesKept)
                 operand.append(values.bytes.extracting(start..<values.count))
                 values.truncate(to: start)
-                budget.spend(operation.cost(ofBytes: operand.count))
-                if budget.isSpent { return }
                 let isReported = try TransformValue.append(
-                    operation, stored: operand.bytes, commitMicroseconds: commitMicroseconds, into: &values)
+                    operation, stored: operand.bytes, commitMicroseconds: commitMicroseconds, budget: &budget,
+                    into: &values)
+                if budget.isSpent { return }
                 if isReported {
                     results[position] = EncodedValue(copying: values.bytes.extracting(start..<values.count))
                 }

@@ -252,7 +252,7 @@ struct RepeatedWriteTests {
 
     @Test("Array transforms of one large array are bounded too, in one write and in many", arguments: [true, false])
     func arrays(inOneWrite: Bool) async throws {
-        let harness = try StoreHarness { $0.commitWorkBytesMaximum = 8 << 20 }
+        let harness = try StoreHarness { $0.commitWorkBytesMaximum = 64 << 20 }
         let path = try FieldPath("t")
         let array = MapValue([("t", .array((0..<8_000).map { .integer($0) }))])
         try await harness.commit([.set("c/a", array)])
