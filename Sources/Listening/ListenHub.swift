@@ -17,6 +17,9 @@ package struct ListenLimits: Sendable {
     package var documents = 10_000
     /// Memory of all targets together, in bytes; a further target is refused with `RESOURCE_EXHAUSTED`.
     package var targetBytes = 512 << 20
+    /// Results that the queries of all targets together may skip with their offsets; a further target is refused with
+    /// `RESOURCE_EXHAUSTED`. A change that affects a query skips them twice: before and after it.
+    package var offsets = 250_000
     /// Changed documents that one session may hold before they are sent. One that would hold more compares two states
     /// of the store instead.
     package var changes = 1_000
@@ -43,6 +46,8 @@ package final class ListenHub {
     var shared = SharedReads()
     /// Memory of the targets of all sessions, for ``ListenLimits/targetBytes``.
     package internal(set) var targetBytes = 0
+    /// Offsets of the targets of all sessions, for ``ListenLimits/offsets``.
+    var offsets = ListenOffsets()
     /// Changes that sessions hold, for ``ListenLimits/allChanges``.
     package internal(set) var heldChanges = 0
 

@@ -142,6 +142,7 @@ package final class ListenSession {
             if hub.targetBytes + byteCount > hub.limits.targetBytes {
                 throw RequestError(.resourceExhausted, "The server has no memory for more listeners. Try again later.")
             }
+            try hub.offsets.add(target, limit: hub.limits.offsets)
             hub.targetBytes += byteCount
             targets[id] = target
             commands.append(.add(target))
@@ -165,6 +166,7 @@ package final class ListenSession {
     func retire(_ target: Target) {
         target.isActive = false
         hub.targetBytes -= target.byteCount
+        hub.offsets.remove(target)
         hub.remove(target, of: database)
         if load?.target === target { load = nil }
     }

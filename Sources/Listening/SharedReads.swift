@@ -13,9 +13,6 @@ struct SharedReads {
 
     /// Bytes of documents up to which documents are kept.
     private static let bytesMaximum = 4 << 20
-    /// Results of a query up to which the sessions of its targets share a comparison.
-    private static let windowMaximum = 1_000
-
     /// The document at a version; nil if it does not exist.
     mutating func document(
         _ changed: ChangedDocument, at version: UInt64, _ reader: DatabaseReader
@@ -37,9 +34,7 @@ struct SharedReads {
     /// The comparison of a query's results at two versions, for all its targets; nil for a query without a limit, or
     /// with a large one.
     mutating func comparison(of target: Target, from base: UInt64, to version: UInt64) -> WindowComparison? {
-        guard let query = target.windowQuery, let limit = query.plan.limit, limit <= Self.windowMaximum else {
-            return nil
-        }
+        guard let query = target.windowQuery, query.sharesComparisons else { return nil }
         if let comparison = query.comparison, comparison.base == base, comparison.version == version {
             return comparison
         }

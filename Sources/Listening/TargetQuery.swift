@@ -29,6 +29,11 @@ final class TargetQuery {
 
     var matcher: QueryMatcher { plan.matcher }
 
+    /// Whether the sessions of its targets share a comparison: its results are few enough to be kept.
+    var sharesComparisons: Bool { isWindow && plan.limit.map { $0 <= Self.sharedResultsMaximum } ?? false }
+
+    private static let sharedResultsMaximum = 1_000
+
     /// Checks and plans a query.
     ///
     /// - Throws: `INVALID_ARGUMENT` with the rule that the query breaks.

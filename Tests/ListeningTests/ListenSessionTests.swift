@@ -226,6 +226,44 @@ struct ListenSessionTests {
         client.disconnect()
     }
 
+    @Test("The offsets of all targets are bounded; equal queries that share a comparison count once")
+    func offsets() throws {
+        var limits = ListenLimits()
+        limits.offsets = 10
+        let harness = try ListenHarness(limits: limits)
+        let clients = (0..<2).map { _ in ListenClient(harness) }
+        for client in clients { try client.connect() }
+        func add(_ client: ListenClient, _ id: Int32, offset: Int32, limit: Int32?) throws -> Bool {
+            let target = Self.query {
+                $0.offset = offset
+                $0.limit = limit
+            }
+            try client.send(id, target, resume: nil, expectedCount: nil)
+            try client.drain()
+            let refusal = try client.takeMessages().map(text).first { $0.hasPrefix("remove [\(id)]") }
+            #expect(refusal?.contains("RESOURCE_EXHAUSTED") ?? true)
+            return refusal == nil
+        }
+        #expect(try add(clients[0], 1, offset: 6, limit: 5))
+        #expect(try !add(clients[0], 2, offset: 6, limit: 7))
+        #expect(try add(clients[1], 3, offset: 6, limit: 5))
+        #expect(try add(clients[1], 4, offset: 0, limit: 5))
+        #expect(try add(clients[1], 5, offset: 4, limit: nil))
+        // Without a limit nothing is shared.
+        #expect(try !add(clients[1], 6, offset: 4, limit: nil))
+        try clients[1].receive(.remove(5))
+        #expect(try add(clients[1], 7, offset: 4, limit: 5))
+        // The last target of a query makes room.
+        try clients[0].receive(.remove(1))
+        #expect(try !add(clients[0], 8, offset: 1, limit: 5))
+        try clients[1].receive(.remove(3))
+        #expect(try add(clients[0], 9, offset: 6, limit: 8))
+        clients[1].disconnect()
+        #expect(try add(clients[0], 10, offset: 4, limit: 8))
+        #expect(try !add(clients[0], 11, offset: 1, limit: 8))
+        clients[0].disconnect()
+    }
+
     @Test("The memory of all targets is bounded; targets that are removed make room")
     func memory() throws {
         var limits = ListenLimits()
