@@ -40,9 +40,9 @@ package enum QueryScope: Sendable, Equatable {
         if case .collection = self { false } else { true }
     }
 
-    /// Whether these are the collections of one id below a document.
-    var isGroupBelowDocument: Bool {
-        guard case .descendants(let parent, _?) = self else { return false }
+    /// Whether these are the collections of one id, or of any, at every depth below a document.
+    var isBelowDocument: Bool {
+        guard case .descendants(let parent, _) = self else { return false }
         return !parent.isEmpty
     }
 

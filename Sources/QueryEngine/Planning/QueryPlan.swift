@@ -132,7 +132,7 @@ package struct QueryPlan: Sendable {
         let order = try EffectiveOrder(
             explicit: query.orderBy, inequalityFields: condition.map(FilterRules.inequalityFields) ?? [],
             totalled: totalling ?? [],
-            isByName: scope.isGroupBelowDocument || (condition.map(FilterRules.usesName) ?? false))
+            isByName: scope.isBelowDocument || (condition.map(FilterRules.usesName) ?? false))
         let nearest = try query.findNearest.map { (stage) throws(RequestError) in
             try NearestSearch(stage, of: query)
         }
@@ -163,19 +163,19 @@ package struct QueryPlan: Sendable {
         points = QueryPlan.points(matcher, names)
     }
 
-    /// Queries over collections of any id, and groups below a document, can look at names only.
+    /// Queries over collections of any id, and over descendants of a document, can look at names only.
     private static func checkNameOnly(_ query: StructuredQuery, _ scope: QueryScope) throws(RequestError) {
         let isOfAnyID = scope.collectionID.isEmpty
-        guard isOfAnyID || scope.isGroupBelowDocument else { return }
+        guard isOfAnyID || scope.isBelowDocument else { return }
         if let field = query.filter.flatMap(FilterRules.firstField) {
             throw .invalidArgument(
-                isOfAnyID
-                    ? "kind is required for filter: \(field)"
-                    : "collection group queries are only allowed at the root parent")
+                scope.isBelowDocument
+                    ? "collection group queries are only allowed at the root parent"
+                    : "kind is required for filter: \(field)")
         }
         if query.orderBy.contains(where: { !$0.field.isDocumentName || $0.direction == .descending }) {
             throw .invalidArgument(
-                isOfAnyID || query.orderBy.allSatisfy(\.field.isDocumentName)
+                !scope.isBelowDocument || query.orderBy.allSatisfy(\.field.isDocumentName)
                     ? "kind is required for all orders except __key__ ascending"
                     : "collection group queries are only allowed at the root parent")
         }
