@@ -16,6 +16,8 @@ package enum Limits {
     package static let fieldNameBytes = 1500
     /// Bytes of a field path in its quoted form.
     package static let fieldPathBytes = 1500
+    /// Segments of a field path in a query or a mask.
+    package static let fieldPathElements = 20
     /// Levels of maps and arrays in a field's value; each map and each array is one.
     package static let nestingDepth = 20
     /// Bytes of one string or bytes value.

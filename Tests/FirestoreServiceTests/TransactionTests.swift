@@ -100,6 +100,36 @@ struct TransactionTests {
                 == .invalidArgument)
     }
 
+    @Test("A malformed id is refused by every method that reads, also an empty one", arguments: [0, 1, 15])
+    func malformed(byteCount: Int) throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let consistency = ReadConsistency.transaction([UInt8](repeating: 7, count: byteCount))
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        let count = StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: nil))])
+        let name = Harness.name("c/x")
+        let answers = [
+            harness.call(.getDocument, GetDocumentRequest(name: name, consistency: consistency)),
+            harness.call(
+                .batchGetDocuments,
+                BatchGetDocumentsRequest(database: Harness.database, documents: [name], consistency: consistency)),
+            harness.call(
+                .listDocuments,
+                ListDocumentsRequest(parent: Harness.root, collectionID: "c", consistency: consistency)),
+            harness.call(.runQuery, RunQueryRequest(parent: Harness.root, query: query, consistency: consistency)),
+            harness.call(
+                .runAggregationQuery,
+                RunAggregationQueryRequest(parent: Harness.root, query: count, consistency: consistency)),
+        ]
+        for answer in answers {
+            #expect(answer.status == .invalidArgument)
+            #expect(answer.text.contains("Invalid transaction."))
+        }
+        // A commit without a transaction has an empty id.
+        let id = [UInt8](repeating: 7, count: byteCount)
+        #expect(harness.tryCommit(try writes(harness, "c/y", one), transaction: id).isOK == (byteCount == 0))
+    }
+
     @Test("A rolled back transaction does not commit")
     func rollback() throws {
         let harness = try Harness()

@@ -73,6 +73,28 @@ struct WriteStreamTests {
         #expect(client.status().status == .ok)
     }
 
+    @Test("A message may repeat the stream's database and name no other")
+    func otherDatabase() throws {
+        let harness = try Harness()
+        let client = Client(harness)
+        let hello = try #require(try client.answers(1).first)
+        var writes = try harness.emptyWrites()
+        let fields = Harness.fields(["a": .integer(1)])
+        try Harness.name("c/x").withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
+        client.send(
+            WriteRequestMessage(database: Harness.database, writes: writes, streamToken: hello.streamToken))
+        #expect(try client.answers(2).count == 2)
+        client.send(
+            WriteRequestMessage(database: "projects/p/databases/e", writes: writes, streamToken: hello.streamToken))
+        let status = client.status()
+        #expect(status.status == .invalidArgument)
+        #expect(
+            status.text.contains(
+                "Request specified a database (projects/p/databases/e) that did not match the expected database "
+                    + "(\(Harness.database))"))
+        #expect(status.messages.count == 2)
+    }
+
     @Test("Half-closing after writes still answers them")
     func halfClose() throws {
         let harness = try Harness()

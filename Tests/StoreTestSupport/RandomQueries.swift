@@ -76,9 +76,7 @@ package struct RandomQueries {
     }
 
     package mutating func name() -> Value {
-        switch random.generator.below(8) {
-        case 0: .reference("projects/o/databases/d/documents/c/1")
-        case 1: .reference("projects/q/databases/d/documents/c/1")
+        switch 2 + random.generator.below(6) {
         case 2: .reference("\(testRoot)/c/__id-9223372036854775808__")
         case 3: .reference("\(testRoot)/\(random.generator.pick(Self.collections))\u{0}/__id-9223372036854775808__")
         case 4 where isLong:

@@ -84,7 +84,7 @@ extension TestWrite {
     }
 
     private func transform(_ operation: String, _ parser: inout LiteralParser) throws -> FieldTransform {
-        let path = try FieldPath(try parser.word())
+        let path = try FieldPath(ofTransform: try parser.word())
         func number() throws -> FieldTransform.Number {
             switch try parser.value() {
             case .integer(let number): .integer(number)

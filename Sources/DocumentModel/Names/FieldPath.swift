@@ -34,8 +34,16 @@ package struct FieldPath: Sendable, Hashable {
         }
     }
 
-    /// Parses the text form.
+    /// Parses the text form of a path in a query or a mask, which has at most 20 segments.
     package init(_ text: String) throws(RequestError) {
+        try self.init(ofTransform: text)
+        if count > Limits.fieldPathElements {
+            throw .invalidArgument("paths must have at most \(Limits.fieldPathElements) elements")
+        }
+    }
+
+    /// Parses the text form of a path in a transform, which may be as deep as documents are.
+    package init(ofTransform text: String) throws(RequestError) {
         try self.init(utf8Segments: FieldPath.parse(Array(text.utf8)))
     }
 

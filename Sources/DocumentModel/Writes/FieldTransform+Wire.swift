@@ -28,7 +28,7 @@ extension FieldTransform {
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
-            case Field.fieldPath: path = try FieldPath(try reader.string(tag))
+            case Field.fieldPath: path = try FieldPath(ofTransform: try reader.string(tag))
             case Field.setToServerValue:
                 guard try reader.int32(tag) == 1 else {
                     throw RequestError.invalidArgument(

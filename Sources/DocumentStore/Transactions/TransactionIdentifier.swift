@@ -21,7 +21,7 @@ package struct TransactionIdentifier: Sendable, Hashable {
     /// Reads the sixteen bytes of ``bytes``.
     /// - Throws: `INVALID_ARGUMENT` when these bytes never named a transaction.
     package init(bytes: RawSpan) throws(RequestError) {
-        guard bytes.byteCount == 16 else { throw .unknownTransaction }
+        guard bytes.byteCount == 16 else { throw RequestError(.invalidArgument, "Invalid transaction.") }
         // In bounds by the check above.
         number = UInt64(bigEndian: unsafe bytes.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt64.self))
         nonce = UInt64(bigEndian: unsafe bytes.unsafeLoadUnaligned(fromByteOffset: 8, as: UInt64.self))

@@ -76,8 +76,7 @@ extension ListDocumentsRequest {
     private static func consistency(of message: Held__ListDocumentsRequest) -> ReadConsistency {
         switch unsafe message.consistency_selector_case {
         case HELD__LIST_DOCUMENTS_REQUEST__CONSISTENCY_SELECTOR_TRANSACTION:
-            // An empty id is what proto3 calls unset.
-            unsafe message.transaction.len == 0 ? .latest : .transaction(message.transaction.array)
+            unsafe .transaction(message.transaction.array)
         case HELD__LIST_DOCUMENTS_REQUEST__CONSISTENCY_SELECTOR_READ_TIME:
             unsafe .readTime(TimestampValue(message.read_time))
         default: .latest

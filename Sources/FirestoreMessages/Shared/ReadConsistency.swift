@@ -35,9 +35,8 @@ package enum ReadConsistency: Equatable, Sendable {
     mutating func read(_ tag: WireTag, from reader: inout WireReader, _ fields: Fields) throws -> Bool {
         switch tag.fieldNumber {
         case fields.transaction:
-            let id = try reader.byteArray(tag)
-            // An empty id is what proto3 calls unset.
-            self = id.isEmpty ? .latest : .transaction(id)
+            // An empty id names no transaction; the server refuses it.
+            self = .transaction(try reader.byteArray(tag))
         case fields.newTransaction:
             self = .newTransaction(
                 try TransactionOptions(wire: try reader.span(tag), otherwise: .readOnly(readTime: nil)))

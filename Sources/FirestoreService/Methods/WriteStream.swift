@@ -137,6 +137,7 @@ private final class WriteStream: CallStream, LastingStream {
         if end != nil || isLeaving { return }
         do {
             let view = try WriteRequestView(request)
+            try checkDatabase(view.database)
             if view.writeCount == 0 { return leave() }
             var writes = WriteList(database: database)
             writes.reserveCapacity(byteCount: request.byteCount)
@@ -150,6 +151,15 @@ private final class WriteStream: CallStream, LastingStream {
         }
         holdIfFull()
         commitNext()
+    }
+
+    /// A message after the first one need not name the database, but may name no other.
+    private func checkDatabase(_ name: RawSpan) throws(RequestError) {
+        let expected = database.utf8
+        if name.isEmpty || name.equalsBytes(expected.byteSpan) { return }
+        throw .invalidArgument(
+            "Request specified a database (\(String(repairingUTF8: name))) that did not match the expected database "
+                + "(\(database))")
     }
 
     func halfClosed() { leave() }

@@ -5,46 +5,51 @@ import DocumentModel
 
 /// A place in the order of one database's document names.
 ///
-/// Operands may refer to documents that do not exist, lie outside the collections queried, bear reserved ids, or are of
-/// another database, whose names come all before or all after ours.
-enum NamePosition: Sendable, Equatable {
-    case beforeAll
-    /// A path below `documents`.
-    case at([UInt8])
-    case afterAll
+/// Operands may refer to documents that do not exist, lie outside the collections queried, or bear reserved ids.
+struct NamePosition: Sendable, Equatable {
+    /// The path below `documents`.
+    let path: [UInt8]
 
-    /// Reads a reference operand.
+    init(path: [UInt8]) {
+        self.path = path
+    }
+
+    /// Reads the operand of a filter.
     ///
     /// - Parameter database: the database queried.
-    /// - Throws: `INVALID_ARGUMENT` unless the operand is a reference with a well-formed name.
+    /// - Throws: `INVALID_ARGUMENT` unless the operand is a reference with a well-formed name of the database.
     init(_ operand: EncodedValue, database: DatabaseName) throws(RequestError) {
         guard let name = operand.referenceBytes else { throw .invalidArgument("__key__ filter value must be a Key") }
         let view = try ResourceNameView(resource: name.byteSpan, rules: .query)
-        if view.databaseBytes.equalsBytes(database.utf8.byteSpan) {
-            self = .at([UInt8](copying: view.pathBytes))
-        } else {
-            let root = Array(database.documentsRoot.utf8)
-            self = ResourcePath.compareNames(name.byteSpan, root.byteSpan) < 0 ? .beforeAll : .afterAll
+        guard view.databaseBytes.equalsBytes(database.utf8.byteSpan) else {
+            throw .invalidArgument(
+                "The request was for database '\(database)' but was attempting to access database "
+                    + "'\(String(repairingUTF8: view.databaseBytes))'")
         }
+        path = [UInt8](copying: view.pathBytes)
+    }
+
+    /// Reads the value of a cursor.
+    ///
+    /// - Throws: `INVALID_ARGUMENT`, as for a filter.
+    init(cursorValue value: EncodedValue, database: DatabaseName) throws(RequestError) {
+        guard let name = value.referenceBytes else {
+            throw .invalidArgument("Cursor __key__ value is not a document reference.")
+        }
+        let view = try ResourceNameView(resource: name.byteSpan, rules: .query)
+        guard view.databaseBytes.equalsBytes(database.utf8.byteSpan) else {
+            throw .invalidArgument("The cursor key is in a different database than the query")
+        }
+        path = [UInt8](copying: view.pathBytes)
     }
 
     /// How a document's path stands to this position: negative, 0 or positive.
-    func compare(path: RawSpan) -> Int {
-        switch self {
-        case .beforeAll: 1
-        case .at(let position): ResourcePath.compare(path, position.byteSpan)
-        case .afterAll: -1
-        }
-    }
+    func compare(path: RawSpan) -> Int { ResourcePath.compare(path, self.path.byteSpan) }
 }
 
 extension NamePosition: Comparable {
     static func < (left: NamePosition, right: NamePosition) -> Bool {
-        switch (left, right) {
-        case (.at(let left), .at(let right)): ResourcePath.compare(left.byteSpan, right.byteSpan) < 0
-        case (.beforeAll, .beforeAll), (.afterAll, _), (_, .beforeAll): false
-        case (.beforeAll, _), (_, .afterAll): true
-        }
+        ResourcePath.compare(left.path.byteSpan, right.path.byteSpan) < 0
     }
 }
 

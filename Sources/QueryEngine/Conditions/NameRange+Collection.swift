@@ -41,15 +41,11 @@ extension NameRange.Bound {
     }
 
     func place(in collection: [UInt8]) -> Place {
-        switch position {
-        case .beforeAll: return .before
-        case .afterAll: return .after
-        case .at(let path):
-            if RelativePath.isBelow(path.byteSpan, collection.byteSpan) {
-                let (id, isLast) = RelativePath.nextSegment(of: path.byteSpan, below: collection.byteSpan)
-                return isLast ? .at(id) : .below(id)
-            }
-            return ResourcePath.compare(path.byteSpan, collection.byteSpan) <= 0 ? .before : .after
+        let path = position.path
+        if RelativePath.isBelow(path.byteSpan, collection.byteSpan) {
+            let (id, isLast) = RelativePath.nextSegment(of: path.byteSpan, below: collection.byteSpan)
+            return isLast ? .at(id) : .below(id)
         }
+        return ResourcePath.compare(path.byteSpan, collection.byteSpan) <= 0 ? .before : .after
     }
 }

@@ -26,31 +26,18 @@ package enum SortKey {
         return true
     }
 
-    /// Lead the keys of names: all of another database's before or after ours.
-    private static let namesBefore: UInt8 = 0
-    private static let names: UInt8 = 1
-    private static let namesAfter: UInt8 = 2
-
     /// Appends the key of a name alone.
     package static func append(path: RawSpan, descending: Bool, into writer: inout WireWriter) {
         let start = writer.count
-        writer.append(byte: names)
         ValueKey.append(path: path, into: &writer)
         writer.append(byte: KeyEncoding.terminator)
         if descending { writer.invertBits(from: start) }
     }
 
-    private static func append(_ position: NamePosition, descending: Bool, into writer: inout WireWriter) {
-        switch position {
-        case .at(let path): append(path: path.byteSpan, descending: descending, into: &writer)
-        case .beforeAll: writer.append(byte: descending ? ~namesBefore : namesBefore)
-        case .afterAll: writer.append(byte: descending ? ~namesAfter : namesAfter)
-        }
-    }
-
     /// The key of a cursor: of the first components only, as many as it has values.
     ///
-    /// - Throws: `INVALID_ARGUMENT` for more values than orders were written, or a name that is not a reference.
+    /// - Throws: `INVALID_ARGUMENT` for more values than orders were written, or a name that is not a reference or is of
+    ///   another database.
     static func key(
         of cursor: Cursor, order: EffectiveOrder, database: DatabaseName
     ) throws(RequestError) -> [UInt8] {
@@ -59,10 +46,8 @@ package enum SortKey {
         for (value, component) in zip(cursor.values, order.components) {
             let isDescending = component.direction == .descending
             if component.field.isDocumentName {
-                guard value.referenceBytes != nil else {
-                    throw .invalidArgument("Cursor __key__ value is not a document reference.")
-                }
-                append(try NamePosition(value, database: database), descending: isDescending, into: &writer)
+                let position = try NamePosition(cursorValue: value, database: database)
+                append(path: position.path.byteSpan, descending: isDescending, into: &writer)
             } else {
                 ValueKey.append(wireValue: value.span, descending: isDescending, into: &writer)
             }

@@ -49,8 +49,8 @@ struct NearestSearch: Sendable, Equatable {
 
     /// How far a document lies from the query's vector.
     ///
-    /// - Returns: nil if the document has no vector of the same dimension there, if its distance is not a number (the
-    ///   cosine of a zero vector), or if it lies beyond the threshold.
+    /// - Returns: nil if the document has no vector of the same dimension there, or if its distance lies beyond the
+    ///   threshold. Not a number is the cosine of a zero vector, which lies beyond every threshold.
     func distance(of fields: RawSpan) -> Double? {
         guard let elements = part.elementBytes(in: fields) else { return nil }
         let kernel = VectorKernel(elements, vector)
@@ -60,23 +60,26 @@ struct NearestSearch: Sendable, Equatable {
             case .cosine: 1 - kernel.dotProduct() / (norm * kernel.squaredNorm().squareRoot())
             case .dotProduct: kernel.dotProduct()
             }
-        if distance.isNaN { return nil }
         guard let threshold else { return distance }
         return (measure == .dotProduct ? distance >= threshold : distance <= threshold) ? distance : nil
     }
 
-    /// Appends the sort key: closest first, which for dot products is the largest first; then by name.
+    /// Appends the sort key: closest first, which for dot products is the largest first, not a number last; then by name.
     func appendKey(_ distance: Double, path: RawSpan, into writer: inout WireWriter) {
-        let start = writer.count
-        KeyEncoding.append(number: .double(distance), into: &writer)
-        if measure == .dotProduct { writer.invertBits(from: start) }
+        writer.append(byte: distance.isNaN ? 1 : 0)
+        if !distance.isNaN {
+            let start = writer.count
+            KeyEncoding.append(number: .double(distance), into: &writer)
+            if measure == .dotProduct { writer.invertBits(from: start) }
+        }
         SortKey.append(path: path, descending: false, into: &writer)
     }
 
     /// The document's fields with the distance added, in the place of a field of that name.
     func fields(_ fields: RawSpan, with distance: Double) -> [UInt8] {
         guard let resultField else { return [UInt8](copying: fields) }
-        let value = Value.double(distance).wireBytes
+        // There are several kinds of not a number; stored documents have one.
+        let value = Value.double(distance.isNaN ? .nan : distance).wireBytes
         var writer = WireWriter(capacity: fields.byteCount + 64)
         let edits = FieldEdits([FieldEdit(path: resultField, value: 0..<value.count)])
         // Stored documents are well formed: nothing throws.

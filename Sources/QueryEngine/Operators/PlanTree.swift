@@ -47,11 +47,5 @@ extension NameRange: CustomStringConvertible {
 }
 
 extension NamePosition: CustomStringConvertible {
-    var description: String {
-        switch self {
-        case .beforeAll: "another database"
-        case .at(let path): String(decoding: path, as: UTF8.self)
-        case .afterAll: "another database"
-        }
-    }
+    var description: String { String(decoding: path, as: UTF8.self) }
 }

@@ -55,10 +55,7 @@ struct SubtreeScan: QueryOperator {
     /// Begins at the lower bound: in the child collection that contains it.
     private mutating func restartChildren(of parent: [UInt8]) {
         searchPosition = parent
-        guard case .at(let bound)? = names.lower?.position else {
-            if names.lower?.position == .afterAll { searchPosition = nil }
-            return
-        }
+        guard let bound = names.lower?.position.path else { return }
         guard RelativePath.isBelow(bound.byteSpan, parent.byteSpan) else {
             if ResourcePath.compare(bound.byteSpan, parent.byteSpan) > 0 { searchPosition = nil }
             return
@@ -70,24 +67,18 @@ struct SubtreeScan: QueryOperator {
     /// Begins at the lower bound: in the collections around it, as if everything before it had been read.
     private mutating func restart(parent: [UInt8], collectionID: [UInt8]?) {
         searchPosition = parent
-        guard let lower = names.lower else { return }
-        switch lower.position {
-        case .beforeAll: return
-        case .afterAll: searchPosition = nil
-        case .at(let bound):
-            guard RelativePath.isBelow(bound.byteSpan, parent.byteSpan) else {
-                if ResourcePath.compare(bound.byteSpan, parent.byteSpan) > 0 { searchPosition = nil }
-                return
-            }
-            for collection in RelativePath.collections(leadingTo: bound) {
-                guard RelativePath.isBelow(collection.byteSpan, parent.byteSpan),
-                    collectionID == nil
-                        || [UInt8](copying: RelativePath.lastSegment(collection.byteSpan)) == collectionID
-                else { continue }
-                push(collection)
-            }
-            searchPosition = bound
+        guard let bound = names.lower?.position.path else { return }
+        guard RelativePath.isBelow(bound.byteSpan, parent.byteSpan) else {
+            if ResourcePath.compare(bound.byteSpan, parent.byteSpan) > 0 { searchPosition = nil }
+            return
         }
+        for collection in RelativePath.collections(leadingTo: bound) {
+            guard RelativePath.isBelow(collection.byteSpan, parent.byteSpan),
+                collectionID == nil || [UInt8](copying: RelativePath.lastSegment(collection.byteSpan)) == collectionID
+            else { continue }
+            push(collection)
+        }
+        searchPosition = bound
     }
 
     /// Begins the upcoming collection.

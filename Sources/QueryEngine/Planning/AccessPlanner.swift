@@ -353,7 +353,7 @@ struct AccessPlanner {
     /// The segment of the id of a name cursor, if that is a document of the collection and is not cut.
     private func idSegment(at value: EncodedValue) -> [UInt8]? {
         guard case .collection(let collection) = plan.matcher.scope,
-            let position = try? NamePosition(value, database: plan.database),
+            let position = try? NamePosition(cursorValue: value, database: plan.database),
             case .at(let id) = NameRange.Bound(position: position, isInclusive: true).place(in: collection)
         else { return nil }
         return AccessPlanner.segment(of: id)

@@ -206,13 +206,13 @@ package struct QueryPlan: Sendable {
         // Planned already: the cursors' values are references. Where more values follow the name, they decide about the
         // document of that name; the range keeps it and the cursors are compared as a whole.
         if let cursor = query.startAt, let value = cursor.values.first,
-            let position = try? NamePosition(value, database: database)
+            let position = try? NamePosition(cursorValue: value, database: database)
         {
             let bound = NameRange.Bound(position: position, isInclusive: cursor.before || cursor.values.count > 1)
             if direction == .ascending { range.raise(bound) } else { range.reduce(bound) }
         }
         if let cursor = query.endAt, let value = cursor.values.first,
-            let position = try? NamePosition(value, database: database)
+            let position = try? NamePosition(cursorValue: value, database: database)
         {
             let bound = NameRange.Bound(position: position, isInclusive: !cursor.before || cursor.values.count > 1)
             if direction == .ascending { range.reduce(bound) } else { range.raise(bound) }
@@ -229,7 +229,7 @@ extension QueryPlan {
         guard let test = matcher.filter.nameTests.first(where: { $0.operation == .equal || $0.operation == .isIn })
         else { return nil }
         var paths: Set<[UInt8]> = []
-        for case .at(let path) in test.positions
+        for path in test.positions.map(\.path)
         where path.count(where: { $0 == RelativePath.slash }) % 2 == 1 && matcher.scope.contains(path: path.byteSpan)
             && names.contains(path: path.byteSpan)
         {

@@ -193,6 +193,7 @@ import Testing
             ("``", "Invalid property path \"``\". \(regularExpressions)"),
             ("a.__x__", "Invalid reserved name in field path __x__"),
             (String(repeating: "x", count: 1501), "property path is longer than 1500 bytes."),
+            (Array(repeating: "a", count: 21).joined(separator: "."), "paths must have at most 20 elements"),
             (String(repeating: "x", count: 5000), "property path is longer than 1500 bytes."),
         ])
     func texts(text: String, message: String) {

@@ -138,10 +138,10 @@ def count(alias="", more=""):
     return f"alias: {quoted(alias)} count {{ {more} }}"
 
 
-def nearest(vector, field="v", more="limit { value: 2 }"):
+def nearest(vector, field="v", more="limit { value: 2 }", measure="EUCLIDEAN"):
     return (
         f"find_nearest {{ vector_field {{ field_path: {quoted(field)} }} query_vector {{ {value(vector)} }} "
-        f"distance_measure: EUCLIDEAN {more} }} "
+        f"distance_measure: {measure} {more} }} "
     )
 
 
@@ -174,6 +174,8 @@ PATHS = [
     "x" * 1501,
     "*",
     "a`b",
+    ".".join("a" * 20),
+    ".".join("a" * 21),
 ]
 NAMES = [
     "c/__id0__",
@@ -199,6 +201,8 @@ TIMES = [
     "",
     "seconds: 1 nanos: 1",
 ]
+ELSEWHERE = Ref("")
+ELSEWHERE.name = "projects/other/databases/(default)/documents/c/a"
 EPOCH = "current_document { update_time {} }"
 
 
@@ -211,7 +215,7 @@ def chosen():
     """Every chosen case."""
     for path in PATHS:
         yield reading(
-            f"path {path[:10]}",
+            f"path {path[:10]}, {len(path)} bytes",
             query(C + order(path)),
             query(C + where(compare(path, "EQUAL", 1))),
             query(C + f"select {{ fields {{ field_path: {quoted(path)} }} }}"),
@@ -313,6 +317,13 @@ def chosen_totals():
         total(collection("s", True), sum_of("a"), parent="/c/a"),
         total(collection("", True), sum_of("a")),
         total(collection("c", True) + order("__name__"), sum_of("a")),
+        total(collection("", True), sum_of("a"), parent="/c/a"),
+        total(collection("", True), average_of("a"), parent="/c/a"),
+        total(collection("", True), count(), parent="/c/a"),
+        total(collection("", True) + order("__name__"), sum_of("a"), parent="/c/a"),
+        total(collection("", True) + order("a"), sum_of("a"), parent="/c/a"),
+        total(collection("", True) + where(compare("a", "EQUAL", 1)), sum_of("a"), parent="/c/a"),
+        total(collection("", True) + where(compare("__name__", "GREATER_THAN", Ref("c/a"))), sum_of("a")),
     )
 
 
@@ -367,6 +378,24 @@ def chosen_filters():
         query(C + where(compare("__name__", "IN", ["a"]))),
         query(C + where(unary("__name__", "IS_NULL"))),
         query(C + where(compare("__name__", "ARRAY_CONTAINS", Ref("c/a")))),
+    )
+    yield reading(
+        "names of another database",
+        query(C + where(compare("__name__", "EQUAL", ELSEWHERE))),
+        query(C + where(compare("__name__", "GREATER_THAN", ELSEWHERE))),
+        query(C + where(compare("__name__", "IN", [Ref("c/a"), ELSEWHERE]))),
+        query(C + where(compare("a", "EQUAL", ELSEWHERE))),
+        query(C + order("__name__") + cursor("start_at", [ELSEWHERE], True)),
+        query(C + order("a") + cursor("end_at", [ELSEWHERE], True)),
+    )
+    yield reading(
+        "no transaction",
+        get("c/a", 'transaction: ""'),
+        get("c/a", 'transaction: "x"'),
+        ("BatchGetDocuments", 'database: "DB" documents: "ROOT/c/a" transaction: ""'),
+        list_documents('collection_id: "c" transaction: ""'),
+        ("Commit", 'database: "DB" transaction: ""'),
+        ("Commit", 'database: "DB" transaction: "x"'),
     )
 
 
@@ -449,11 +478,32 @@ def chosen_writes():
             ("Write", []),
             ("Write", ['database: "DB"']),
             ("Write", ['database: "DB"', "writes { " + update("w/1", {"a": 1}) + " }"]),
+            ("Write", ['database: "DB"', 'database: "DB" writes { ' + update("w/1", {"a": 2}) + " }"]),
+            (
+                "Write",
+                [
+                    'database: "DB"',
+                    'database: "projects/other/databases/(default)" writes { ' + update("w/1", {"a": 3}) + " }",
+                ],
+            ),
         ),
     )
 
 
 def chosen_vectors():
+    measured = 'limit { value: 5 } distance_result_field: "d"'
+    yield Case(
+        "zero vectors",
+        (
+            commit(update("z/0", {"v": (0.0, 0.0)}), update("z/1", {"v": (1.0, 0.0)}), update("z/2", {"v": (0.0, 2.0)})),
+            *(
+                query(collection("z") + nearest(vector, more=measured + more, measure=measure))
+                for measure in ["COSINE", "EUCLIDEAN", "DOT_PRODUCT"]
+                for vector in [(0.0, 0.0), (1.0, 1.0)]
+                for more in ["", " distance_threshold { value: 5 }"]
+            ),
+        ),
+    )
     for name in ["my-dist", "a.b", "", "__x__", "`a`", "1x", "x" * 1501]:
         result = f"limit {{ value: 2 }} distance_result_field: {quoted(name)}"
         yield reading(f"distance result {name[:10]}", query(C + nearest((1.0, 1.0), more=result)))

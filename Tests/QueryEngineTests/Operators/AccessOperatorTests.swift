@@ -77,7 +77,8 @@ struct AccessOperatorTests {
         #expect(try rows(of: group, over: source, paging).paths == ["a/1/x/5", "a/1/x/5/x/7", "b/1/x/2", "x/1"])
         let children = SubtreeScan(.children(parent: Array("a/1".utf8)), names: .all)
         #expect(try rows(of: children, over: source, paging).paths == ["a/1/x/5", "a/1/y/1"])
-        let late = NameRange(lower: NameRange.Bound(position: .at(Array("a/1/x/5".utf8)), isInclusive: false))
+        let position = NamePosition(path: Array("a/1/x/5".utf8))
+        let late = NameRange(lower: NameRange.Bound(position: position, isInclusive: false))
         let rest = SubtreeScan(.descendants(parent: [], collectionID: nil), names: late)
         #expect(try rows(of: rest, over: source, paging).paths == Array(paths.dropFirst(2)))
     }
