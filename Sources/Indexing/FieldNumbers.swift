@@ -7,8 +7,8 @@
 // `address` under 0 and `city` under its number. So a walk over a document needs no path, and a number stands for one
 // path in one database, whatever the collection. A name too long for a key is cut as ids are.
 //
-// Numbers are given in the order in which commits that succeed bring new fields, and are stored once for each group;
-// recovery walks the same documents in the same order and gives the same numbers. They are never taken back.
+// Numbers are given in the order in which commits that succeed bring new fields, and are stored among the keys of these
+// commits; recovery walks the same documents in the same order and gives the same numbers. They are never taken back.
 
 internal import Basics
 package import DocumentModel
@@ -30,14 +30,13 @@ package struct FieldNumbers: FieldNumbering, ~Copyable {
     private var positions = ByteTable()
     /// 0 where none is given yet.
     private var numbers: [UInt64] = []
-    /// Positions numbered by the commit being made, and by commits since the numbers were stored last.
+    /// Positions numbered by the commit being made.
     private var numbered: [Int] = []
-    private var unstored: [Int] = []
     private var nextNumber: UInt64?
     private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
     private var value = WireWriter(capacity: 16)
 
-    /// Numbers kept in memory between groups.
+    /// Numbers kept in memory between commits.
     private static let cachedMaximum = 65_536
 
     package init(latest: LatestReader) {
@@ -62,32 +61,28 @@ package struct FieldNumbers: FieldNumbering, ~Copyable {
         return number
     }
 
-    /// Numbers given from now on belong to a new commit.
-    package mutating func beginCommit() {
-        if !numbered.isEmpty { numbered.removeAll(keepingCapacity: true) }
-    }
-
     /// The commit came to nothing.
     package mutating func rollBackCommit() {
         for position in numbered { numbers[position] = 0 }
         if let number = nextNumber { nextNumber = number - UInt64(numbered.count) }
-        numbered.removeAll(keepingCapacity: true)
+        endCommit()
     }
 
-    /// The commit is staged.
-    package mutating func keepCommit() {
-        if numbered.isEmpty { return }
-        unstored.append(contentsOf: numbered)
-        numbered.removeAll(keepingCapacity: true)
+    /// The commit is staged, with what `writeChanges` put.
+    package mutating func keepCommit() { endCommit() }
+
+    /// Empties the cache when it has become large.
+    private mutating func endCommit() {
+        if !numbered.isEmpty { numbered.removeAll(keepingCapacity: true) }
+        if numbers.count <= FieldNumbers.cachedMaximum { return }
+        numbers.removeAll()
+        positions.removeAll()
     }
 
-    /// Whether numbers have been given since `changesAreStored`.
-    package var hasChanges: Bool { !unstored.isEmpty }
-
-    /// Puts every number given since `changesAreStored`.
+    /// Puts every number that was given for the commit being made.
     package mutating func writeChanges(into batch: inout MutationBatch) {
-        guard let nextNumber, !unstored.isEmpty else { return }
-        for position in unstored {
+        guard let nextNumber, !numbered.isEmpty else { return }
+        for position in numbered {
             key.reset()
             key.append(byte: KeySpace.fields.rawValue)
             positions.appendKey(at: position, to: &key)
@@ -101,14 +96,6 @@ package struct FieldNumbers: FieldNumbering, ~Copyable {
         value.reset()
         value.appendVarint(number)
         batch.put(key: key.bytes, value: value.bytes)
-    }
-
-    /// What `writeChanges` put is staged. Empties the cache when it has become large.
-    package mutating func changesAreStored() {
-        if !unstored.isEmpty { unstored.removeAll(keepingCapacity: true) }
-        if numbers.count <= FieldNumbers.cachedMaximum || !numbered.isEmpty { return }
-        numbers.removeAll()
-        positions.removeAll()
     }
 
     private mutating func position(

@@ -77,7 +77,7 @@ package struct EngineOptions: Sendable {
     package var beginsTimeline = true
 
     /// Fault injection for tests: called before each file operation, which fails with the returned `errno` unless it
-    /// is 0.
+    /// is 0. The engine in memory calls it with `syncLog` only.
     package var fault: (@Sendable (FileOperation) -> Int32)?
 
     package init() {}

@@ -17,9 +17,9 @@ import Transport
     func parked() throws {
         let gate = Gate(isOpen: true)
         let harness = try Harness {
-            $0.admitsHousekeeping = { task in
-                if task == .tables { gate.pass() }
-                return true
+            $0.engine.fault = {
+                if $0 == .syncLog { gate.pass() }
+                return 0
             }
         }
         try harness.set(["c/x": one])

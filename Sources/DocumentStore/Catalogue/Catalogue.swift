@@ -6,9 +6,9 @@
 // A collection's number is given when its first document comes and never changes, also while it is empty:
 // index keys carry it. Numbers are given in the order of commits that succeed, so that recovery gives the same.
 //
-// The commit thread keeps the entries it has used in memory, adjusts them there and writes each changed one once for
-// a whole group of commits. At recovery the counts follow from the log, which says of every document whether it was
-// new.
+// The commit thread keeps the entries it has used in memory and adjusts them there. Each commit puts those that it has
+// changed among its own keys, so that a reader at its version finds the counts of that version. At recovery they
+// follow from the log, which says of every document whether it was new.
 
 internal import Basics
 internal import DocumentModel
@@ -21,39 +21,29 @@ struct Catalogue: ~Copyable {
         /// 0 until the collection's first document is committed.
         var number: UInt64
         var count: Int
+        /// The number or the count is of the commit being made.
         var isChanged = false
+        /// Documents more or less by the commit being made.
+        var delta = 0
         /// The full path if the key does not hold it.
         var path: [UInt8] = []
-    }
-
-    private struct Adjustment {
-        var entry: Int
-        var delta: Int
     }
 
     private var entries: [Entry] = []
     /// Collection prefixes of document keys, without the space byte, to positions in `entries`.
     private var positions = ByteTable()
+    /// Entries that the commit being made has changed.
     private var changed: [Int] = []
-    /// What the commit being made has done.
-    private var adjustments: [Adjustment] = []
-    /// Entries that the commit being made has numbered.
+    /// Those of them that it has numbered.
     private var numbered: [Int] = []
     private var nextNumber: UInt64?
-    /// The counter as it was stored last.
-    private var storedNumber: UInt64?
     private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
     private var value = WireWriter(capacity: 64)
 
-    /// Entries kept in memory between groups.
+    /// Entries kept in memory between commits.
     private static let cachedMaximum = 65_536
 
     init() {}
-
-    /// Starts a commit.
-    mutating func beginCommit() {
-        if !numbered.isEmpty { numbered.removeAll(keepingCapacity: true) }
-    }
 
     /// Takes note that the commit adds, changes or removes a document.
     ///
@@ -71,6 +61,7 @@ struct Catalogue: ~Copyable {
             entries[position].number = number
             nextNumber = number + 1
             numbered.append(position)
+            note(0, at: position)
         }
         if delta != 0 { note(delta, at: position) }
         return entries[position].number
@@ -78,36 +69,39 @@ struct Catalogue: ~Copyable {
 
     private mutating func note(_ delta: Int, at position: Int) {
         entries[position].count += delta
-        // Runs of writes to one collection make one adjustment.
-        if let last = adjustments.last, last.entry == position {
-            adjustments[adjustments.count - 1].delta += delta
-        } else {
-            adjustments.append(Adjustment(entry: position, delta: delta))
-        }
+        entries[position].delta += delta
+        if entries[position].isChanged { return }
+        entries[position].isChanged = true
+        changed.append(position)
     }
 
     /// The commit came to nothing.
     mutating func rollBackCommit() {
-        for adjustment in adjustments { entries[adjustment.entry].count -= adjustment.delta }
-        adjustments.removeAll(keepingCapacity: true)
+        for position in changed { entries[position].count -= entries[position].delta }
         for position in numbered { entries[position].number = 0 }
         if let number = nextNumber { nextNumber = number - UInt64(numbered.count) }
-        numbered.removeAll(keepingCapacity: true)
+        endCommit()
     }
 
-    /// The commit is staged.
-    mutating func keepCommit() {
-        if adjustments.isEmpty { return }
-        for adjustment in adjustments where !entries[adjustment.entry].isChanged {
-            entries[adjustment.entry].isChanged = true
-            changed.append(adjustment.entry)
+    /// The commit is staged, with what `writeChanges` put.
+    mutating func keepCommit() { endCommit() }
+
+    /// Empties the cache when it has become large.
+    private mutating func endCommit() {
+        if !changed.isEmpty {
+            for position in changed {
+                entries[position].isChanged = false
+                entries[position].delta = 0
+            }
+            changed.removeAll(keepingCapacity: true)
+            numbered.removeAll(keepingCapacity: true)
         }
-        adjustments.removeAll(keepingCapacity: true)
+        if entries.count <= Catalogue.cachedMaximum { return }
+        entries.removeAll()
+        positions.removeAll()
     }
 
-    var hasChanges: Bool { !changed.isEmpty }
-
-    /// Puts every entry that has changed since `changesAreStored`.
+    /// Puts every entry that the commit being made has changed.
     mutating func writeChanges(into batch: inout MutationBatch) {
         if changed.isEmpty { return }
         for position in changed {
@@ -118,22 +112,12 @@ struct Catalogue: ~Copyable {
             value.append(entries[position].path)
             batch.put(key: key.bytes, value: value.bytes)
         }
-        if let nextNumber, nextNumber != storedNumber {
+        if let nextNumber, !numbered.isEmpty {
             Catalogue.writeCounterKey(into: &key)
             value.reset()
             value.appendVarint(nextNumber)
             batch.put(key: key.bytes, value: value.bytes)
         }
-    }
-
-    /// What `writeChanges` put is staged. Empties the cache when it has become large.
-    mutating func changesAreStored() {
-        for position in changed { entries[position].isChanged = false }
-        changed.removeAll(keepingCapacity: true)
-        storedNumber = nextNumber
-        if entries.count <= Catalogue.cachedMaximum { return }
-        entries.removeAll()
-        positions.removeAll()
     }
 
     private mutating func position(
@@ -167,7 +151,6 @@ struct Catalogue: ~Copyable {
         if let stored = try latest.value(forKey: key.bytes) {
             var reader = WireReader(stored.bytes)
             if let number = try? reader.varint() { next = number }
-            storedNumber = next
         }
         nextNumber = next
         return next

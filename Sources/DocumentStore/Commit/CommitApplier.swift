@@ -19,8 +19,8 @@ internal import StoreFormat
 
 /// Derives keys and tables from log items and records. Belongs to the commit thread, or to recovery.
 ///
-/// Every commit runs `begin`, any number of `apply`, then `keep` or `rollBack`. After an error only `rollBack` is
-/// allowed.
+/// Every commit runs `begin`, any number of `apply`, `finish`, then `keep` or `rollBack`. After an error only `rollBack`
+/// is allowed.
 struct CommitApplier: ~Copyable {
     private(set) var catalogue = Catalogue()
     private(set) var indexes: IndexMaintenance
@@ -34,7 +34,6 @@ struct CommitApplier: ~Copyable {
     private var newDatabase: DatabaseName?
     private var answered: RequestIdentifier?
     private var forgotten: [SessionTable.SessionName] = []
-    private var hasTableChanges = false
 
     private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
     private var value = WireWriter(capacity: 64)
@@ -58,8 +57,6 @@ struct CommitApplier: ~Copyable {
         self.version = version
         self.database = database
         self.newDatabase = newDatabase
-        catalogue.beginCommit()
-        indexes.beginCommit()
         if let newDatabase {
             DatabaseDirectory.write(newDatabase, number: database, key: &key, value: &value)
             mutations.put(key: key.bytes, value: value.bytes)
@@ -135,6 +132,13 @@ struct CommitApplier: ~Copyable {
         }
     }
 
+    /// Puts the entries of the catalogue and the field numbers that the commit has changed. So a reader at its version
+    /// finds them with the documents, and a checkpoint after any commit has them.
+    mutating func finish(into mutations: inout MutationBatch) {
+        catalogue.writeChanges(into: &mutations)
+        indexes.derivation.fields.writeChanges(into: &mutations)
+    }
+
     /// The commit is staged: the tables keep it.
     mutating func keep() {
         catalogue.keepCommit()
@@ -145,7 +149,6 @@ struct CommitApplier: ~Copyable {
             forgotten.removeAll()
         }
         answered = nil
-        if hasTableChanges { tablesAreStored() }
     }
 
     /// The commit came to nothing: the tables are as before `begin`.
@@ -155,28 +158,5 @@ struct CommitApplier: ~Copyable {
         if let answered { sessions.takeBack(answered) }
         answered = nil
         forgotten.removeAll()
-        hasTableChanges = false
     }
-
-    // MARK: Catalogue and field numbers
-
-    /// Puts every catalogue entry and field number that has changed since they were stored last.
-    ///
-    /// They follow from the records before. The commit thread stores them once for a group of commits, with a commit of
-    /// their own; recovery stores them with every record, since a checkpoint may follow any of them.
-    mutating func writeTables(into mutations: inout MutationBatch) {
-        catalogue.writeChanges(into: &mutations)
-        indexes.derivation.fields.writeChanges(into: &mutations)
-        hasTableChanges = true
-    }
-
-    /// What `writeTables` put is staged. `keep` does this too.
-    mutating func tablesAreStored() {
-        hasTableChanges = false
-        catalogue.changesAreStored()
-        indexes.derivation.fields.changesAreStored()
-    }
-
-    /// Whether `writeTables` has anything to put.
-    var hasUnstoredTables: Bool { catalogue.hasChanges || indexes.derivation.fields.hasChanges }
 }

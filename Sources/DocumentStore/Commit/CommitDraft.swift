@@ -62,6 +62,7 @@ struct CommitDraft: ~Copyable {
 
     /// Hands the commit to the engine; the tables keep it.
     mutating func stage(with writer: EngineWriter) throws(StorageError) {
+        applier.finish(into: &mutations)
         try writer.stage(
             version: version, record: record.bytes, mutations: mutations, mayUseReserve: mayUseReserve)
         applier.keep()
@@ -146,7 +147,6 @@ struct CommitDraft: ~Copyable {
         let isWanted = try CommitDraft.decide(systemCommit, version, from: applier, into: &record)
         guard isWanted else { return false }
         try CommitDraft.apply(record, with: &applier, into: &mutations)
-        if case .tables = systemCommit { applier.writeTables(into: &mutations) }
         return true
     }
 

@@ -1,10 +1,9 @@
 // What the commit thread does without being asked: index builds, deletes of expired documents, the end of idle
-// sessions, notes of the clock, and the tables that are stored once for a group of commits.
+// sessions, and notes of the clock.
 //
 // All of it is done by commits: `SystemCommit`s, and batches of deletes like those of clients. A failure is counted
 // (`StoreStatistics.housekeepingFailures`) and the task is tried again later:
 //
-//     tables        with the next group; the entries stay marked as changed until they are staged
 //     index step    after a second
 //     adaptation    after a second
 //     sessions      after a second
@@ -19,7 +18,7 @@ internal import Synchronization
 
 /// A kind of work that the store does by itself.
 package enum HousekeepingTask: Sendable {
-    case indexStep, adaptation, expiry, sessions, clockNote, tables
+    case indexStep, adaptation, expiry, sessions, clockNote
 }
 
 /// Decides when housekeeping is due, and does it. Belongs to the commit thread.
@@ -114,12 +113,9 @@ final class Housekeeper {
         perform(.adapt(changes), as: .adaptation)
     }
 
-    /// Adds what is staged once for a group, before the group is sealed: the changed entries of catalogue and field
-    /// numbers.
+    /// Adds what belongs into a group before it is sealed: the end of sessions if there are too many.
     func completeGroup() {
         if stage.draft.applier.sessions.hasTooMany { forgetIdleSessions() }
-        // After a crash the entries follow from the log, so the group does not depend on this commit.
-        if stage.draft.applier.hasUnstoredTables { perform(.tables, as: .tables) }
     }
 
     /// Takes the next step of an index build, if there is one and it is time for it.

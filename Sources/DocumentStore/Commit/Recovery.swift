@@ -104,9 +104,8 @@ private struct RecordReplay: ~Copyable {
             applier.begin(version: version, database: 0, newDatabase: nil, into: &mutations)
             try applier.apply(systemRecord: record, into: &mutations)
         }
+        applier.finish(into: &mutations)
         applier.keep()
-        applier.writeTables(into: &mutations)
-        applier.tablesAreStored()
     }
 
     private mutating func applyCommit(

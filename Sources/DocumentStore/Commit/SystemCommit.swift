@@ -14,8 +14,6 @@ enum SystemCommit {
     case declaration(IndexDeclaration, database: UInt32)
     /// Deletes the remembered results of sessions.
     case forgetSessions([SessionTable.SessionName])
-    /// Stores the changed entries of catalogue and field numbers, once for a group of commits.
-    case tables
     /// Only a version: later versions are above it, also after a restart.
     case clockNote
 
@@ -23,7 +21,7 @@ enum SystemCommit {
     var changesIndexes: Bool {
         switch self {
         case .indexStep, .adapt, .declaration: true
-        case .forgetSessions, .tables, .clockNote: false
+        case .forgetSessions, .clockNote: false
         }
     }
 
@@ -45,9 +43,6 @@ enum SystemCommit {
         case .forgetSessions(let sessions):
             SessionsRecord.write(sessions, into: &record)
             return !sessions.isEmpty
-        case .tables:
-            record.append(byte: LogRecord.clockKind)
-            return tables.hasUnstoredTables
         case .clockNote:
             record.append(byte: LogRecord.clockKind)
             return true

@@ -84,11 +84,6 @@ struct IndexMaintenance: ~Copyable {
 
     // MARK: One commit
 
-    /// Starts a commit.
-    mutating func beginCommit() {
-        derivation.fields.beginCommit()
-    }
-
     /// The commit is staged.
     mutating func keepCommit() {
         derivation.fields.keepCommit()

@@ -141,6 +141,8 @@ package final class MemoryWriter: KeyValueWriter {
     private let engine: MemoryEngine
     private var volume: MemoryVolume { engine.volume }
     private var records: [(version: UInt64, bytes: [UInt8])] = []
+    /// A test made a group fail (`EngineOptions.fault`): nothing is taken after it.
+    private var failure: StorageError?
 
     package let latest: MemoryLatest
     package private(set) var lastVersion: CommitVersion
@@ -161,7 +163,7 @@ package final class MemoryWriter: KeyValueWriter {
     package func stage(
         version: CommitVersion, record: RawSpan, mutations: borrowing MutationBatch, mayUseReserve: Bool
     ) throws(StorageError) {
-        try engine.check()
+        try check()
         guard version > lastVersion else {
             throw StorageError(.versionNotIncreasing, "commit \(version) comes after \(lastVersion)")
         }
@@ -181,10 +183,26 @@ package final class MemoryWriter: KeyValueWriter {
         stagedEntries += mutations.count
     }
 
+    private func check() throws(StorageError) {
+        try engine.check()
+        if let failure { throw failure }
+    }
+
+    /// What stands for the sync, for tests that stop it or make it fail.
+    private func sync() throws(StorageError) {
+        do throws(StorageError) {
+            try FaultInjection(fault: engine.options.fault).check(.syncLog, file: "memory")
+        } catch {
+            failure = StorageError(.failed, error.message)
+            throw StorageError(.failed, error.message)
+        }
+    }
+
     @discardableResult
     package func commitGroup() throws(StorageError) -> CommitVersion {
         if !hasStaged { return engine.publishedVersion }
-        try engine.check()
+        try check()
+        try sync()
         volume.contents.withLock { contents in
             contents.published = lastVersion.microseconds
             contents.records += records

@@ -153,7 +153,10 @@ extension Memtable {
             left &-= step
         }
         if low >= count || self.front(node, low) != front { return low }
-        var high = low + 1
+        // Of a key with many versions nearly always the newest is looked for, or a newer one inserted.
+        if unsafe !isBefore(entry(node, low), key, version) { return low }
+        low &+= 1
+        var high = low
         while high < count, self.front(node, high) == front { high += 1 }
         while low < high {
             let middle = (low + high) / 2

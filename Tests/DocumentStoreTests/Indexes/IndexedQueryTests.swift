@@ -76,17 +76,37 @@ struct IndexedModel {
         }
     }
 
-    func count(_ query: StructuredQuery, parent: String, upTo: Int64? = nil) throws -> (count: Int64?, scanned: Int) {
+    func count(
+        _ query: StructuredQuery, parent: String, upTo: Int64? = nil, at selector: ReadSelector = .latest
+    ) throws -> (count: Int64?, scanned: Int) {
+        let (totals, scanned) = try aggregate(query, [.count(upTo: upTo)], parent: parent, at: selector)
+        guard case .integer(let count)? = totals.first else { return (nil, 0) }
+        return (count, scanned)
+    }
+
+    /// Totals of a query's results, one for each operation.
+    func totals(
+        _ query: StructuredQuery, _ operations: [Aggregation.Operation], parent: String,
+        at selector: ReadSelector = .latest
+    ) throws -> [Value] {
+        try aggregate(query, operations, parent: parent, at: selector).totals
+    }
+
+    private func aggregate(
+        _ query: StructuredQuery, _ operations: [Aggregation.Operation], parent: String, at selector: ReadSelector
+    ) throws -> (totals: [Value], scanned: Int) {
         let root = Array((parent.isEmpty ? harness.database.documentsRoot : harness.name(parent)).utf8)
         var run = try AggregationExecution(
-            StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: upTo))]),
+            StructuredAggregationQuery(query: query, aggregations: operations.map { Aggregation($0) }),
             parent: root.byteSpan)
         let reader = harness.store.makeReader()
-        let source = try reader.source(at: try reader.readPoint(.latest, in: harness.database))
+        let source = try reader.source(at: try harness.readPoint(reader, selector))
         while try run.next(from: source) != .finished {}
-        let total = run.result[0].value
-        guard case .integer(let count) = try Value(wire: total.span) else { return (nil, 0) }
-        return (count, run.scannedDocuments)
+        let totals = try run.result.map { total in
+            let encoded = total.value
+            return try Value(wire: encoded.span)
+        }
+        return (totals, run.scannedDocuments)
     }
 }
 

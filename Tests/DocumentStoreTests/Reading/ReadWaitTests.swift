@@ -18,9 +18,9 @@ import Testing
         init() throws {
             let gate = gate
             harness = try StoreHarness {
-                $0.admitsHousekeeping = { task in
-                    if task == .tables { gate.pass() }
-                    return true
+                $0.engine.fault = {
+                    if $0 == .syncLog { gate.pass() }
+                    return 0
                 }
             }
         }
