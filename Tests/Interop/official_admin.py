@@ -16,7 +16,8 @@ from google.cloud.firestore_admin_v1 import FirestoreAdminClient
 from google.cloud.firestore_admin_v1.services.firestore_admin.transports import FirestoreAdminGrpcTransport
 from google.cloud.firestore_admin_v1.types import Field, Index
 from google.longrunning import operations_pb2
-from google.protobuf import duration_pb2, field_mask_pb2
+from google.protobuf import descriptor_pool, duration_pb2, field_mask_pb2
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from assertions import refused
 
@@ -163,6 +164,28 @@ def databases(client):
     refused(exceptions.NotFound, lambda: client.get_database(name="projects/interop/databases/none"))
 
 
+def reflection(socket):
+    """What grpcurl does on a Unix socket: older versions, and Java's client, give its path as the authority."""
+    for authority in [socket, "localhost"]:
+        with grpc.insecure_channel(f"unix:{socket}", options=[("grpc.default_authority", authority)]) as channel:
+            database = ProtoReflectionDescriptorDatabase(channel)
+            names = database.get_services()
+            assert {"google.firestore.admin.v1.FirestoreAdmin", "google.longrunning.Operations", "hearth.admin.v1.Admin"} < set(names)
+            pool = descriptor_pool.DescriptorPool(database)
+            for name in names:
+                # Every type that a method speaks can be resolved, with all that it imports.
+                for method in pool.FindServiceByName(name).methods:
+                    assert method.input_type.file.package and method.output_type.full_name
+
+
+def unserved(socket, address):
+    """Methods that are not served say where to go."""
+    for target in [f"unix:{socket}", address]:
+        backups = lambda: admin(target).list_backups(parent="projects/interop/locations/-")
+        refused(exceptions.MethodNotImplemented, backups, "hearth backup")
+    refused(exceptions.MethodNotImplemented, lambda: admin(address).get_database(name=DATABASE), "admin.sock")
+
+
 def main(socket, address):
     os.environ["FIRESTORE_EMULATOR_HOST"] = address
     database = firestore.Client(project="interop", credentials=AnonymousCredentials())
@@ -173,7 +196,8 @@ def main(socket, address):
     waiting(client, grpc.insecure_channel(f"unix:{socket}"))
     fields(client)
     databases(client)
-    refused(exceptions.MethodNotImplemented, lambda: admin(address).get_database(name=DATABASE))
+    reflection(socket)
+    unserved(socket, address)
 
 
 main(*sys.argv[1:])

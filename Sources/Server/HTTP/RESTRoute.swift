@@ -52,7 +52,7 @@ struct RESTRoute: Equatable {
             }
             names.append(name)
         }
-        try Self.refuseAdministration(names)
+        try Self.refuseUnserved(httpMethod, names)
         guard names.count >= 5, names[0] == "projects", names[2] == "databases", names[4] == "documents" else {
             return nil
         }
@@ -67,12 +67,35 @@ struct RESTRoute: Equatable {
         }
     }
 
-    /// Fails with a clear text for the paths of `google.firestore.admin.v1` and `google.longrunning` in a database.
-    private static func refuseAdministration(_ names: [String]) throws(RequestError) {
-        guard names.count >= 5, names[0] == "projects", names[2] == "databases",
-            ["collectionGroups", "operations"].contains(names[4])
-        else { return }
-        throw RequestError(
+    /// Fails with a clear text for the paths of `google.firestore.admin.v1` and `google.longrunning`, and for
+    /// `:executePipeline`.
+    private static func refuseUnserved(_ httpMethod: HTTPMethod, _ names: [String]) throws(RequestError) {
+        guard names.count >= 3, names[0] == "projects" else { return }
+        if httpMethod == .post, names.count == 5, names[2] == "databases", names[4] == "documents:executePipeline" {
+            throw unserved("executePipeline", of: "google.firestore.v1.Firestore")
+        }
+        guard isAdministrative(names) else { return }
+        let verb = names[names.count - 1].split(separator: ":").dropFirst().last
+        throw unserved(verb.map(String.init) ?? "", of: UnservedMethod.firestoreAdmin)
+    }
+
+    private static func isAdministrative(_ names: [String]) -> Bool {
+        switch names[2] {
+        case "databases":
+            names.count < 5 || ["backupSchedules", "collectionGroups", "operations", "userCreds"].contains(names[4])
+        case "databases:clone", "databases:restore", "locations": true
+        default: false
+        }
+    }
+
+    /// The text of gRPC for a method whose name begins with the verb of a path, if there is one.
+    private static func unserved(_ verb: String, of service: String) -> RequestError {
+        let name = verb.prefix(1).uppercased() + verb.dropFirst()
+        let substitute = ["Clone", "Restore"].contains(name) ? name + "Database" : name
+        if !verb.isEmpty, let method = UnservedMethod(substitute, of: service) {
+            return RequestError(.unimplemented, method.text)
+        }
+        return RequestError(
             .unimplemented,
             "The admin API has no REST paths. Use gRPC on the socket admin.sock in the server's data directory.")
     }

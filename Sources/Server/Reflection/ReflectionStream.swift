@@ -105,24 +105,25 @@ private final class ReflectionStream: CallStream, LastingStream {
     // MARK: Answers
 
     private func answer(_ request: [UInt8], into output: inout ByteBuffer) throws {
+        let catalogue = call.isLocal ? Catalogue.local : Catalogue.gateway
         let message = try ServerReflectionRequest(wire: request.byteSpan)
         ServerReflectionResponseWriter.append(host: message.host, original: request, to: &output)
         switch message.question {
-        case .services: ServerReflectionResponseWriter.append(services: Catalogue.shared.services, to: &output)
+        case .services: ServerReflectionResponseWriter.append(services: catalogue.services, to: &output)
         case .file(let name):
-            guard let file = Catalogue.shared.filesByName[name] else {
+            guard let file = catalogue.filesByName[name] else {
                 return ServerReflectionResponseWriter.append(.notFound, "unknown file \(name)", to: &output)
             }
-            Self.append(file, to: &output)
+            Self.append(file, of: catalogue, to: &output)
         case .symbol(let name):
-            guard let file = Catalogue.shared.filesBySymbol[name] else {
+            guard let file = catalogue.filesBySymbol[name] else {
                 return ServerReflectionResponseWriter.append(.notFound, "unknown symbol \(name)", to: &output)
             }
-            Self.append(file, to: &output)
+            Self.append(file, of: catalogue, to: &output)
         // proto3 has no extensions.
         case .anExtension: ServerReflectionResponseWriter.append(.notFound, "there are no extensions", to: &output)
         case .extensions(let type):
-            guard Catalogue.shared.filesBySymbol[type] != nil else {
+            guard catalogue.filesBySymbol[type] != nil else {
                 return ServerReflectionResponseWriter.append(.notFound, "unknown type \(type)", to: &output)
             }
             ServerReflectionResponseWriter.append(noExtensionsOf: type, to: &output)
@@ -133,22 +134,25 @@ private final class ReflectionStream: CallStream, LastingStream {
     }
 
     /// The file and all that it imports, so that one answer is enough.
-    private static func append(_ file: FileDescriptor, to output: inout ByteBuffer) {
-        ServerReflectionResponseWriter.append(fileSets: Catalogue.shared.closure(of: file).map(\.set), to: &output)
+    private static func append(_ file: FileDescriptor, of catalogue: Catalogue, to output: inout ByteBuffer) {
+        ServerReflectionResponseWriter.append(fileSets: catalogue.closure(of: file).map(\.set), to: &output)
     }
 }
 
 /// The descriptors, by the names that reflection is asked for.
 private struct Catalogue: Sendable {
-    static let shared = Catalogue()
+    /// What the TCP port serves.
+    static let gateway = Catalogue(isLocal: false)
+    /// What the socket in the data directory serves.
+    static let local = Catalogue(isLocal: true)
 
     private(set) var filesByName: [String: FileDescriptor] = [:]
     private(set) var filesBySymbol: [String: FileDescriptor] = [:]
     private(set) var services: [String] = []
 
-    private init() {
+    private init(isLocal: Bool) {
         // Administration is not offered to clients.
-        let hidden = ["hearth/", "google/firestore/admin/", "google/longrunning/"]
+        let hidden = isLocal ? [] : ["hearth/", "google/firestore/admin/", "google/longrunning/"]
         for file in DescriptorSet.files where !hidden.contains(where: file.name.hasPrefix) {
             filesByName[file.name] = file
             for symbol in file.symbols { filesBySymbol[symbol] = file }

@@ -11,9 +11,6 @@ extension RPCTable {
     private convenience init(_ methods: [Method]) {
         self.init(
             methods.map { Entry($0.rpc, name: $0.name, paths: $0.paths) },
-            refusals: [
-                "/google.firestore.v1.Firestore/ExecutePipeline":
-                    "ExecutePipeline is not implemented by this server yet: query with RunQuery"
-            ])
+            unservedText: { UnservedMethod(path: $0)?.text })
     }
 }

@@ -51,7 +51,8 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
         hot = Confined(Hot(stallsSoughtAt: core.openedAt))
         var limits = core.configuration.http2
         limits.servesHTTP = http != nil
-        session = HTTP2Session(limits: limits, rpcs: rpcs, delegate: self, now: loop.nowMilliseconds)
+        session = HTTP2Session(
+            limits: limits, rpcs: rpcs, delegate: self, checksFields: !core.isLocal, now: loop.nowMilliseconds)
         channel.needsSettling()
         enforceTimeouts()
     }

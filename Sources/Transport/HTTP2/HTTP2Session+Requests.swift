@@ -73,8 +73,13 @@ extension HTTP2Session {
             if unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST {
                 requestBegins(identifier, isLast: isLast)
             } else if let stream = find(identifier) {
-                // Trailers, of which gRPC's clients send none; nghttp2 has seen to it that they end the stream.
-                clientEnds(stream)
+                // Trailers, of which gRPC's clients send none. Nghttp2 checks that they end the stream, or nobody does.
+                if isLast {
+                    clientEnds(stream)
+                } else {
+                    unsafe nghttp2_submit_rst_stream(
+                        session, UInt8(NGHTTP2_FLAG_NONE.rawValue), header.stream_id, NGHTTP2_PROTOCOL_ERROR.rawValue)
+                }
             }
         case NGHTTP2_WINDOW_UPDATE.rawValue: unsafe delegate.windowOpened(identifier == 0 ? nil : identifier)
         case NGHTTP2_SETTINGS.rawValue:

@@ -120,7 +120,12 @@ enum HTTP2Progress: Equatable {
         var clientLeaves = false
     }
 
-    init(limits: HTTP2Limits, rpcs: RPCTable, delegate: any HTTP2SessionDelegate, now: UInt64 = 0) {
+    /// - Parameter checksFields: whether a request whose fields break the rules of HTTP is reset. Clients on a Unix
+    ///   socket send its path as `:authority`, where a slash is not allowed.
+    init(
+        limits: HTTP2Limits, rpcs: RPCTable, delegate: any HTTP2SessionDelegate, checksFields: Bool = true,
+        now: UInt64 = 0
+    ) {
         self.limits = limits
         self.rpcs = rpcs
         unsafe self.delegate = delegate
@@ -129,14 +134,14 @@ enum HTTP2Progress: Equatable {
                 fields: RequestFields(rpcs: rpcs, servesHTTP: limits.servesHTTP), now: now, lastFrameAt: now,
                 idleFrames: TokenBucket(max: limits.idleFramesMax, perSecond: limits.idleFramesPerSecond, now: now),
                 resets: TokenBucket(max: limits.resetsMax, perSecond: limits.resetsPerSecond, now: now)))
-        unsafe session = unsafe Self.make()
+        unsafe session = unsafe Self.make(checksFields: checksFields)
         unsafe nghttp2_session_set_user_data(session, Unmanaged.passUnretained(self).toOpaque())
         submitSettings()
     }
 
     deinit { unsafe nghttp2_session_del(session) }
 
-    private static func make() -> OpaquePointer {
+    private static func make(checksFields: Bool) -> OpaquePointer {
         var option: OpaquePointer?
         unsafe precondition(nghttp2_option_new(&option) == 0, "out of memory for an HTTP/2 session")
         defer { unsafe nghttp2_option_del(option) }
@@ -147,6 +152,7 @@ enum HTTP2Progress: Equatable {
         // Resets are counted here, where a breach has a better code than nghttp2 gives it.
         unsafe nghttp2_option_set_stream_reset_rate_limit(option, UInt64(UInt32.max), UInt64(UInt32.max))
         unsafe nghttp2_option_set_max_continuations(option, HTTP2Limits.continuationsMax)
+        if !checksFields { unsafe nghttp2_option_set_no_http_messaging(option, 1) }
         var session: OpaquePointer?
         unsafe precondition(
             nghttp2_session_server_new2(&session, HTTP2Callbacks.shared.callbacks, nil, option) == 0,

@@ -30,6 +30,9 @@ package struct Call: Sendable {
 
     package var rpc: RPC { head.rpc }
 
+    /// Whether the client came over the socket in the file system, which only the user of the server may use.
+    package var isLocal: Bool { carrier.isLocal }
+
     /// Whether an answer can still reach the client.
     package var isOpen: Bool { carrier.isOpen(stream) }
 

@@ -7,6 +7,9 @@ package protocol CallCarrier: AnyObject, Sendable {
     var loop: EventLoop { get }
     /// The client's address, for logs.
     var peerAddress: String { get }
+    /// Whether the client came over the socket in the file system, which only the user of the server may use. Never
+    /// changes.
+    var isLocal: Bool { get }
     /// Something that the service keeps for as long as the connection is open.
     var connectionContext: AnyObject? { get set }
 
@@ -34,6 +37,7 @@ package protocol CallCarrier: AnyObject, Sendable {
 }
 
 extension CallCarrier {
+    package var isLocal: Bool { false }
     package var carriesCredentials: Bool { false }
     package func authorization(_ stream: UInt32) -> String? { nil }
 }

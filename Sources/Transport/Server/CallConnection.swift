@@ -69,6 +69,7 @@ extension CallConnection {
     var configuration: ServerConfiguration { core.configuration }
     var server: ServerLoop { core.server }
     var peerAddress: String { core.peerAddress }
+    var isLocal: Bool { core.isLocal }
 
     /// Whether the connection has ended or is about to.
     var isOver: Bool { core.state.isOver }

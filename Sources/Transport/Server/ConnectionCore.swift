@@ -8,6 +8,8 @@ final class ConnectionCore {
     let configuration: ServerConfiguration
     let server: ServerLoop
     let peerAddress: String
+    /// Whether the client came over the socket in the file system, which only the user of the server may use.
+    let isLocal: Bool
     /// Loop time at which the connection was accepted.
     let openedAt: UInt64
     private let confined = Confined(State())
@@ -26,13 +28,17 @@ final class ConnectionCore {
         var livenessTimer: EventLoop.Timer?
     }
 
-    init(channel: Channel, handler: any ServiceHandler, server: ServerLoop, peerAddress: String, openedAt: UInt64) {
+    init(
+        channel: Channel, handler: any ServiceHandler, server: ServerLoop, peerAddress: String, isLocal: Bool,
+        openedAt: UInt64
+    ) {
         self.channel = channel
         loop = channel.loop
         self.handler = handler
         self.server = server
         configuration = server.configuration
         self.peerAddress = peerAddress
+        self.isLocal = isLocal
         self.openedAt = openedAt
     }
 

@@ -7,11 +7,13 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     let channel: Channel
     private let peerAddress: String
     private let server: ServerLoop
+    private let isLocal: Bool
     private let rpcs: RPCTable
     private let openedAt: UInt64
     private var timer: EventLoop.Timer?
 
-    init(channel: Channel, server: ServerLoop, peerAddress: String, rpcs: RPCTable) {
+    init(channel: Channel, server: ServerLoop, peerAddress: String, isLocal: Bool, rpcs: RPCTable) {
+        self.isLocal = isLocal
         self.rpcs = rpcs
         self.channel = channel
         self.server = server
@@ -26,7 +28,8 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         }
         stopTimer()
         let isServed = server.install(
-            detected, on: channel, rpcs: rpcs, peerAddress: peerAddress, openedAt: openedAt, insteadOf: self)
+            detected, on: channel, rpcs: rpcs, peerAddress: peerAddress, isLocal: isLocal, openedAt: openedAt,
+            insteadOf: self)
         if isServed {
             // The other protocols have their first bytes for themselves.
             return ReceiveProgress(consumed: detected == .hearth ? Preface.hearth.count : 0)

@@ -24,13 +24,14 @@ package final class RPCTable: Sendable {
     /// All paths, back to back.
     private let pathBytes: [UInt8]
     private let paths: [(range: Range<Int>, rpc: RPC)]
-    /// By path: the text for clients that call a procedure which is known and not served.
-    private let refusals: [String: String]
+    /// The text for clients that call a procedure which is known and not served, by its path.
+    private let unservedText: @Sendable (String) -> String?
 
     /// - Parameters:
     ///   - entries: with distinct numbers, none of them zero.
-    ///   - refusals: texts of UNIMPLEMENTED for paths that are none of the entries'. Other paths get a general text.
-    package init(_ entries: [Entry], refusals: [String: String] = [:]) {
+    ///   - unservedText: the text of UNIMPLEMENTED for a path that is none of the entries'; nil for a general text. Such
+    ///     a path may have been cut.
+    package init(_ entries: [Entry], unservedText: @escaping @Sendable (String) -> String? = { _ in nil }) {
         var byNumber: [RPC?] = Array(repeating: nil, count: 1 + Int(entries.map(\.rpc.number).max() ?? 0))
         var names: [UInt16: String] = [:]
         var pathBytes: [UInt8] = []
@@ -50,7 +51,7 @@ package final class RPCTable: Sendable {
         self.names = names
         self.pathBytes = pathBytes
         self.paths = paths
-        self.refusals = refusals
+        self.unservedText = unservedText
     }
 
     /// The procedure of this number, if it is served.
@@ -75,6 +76,6 @@ package final class RPCTable: Sendable {
 
     /// Why a path that is not served is refused.
     func refusal(ofPath path: String) -> Refusal {
-        refusals[path].map(Refusal.notImplemented) ?? .unknownPath(path)
+        unservedText(path).map(Refusal.notImplemented) ?? .unknownPath(path)
     }
 }

@@ -94,7 +94,8 @@ final class ServerLoop: @unchecked Sendable {
 
     /// Takes over a new connection.
     ///
-    /// - Parameter rpcs: the procedures that its calls may name; nil stands for those of the TCP port.
+    /// - Parameter rpcs: the procedures that its calls may name, if it came over the socket in the file system; nil for
+    ///   the TCP port.
     func adopt(_ descriptor: Int32, _ rpcs: RPCTable? = nil) {
         guard !isDraining else { return closeDescriptor(descriptor) }
         let isWithinLimit = shared.openConnection(max: configuration.connectionsMax)
@@ -106,14 +107,15 @@ final class ServerLoop: @unchecked Sendable {
         guard let channel = Channel(adopting: descriptor, loop: loop, limits: configuration.channel) else {
             return isWithinLimit ? shared.closeConnection() : shared.closeRefusal()
         }
-        isWithinLimit ? open(channel, rpcs ?? self.rpcs) : refuse(channel)
+        isWithinLimit ? open(channel, rpcs ?? self.rpcs, isLocal: rpcs != nil) : refuse(channel)
     }
 
-    private func open(_ channel: Channel, _ rpcs: RPCTable) {
+    private func open(_ channel: Channel, _ rpcs: RPCTable, isLocal: Bool) {
         let peer = channel.peerAddress
         statistics.connectionsOpened &+= 1
         configuration.onEvent(.connectionOpened(peer: peer))
-        let driver = OpeningConnection(channel: channel, server: self, peerAddress: peer, rpcs: rpcs)
+        let driver = OpeningConnection(
+            channel: channel, server: self, peerAddress: peer, isLocal: isLocal, rpcs: rpcs)
         opening[ObjectIdentifier(driver)] = driver
         channel.driver = driver
         channel.startReading()
@@ -129,11 +131,12 @@ final class ServerLoop: @unchecked Sendable {
     /// Replaces the driver that waited for the first bytes by that of a protocol; false when the protocol is not
     /// served.
     func install(
-        _ wireProtocol: WireProtocol, on channel: Channel, rpcs: RPCTable, peerAddress: String, openedAt: UInt64,
-        insteadOf driver: OpeningConnection
+        _ wireProtocol: WireProtocol, on channel: Channel, rpcs: RPCTable, peerAddress: String, isLocal: Bool,
+        openedAt: UInt64, insteadOf driver: OpeningConnection
     ) -> Bool {
         let core = ConnectionCore(
-            channel: channel, handler: services.calls, server: self, peerAddress: peerAddress, openedAt: openedAt)
+            channel: channel, handler: services.calls, server: self, peerAddress: peerAddress,
+            isLocal: isLocal, openedAt: openedAt)
         let connection: any CallConnection
         switch (wireProtocol, services.http) {
         case (.hearth, _): connection = ServerConnection(core, rpcs: rpcs)

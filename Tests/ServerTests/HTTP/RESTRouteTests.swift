@@ -63,11 +63,35 @@ import Transport
         #expect(throws: RequestError.self) { try route(.get, path) }
     }
 
-    @Test(arguments: ["collectionGroups/c/indexes", "collectionGroups/c/fields/a", "operations", "operations/index-1"])
-    func `Paths of the admin API are unimplemented`(path: String) {
-        let error = #expect(throws: RequestError.self) { try route(.get, "projects/p/databases/d/\(path)") }
+    @Test(arguments: [
+        "databases/d/collectionGroups/c/indexes", "databases/d/collectionGroups/c/fields/a", "databases/d/operations",
+        "databases/d/operations/index-1", "databases", "databases/d", "databases/d/backupSchedules",
+        "databases/d/userCreds/u", "locations/l/backups", "locations/l/backups/b", "databases/d:nonsense",
+    ]) func `Paths of the admin API are unimplemented`(path: String) {
+        for method in [HTTPMethod.get, .post] {
+            let error = #expect(throws: RequestError.self) { try route(method, "projects/p/\(path)") }
+            #expect(error?.code == .unimplemented)
+            #expect(error?.message.contains("admin.sock") == true)
+        }
+    }
+
+    @Test(arguments: [
+        ("databases/d:exportDocuments", "ExportDocuments is not implemented by this server: use the command hearth export"),
+        ("databases/d:importDocuments", "use the command hearth load"),
+        ("databases/d:bulkDeleteDocuments", "BatchWrite"), ("databases:restore", "hearth restore"),
+        ("databases:clone", "hearth restore"),
+    ]) func `Verbs of the admin API say what to use instead`(path: String, text: String) {
+        let error = #expect(throws: RequestError.self) { try route(.post, "projects/p/\(path)") }
         #expect(error?.code == .unimplemented)
-        #expect(error?.message.contains("admin.sock") == true)
+        #expect(error?.message.contains(text) == true)
+    }
+
+    @Test(arguments: [":executePipeline", "%3AexecutePipeline"])
+    func `A pipeline is unimplemented, with the text of gRPC`(verb: String) {
+        let error = #expect(throws: RequestError.self) { try route(.post, Self.root + verb) }
+        #expect(error?.code == .unimplemented)
+        #expect(error?.message == UnservedMethod(path: "/google.firestore.v1.Firestore/ExecutePipeline")?.text)
+        #expect(error?.message == "ExecutePipeline is not implemented by this server: query with RunQuery")
     }
 
     @Test(arguments: [

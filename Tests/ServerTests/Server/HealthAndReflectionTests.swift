@@ -86,8 +86,11 @@ struct HealthAndReflectionTests {
     }
 
     /// Asks one question, given as its field, and reads the answer.
-    private func ask(_ live: LiveGateway, _ field: Int, _ text: String) throws -> Answer {
-        let (outcome, messages) = live.stream(.serverReflectionInfo, message { $0.appendField(field, string: text) })
+    private func ask(
+        _ live: LiveGateway, _ field: Int, _ text: String, on connection: ClientConnection? = nil
+    ) throws -> Answer {
+        let (outcome, messages) = live.stream(
+            .serverReflectionInfo, message { $0.appendField(field, string: text) }, on: connection)
         #expect(outcome.code == .ok)
         var answer = Answer()
         let reply = try #require(messages.first)
@@ -133,6 +136,26 @@ struct HealthAndReflectionTests {
                 "google.firestore.v1.Firestore", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
                 "grpc.reflection.v1alpha.ServerReflection",
             ])
+    }
+
+    @Test("The socket in the data directory lists and describes its services too, which the port does not")
+    func servicesOfSocket() throws {
+        let live = try LiveGateway()
+        let group = EventLoopGroup(count: 1, name: "test-admin")
+        defer { group.stop() }
+        let socket = try ClientConnection.connect(
+            toSocketAt: AdminSocket.path(in: live.directory.path(of: "data")), on: group.next())
+        defer { socket.close() }
+        let administrative = [
+            "google.firestore.admin.v1.FirestoreAdmin", "google.longrunning.Operations", "hearth.admin.v1.Admin",
+        ]
+        let all = try ask(live, 7, "*").services + administrative
+        #expect(try ask(live, 7, "*", on: socket).services == all.sorted())
+        for service in administrative {
+            #expect(try ask(live, 4, service, on: socket).files.isEmpty == false)
+            #expect(try ask(live, 4, service).errorCode == 5)
+        }
+        #expect(try ask(live, 3, "hearth/admin/v1/admin.proto").errorCode == 5)
     }
 
     @Test("A symbol brings its file and all that it imports, each once")

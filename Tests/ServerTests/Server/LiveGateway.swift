@@ -62,10 +62,11 @@ final class LiveGateway {
 
     /// Makes a streaming call and waits for its end; gives it up after so many messages.
     func stream(
-        _ method: FirestoreMessages.Method, _ request: [UInt8], messagesMax: Int = .max
+        _ method: FirestoreMessages.Method, _ request: [UInt8], messagesMax: Int = .max,
+        on other: ClientConnection? = nil
     ) -> (outcome: CallOutcome, messages: [[UInt8]]) {
         let collector = Collector(messagesMax: messagesMax)
-        connection.stream(method.rpc, request, handler: collector)
+        (other ?? connection).stream(method.rpc, request, handler: collector)
         do { try collector.done.wait(until: "a stream has ended") } catch { Issue.record(error) }
         return collector.state.withLock { ($0.outcome, $0.messages) }
     }

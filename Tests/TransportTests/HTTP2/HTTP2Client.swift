@@ -15,8 +15,12 @@ final class HTTP2Client {
         self.init(port: live.server.port, settings: settings)
     }
 
-    init(port: UInt16, settings: [(UInt16, UInt32)] = []) {
-        raw = RawClient(port: port)
+    convenience init(port: UInt16, settings: [(UInt16, UInt32)] = []) {
+        self.init(RawClient(port: port), settings: settings)
+    }
+
+    init(_ raw: RawClient, settings: [(UInt16, UInt32)] = []) {
+        self.raw = raw
         var hello = HTTP2Frame.settings()
         hello.payload = settings.flatMap { [UInt8($0.0 >> 8), UInt8($0.0 & 255)] + bigEndian($0.1) }
         raw.send(Preface.http2 + hello.bytes)

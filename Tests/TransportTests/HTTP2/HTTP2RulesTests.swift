@@ -108,7 +108,28 @@ import Testing
         #expect(transcript.goAways.last?.code == Code.protocolError.rawValue)
     }
 
+    @Test(arguments: ["/run/hearth/admin.sock", "%2Frun%2Fadmin.sock", "./a b", "localhost", ""])
+    func `A client on a Unix socket may give the socket's path as the authority`(authority: String) throws {
+        let live = try LiveServer()
+        defer { live.stop() }
+        let directory = TemporaryDirectory("authority")
+        try live.server.listen(atSocket: directory.path(of: "s"), rpcs: TestProcedures.table)
+        let client = try HTTP2Client(RawClient(path: directory.path(of: "s")))
+        let fields = HTTP2Frame.grpcFields(Self.get).map { $0.0 == ":authority" ? ($0.0, authority) : $0 }
+        client.send(.headers(fields, stream: 1), .data(grpcMessage([1]), stream: 1))
+        #expect(client.answer(1).messages == [[1]])
+        // Trailers that do not end the stream.
+        client.send(.headers(fields, stream: 3), .headers([("a", "b")], stream: 3))
+        #expect(client.answer(3).reset == Code.protocolError.rawValue)
+        client.send(.headers(fields, stream: 5), .data(grpcMessage([5]), stream: 5))
+        #expect(client.answer(5).messages == [[5]])
+    }
+
     static let ofStream: [Breach] = [
+        Breach(
+            "a path as the authority", .protocolError,
+            .headers(
+                HTTP2Frame.grpcFields(get).map { $0.0 == ":authority" ? ($0.0, "/run/admin.sock") : $0 }, stream: 1)),
         Breach(
             "no :path", .protocolError,
             .headers([(":method", "POST"), (":scheme", "http"), (":authority", "x")], stream: 1)),

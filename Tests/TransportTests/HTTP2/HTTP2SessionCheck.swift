@@ -24,11 +24,14 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
         if let broken = whole.play(bytes, chunk: .max) { return broken }
         let pieces = HTTP2SessionCheck()
         if let broken = pieces.play(bytes, chunk: 1 + bytes.byteCount % 13) { return "in pieces: \(broken)" }
+        let lenient = HTTP2SessionCheck()
+        if let broken = lenient.play(bytes, chunk: .max, checksFields: false) { return "fields unchecked: \(broken)" }
         return nil
     }
 
-    private func play(_ bytes: RawSpan, chunk: Int) -> String? {
-        session = HTTP2Session(limits: Self.limits, rpcs: TestProcedures.table, delegate: self)
+    private func play(_ bytes: RawSpan, chunk: Int, checksFields: Bool = true) -> String? {
+        session = HTTP2Session(
+            limits: Self.limits, rpcs: TestProcedures.table, delegate: self, checksFields: checksFields)
         var offset = 0
         var isOpen = true
         while isOpen, violation == nil, offset < bytes.byteCount {

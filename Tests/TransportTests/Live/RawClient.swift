@@ -17,6 +17,14 @@ final class RawClient {
         self.descriptor = descriptor
     }
 
+    /// - Parameter path: of a Unix socket.
+    init(path: String) throws {
+        descriptor = try LocalSocket.connect(to: path)
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
     deinit { close(descriptor) }
 
     /// Makes the kernel keep few bytes for us, so that a server notices soon that we do not read.
