@@ -72,10 +72,10 @@ extension StorageError.Code: CustomStringConvertible {
 }
 
 extension StorageError: CustomStringConvertible {
+    /// The sentence and the place; the code is for programs.
     package var description: String {
-        var text = "\(code): \(message)"
-        if let file { text += " (\(file)" + (offset.map { " at byte \($0))" } ?? ")") }
-        return text
+        guard let file else { return message }
+        return "\(message) (\(file)" + (offset.map { " at byte \($0))" } ?? ")")
     }
 }
 

@@ -3,7 +3,7 @@
 internal import Basics
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+package import KeyValueStore
 internal import StoreFormat
 
 /// Looks at everything that is promised about a store's files and contents, and says what is wrong.
@@ -38,11 +38,17 @@ package enum StoreCheck {
     }
 
     /// Checks a directory that no process has open.
+    /// - Parameter progress: told of the entries that are checked, on this thread.
     /// - Throws: `StorageError` when the directory cannot be looked at: it is in use, or no data directory.
-    package static func run(_ configuration: StoreConfiguration) throws -> Report {
+    package static func run(
+        _ configuration: StoreConfiguration, progress: @escaping WorkProgress.Handler = { _ in }
+    ) throws -> Report {
         var report = Report()
+        var keys = 0
         if configuration.engine.volume == nil {
-            report.problems = try EngineCheck.run(directory: configuration.directory).problems
+            let engine = try EngineCheck.run(directory: configuration.directory, progress: progress)
+            report.problems = engine.problems
+            keys = engine.entries - engine.historyEntries
         }
         // What the engine finds damaged is not opened: recovery would write.
         if !report.isClean { return report }
@@ -51,24 +57,25 @@ package enum StoreCheck {
         configuration.automaticIndexes = .unchanged
         let store = try DocumentStore.open(configuration)
         defer { store.close() }
-        try run(store, into: &report)
+        try run(store, into: &report, WorkMeter("checking the documents", total: keys, progress))
         return report
     }
 
     /// Checks the contents of an open store, as of now.
     package static func run(_ store: DocumentStore) throws -> Report {
         var report = Report()
-        try run(store, into: &report)
+        try run(store, into: &report, WorkMeter("checking the documents", total: 0) { _ in })
         return report
     }
 
-    private static func run(_ store: DocumentStore, into report: inout Report) throws {
+    private static func run(_ store: DocumentStore, into report: inout Report, _ meter: consuming WorkMeter) throws {
         let snapshot = try store.engine.makeReader().snapshot()
         var walk = StoreWalk(databases: Set(store.databases.all.map(\.number)))
         var cursor = try snapshot.cursor()
         while try cursor.next() {
             walk.visit(key: cursor.key, value: cursor.value, version: cursor.version, report: &report)
             try walk.checkEntries(of: cursor.key, snapshot, &report)
+            meter.step()
         }
         walk.finish(&report)
         report.databases = store.databases.all.count

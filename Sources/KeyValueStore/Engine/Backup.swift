@@ -8,14 +8,28 @@ extension EmbeddedEngine {
     /// The copy is a separate data directory without a log, with all entries merged into one run. Serving continues;
     /// the files that the copy is made of stay until it is complete.
     ///
-    /// - Throws: `full`, `failed`, `closed`, `corrupt`, `inputOutput`. What was written is left there then; a copy is
-    ///   complete once it has its FORMAT file, which is written last.
+    /// - Throws: `full`, `failed`, `closed`, `corrupt`, `inputOutput`, also for a directory in this engine's or above it.
+    ///   What was written is removed then. A process that ends meanwhile leaves what it wrote; a copy is complete once
+    ///   it has its FORMAT file, which is written last.
     package func backup(to directory: String) throws(StorageError) {
-        if Directory.exists(directory), try !Directory.names(in: directory).isEmpty {
+        try Directory.checkApart(core.directory, directory, for: "a backup")
+        let isNew = !Directory.exists(directory)
+        if !isNew, try !Directory.names(in: directory).isEmpty {
             throw StorageError(.inputOutput, "the backup directory is not empty", file: directory)
         }
         try Directory.create(directory)
         let lock = try DirectoryFormat.lock(directory)
+        defer { lock.unlock() }
+        do throws(StorageError) {
+            try writeBackup(to: directory)
+        } catch {
+            try? Directory.removeContents(of: directory)
+            if isNew { try? Directory.remove(directory) }
+            throw error
+        }
+    }
+
+    private func writeBackup(to directory: String) throws(StorageError) {
         try checkpointNow()
         let set = core.runs.current
         let path = directory + "/runs"
@@ -32,7 +46,6 @@ extension EmbeddedEngine {
         try DirectoryFormat.create(directory)
         // A directory that was there already may be a moment old.
         try Directory.syncName(of: directory)
-        lock.unlock()
     }
 
     /// Merges all runs of a set into files in a directory.

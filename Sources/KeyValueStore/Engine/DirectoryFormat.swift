@@ -33,10 +33,23 @@ enum DirectoryFormat {
     static func lock(_ directory: String) throws(StorageError) -> File {
         try Directory.create(directory)
         let file = try File(directory + "/LOCK", flags: O_RDWR | O_CREAT)
-        guard try file.tryLock() else {
-            throw StorageError(.locked, "another process uses this data directory", file: directory)
-        }
+        guard try file.tryLock() else { throw inUse(directory) }
         return file
+    }
+
+    /// Takes the lock of a directory that is only read, and changes nothing in it.
+    /// - Returns: nil if the directory has no lock file: every engine creates one.
+    /// - Throws: `locked`.
+    static func lockExisting(_ directory: String) throws(StorageError) -> File? {
+        let path = directory + "/LOCK"
+        guard Directory.exists(path) else { return nil }
+        let file = try File(path, flags: O_RDONLY)
+        guard try file.tryLock() else { throw inUse(directory) }
+        return file
+    }
+
+    private static func inUse(_ directory: String) -> StorageError {
+        StorageError(.locked, "another process uses this data directory", file: directory)
     }
 
     /// Checks the format; creates a new directory, without any run; gives one of an older format the current one.

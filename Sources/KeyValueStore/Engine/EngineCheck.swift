@@ -29,8 +29,11 @@ package enum EngineCheck {
     }
 
     /// Checks format, log and runs; of an older format the tree. Changes nothing. Takes the directory's lock meanwhile.
+    /// - Parameter progress: told of the entries of runs that are checked, on this thread.
     /// - Throws: `locked`, `unsupportedFormat` or `inputOutput` when the directory cannot be looked at.
-    package static func run(directory: String) throws(StorageError) -> Report {
+    package static func run(
+        directory: String, progress: @escaping WorkProgress.Handler = { _ in }
+    ) throws(StorageError) -> Report {
         guard Directory.exists(directory + "/FORMAT") else {
             throw StorageError(.unsupportedFormat, "not a data directory: it has no FORMAT file", file: directory)
         }
@@ -42,7 +45,7 @@ package enum EngineCheck {
             let state =
                 switch format {
                 case .one, .two: try checkTree(directory, &report)
-                case .three, .four, .five: try RunCheck.run(directory + "/runs", &report)
+                case .three, .four, .five: try RunCheck.run(directory + "/runs", &report, progress)
                 }
             checkLog(directory + "/log", state, &report)
         } catch {

@@ -1,15 +1,19 @@
 /// Verifies the runs of a directory that no engine has open. Changes nothing.
 enum RunCheck {
-    /// Reads the manifest, then every block and every entry of every file.
+    /// Reads the manifest, then every block and every entry of every file, then all entries in the order of keys.
     /// - Returns: the manifest.
     /// - Throws: `corrupt` if there is no manifest, or what it names is missing.
-    static func run(_ directory: String, _ report: inout EngineCheck.Report) throws(StorageError) -> Manifest {
+    static func run(
+        _ directory: String, _ report: inout EngineCheck.Report, _ progress: @escaping WorkProgress.Handler
+    ) throws(StorageError) -> Manifest {
         let manifest = try Manifest.read(in: directory)
         report.checkpoint = manifest.checkpoint
         report.runs = manifest.runs.count
         if manifest.horizon > manifest.checkpoint { report.note("history was removed after the checkpoint") }
         let open = try RunStore.open(manifest, in: directory)
         let set = RunSet(manifest, generation: 1, open: open)
+        let entryCount = set.files.joined().reduce(0) { $0 + Int($1.footer.entryCount) }
+        var meter = WorkMeter("checking the runs", total: entryCount, progress)
         for (place, files) in set.files.enumerated() {
             for (index, file) in files.enumerated() {
                 if index > 0, unsafe compareBytes(files[index - 1].part.highestKey, file.part.lowestKey) >= 0 {
@@ -17,20 +21,23 @@ enum RunCheck {
                     report.note("run \(number): the keys of \(file.path) are not above those before")
                 }
                 do throws(StorageError) {
-                    try check(file, manifest, &report)
+                    try check(file, manifest, &report, &meter)
                 } catch {
                     report.note(error.description)
                 }
             }
         }
         // Among damaged blocks the entries of all runs cannot be compared.
-        if report.problems.isEmpty { try checkAges(set, &report) }
+        if report.problems.isEmpty {
+            var meter = WorkMeter("comparing the runs", total: entryCount, progress)
+            try checkAges(set, &report, &meter)
+        }
         return manifest
     }
 
     /// Checks a file by itself: all blocks, both indexes, the order and the counts of its entries.
     private static func check(
-        _ file: RunFile, _ manifest: Manifest, _ report: inout EngineCheck.Report
+        _ file: RunFile, _ manifest: Manifest, _ report: inout EngineCheck.Report, _ meter: inout WorkMeter
     ) throws(StorageError) {
         let part = file.part
         try part.verifyHashIndex()
@@ -51,6 +58,7 @@ enum RunCheck {
                         report: &report)
                     unsafe last.key.replaceSubrange(last.key.indices, with: source.key)
                     last.version = source.version
+                    meter.step()
                     try source.next()
                 }
             } catch {
@@ -104,7 +112,9 @@ enum RunCheck {
     }
 
     /// What a newer run has of a key is not older than what an older run has.
-    private static func checkAges(_ set: RunSet, _ report: inout EngineCheck.Report) throws(StorageError) {
+    private static func checkAges(
+        _ set: RunSet, _ report: inout EngineCheck.Report, _ meter: inout WorkMeter
+    ) throws(StorageError) {
         let sources = set.slices(0..<set.view.count).map { MergeSource($0) }
         guard !sources.isEmpty else { return }
         let memory = UnsafeMutablePointer<MergeSource>.allocate(capacity: sources.count)
@@ -126,6 +136,7 @@ enum RunCheck {
             }
             unsafe key.replaceSubrange(key.indices, with: memory[winner].key)
             run = winner
+            meter.step()
             unsafe try memory[winner].next()
             tree.replay { unsafe MergeSource.isBefore(memory, $0, $1) }
         }

@@ -2,7 +2,7 @@
 
 internal import Glibc
 
-enum Directory {
+package enum Directory {
     /// Makes `path` and what is missing above it; each new name is durable when this returns.
     static func create(_ path: String) throws(StorageError) {
         if exists(path) { return }
@@ -15,12 +15,12 @@ enum Directory {
         try sync(parent)
     }
 
-    static func exists(_ path: String) -> Bool {
+    package static func exists(_ path: String) -> Bool {
         unsafe access(path, F_OK) == 0
     }
 
     /// The names in a directory, sorted, without `.` and `..`.
-    static func names(in path: String) throws(StorageError) -> [String] {
+    package static func names(in path: String) throws(StorageError) -> [String] {
         guard let stream = unsafe opendir(path) else { throw .system(errno, "cannot list", file: path) }
         defer { unsafe closedir(stream) }
         var names: [String] = []
@@ -40,13 +40,13 @@ enum Directory {
     }
 
     /// Makes the name of a directory durable, unless the directory above must not be read: then it belongs to others.
-    static func syncName(of path: String) throws(StorageError) {
+    package static func syncName(of path: String) throws(StorageError) {
         let parent = parent(of: path)
         if unsafe access(parent, R_OK) == 0 { try sync(parent) }
     }
 
-    /// Gives a file a new name in the same directory, replacing what has it. Durable after `sync` of the directory.
-    static func rename(_ path: String, to newPath: String) throws(StorageError) {
+    /// Gives a file or directory a new name, replacing a file or an empty directory that has it. Durable after `sync` of the directory.
+    package static func rename(_ path: String, to newPath: String) throws(StorageError) {
         let result = DiskWatch.of(path).make(.rename(path: path, newPath: newPath)) {
             unsafe Int(Glibc.rename(path, newPath))
         }
@@ -67,7 +67,23 @@ enum Directory {
         if result != 0, errno != ENOENT { throw .system(errno, "cannot remove the directory", file: path) }
     }
 
-    private static func parent(of path: String) -> String {
+    /// Removes a directory with all that is in it; symbolic links are removed, not followed. A missing one is not an
+    /// error.
+    package static func removeAll(_ path: String) throws(StorageError) {
+        guard exists(path) else { return }
+        try removeContents(of: path)
+        try remove(path)
+    }
+
+    /// Removes all that is in a directory.
+    static func removeContents(of path: String) throws(StorageError) {
+        for name in try names(in: path) {
+            let entry = path + "/" + name
+            if status(of: entry, followsLink: false).isDirectory { try removeAll(entry) } else { try removeFile(entry) }
+        }
+    }
+
+    static func parent(of path: String) -> String {
         var end = path.utf8.count
         let bytes = Array(path.utf8)
         while end > 1 && bytes[end - 1] == UInt8(ascii: "/") { end -= 1 }
