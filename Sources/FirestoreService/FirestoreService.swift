@@ -182,7 +182,7 @@ package final class FirestoreService {
 
     /// Asks the policy, if there is one.
     @inline(__always)
-    func authorize(_ call: Call, _ resource: RawSpan) throws(RequestError) {
+    package func authorize(_ call: Call, _ resource: RawSpan) throws(RequestError) {
         guard isRestricted, let policy else { return }
         try policy.check(call.method, on: resource, by: call.principal)
     }

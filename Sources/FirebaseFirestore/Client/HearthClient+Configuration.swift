@@ -29,6 +29,11 @@ extension HearthClient {
         package var messageBytesMax = 16 << 20
         /// How long calls wait for a server that cannot be reached before the client logs it; `nil` = never.
         package var outageNoticeAfter: Duration?
+        /// Gets the reason of an outage instead of the log, when a notice is due; called on a loop's thread.
+        package var outageNotice: (@Sendable (_ reason: String) -> Void)?
+        /// How long calls wait for a server that cannot be reached before they fail with UNAVAILABLE and the reason,
+        /// counted from the first call that waits; `nil` = until their own deadlines.
+        package var outageMax: Duration?
         /// What a person can do when the server cannot be reached; the last sentence of such errors and notices.
         package var remedy = ""
 

@@ -35,14 +35,24 @@ extension HearthClient {
     /// Watches documents or a query: what matches now, then every change, each consistent state at once.
     ///
     /// A lost connection is made again; the sequence then continues with what has changed. It ends with the error with
-    /// which the server refuses the target. Ending the iteration ends the watch.
+    /// which the server refuses the target. Ending the iteration ends the watch. The configuration's outage notice is
+    /// given once for each lost connection that cannot be made again at once.
     package func watch(
         _ kind: ListenTarget.Kind, in database: DatabaseName
     ) -> AsyncThrowingStream<[WatchedDocument], any Error> {
         AsyncThrowingStream { continuation in
             let known = Mutex<Set<String>?>(nil)
-            let stream = makeWatchStream(in: database) { output in
-                guard case .step(let step) = output else { return }
+            let isOffline = Atomic<Bool>(false)
+            let stream = makeWatchStream(in: database) { [configuration] output in
+                let step: WatchState.Step
+                switch output {
+                case .step(let next): step = next
+                case .online: return isOffline.store(false, ordering: .relaxed)
+                case .offline:
+                    if isOffline.exchange(true, ordering: .relaxed) { return }
+                    configuration.outageNotice?("the connection was lost")
+                    return
+                }
                 for (_, event) in step.events {
                     switch event {
                     case .snapshot(let snapshot):

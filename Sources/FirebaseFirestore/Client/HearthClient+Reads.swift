@@ -23,6 +23,13 @@ package struct BatchGetReply: Sendable {
 }
 
 extension HearthClient {
+    /// Waits until the server answers, with a call that needs nothing else.
+    ///
+    /// - Throws: `unavailable` with the reason if it cannot be reached.
+    nonisolated(nonsending) package func waitForServer() async throws(RequestError) {
+        _ = try await call(.healthCheck, [], kind: .repeatable, options: .standard)
+    }
+
     /// Reads one document.
     ///
     /// - Parameter completion: called on the loop's thread; `nil` for a document that does not exist.
@@ -92,6 +99,15 @@ extension HearthClient {
     ) async throws(RequestError) -> ListCollectionIdsResponse {
         let bytes = try await call(.listCollectionIds, request.encodedBytes(), kind: .repeatable, options: options)
         return try Self.decode { try ListCollectionIdsResponse(wire: bytes.span.bytes) }.get()
+    }
+
+    /// The indexes and overrides of a database: the state and the entry of `firestore.indexes.json`.
+    nonisolated(nonsending) package func listIndexes(
+        of database: DatabaseName
+    ) async throws(RequestError) -> [ListIndexesResponse.Entry] {
+        let request = ListIndexesRequest(database: "\(database)").encodedBytes()
+        let bytes = try await call(.adminListIndexes, request, kind: .repeatable, options: .standard)
+        return try Self.decode { try ListIndexesResponse(wire: bytes.span.bytes).entries }.get()
     }
 
     /// Reads a message of the server; bytes that are none are INTERNAL.

@@ -39,6 +39,8 @@ final class ConnectionPool: @unchecked Sendable {
     private var lastTrouble: String?
     /// Decides when to report that calls wait for a server that cannot be reached.
     private var notice: OutageNotice?
+    /// Ends the calls that wait when an outage has lasted too long; nil while no call waits in vain.
+    private var outageTimer: EventLoop.Timer?
 
     /// - Parameter store: where the calls go; `nil` = to the server of the configuration.
     init(loop: EventLoop, configuration: HearthClient.Configuration, store: SharedStore? = nil) {
@@ -298,8 +300,19 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     private func watchForOutage() {
-        guard callsInVain > 0, let timer = notice?.callWaits() else { return }
-        start(timer)
+        guard callsInVain > 0 else { return }
+        if let timer = notice?.callWaits() { start(timer) }
+        guard outageTimer == nil, let limit = configuration.outageMax else { return }
+        outageTimer = loop.schedule(afterMilliseconds: limit.nanoseconds / 1_000_000) { [weak self] in
+            self?.outageLasts()
+        }
+    }
+
+    private func outageLasts() {
+        outageTimer = nil
+        guard machine.readyCount == 0 else { return }
+        machine.failWaitingCalls()
+        carryOutActions()
     }
 
     private func start(_ timer: OutageNotice.Timer) {
@@ -308,9 +321,12 @@ final class ConnectionPool: @unchecked Sendable {
 
     private func timerFired(_ timer: OutageNotice.Timer) {
         let count = callsInVain
-        let isReasonKnown = lastTrouble != nil
+        // A person who watches is told in time, whatever is known.
+        let isReasonKnown = lastTrouble != nil || configuration.outageNotice != nil
         guard let step = notice?.timerFired(timer, isOutage: count > 0, isReasonKnown: isReasonKnown) else { return }
-        if step.speaks {
+        if step.speaks, let tell = configuration.outageNotice {
+            tell(trouble)
+        } else if step.speaks {
             let calls = count == 1 ? "1 call waits" : "\(count) calls wait"
             FirebaseLog.write(.warning, "\(unreachable) \(calls) and will be sent when the server is reachable.")
         }
@@ -364,7 +380,8 @@ final class ConnectionPool: @unchecked Sendable {
 
     func connected(_ id: ConnectionID) {
         FirebaseLog.write(.debug, "connected to \(configuration.address)")
-        if notice?.connected() == true {
+        if let timer = outageTimer.take() { loop.cancel(timer) }
+        if notice?.connected() == true, configuration.outageNotice == nil {
             FirebaseLog.write(.warning, "The server \(configuration.address) can be reached again.")
         }
         machine.connected(id, streamLimit: nil)

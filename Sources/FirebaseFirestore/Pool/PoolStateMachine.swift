@@ -270,6 +270,11 @@ extension PoolStateMachine {
         closeAll()
     }
 
+    /// Nothing has been connected for too long: every waiting call fails.
+    mutating func failWaitingCalls() {
+        for call in removeWaiting(where: { _ in true }) { actions.append(.fail(call, .notConnected)) }
+    }
+
     private func isCurrent(_ connection: ConnectionID) -> Bool {
         slots[connection.slot].generation == connection.generation && slots[connection.slot].state != .idle
     }

@@ -25,7 +25,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case healthWatch = 129
     case serverReflectionInfo = 130
 
-    // Served over the socket in the data directory only.
+    // Served over the socket in the data directory only, unless `isServedOverTCP` says otherwise.
     case adminGetServer = 192
     case adminBackup = 193
     case adminCheckpoint = 194
@@ -46,11 +46,14 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case cancelOperation = 209
     case deleteOperation = 210
 
+    /// Whether the TCP port serves it. A listing of indexes changes nothing, and says less than the documents.
+    package var isServedOverTCP: Bool { !service.isAdministrative || self == .adminListIndexes }
+
     /// The service that an RPC belongs to.
     package enum Service: Sendable {
         case firestore, health, reflection, administration, firestoreAdmin, operations
 
-        /// Whether it is served over the socket in the data directory only.
+        /// Whether it is for administrators, and served over the socket in the data directory.
         package var isAdministrative: Bool {
             switch self {
             case .administration, .firestoreAdmin, .operations: true

@@ -10,7 +10,8 @@ internal import Transport
 /// `hearth.admin.v1.Admin` on one loop: what an operator's tools ask over the socket in the data directory. Confined to
 /// the loop.
 ///
-/// The permissions of the directory and the socket decide who may ask; no access policy is consulted.
+/// The permissions of the directory and the socket decide who may ask; no access policy is consulted. The exception is
+/// the listing of indexes, which the TCP port serves too.
 final class AdminService {
     /// What all loops share.
     struct Context: Sendable {
@@ -82,6 +83,7 @@ final class AdminService {
 
     private func listIndexes(_ call: Call, _ message: ListIndexesRequest) throws {
         let database = try DatabaseName(message.database)
+        try service.authorize(call, database.utf8.byteSpan)
         let entries = context.store.indexListing(in: database).map {
             ListIndexesResponse.Entry(
                 state: $0.state.rawValue, json: $0.json, entries: Int64($0.size?.entries ?? 0),

@@ -3,7 +3,7 @@ internal import Transport
 
 extension RPCTable {
     /// What a gateway serves over TCP.
-    static let gateway = RPCTable(Method.allCases.filter { !$0.service.isAdministrative })
+    static let gateway = RPCTable(Method.allCases.filter(\.isServedOverTCP))
 
     /// What it serves over the socket in its data directory: all of that, and its administration.
     static let local = RPCTable(Method.allCases)
