@@ -8,6 +8,7 @@
 //        hearth-bench calls HOST CALLS
 //        hearth-bench cache HOST:PORT DIRECTORY DOCUMENTS
 //        hearth-bench client HOST:PORT DIRECTORY DOCUMENTS
+//        hearth-bench changes HOST:PORT
 //        hearth-bench listing HOST:PORT DOCUMENTS
 
 import Foundation
@@ -38,6 +39,7 @@ case ("cache", 4):
 case ("client", 4):
     guard let documents = Int(arguments[3]), documents >= 300 else { usage() }
     try await ClientFigures(host: arguments[1], directory: arguments[2], documents: documents).run()
+case ("changes", 2): try await ChangeFigures(host: arguments[1]).run()
 case ("listing", 3):
     guard let documents = Int(arguments[2]), documents >= 500 else { usage() }
     try await ListingFigures(host: arguments[1], documents: documents).run()
@@ -51,7 +53,7 @@ func usage() -> Never {
             usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS | store DATA HEARTH BOOKS
                  | indexes DIRECTORY DOCUMENTS | entries DATA FILE | adaptive DIRECTORY DOCUMENTS | calls HOST CALLS
                  | cache HOST:PORT DIRECTORY DOCUMENTS | client HOST:PORT DIRECTORY DOCUMENTS
-                 | listing HOST:PORT DOCUMENTS
+                 | changes HOST:PORT | listing HOST:PORT DOCUMENTS
 
             """.utf8))
     exit(2)

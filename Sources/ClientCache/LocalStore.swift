@@ -40,6 +40,8 @@ package final class LocalStore {
     package let configuration: Configuration
     /// `projects/{p}/databases/{d}/documents/`, with which all names begin.
     let namePrefix: String
+    /// The length of what all names begin with.
+    package var namePrefixByteCount: Int { namePrefix.utf8.count }
     let engine: StorageEngine
     let writer: EngineWriter
     var draft = LocalDraft()

@@ -57,7 +57,7 @@ extension Firestore {
                     result.map { found in
                         let isPending = found.rows.contains { $0.document.hasPendingWrites }
                         return QuerySnapshot(
-                            query: query, rows: found.rows,
+                            query: query, rows: RowList(found.rows),
                             metadata: .of(hasPendingWrites: isPending, isFromCache: found.isFromCache))
                     })
             }

@@ -2,18 +2,13 @@ import Basics
 import DocumentModel
 import Foundation
 
-/// The results of a query that is listened to, in the query's order.
+/// The results of a query that is listened to, in the query's order. A copy is cheap, and a change of a row costs
+/// O(log n).
 struct QueryView {
-    private struct Row {
-        /// Compares like the query's order.
-        let key: [UInt8]
-        let content: SnapshotRow
-    }
-
     private let orders: [DocumentModel.Order]
-    private var sorted: [Row] = []
-    /// Keys of the rows by the names of their documents.
-    private var keys: [String: [UInt8]] = [:]
+    private var tree = RowTree()
+    /// The rows by the names of their documents.
+    private var byName: [String: ViewRow] = [:]
     /// Names of documents with pending writes.
     private var pending: Set<String> = []
     /// The results in order, until something changes: many listeners see one snapshot only.
@@ -22,27 +17,31 @@ struct QueryView {
     /// - Parameter orders: the complete order of the query, or empty for a view of one document.
     init(orders: [DocumentModel.Order]) { self.orders = orders }
 
-    var rows: [SnapshotRow] { unindexed ?? sorted.map(\.content) }
-    var count: Int { unindexed?.count ?? sorted.count }
+    var rows: RowList { unindexed.map { RowList($0) } ?? RowList(tree) }
+    var count: Int { unindexed?.count ?? tree.count }
     /// After ``index()``.
-    var names: some Sequence<String> { keys.keys }
+    var names: some Sequence<String> { byName.keys }
     var hasPendingWrites: Bool { !pending.isEmpty }
+    /// Whether ``index()`` was called, or there was nothing to do.
+    var isIndexed: Bool { unindexed == nil }
 
     /// The document of a name, if it is in the results; after ``index()``.
-    func document(_ name: String) -> StoredDocument? {
-        guard let key = keys[name] else { return nil }
-        return sorted[index(of: key)].content.document
-    }
+    func document(_ name: String) -> StoredDocument? { byName[name]?.content.document }
 
-    /// The results from a position on.
-    func rows(from position: Int) -> [SnapshotRow] { Array(rows[position...]) }
+    /// The row of a document, if it is in the results; after ``index()``.
+    func row(_ name: String) -> ViewRow? { byName[name] }
+
+    /// The row at a position; after ``index()``.
+    func row(at position: Int) -> ViewRow { tree[position] }
 
     /// Makes documents known by their names. Calling it again does nothing.
     mutating func index() {
         guard let rows = unindexed else { return }
         unindexed = nil
-        sorted = rows.map { Row(key: key(of: $0.document, $0.name), content: $0) }
+        byName.reserveCapacity(rows.count)
+        let sorted = rows.map { ViewRow(key: key(of: $0.document, $0.name), content: $0) }
         for row in sorted { note(row) }
+        tree = RowTree(sorted)
     }
 
     /// Applies what has changed.
@@ -52,50 +51,52 @@ struct QueryView {
     ///   of applying one change after the other. Documents that look the same are left out.
     mutating func apply(_ changes: [String: StoredDocument?]) -> [RowChange] {
         index()
-        if sorted.isEmpty { return fill(changes) }
-        var removed: [[UInt8]] = []
-        var added: [Row] = []
-        var modified: [(old: [UInt8], new: Row, isMetadata: Bool)] = []
+        if tree.isEmpty { return fill(changes) }
+        var removed: [ViewRow] = []
+        var added: [ViewRow] = []
+        var modified: [(old: ViewRow, new: ViewRow, isMetadata: Bool)] = []
         for (name, stored) in changes {
-            let old = keys[name]
+            let old = byName[name]
             guard let stored else {
                 if let old { removed.append(old) }
-                keys[name] = nil
+                byName[name] = nil
                 pending.remove(name)
                 continue
             }
-            let row = Row(key: key(of: stored, name), content: SnapshotRow(name: name, document: stored))
+            let row = ViewRow(key: key(of: stored, name), content: SnapshotRow(name: name, document: stored))
             if let old {
-                let before = sorted[index(of: old)].content.document
+                let before = old.content.document
                 if before == stored { continue }
                 let isMetadata = before.looksLike(stored)
                 // Other differences are invisible.
                 if isMetadata, before.hasPendingWrites == stored.hasPendingWrites {
-                    replace(row, at: old)
-                    continue
+                    tree.insert(row)
+                } else {
+                    modified.append((old, row, isMetadata))
                 }
-                modified.append((old, row, isMetadata))
             } else {
                 added.append(row)
             }
             note(row)
         }
-        removed.sort { Self.precedes($0, $1) }
-        added.sort { Self.precedes($0.key, $1.key) }
-        modified.sort { Self.precedes($0.new.key, $1.new.key) }
+        removed.sort { $0.key.precedes($1.key) }
+        added.sort { $0.key.precedes($1.key) }
+        modified.sort { $0.new.key.precedes($1.new.key) }
         return removed.map { remove($0) } + added.map { add($0) }
             + modified.map { modify($0.old, $0.new, isMetadata: $0.isMetadata) }
     }
 
     /// The first documents.
     private mutating func fill(_ changes: [String: StoredDocument?]) -> [RowChange] {
+        var sorted: [ViewRow] = []
         for (name, stored) in changes {
             guard let stored else { continue }
-            let row = Row(key: key(of: stored, name), content: SnapshotRow(name: name, document: stored))
+            let row = ViewRow(key: key(of: stored, name), content: SnapshotRow(name: name, document: stored))
             sorted.append(row)
             note(row)
         }
-        sorted.sort { Self.precedes($0.key, $1.key) }
+        sorted.sort { $0.key.precedes($1.key) }
+        tree = RowTree(sorted)
         return sorted.enumerated().map { index, row in
             RowChange(type: .added, row: row.content, oldIndex: nil, newIndex: index)
         }
@@ -107,8 +108,8 @@ struct QueryView {
         for row in rows where row.document.hasPendingWrites { pending.insert(row.name) }
     }
 
-    private mutating func note(_ row: Row) {
-        keys[row.content.name] = row.key
+    private mutating func note(_ row: ViewRow) {
+        byName[row.content.name] = row
         if row.content.document.hasPendingWrites {
             pending.insert(row.content.name)
         } else {
@@ -116,45 +117,29 @@ struct QueryView {
         }
     }
 
-    private mutating func replace(_ row: Row, at key: [UInt8]) {
-        sorted[index(of: key)] = row
-        note(row)
-    }
-
-    private mutating func remove(_ key: [UInt8]) -> RowChange {
-        let index = index(of: key)
-        let row = sorted.remove(at: index)
+    private mutating func remove(_ row: ViewRow) -> RowChange {
+        let index = tree.position(of: row.key)
+        tree.remove(row.key)
         return RowChange(type: .removed, row: row.content, oldIndex: index, newIndex: nil)
     }
 
-    private mutating func add(_ row: Row) -> RowChange {
-        let index = index(of: row.key)
-        sorted.insert(row, at: index)
+    private mutating func add(_ row: ViewRow) -> RowChange {
+        let index = tree.position(of: row.key)
+        tree.insert(row)
         return RowChange(type: .added, row: row.content, oldIndex: nil, newIndex: index)
     }
 
-    private mutating func modify(_ old: [UInt8], _ row: Row, isMetadata: Bool) -> RowChange {
-        let oldIndex = index(of: old)
-        sorted.remove(at: oldIndex)
-        let newIndex = index(of: row.key)
-        sorted.insert(row, at: newIndex)
+    private mutating func modify(_ old: ViewRow, _ row: ViewRow, isMetadata: Bool) -> RowChange {
+        let oldIndex = tree.position(of: old.key)
+        tree.remove(old.key)
+        let newIndex = tree.position(of: row.key)
+        tree.insert(row)
         return RowChange(
             type: .modified, row: row.content, oldIndex: oldIndex, newIndex: newIndex, isMetadata: isMetadata)
     }
 
-    /// The first position whose key does not precede a key.
-    private func index(of key: [UInt8]) -> Int {
-        // Most new documents are the last ones.
-        if let last = sorted.last, Self.precedes(last.key, key) { return sorted.count }
-        return sorted.partitioningIndex { !Self.precedes($0.key, key) }
-    }
-
-    private static func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-        left.byteSpan.compareBytes(right.byteSpan) < 0
-    }
-
     /// Bytes that compare like the query's order.
-    private func key(of document: StoredDocument, _ name: String) -> [UInt8] {
+    func key(of document: StoredDocument, _ name: String) -> [UInt8] {
         var key = WireWriter(capacity: 64)
         let fields = document.queryFields
         for order in orders {

@@ -60,7 +60,7 @@ struct WatchState {
         var isCurrent = false
         /// An event has been reported on this stream.
         var hasSnapshot = false
-        /// Where the last snapshot is; `nil` before the first.
+        /// Where the last snapshot is, unless the target is at the newest token of the stream; `nil` before the first.
         var place: ListenTarget.Resume?
         /// The read time of the last event.
         var reportedAt = TimestampValue(seconds: 0, nanoseconds: 0)
@@ -79,6 +79,12 @@ struct WatchState {
 
     private let database: String
     private var targets: [Int32: Target] = [:]
+    /// Targets that may have something to report.
+    private var changed: Set<Int32> = []
+    /// The token of the last consistent state: all current targets continue from it.
+    private var token: [UInt8] = []
+    /// When a target is to be reported although it has not changed.
+    private var nextReportSeconds = Int64.min
 
     init(database: String) { self.database = database }
 
@@ -112,14 +118,12 @@ struct WatchState {
     /// A new stream: forgets what came after the last snapshot.
     /// - Returns: the requests to begin with, one for each target.
     mutating func reconnect() -> [ListenRequest] {
-        targets.keys.sorted().compactMap { id in
-            guard var target = targets[id] else { return nil }
-            target.changes = [:]
-            target.isReset = false
-            target.isCurrent = false
-            target.hasSnapshot = false
-            targets[id] = target
-            return request(id, target)
+        changed = []
+        return targets.keys.sorted().compactMap { id in
+            targets[id]?.interrupt(at: token)
+            targets[id]?.isReset = false
+            targets[id]?.hasSnapshot = false
+            return targets[id].map { request(id, $0) }
         }
     }
 
@@ -156,13 +160,17 @@ struct WatchState {
 
     private mutating func set(_ name: String, _ change: WatchedChange, in id: Int32) {
         targets[id]?.changes[name] = change
+        changed.insert(id)
     }
 
     private mutating func apply(_ change: ListenResponse.TargetChange, _ step: inout Step) {
         switch change.kind {
         case .add: break
         case .current:
-            for id in all(change.targets) { targets[id]?.isCurrent = true }
+            for id in all(change.targets) {
+                targets[id]?.isCurrent = true
+                changed.insert(id)
+            }
         case .reset:
             for id in all(change.targets) { reset(id) }
         case .remove:
@@ -174,10 +182,24 @@ struct WatchState {
         case .noChange:
             guard change.targets.isEmpty, let readTime = change.readTime else { return }
             step.readTime = readTime
-            for id in targets.keys.sorted() {
-                if let event = takeSnapshot(of: id, change.resumeToken, readTime) { step.events.append((id, event)) }
+            token = change.resumeToken
+            for id in takeChanged(at: readTime) {
+                if let event = takeSnapshot(of: id, readTime) { step.events.append((id, event)) }
             }
         }
+    }
+
+    /// The targets that have something to report, or may have: not all of them for each change of one.
+    private mutating func takeChanged(at readTime: TimestampValue) -> [Int32] {
+        defer { changed = [] }
+        if readTime.seconds < nextReportSeconds { return changed.sorted() }
+        let reports = targets.values.lazy.filter { $0.hasSnapshot }.map { target in
+            let seconds = target.reportedAt.seconds + Self.reportSeconds
+            // The target is reported now.
+            return seconds <= readTime.seconds ? readTime.seconds + Self.reportSeconds : seconds
+        }
+        nextReportSeconds = reports.min() ?? readTime.seconds + Self.reportSeconds
+        return targets.keys.sorted()
     }
 
     private static let removedWithoutCause = RequestError(.internal, "The server removed the target without a cause.")
@@ -186,32 +208,28 @@ struct WatchState {
     private func all(_ ids: [Int32]) -> [Int32] { ids.isEmpty ? Array(targets.keys) : ids }
 
     private mutating func reset(_ id: Int32) {
+        targets[id]?.interrupt(at: token)
         targets[id]?.isReset = true
-        targets[id]?.isCurrent = false
-        targets[id]?.changes = [:]
     }
 
     /// The number of documents does not agree with the server's: the target is listed again from the start.
     private mutating func check(_ filter: ListenResponse.ExistenceFilter, _ step: inout Step) {
-        guard var target = targets[filter.target], target.count != Int(filter.count) else { return }
-        target.place = nil
-        targets[filter.target] = target
+        guard let target = targets[filter.target], target.count != Int(filter.count) else { return }
         reset(filter.target)
-        step.requests = [ListenRequest(database: database, .remove(filter.target)), request(filter.target, target)]
+        targets[filter.target]?.place = nil
+        let again = ListenTarget(target.kind, id: filter.target)
+        step.requests = [.init(database: database, .remove(filter.target)), .init(database: database, .add(again))]
     }
 
     /// The event of a target at a consistent snapshot; `nil` if nothing has changed.
-    private mutating func takeSnapshot(
-        of id: Int32, _ token: [UInt8], _ readTime: TimestampValue
-    ) -> WatchEvent? {
-        guard var target = targets[id], target.isCurrent else { return nil }
-        let changes = target.takeChanges()
-        target.place = .token(token)
-        defer { targets[id] = target }
-        let isDue = readTime.seconds - target.reportedAt.seconds >= Self.reportSeconds
-        if changes.isEmpty, target.hasSnapshot, !isDue { return nil }
-        target.hasSnapshot = true
-        target.reportedAt = readTime
+    private mutating func takeSnapshot(of id: Int32, _ readTime: TimestampValue) -> WatchEvent? {
+        guard targets[id]?.isCurrent ?? false else { return nil }
+        // In place: a copy of the documents would cost their number.
+        let changes = targets[id]?.takeChanges() ?? [:]
+        let isDue = readTime.seconds - (targets[id]?.reportedAt.seconds ?? 0) >= Self.reportSeconds
+        if changes.isEmpty, targets[id]?.hasSnapshot ?? false, !isDue { return nil }
+        targets[id]?.hasSnapshot = true
+        targets[id]?.reportedAt = readTime
         return .snapshot(WatchedSnapshot(changes: changes, token: token, readTime: readTime))
     }
 }
@@ -219,11 +237,21 @@ struct WatchState {
 extension WatchState.Target {
     /// The number of documents, changes since the last snapshot included.
     fileprivate var count: Int {
-        var names = isReset ? [] : Set(documents.keys)
+        var count = isReset ? 0 : documents.count
         for (name, change) in changes {
-            if change.isFound { names.insert(name) } else { names.remove(name) }
+            let wasFound = !isReset && documents[name] != nil
+            if change.isFound != wasFound { count += change.isFound ? 1 : -1 }
         }
-        return names.count
+        return count
+    }
+
+    /// The target is not current any more, and forgets what came after its last snapshot.
+    ///
+    /// - Parameter token: of the stream.
+    fileprivate mutating func interrupt(at token: [UInt8]) {
+        if isCurrent, hasSnapshot { place = .token(token) }
+        isCurrent = false
+        changes = [:]
     }
 
     /// Makes the changes part of the documents.

@@ -206,8 +206,9 @@ extension SyncEngine {
     private func rows(of query: QueryRead, _ found: [String: StoredDocument?]) -> [SnapshotRow] {
         var view = QueryView(orders: query.orders)
         _ = view.apply(found)
-        guard let limit = query.plan.limit, view.count > limit else { return view.rows }
-        return query.isReversed ? Array(view.rows.suffix(limit)) : Array(view.rows.prefix(limit))
+        let rows = Array(view.rows)
+        guard let limit = query.plan.limit, rows.count > limit else { return rows }
+        return query.isReversed ? Array(rows.suffix(limit)) : Array(rows.prefix(limit))
     }
 
     private func finish(

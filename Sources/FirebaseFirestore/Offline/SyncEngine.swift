@@ -47,16 +47,20 @@ final class SyncEngine: @unchecked Sendable {
     /// A view with its listeners. The server is asked while one of them wants it; the others see what it sends too.
     final class Channel {
         let subject: Subject
+        let scope: ListenScope
         var view: SyncView
         var subscribers: [ListenerID: Subscriber] = [:]
         /// Nil while the server is not asked.
         var target: LocalTarget?
         var watchID: Int32?
+        /// Changed documents that may concern the view.
+        var changes: [SyncView.Change] = []
         /// Whether a listener asks for more than the cache.
         var wantsServer: Bool { subscribers.values.contains { !$0.listener.isOfCache } }
 
         init(_ subject: Subject, _ view: SyncView) {
             self.subject = subject
+            scope = ListenScope(subject.kind)
             self.view = view
         }
     }
@@ -71,9 +75,12 @@ final class SyncEngine: @unchecked Sendable {
     /// Runs a callback of the program on the queue of the settings.
     let callBack: @Sendable (@escaping @Sendable () -> Void) -> Void
 
-    var channels: [Channel] = [] {
+    private(set) var channels: [Channel] = [] {
         didSet { isObserved.store(!channels.isEmpty, ordering: .relaxed) }
     }
+    /// The channels by what they are about.
+    private var channelsOfScope: [ListenScope: [Channel]] = [:]
+    private var channelsOfWatch: [Int32: Channel] = [:]
     private let isObserved = Atomic(false)
     private var nextWatchID: Int32 = 1
     private(set) var stream: WatchStream?
@@ -158,6 +165,8 @@ final class SyncEngine: @unchecked Sendable {
         isClosed = true
         stream?.close()
         channels = []
+        channelsOfScope = [:]
+        channelsOfWatch = [:]
         syncListeners = [:]
         store.close()
     }
@@ -203,7 +212,7 @@ final class SyncEngine: @unchecked Sendable {
                 self.end(channel)
             } else if !channel.wantsServer {
                 self.unwatch(channel)
-                self.update(channel, [])
+                self.update(channel)
             }
         }
     }
@@ -234,22 +243,30 @@ final class SyncEngine: @unchecked Sendable {
     /// The view of a subject with its listeners; it is loaded now if there is none.
     private func channel(of subject: Subject) throws(RequestError) -> Channel {
         if let channel = channels.first(where: { $0.subject == subject }) { return channel }
-        let channel = Channel(subject, SyncView(try Self.viewSubject(subject, database), orders: subject.orders))
+        let channel = Channel(subject, SyncView(try Self.viewSubject(subject), orders: subject.orders))
         try channel.view.load(from: store)
         if readQueries.contains(subject.canonical(database)) { channel.view.hasCachedResult = true }
         channels.append(channel)
+        channelsOfScope[channel.scope, default: []].append(channel)
         continueIndexes()
         return channel
     }
 
-    private static func viewSubject(
-        _ subject: Subject, _ database: DatabaseName
-    ) throws(RequestError) -> SyncView.Subject {
+    /// What a view of a subject shows.
+    ///
+    /// - Parameter surplus: results beyond a limit that the view reads.
+    static func viewSubject(_ subject: Subject, surplus: Int = ViewLimit.surplus) throws(RequestError)
+        -> SyncView.Subject
+    {
         switch subject.kind {
         case .documents(let names): return .document(name: names.first ?? "")
         case .query(let parent, let query?):
-            let plan = try QueryPlan(query, parent: Array(parent.utf8).byteSpan)
-            return .query(plan, isReversed: subject.isReversed, limit: subject.limit)
+            let parent = Array(parent.utf8)
+            let plan = try QueryPlan(query, parent: parent.byteSpan)
+            let limit = try subject.limit.map { count throws(RequestError) in
+                try ViewLimit(count, of: query, parent: parent, surplus: surplus)
+            }
+            return .query(plan, isReversed: subject.isReversed, limit: limit)
         case .query, .invalidQuery, .pipeline: throw .invalidArgument("The query cannot be listened to.")
         }
     }
@@ -260,6 +277,7 @@ final class SyncEngine: @unchecked Sendable {
         let id = nextWatchID
         nextWatchID += 1
         channel.watchID = id
+        channelsOfWatch[id] = channel
         let documents = target.hasSnapshot ? try store.documents(of: target.id) : [:]
         channel.view.resume(documents.keys)
         let resume = resumption(of: target, documents)
@@ -292,13 +310,18 @@ final class SyncEngine: @unchecked Sendable {
     /// Nobody listens to a channel any more.
     private func end(_ channel: Channel) {
         channels.removeAll { $0 === channel }
+        channelsOfScope[channel.scope]?.removeAll { $0 === channel }
+        if channelsOfScope[channel.scope]?.isEmpty ?? false { channelsOfScope[channel.scope] = nil }
         unwatch(channel)
         if !isClosed { collectEagerly() }
     }
 
     /// Nobody asks the server for a channel any more.
     private func unwatch(_ channel: Channel) {
-        if let watchID = channel.watchID { stream?.remove(watchID) }
+        if let watchID = channel.watchID {
+            channelsOfWatch[watchID] = nil
+            stream?.remove(watchID)
+        }
         channel.watchID = nil
         channel.view.unwatched()
         guard let target = channel.target, !isClosed else { return }
@@ -313,13 +336,25 @@ final class SyncEngine: @unchecked Sendable {
 
     // MARK: Changes
 
-    /// Passes changed documents to the views.
+    /// Passes changed documents to the views that they may concern.
     func broadcast(_ changes: [LocalChange], snapshotMicroseconds: UInt64? = nil) {
-        for channel in channels { update(channel, changes, snapshotMicroseconds: snapshotMicroseconds) }
+        if channels.isEmpty && syncListeners.isEmpty { return }
+        for change in changes {
+            let scopes = ListenScope.all(of: change.name).compactMap { channelsOfScope[$0] }
+            if scopes.isEmpty { continue }
+            let seen = SyncView.Change(change.name, change.state, namePrefix: store.namePrefixByteCount)
+            for channel in scopes.joined() { channel.changes.append(seen) }
+        }
+        for channel in channels where !channel.changes.isEmpty || channel.view.isDue {
+            update(channel, snapshotMicroseconds: snapshotMicroseconds)
+        }
         for body in syncListeners.values { body() }
     }
 
-    private func update(_ channel: Channel, _ changes: [LocalChange], snapshotMicroseconds: UInt64? = nil) {
+    /// Applies the changes of a channel to its view, and passes on what its listeners see of them.
+    private func update(_ channel: Channel, snapshotMicroseconds: UInt64? = nil) {
+        let changes = channel.changes
+        channel.changes = []
         do throws(RequestError) {
             let snapshot = try channel.view.apply(changes, snapshotMicroseconds: snapshotMicroseconds, store: store)
             guard let snapshot else { return }
@@ -363,7 +398,7 @@ final class SyncEngine: @unchecked Sendable {
         var targets: [TargetUpdate] = []
         var failures: [(Channel, RequestError)] = []
         for (id, event) in step.events {
-            guard let channel = channels.first(where: { $0.watchID == id }) else { continue }
+            guard let channel = channelsOfWatch[id] else { continue }
             switch event {
             case .failure(let error): failures.append((channel, error))
             case .snapshot(let snapshot):
@@ -422,7 +457,8 @@ final class SyncEngine: @unchecked Sendable {
     /// Asks the server for documents that are in the results of the cache but not in those of the server.
     func resolveLimbo() {
         var names: Set<String> = []
-        for channel in channels { names.formUnion(channel.view.limbo) }
+        for channel in channels where channel.view.hasLimbo { names.formUnion(channel.view.limbo) }
+        if names.isEmpty { return }
         let wanted = Array(names.subtracting(resolving).prefix(max(0, Self.limboMax - resolving.count)))
         if wanted.isEmpty { return }
         resolving.formUnion(wanted)
@@ -459,10 +495,17 @@ final class SyncEngine: @unchecked Sendable {
 
     // MARK: Garbage
 
+    /// Whether a view has a document.
+    private func isKept(_ name: String) -> Bool {
+        ListenScope.all(of: name).contains { scope in
+            channelsOfScope[scope]?.contains { $0.view.keeps(name) } ?? false
+        }
+    }
+
     /// Removes documents that no listener covers or shows, if the store is configured to.
     func collectEagerly() {
         do throws(RequestError) {
-            try store.collectEagerly { name in channels.contains { $0.view.shows(name) } }
+            try store.collectEagerly(keeping: isKept)
         } catch {
             report(error)
         }
@@ -482,7 +525,7 @@ final class SyncEngine: @unchecked Sendable {
 
     private func collectGarbage() {
         do throws(RequestError) {
-            _ = try store.collectGarbage { name in channels.contains { $0.view.shows(name) } }
+            _ = try store.collectGarbage(keeping: isKept)
         } catch {
             report(error)
         }

@@ -6,7 +6,7 @@ internal import QueryEngine
 
 /// What a view shows at one moment, and how it differs from the moment before.
 struct ViewSnapshot: Sendable {
-    var rows: [SnapshotRow]
+    var rows: RowList
     /// `nil`: all rows are new.
     var changes: [RowChange]?
     var isFromCache: Bool
@@ -25,21 +25,49 @@ struct ViewSnapshot: Sendable {
 ///
 /// A view is *synced* when the server has sent everything that belongs to its target, and each of its documents is
 /// among that. A document that only the cache has in the results is *in limbo*: the server is asked for it.
+///
+/// What a change costs follows from what has changed: O(log n) for each document that changes, enters or leaves.
 struct SyncView {
     /// What is listened to.
     enum Subject {
         case document(name: String)
-        case query(QueryPlan, isReversed: Bool, limit: Int?)
+        case query(QueryPlan, isReversed: Bool, limit: ViewLimit?)
+    }
+
+    /// A document that has changed in the cache, as views look at it.
+    struct Change {
+        let name: String
+        /// The path below `documents`.
+        let path: [UInt8]
+        let document: LocalDocument?
+        /// The fields as queries compare them.
+        let fields: [UInt8]
+
+        /// - Parameter namePrefix: with which names begin: `projects/{p}/databases/{d}/documents/`.
+        init(_ name: String, _ state: DocumentState, namePrefix: Int) {
+            self.name = name
+            path = Array(name.utf8.dropFirst(namePrefix))
+            document = state.document
+            fields = document?.fields(readingTimestampsAs: .ordered) ?? []
+        }
     }
 
     let subject: Subject
     private var view: QueryView
+    /// Of a limited query: the results of the cache, of which the first are shown.
+    private var window: LimitWindow?
     /// Names of the documents of the target as the server has sent them.
     private(set) var remoteNames: Set<String> = []
     /// Whether the server has sent everything that belongs to the target.
     private(set) var isCurrent = false
-    /// Documents in the results that are not in the target.
-    private(set) var limbo: Set<String> = []
+    /// Documents in the results that are not in the target and have no pending writes; nil before they are known.
+    private var uncovered: Set<String>?
+    /// Names that have entered or left the target since the last snapshot.
+    private var changedRemotely: Set<String> = []
+    /// Whether the state of the target has changed since the last snapshot.
+    private var hasNewTarget = true
+    /// How many documents were looked at so far. For tests.
+    private(set) var examinedCount = 0
     /// Documents whose acknowledged write the server has not sent yet, with the time of the commit in microseconds.
     /// They are shown as before the acknowledgement, so that the program sees one change instead of two.
     private var held: [String: UInt64] = [:]
@@ -52,9 +80,21 @@ struct SyncView {
     init(_ subject: Subject, orders: [DocumentModel.Order]) {
         self.subject = subject
         view = QueryView(orders: orders)
+        if case .query(_, let isReversed, let limit?) = subject {
+            window = LimitWindow(limit, isReversed: isReversed, orders: orders)
+        }
     }
 
-    private var isFromCache: Bool { !(isCurrent && limbo.isEmpty) }
+    /// Documents in the results that are not in the target.
+    var limbo: Set<String> { isCurrent ? uncovered ?? [] : [] }
+
+    /// Whether there are such documents.
+    var hasLimbo: Bool { isCurrent && !(uncovered?.isEmpty ?? true) }
+
+    /// Whether ``apply(_:snapshotMicroseconds:store:)`` has something to do even without changes of documents.
+    var isDue: Bool { hasNewTarget || !held.isEmpty }
+
+    private var isFromCache: Bool { !isCurrent || hasLimbo }
 
     /// Fills the view from the cache.
     mutating func load(from store: LocalStore) throws(RequestError) {
@@ -82,28 +122,50 @@ struct SyncView {
 
     /// Whether a document is among the results.
     mutating func shows(_ name: String) -> Bool {
-        view.index()
+        index()
         return view.document(name) != nil
+    }
+
+    /// Whether the view keeps a document, shown or not, as one of the cache.
+    mutating func keeps(_ name: String) -> Bool { shows(name) || window?.row(of: name) != nil }
+
+    /// Makes documents known by their names. Calling it again does nothing.
+    private mutating func index() {
+        if view.isIndexed { return }
+        view.index()
+        guard case .query(_, _, let limit?) = subject else { return }
+        window?.fill(Array(view.rows), limit: limit.count)
     }
 
     // MARK: The target
 
     /// The documents of the target as of the last snapshot of an earlier listener.
-    mutating func resume(_ names: some Sequence<String>) { remoteNames = Set(names) }
+    mutating func resume(_ names: some Sequence<String>) {
+        remoteNames = Set(names)
+        uncovered = nil
+        hasNewTarget = true
+    }
 
     /// The server has sent a consistent state of the target.
     mutating func apply(added: [String], removed: [String]) {
         remoteNames.formUnion(added)
         remoteNames.subtract(removed)
         isCurrent = true
+        hasNewTarget = true
+        if uncovered == nil { return }
+        changedRemotely.formUnion(added)
+        changedRemotely.formUnion(removed)
     }
 
     /// The server cannot be reached.
-    mutating func disconnected() { isCurrent = false }
+    mutating func disconnected() {
+        isCurrent = false
+        hasNewTarget = true
+    }
 
     /// The server is not asked any more.
     mutating func unwatched() {
-        isCurrent = false
+        disconnected()
         remoteNames = []
     }
 
@@ -115,19 +177,16 @@ struct SyncView {
     ///   - snapshotMicroseconds: the time of the server's state that the changes are part of; nil for local changes.
     /// - Returns: what the program sees of it; nil if nothing has changed.
     mutating func apply(
-        _ changes: [LocalChange], snapshotMicroseconds: UInt64?, store: LocalStore
+        _ changes: [Change], snapshotMicroseconds: UInt64?, store: LocalStore
     ) throws(RequestError) -> ViewSnapshot? {
-        view.index()
+        index()
+        hasNewTarget = false
         var next: [String: StoredDocument?] = [:]
         for change in changes { consider(change, &next) }
         try release(upTo: snapshotMicroseconds, from: store, &next)
-        let rowChanges: [RowChange]
-        if next.isEmpty {
-            rowChanges = []
-        } else {
-            rowChanges = try applyLimited(next, store)
-        }
-        updateLimbo()
+        if window != nil, !next.isEmpty { next = try limited(next, store) }
+        let rowChanges = next.isEmpty ? [] : view.apply(next)
+        updateUncovered(next.keys)
         let (isFromCache, isPending) = (isFromCache, view.hasPendingWrites)
         let hasNewSource = isFromCache != shownFromCache
         guard !rowChanges.isEmpty || hasNewSource || isPending != shownPending else { return nil }
@@ -138,15 +197,22 @@ struct SyncView {
             hasNewSource: hasNewSource, hasCachedResult: hasCachedResult)
     }
 
+    /// What is known of a document: as it is shown, or kept for later.
+    private func known(_ name: String) -> StoredDocument? {
+        view.document(name) ?? window?.row(of: name)?.content.document
+    }
+
     /// Decides what a changed document means for the rows.
-    private mutating func consider(_ change: LocalChange, _ next: inout [String: StoredDocument?]) {
-        let old = view.document(change.name)
-        guard let document = change.state.document, matches(change.name, document) else {
+    private mutating func consider(_ change: Change, _ next: inout [String: StoredDocument?]) {
+        examinedCount += 1
+        guard let document = change.document, matches(change) else {
             held[change.name] = nil
-            if old != nil { next[change.name] = .some(nil) }
+            if known(change.name) != nil { next[change.name] = .some(nil) }
             return
         }
-        if isCurrent, let old, old.hasPendingWrites, document.isProvisional, !document.hasPendingWrites {
+        if isCurrent, !document.hasPendingWrites, document.isProvisional,
+            view.document(change.name)?.hasPendingWrites ?? false
+        {
             held[change.name] = document.updateMicroseconds
             return
         }
@@ -154,13 +220,11 @@ struct SyncView {
         next[change.name] = StoredDocument(document)
     }
 
-    private func matches(_ name: String, _ document: LocalDocument) -> Bool {
+    private func matches(_ change: Change) -> Bool {
         switch subject {
-        case .document(let subject): return name == subject
+        case .document(let subject): change.name == subject
         case .query(let plan, _, _):
-            let path = Array(name.utf8.dropFirst(plan.database.documentsRoot.utf8.count + 1))
-            let fields = document.fields(readingTimestampsAs: .ordered)
-            return plan.matcher.matches(path: path.byteSpan, fields: fields.byteSpan)
+            plan.matcher.matches(path: change.path.byteSpan, fields: change.fields.byteSpan)
         }
     }
 
@@ -170,12 +234,13 @@ struct SyncView {
     ) throws(RequestError) {
         if held.isEmpty { return }
         for (name, time) in held where !isCurrent || time <= microseconds ?? 0 {
+            examinedCount += 1
             held[name] = nil
             guard next[name] == nil else { continue }
-            let document = try store.state(of: name).document
-            if let document, matches(name, document) {
+            let change = Change(name, try store.state(of: name), namePrefix: store.namePrefixByteCount)
+            if let document = change.document, matches(change) {
                 next[name] = StoredDocument(document)
-            } else if view.document(name) != nil {
+            } else if known(name) != nil {
                 next[name] = .some(nil)
             }
         }
@@ -183,56 +248,96 @@ struct SyncView {
 
     // MARK: Limits
 
-    private mutating func applyLimited(
+    /// What changes among the shown documents of a limited query.
+    ///
+    /// - Parameter next: what has changed among the results without the limit.
+    private mutating func limited(
         _ next: [String: StoredDocument?], _ store: LocalStore
-    ) throws(RequestError) -> [RowChange] {
-        guard case .query(let plan, let isReversed, let limit?) = subject else { return view.apply(next) }
-        var next = next
-        let changesOld = next.keys.contains { view.document($0) != nil }
-        if changesOld, view.count >= limit {
-            // A document may have made room for others of the cache.
-            next = try difference(to: plan, store)
-        } else {
-            var trial = view
-            _ = trial.apply(next)
-            let excess = trial.count - limit
-            if excess > 0 {
-                let rows = isReversed ? Array(trial.rows[..<excess]) : trial.rows(from: limit)
-                for row in rows {
-                    if view.document(row.name) == nil { next[row.name] = nil } else { next[row.name] = .some(nil) }
-                }
+    ) throws(RequestError) -> [String: StoredDocument?] {
+        window?.apply(next)
+        if window?.needsRows ?? false { return try refilled(store) }
+        guard let window else { return next }
+        var changes: [String: StoredDocument?] = [:]
+        for name in next.keys {
+            if let row = window.row(of: name), window.isShown(row) {
+                changes[name] = row.content.document
+            } else if view.document(name) != nil {
+                changes[name] = .some(nil)
             }
         }
-        return view.apply(next)
+        // Other documents enter or leave at the end of the shown ones only.
+        for position in (0..<window.shownCount).reversed() {
+            examinedCount += 1
+            let row = window.row(position).content
+            if next[row.name] != nil { continue }
+            if view.document(row.name) != nil { break }
+            changes[row.name] = row.document
+        }
+        for position in (0..<view.count).reversed() {
+            examinedCount += 1
+            let row = shownRow(position)
+            if next[row.content.name] != nil { continue }
+            if window.isShown(row) { break }
+            changes[row.content.name] = .some(nil)
+        }
+        return changes
     }
 
-    /// What differs between the rows and the query over the cache.
-    private func difference(
-        to plan: QueryPlan, _ store: LocalStore
-    ) throws(RequestError) -> [String: StoredDocument?] {
-        var next: [String: StoredDocument?] = [:]
-        for name in view.names { next[name] = .some(nil) }
-        try store.run(plan) { name, document in
-            if held[name] != nil, let shown = view.document(name) {
-                next[name] = shown
-            } else {
-                next[name] = StoredDocument(document)
-            }
+    /// The shown row at a position from the end that the limit keeps.
+    private func shownRow(_ position: Int) -> ViewRow {
+        guard case .query(_, isReversed: true, _) = subject else { return view.row(at: position) }
+        return view.row(at: view.count - 1 - position)
+    }
+
+    /// Reads the window from the cache again.
+    ///
+    /// - Returns: what changes among the shown documents.
+    private mutating func refilled(_ store: LocalStore) throws(RequestError) -> [String: StoredDocument?] {
+        guard var window, case .query(_, let isReversed, _) = subject else { return [:] }
+        var rows: [SnapshotRow] = []
+        try store.run(window.widerPlan) { name, document in
+            rows.append(SnapshotRow(name: name, document: StoredDocument(document)))
         }
-        return next
+        if isReversed { rows.reverse() }
+        examinedCount += rows.count
+        var shown: [String: StoredDocument] = [:]
+        for name in held.keys { shown[name] = view.document(name) }
+        window.refill(rows, showing: shown)
+        self.window = window
+        var changes: [String: StoredDocument?] = [:]
+        for name in view.names { changes[name] = .some(nil) }
+        for position in 0..<window.shownCount {
+            let row = window.row(position).content
+            changes[row.name] = row.document
+        }
+        return changes
     }
 
     // MARK: Limbo
 
-    private mutating func updateLimbo() {
+    /// Decides again which of some documents the target does not cover.
+    private mutating func updateUncovered(_ names: some Sequence<String>) {
         guard isCurrent else {
-            limbo = []
+            uncovered = nil
+            changedRemotely.removeAll()
             return
         }
-        var found: Set<String> = []
-        for name in view.names where !remoteNames.contains(name) {
-            if let document = view.document(name), !document.hasPendingWrites { found.insert(name) }
+        if uncovered == nil {
+            uncovered = []
+            for name in view.names { updateUncovered(name) }
+            return
         }
-        limbo = found
+        for name in names { updateUncovered(name) }
+        for name in changedRemotely { updateUncovered(name) }
+        changedRemotely.removeAll()
+    }
+
+    private mutating func updateUncovered(_ name: String) {
+        examinedCount += 1
+        if let document = view.document(name), !document.hasPendingWrites, !remoteNames.contains(name) {
+            uncovered?.insert(name)
+        } else {
+            uncovered?.remove(name)
+        }
     }
 }

@@ -34,7 +34,7 @@ public final class QuerySnapshot: NSObject, @unchecked Sendable {
     /// The source of the contents.
     public let metadata: SnapshotMetadata
 
-    private let rows: [SnapshotRow]
+    private let rows: RowList
     /// The changes since the snapshot before; `nil` if every document was added.
     private let changes: [RowChange]?
     /// Whether the listener asked for changes of metadata alone.
@@ -42,7 +42,7 @@ public final class QuerySnapshot: NSObject, @unchecked Sendable {
     private let made = Mutex<[QueryDocumentSnapshot]?>(nil)
 
     init(
-        query: Query, rows: [SnapshotRow], changes: [RowChange]? = nil, includesMetadataChanges: Bool = true,
+        query: Query, rows: RowList, changes: [RowChange]? = nil, includesMetadataChanges: Bool = true,
         metadata: SnapshotMetadata = .fromServer
     ) {
         self.query = query
