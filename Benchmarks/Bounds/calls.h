@@ -7,7 +7,7 @@
 #include "frames.h"
 
 typedef enum { NATIVE, GRPC } Protocol;
-typedef enum { COMMIT = 8, LISTEN = 14 } Method; // the methods' numbers in native frames
+typedef enum { GET_DOCUMENT = 1, COMMIT = 8, RUN_QUERY = 10, LISTEN = 14 } Method; // the methods' numbers in native frames
 
 enum { NATIVE_HEADER = 12, H2_HEADER = 9, GRPC_PREFIX = 5, H2_DATA = 0, H2_HEADERS = 1, H2_RESET = 3, H2_SETTINGS = 4, H2_PING = 6, H2_GOAWAY = 7,
        H2_WINDOW = 8, ROOM = 1 << 20 };
@@ -85,11 +85,21 @@ static inline size_t put_field(uint8_t *out, size_t at, const char *prefix, size
     return at + 1 + strlen(value);
 }
 
+static inline const char *path_of(Method method) {
+    switch (method) {
+    case GET_DOCUMENT: return "/google.firestore.v1.Firestore/GetDocument";
+    case COMMIT: return "/google.firestore.v1.Firestore/Commit";
+    case RUN_QUERY: return "/google.firestore.v1.Firestore/RunQuery";
+    case LISTEN: return "/google.firestore.v1.Firestore/Listen";
+    }
+    DIE("no such method");
+}
+
 // Begins a call with one message; returns its stream. The bytes are appended to `out`, of which `*at` are used.
 static inline uint32_t begin_call(Connection *c, Method method, const uint8_t *message, size_t length, uint8_t *out, size_t *at) {
     uint32_t stream = c->next_stream;
     c->next_stream += 2;
-    unsigned is_unary = method == COMMIT;
+    unsigned is_unary = method != LISTEN; // the client's side
     uint8_t *start = out + *at;
     if (protocol == NATIVE) {
         uint32_t size = (uint32_t)length;
@@ -105,7 +115,7 @@ static inline uint32_t begin_call(Connection *c, Method method, const uint8_t *m
     // POST, http, then literals that are not indexed.
     size_t end = H2_HEADER;
     start[end++] = 0x83, start[end++] = 0x86;
-    end = put_field(start, end, "\x04", 1, method == COMMIT ? "/google.firestore.v1.Firestore/Commit" : "/google.firestore.v1.Firestore/Listen");
+    end = put_field(start, end, "\x04", 1, path_of(method));
     end = put_field(start, end, "\x01", 1, "127.0.0.1");
     end = put_field(start, end, "\x0f\x10", 2, "application/grpc");
     end = put_field(start, end, "\0\2te", 4, "trailers");
@@ -119,6 +129,26 @@ static inline uint32_t begin_call(Connection *c, Method method, const uint8_t *m
     memcpy(start + end + GRPC_PREFIX, message, length);
     *at += end + GRPC_PREFIX + length;
     return stream;
+}
+
+// Appends a further message of a call.
+static inline void put_message(uint32_t stream, const uint8_t *message, size_t length, uint8_t *out, size_t *at) {
+    uint8_t *start = out + *at;
+    if (protocol == NATIVE) {
+        uint32_t size = (uint32_t)length;
+        memcpy(start, &size, 4);
+        start[4] = 3, start[5] = 0, start[6] = 0, start[7] = 0;
+        memcpy(start + 8, &stream, 4);
+        memcpy(start + NATIVE_HEADER, message, length);
+        *at += NATIVE_HEADER + length;
+        return;
+    }
+    size_t end = put_h2_header(start, length + GRPC_PREFIX, H2_DATA, 0, stream);
+    uint32_t order = htonl((uint32_t)length);
+    start[end] = 0;
+    memcpy(start + end + 1, &order, 4);
+    memcpy(start + end + GRPC_PREFIX, message, length);
+    *at += end + GRPC_PREFIX + length;
 }
 
 static inline void take_data(Connection *c, uint32_t stream, const uint8_t *data, size_t length, Handler handle) {

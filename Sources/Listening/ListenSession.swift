@@ -102,6 +102,9 @@ package final class ListenSession {
         hub.close(self)
     }
 
+    /// Steps of reading that ``next(into:)`` has done so far; each may have looked at thousands of documents.
+    package private(set) var steps = 0
+
     /// Commands that wait; a transport stops reading when there are many.
     package var waitingCommands: Int { commands.count }
 
@@ -242,6 +245,9 @@ package final class ListenSession {
 
     // MARK: Messages
 
+    /// Whether the next message was made already.
+    package var hasMessageReady: Bool { !queue.isEmpty }
+
     /// Appends the next message, if there is one.
     package func next(into output: inout ByteBuffer) -> ListenStep {
         while isOpen {
@@ -250,9 +256,11 @@ package final class ListenSession {
                 return .message
             }
             if load != nil {
+                steps += 1
                 stepLoad()
                 if load != nil, queue.isEmpty { return .yielding }
             } else if snapshot != nil {
+                steps += 1
                 stepSnapshot()
                 if snapshot != nil, queue.isEmpty { return .yielding }
             } else if !commands.isEmpty {

@@ -126,7 +126,9 @@ private final class ListenStream: CallStream, LastingStream {
             return end
         }
         guard let session else { return .waiting }
+        let stepsBefore = session.steps
         let step = session.next(into: &output)
+        if session.steps != stepsBefore { call.noteStep() }
         if isHeld { hold(session.waitingCommands >= Self.waitingMaximum) }
         switch step {
         case .message:
@@ -138,6 +140,8 @@ private final class ListenStream: CallStream, LastingStream {
             return .waiting
         }
     }
+
+    var hasMessageReady: Bool { session?.hasMessageReady ?? false }
 
     func cancelled() {
         closeSession()

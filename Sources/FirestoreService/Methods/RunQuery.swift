@@ -103,7 +103,8 @@ final class QuerySource: ResponseSource {
     var newTransaction: [UInt8] = []
     /// `projects/…/documents/`, before every path.
     private let namePrefix: [UInt8]
-    private var page = ByteBuffer(capacity: 4_096)
+    /// A buffer of the loop's while there are messages in it, so that streams that wait hold no memory.
+    private var page = ByteBuffer(capacity: 0)
     /// Where the messages of the page end.
     private var messageEnds: [Int] = []
     /// The next message of the page to be sent.
@@ -140,21 +141,38 @@ final class QuerySource: ResponseSource {
             do throws(RequestError) {
                 try fillPage(at: point)
             } catch {
+                givePageBack()
                 let status = service.requestError(error, call)
                 service.counters.streamsOpen.subtract()
                 return .failed(status.code, status.message)
             }
-            if messageEnds.isEmpty { return isExhausted ? end(at: point, into: &writer) : yieldLoop() }
+            if messageEnds.isEmpty {
+                givePageBack()
+                return isExhausted ? end(at: point, into: &writer) : yieldLoop()
+            }
         }
         let start = position == 0 ? 0 : messageEnds[position - 1]
         writer.append(page.bytes.extracting(start..<messageEnds[position]))
         position += 1
         hasSent = true
+        if position == messageEnds.count { givePageBack() }
         return .message
     }
 
+    var hasMessageReady: Bool { position < messageEnds.count }
+
     func cancelled() {
+        givePageBack()
         service.counters.streamsOpen.subtract()
+    }
+
+    private func givePageBack() {
+        guard page.capacity > 0 else { return }
+        var taken = ByteBuffer(capacity: 0)
+        swap(&taken, &page)
+        call.loop.giveBack(taken)
+        messageEnds.removeAll(keepingCapacity: true)
+        position = 0
     }
 
     /// Every result is sent. Reports what the offset skipped if no message has, and the read time if there was none.
@@ -195,14 +213,13 @@ final class QuerySource: ResponseSource {
     }
 
     private func fillPage(at point: ReadPoint) throws(RequestError) {
-        page.reset(keeping: 2 * Self.pageBytes)
-        messageEnds.removeAll(keepingCapacity: true)
-        position = 0
+        if page.capacity == 0 { page = call.loop.takeWriter() }
         let source = try service.reader.source(at: point, matching: run.plan.matcher)
         let progress = try run.next(from: source) { (result) throws(RequestError) in
             append(result, at: point)
             return page.count >= Self.pageBytes ? .full : .more
         }
+        call.noteStep()
         if case .finished = progress { isExhausted = true }
         // What the offset skipped is known only now: it is in the last message of the page.
         if let last = messageEnds.indices.last {

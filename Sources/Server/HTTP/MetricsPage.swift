@@ -109,6 +109,11 @@ final class MetricsPage: Sendable {
         page.single(
             "hearth_replies_stalled_total", .counter, "Streaming responses ended because the client did not read them.",
             transport.repliesStalled)
+        page.family(
+            "hearth_loop_iteration_seconds_max", .gauge, "Longest iteration of each event loop in the last minutes.")
+        for (loop, nanoseconds) in transport.longestIterations.sorted(by: { $0.key < $1.key }) {
+            page.sample(["loop": loop], Double(nanoseconds) / 1e9)
+        }
         page.single("hearth_received_bytes_total", .counter, "Bytes received.", transport.bytesReceived)
         page.single("hearth_sent_bytes_total", .counter, "Bytes sent.", transport.bytesSent)
     }

@@ -8,7 +8,8 @@
 // Writing. The driver appends to `output`, a buffer from the loop's pool. At the end of the turn `flush` tries to write
 // it at once; what the socket does not take becomes `inFlight` and libuv finishes it, while new output gathers in
 // another buffer. When more than `highWaterBytes` wait, the channel is congested: the driver stops producing and no
-// more is read, until what is in flight has left. A reader that takes nearly nothing for `stallMilliseconds` is
+// more is read, until what is in flight has left. Output that is long, as a streaming reply, is made in shares of the
+// loop (`needsWork`), and so is what input asks for beyond a slice of time. A reader that takes nearly nothing for `stallMilliseconds` is
 // dropped, as is one for which more than `outputBytesMax` has gathered.
 
 internal import Basics
@@ -19,10 +20,17 @@ import Glibc
 package protocol ChannelDriver: AnyObject {
     /// Takes what it can of the bytes received and not yet consumed. They are lent for the call.
     func received(_ bytes: RawSpan) -> ReceiveProgress
-    /// The turn ends, or the channel is no longer congested: anything to send should be in the output now.
+    /// The turn ends, or the channel is no longer congested: anything to send should be in the output now. What takes
+    /// long is left to ``work()``.
     func produce()
+    /// Does the work that was asked for with `needsWork`, until the loop's share is spent.
+    func work()
     /// The connection is over; comes once, and nothing after it.
     func channelClosed(_ reason: CloseReason)
+}
+
+extension ChannelDriver {
+    package func work() {}
 }
 
 /// How far a driver got with the bytes it was lent.
@@ -86,7 +94,7 @@ package struct ChannelLimits: Sendable {
     }
 }
 
-@safe package final class Channel: TCPHandle, TimerTarget, @unchecked Sendable {
+@safe package final class Channel: TCPHandle, TimerTarget, LoopWork, @unchecked Sendable {
     // Sendable: as TCPHandle says.
 
     /// Output that is written before more is made, so that a buffer stays in the cache.
@@ -113,6 +121,11 @@ package struct ChannelLimits: Sendable {
         var isReading = false
         /// The driver wants to see nothing more for now.
         var isInputPaused = false
+        /// The input has had its slice of this iteration; the rest comes with the next share.
+        var isInputDeferred = false
+        /// The iteration in which the input has a slice, by its start, and when the slice ends, both in nanoseconds.
+        var slicedIn: UInt64 = 0
+        var sliceEndsAt: UInt64 = 0
         /// Everything is said: what still comes is thrown away until the other side closes.
         var readsToEnd = false
 
@@ -123,6 +136,8 @@ package struct ChannelLimits: Sendable {
         var inFlight: ByteBuffer?
         var isWriting = false
         var isUnsettled = false
+        /// Waits for a share of the loop.
+        var needsWork = false
         var closesAfterFlush: CloseReason?
 
         var bytesReceived: UInt64 = 0
@@ -156,6 +171,7 @@ package struct ChannelLimits: Sendable {
             stream,
             { handle, _, buffer in
                 let channel = unsafe Channel.of(handle!.pointee.data)
+                channel.loop.beginTurn()
                 unsafe buffer!.pointee = channel.roomForRead()
             },
             { stream, count, _ in
@@ -210,6 +226,7 @@ package struct ChannelLimits: Sendable {
 
     /// Shows the bytes to the driver until it can use no more, and keeps the rest.
     private func process(_ bytes: RawSpan) {
+        beginSlice()
         var consumed = 0
         var needed = 1
         while !isClosing, hot.state.closesAfterFlush == nil, consumed < bytes.byteCount, let driver {
@@ -223,10 +240,40 @@ package struct ChannelLimits: Sendable {
             }
             // Nothing consumed and no other driver to try: the rest must wait for more.
             if progress.consumed == 0, hot.state.driver === driver { break }
+            if consumed < bytes.byteCount, isSliceOver {
+                needed = 1
+                deferInput()
+                break
+            }
         }
         guard !isClosing, hot.state.closesAfterFlush == nil else { return dropInput() }
         keep(bytes.extracting(consumed..<bytes.byteCount), needed)
-        if isCongested || hot.state.isInputPaused { stopReading() }
+        if isCongested || hot.state.isInputPaused || hot.state.isInputDeferred { stopReading() }
+    }
+
+    // MARK: Slices of input
+
+    /// The input of one iteration has one slice of time, however many reads bring it.
+    private func beginSlice() {
+        guard hot.state.slicedIn != loop.iterationStartNanoseconds else { return }
+        hot.state.slicedIn = loop.iterationStartNanoseconds
+        hot.state.sliceEndsAt = loop.turnNanoseconds + IterationBudget.inputNanoseconds
+    }
+
+    /// Whether the driver should return from `received` with what it has not begun.
+    var isSliceOver: Bool { loop.nanoseconds >= hot.state.sliceEndsAt }
+
+    /// Reads on with the next share of the loop.
+    private func deferInput() {
+        hot.state.isInputDeferred = true
+        needsWork()
+    }
+
+    private func resumeDeferredInput() {
+        guard hot.state.isInputDeferred else { return }
+        hot.state.isInputDeferred = false
+        hot.state.sliceEndsAt = loop.nanoseconds + IterationBudget.inputNanoseconds
+        resumeReading()
     }
 
     private func keep(_ rest: RawSpan, _ needed: Int) {
@@ -255,13 +302,19 @@ package struct ChannelLimits: Sendable {
 
     /// Continues where congestion or the driver stopped.
     private func resumeReading() {
-        guard !hot.state.isReading, !isCongested, !hot.state.isInputPaused, !hot.state.readsToEnd else { return }
+        guard !hot.state.isReading, !isCongested, !hot.state.isInputPaused, !hot.state.isInputDeferred,
+            !hot.state.readsToEnd
+        else { return }
         if !hot.state.carry.isEmpty {
             let kept = hot.state.carry
             hot.state.carry = []
             process(unsafe kept.span.bytes)
         }
-        if !isCongested, !hot.state.isInputPaused, !isClosing, hot.state.closesAfterFlush == nil { startReading() }
+        if !isCongested, !hot.state.isInputPaused, !hot.state.isInputDeferred, !isClosing,
+            hot.state.closesAfterFlush == nil
+        {
+            startReading()
+        }
     }
 
     // MARK: Writing
@@ -315,11 +368,18 @@ package struct ChannelLimits: Sendable {
         loop.needsSettling(self)
     }
 
-    /// The same, but not before other connections have had their turn.
-    func settleLater() {
-        guard !hot.state.isUnsettled else { return }
-        hot.state.isUnsettled = true
-        loop.settleLater(self)
+    /// Has `work` called with the loop's next share for this channel.
+    func needsWork() {
+        guard !hot.state.needsWork else { return }
+        hot.state.needsWork = true
+        loop.needsWork(self)
+    }
+
+    package func work() {
+        hot.state.needsWork = false
+        guard !isClosing else { return }
+        resumeDeferredInput()
+        driver?.work()
     }
 
     func settle() {
@@ -368,6 +428,7 @@ package struct ChannelLimits: Sendable {
             unsafe writeRequest.pointee.data = unsafe UnsafeMutableRawPointer(Unmanaged.passUnretained(self).toOpaque())
             return unsafe uv_write(writeRequest, stream, &buffer, 1) { request, status in
                 let channel = unsafe Channel.of(request!.pointee.data)
+                channel.loop.beginTurn()
                 channel.writeEnded(status)
                 channel.loop.endTurn()
             }

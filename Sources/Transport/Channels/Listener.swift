@@ -55,6 +55,7 @@ import Glibc
     private func watch() {
         let error = unsafe uv_poll_start(poll, Int32(UV_READABLE.rawValue)) { poll, _, _ in
             let this = unsafe Unmanaged<Listener>.fromOpaque(poll!.pointee.data).takeUnretainedValue()
+            this.loop.beginTurn()
             this.acceptWaiting()
             this.loop.endTurn()
         }

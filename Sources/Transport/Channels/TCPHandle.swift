@@ -39,6 +39,7 @@ import CUV
         closing.state = true
         unsafe uv_close(handle) { handle in
             let this = unsafe Unmanaged<TCPHandle>.fromOpaque(handle!.pointee.data).takeRetainedValue()
+            this.loop.beginTurn()
             this.handleClosed()
             this.loop.endTurn()
         }

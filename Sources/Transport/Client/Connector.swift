@@ -67,6 +67,7 @@ import Glibc
             unsafe uv_tcp_connect(request, channel.tcp, address) { request, status in
                 let this = unsafe Unmanaged<Connector>.fromOpaque(request!.pointee.data).takeRetainedValue()
                 unsafe request!.deallocate()
+                this.loop.beginTurn()
                 this.connected(status)
                 this.loop.endTurn()
             }

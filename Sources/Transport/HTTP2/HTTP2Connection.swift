@@ -79,7 +79,7 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
             noteAssembly()
             if session.unsentBytes >= Channel.flushBytes { transfer() }
             // There is enough to write, or too much to continue: the channel decides, and calls again for the rest.
-            if channel.outputIsDue || channel.isCongested { break }
+            if channel.outputIsDue || channel.isCongested || channel.isSliceOver { break }
         }
         channel.needsSettling()
         return ReceiveProgress(consumed: isOver ? bytes.byteCount : offset)
@@ -148,9 +148,25 @@ final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Se
     func produce() {
         guard !isOver else { return }
         transfer()
-        session.beginWaiting()
-        noteAssembly()
+        if session.hasWaiting || core.state.calls.hasReady, !isCongested { channel.needsWork() }
+        endIfDone()
+    }
+
+    func work() {
+        guard !isOver else { return }
+        beginWaiting()
         produceReplies()
+    }
+
+    /// Begins calls that waited until answers before them were taken, for the present share of the loop.
+    private func beginWaiting() {
+        while session.hasWaiting, !isCongested, !loop.isShareSpent {
+            let before = session.unsentBytes
+            session.beginWaiting(atMost: 1)
+            loop.spend(max(0, session.unsentBytes - before))
+            flushIfDue()
+        }
+        noteAssembly()
     }
 
     // MARK: CallConnection

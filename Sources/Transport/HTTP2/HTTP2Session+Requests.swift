@@ -333,10 +333,12 @@ extension HTTP2Session {
     }
 
     /// Begins calls that waited, as long as their answers would not wait themselves.
-    func beginWaiting() {
+    ///
+    /// - Parameter limit: how many calls at most.
+    func beginWaiting(atMost limit: Int = .max) {
         guard hasWaiting else { return }
         var begun = 0
-        while begun < hot.state.waiting.count, !isCongested {
+        while begun < min(limit, hot.state.waiting.count), !isCongested {
             let identifier = hot.state.waiting[begun]
             begun += 1
             guard let stream = find(identifier), !stream.state.isOver else { continue }

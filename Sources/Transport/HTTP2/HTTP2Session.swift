@@ -17,7 +17,7 @@ import Basics
 import CNGHTTP2
 
 /// Gets what a session found in the bytes it received; called inside ``HTTP2Session/receive(_:now:)`` and
-/// ``HTTP2Session/beginWaiting()``, and may answer calls there.
+/// ``HTTP2Session/beginWaiting(atMost:)``, and may answer calls there.
 protocol HTTP2SessionDelegate: AnyObject {
     /// A call has come with its first message, which is lent.
     func begin(_ stream: UInt32, _ head: RequestHead, _ payload: RawSpan)

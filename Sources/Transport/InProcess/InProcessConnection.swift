@@ -12,7 +12,7 @@ package import Basics
 /// handler starts or sends while it takes a message waits until the service has returned.
 ///
 /// `start`, and the methods of a call, may be used from any thread; the rest is for the loop's thread.
-package final class InProcessConnection: CallCarrier, TimerTarget, @unchecked Sendable {
+package final class InProcessConnection: CallCarrier, TimerTarget, LoopWork, @unchecked Sendable {
     // Sendable: the variables are touched on the loop's thread only.
 
     package let loop: EventLoop
@@ -28,7 +28,7 @@ package final class InProcessConnection: CallCarrier, TimerTarget, @unchecked Se
     private var isClosed = false
 
     /// What the client wants of the service, in order.
-    private var work: [Work] = []
+    private var requests: [Work] = []
     private var isWorking = false
     private var isWorkDue = false
     /// A handler of the client is being called.
@@ -38,9 +38,6 @@ package final class InProcessConnection: CallCarrier, TimerTarget, @unchecked Se
         case begin(InProcessCall)
         case message(InProcessCall)
     }
-
-    /// Bytes that the sources may produce before the other work of the loop is done.
-    private static let bytesPerTurn = 256 << 10
 
     /// - Parameters:
     ///   - loop: the loop of the service.
@@ -108,7 +105,7 @@ package final class InProcessConnection: CallCarrier, TimerTarget, @unchecked Se
     // MARK: Work
 
     private func add(_ next: Work) {
-        work.append(next)
+        requests.append(next)
         if isWorking { return }
         if isDelivering { workLater() } else { doWork() }
     }
@@ -116,25 +113,26 @@ package final class InProcessConnection: CallCarrier, TimerTarget, @unchecked Se
     private func workLater() {
         if isWorkDue || isWorking { return }
         isWorkDue = true
-        loop.execute { [self] in
-            isWorkDue = false
-            doWork()
-        }
+        loop.needsWork(self)
     }
 
-    /// Gives the service what waits for it, then asks the sources that are ready.
+    package func work() {
+        isWorkDue = false
+        doWork()
+    }
+
+    /// Gives the service what waits for it; in a share of the loop also asks the sources that are ready.
     private func doWork() {
         isWorking = true
-        var budget = Self.bytesPerTurn
         while true {
             var index = 0
-            while index < work.count {
-                perform(work[index])
+            while index < requests.count {
+                perform(requests[index])
                 index += 1
             }
-            work.removeAll(keepingCapacity: true)
-            guard table.hasReady, budget > 0 else { break }
-            budget -= produce(within: budget)
+            requests.removeAll(keepingCapacity: true)
+            guard table.hasReady, !loop.isShareSpent else { break }
+            produce()
         }
         isWorking = false
         if table.hasReady { workLater() }
@@ -187,27 +185,23 @@ package final class InProcessConnection: CallCarrier, TimerTarget, @unchecked Se
     // MARK: Sources
 
     /// Asks the ready sources, one message each in turn.
-    ///
-    /// - Returns: the bytes that they made, at least 1.
-    private func produce(within budget: Int) -> Int {
-        var made = 1
+    private func produce() {
         let round = table.takeReady()
         for (index, number) in round.enumerated() {
-            guard made < budget else {
-                table.putBack(round[index...])
-                break
-            }
-            made += ask(number)
+            guard !loop.isShareSpent else { return table.putBack(round[index...]) }
+            loop.spend(ask(number))
         }
-        return made
     }
 
+    /// Asks one source for a message.
+    ///
+    /// - Returns: the bytes that it made.
     private func ask(_ number: UInt32) -> Int {
         // `release` makes the source of a client that has paused ready again.
-        guard let source = table.beginAsking(number), call(number)?.isHeld == false else { return 1 }
+        guard let source = table.beginAsking(number), call(number)?.isHeld == false else { return 0 }
         var output = loop.takeWriter()
         let step = source.next(into: &output)
-        let size = output.count + 1
+        let size = output.count
         // The source may have ended its own call.
         guard isOpen(number) else {
             loop.giveBack(output)
@@ -331,7 +325,7 @@ extension InProcessConnection {
         guard let call = call(stream), call.isServiceHeld != isHeld else { return }
         call.isServiceHeld = isHeld
         guard !isHeld, !call.outgoing.isEmpty else { return }
-        work.append(.message(call))
+        requests.append(.message(call))
         workLater()
     }
 

@@ -2,10 +2,11 @@
 //
 // Everything that belongs to a connection lives on the thread of its loop and needs no lock. Other threads reach in
 // through `execute` only. Each entry from libuv (bytes arrived, a write ended, timers, handed-over work) is a *turn*;
-// connections that have something to send say so with `needsSettling`, and at the end of the turn each is settled once:
-// so all replies of one read, and all completions of one commit group, leave in one write.
+// connections that have something to send say so with `needsSettling`, and at the end of the turn each is settled:
+// so all replies of one read, and all completions of one commit group, leave in one write. Work that may be long is not
+// done in these turns but in shares after them (`needsWork`, IterationBudget.swift).
 
-import Basics
+package import Basics
 import CUV
 import Glibc
 import Synchronization
@@ -40,6 +41,10 @@ package protocol TurnObserver: AnyObject {
     private let wakeUp: UnsafeMutablePointer<uv_async_t>
     private let ticker: UnsafeMutablePointer<uv_timer_t>
     private let beforeWaiting: UnsafeMutablePointer<uv_prepare_t>
+    /// Called when everything that had come was read.
+    private let afterReading: UnsafeMutablePointer<uv_check_t>
+    /// While it is active the loop does not wait.
+    private let moreWork: UnsafeMutablePointer<uv_idle_t>
     private var waitObservers: [() -> Void] = []
     private let handedOver = Mutex(HandedOver())
     private let life = Mutex(Life.notStarted)
@@ -50,10 +55,15 @@ package protocol TurnObserver: AnyObject {
     private var wheel: TimerWheel<DueTimer>
     private var tickerDue: UInt64 = .max
     private let unsettled = Confined<[Channel]>([])
-    private var postponed: [Channel] = []
-    private var spareJobs: [@Sendable () -> Void] = []
+    private let longWork = Confined(LongWork())
+    private var jobs: [@Sendable () -> Void] = []
+    private var nextJob = 0
     /// Nanoseconds when the clock was read in this turn; 0 before.
     private let clock = Confined<UInt64>(0)
+    /// Nanoseconds when the first turn of this iteration began; 0 before.
+    private let iterationStart = Confined<UInt64>(0)
+    private var longestIteration = LongestIteration()
+    private let readClock: (() -> UInt64)?
     private let turnObservers = Confined<[any TurnObserver]>([])
     /// Whether `uv_run` is to end at the next chance.
     private var isStopping = false
@@ -69,16 +79,30 @@ package protocol TurnObserver: AnyObject {
         var isClosed = false
     }
 
+    private struct LongWork {
+        var rotation = WorkRotation()
+        var budget = IterationBudget()
+    }
+
+    /// Jobs that are done between two looks at the clock.
+    private static let jobsPerLook = 16
+
     /// Makes a loop; nothing runs before `start`.
     ///
-    /// - Parameter readBufferBytes: how much one read from a socket may bring.
-    package init(name: String = "hearth-loop", readBufferBytes: Int = 64 << 10) {
+    /// - Parameters:
+    ///   - readBufferBytes: how much one read from a socket may bring.
+    ///   - clock: monotonic nanoseconds, not zero, for tests; nil stands for the system's clock.
+    package init(name: String = "hearth-loop", readBufferBytes: Int = 64 << 10, clock readClock: (() -> UInt64)? = nil)
+    {
         self.name = name
         self.readBufferBytes = readBufferBytes
+        self.readClock = readClock
         unsafe uv = .allocate(capacity: 1)
         unsafe wakeUp = .allocate(capacity: 1)
         unsafe ticker = .allocate(capacity: 1)
         unsafe beforeWaiting = .allocate(capacity: 1)
+        unsafe afterReading = .allocate(capacity: 1)
+        unsafe moreWork = .allocate(capacity: 1)
         unsafe readBuffer = .allocate(byteCount: readBufferBytes, alignment: 64)
         unsafe expectSuccess(uv_loop_init(uv), "uv_loop_init")
         wheel = TimerWheel(now: unsafe uv_now(uv) / Self.tickMilliseconds)
@@ -90,6 +114,14 @@ package protocol TurnObserver: AnyObject {
         unsafe ticker.pointee.data = this
         unsafe expectSuccess(uv_prepare_init(uv, beforeWaiting), "uv_prepare_init")
         unsafe beforeWaiting.pointee.data = this
+        unsafe expectSuccess(uv_check_init(uv, afterReading), "uv_check_init")
+        unsafe afterReading.pointee.data = this
+        unsafe expectSuccess(uv_idle_init(uv, moreWork), "uv_idle_init")
+        unsafe moreWork.pointee.data = this
+        unsafe expectSuccess(
+            uv_prepare_start(beforeWaiting) { unsafe EventLoop.of($0!.pointee.data).willWait() }, "uv_prepare_start")
+        unsafe expectSuccess(
+            uv_check_start(afterReading) { unsafe EventLoop.of($0!.pointee.data).doLongWork() }, "uv_check_start")
     }
 
     deinit {
@@ -99,6 +131,8 @@ package protocol TurnObserver: AnyObject {
         unsafe wakeUp.deallocate()
         unsafe ticker.deallocate()
         unsafe beforeWaiting.deallocate()
+        unsafe afterReading.deallocate()
+        unsafe moreWork.deallocate()
         unsafe readBuffer.deallocate()
     }
 
@@ -183,6 +217,9 @@ package protocol TurnObserver: AnyObject {
             }, nil)
         _ = unsafe uv_run(uv, UV_RUN_DEFAULT)
         unsafe expectSuccess(uv_loop_close(uv), "uv_loop_close")
+        // What waits for a share knows the loop.
+        longWork.state.rotation.removeAll()
+        jobs = []
     }
 
     // MARK: Work from other threads
@@ -200,13 +237,20 @@ package protocol TurnObserver: AnyObject {
     }
 
     private func takeHandedOver() {
-        var jobs: [@Sendable () -> Void] = []
-        swap(&jobs, &spareJobs)
-        handedOver.withLock { swap(&$0.jobs, &jobs) }
-        for job in jobs { job() }
-        jobs.removeAll(keepingCapacity: true)
-        swap(&jobs, &spareJobs)
-        takePostponed()
+        beginTurn()
+        if nextJob == jobs.count {
+            jobs.removeAll(keepingCapacity: true)
+            nextJob = 0
+            handedOver.withLock { swap(&$0.jobs, &jobs) }
+        }
+        let end = turnNanoseconds + IterationBudget.iterationNanoseconds
+        while nextJob < jobs.count {
+            jobs[nextJob]()
+            nextJob += 1
+            if nextJob % Self.jobsPerLook == 0, nanoseconds >= end { break }
+        }
+        // The rest has its turn after others.
+        if nextJob < jobs.count { unsafe uv_async_send(wakeUp) }
         endTurn()
     }
 
@@ -215,10 +259,12 @@ package protocol TurnObserver: AnyObject {
     /// Has the channel settled once at the end of this turn. The caller sees to it that it is not in the list yet.
     func needsSettling(_ channel: Channel) { unsettled.state.append(channel) }
 
-    /// Has the channel settled in a separate turn, after other sockets have had theirs.
-    func settleLater(_ channel: Channel) {
-        postponed.append(channel)
-        if postponed.count == 1 { unsafe uv_async_send(wakeUp) }
+    /// Every callback from libuv begins with this.
+    @inline(__always)
+    func beginTurn() {
+        guard iterationStart.state == 0 else { return }
+        iterationStart.state = nanoseconds
+        clock.state = iterationStart.state
     }
 
     /// Every callback from libuv ends with this.
@@ -234,31 +280,65 @@ package protocol TurnObserver: AnyObject {
         clock.state = 0
     }
 
-    private func takePostponed() {
-        guard !postponed.isEmpty else { return }
-        let channels = postponed
-        postponed.removeAll(keepingCapacity: true)
-        for channel in channels { channel.settle() }
+    /// When the first turn of this iteration began, in nanoseconds; 0 before.
+    var iterationStartNanoseconds: UInt64 { iterationStart.state }
+
+    /// The iteration has done all it does, and the loop is about to wait or to look whether more has come.
+    private func willWait() {
+        for observer in waitObservers { observer() }
+        guard iterationStart.state != 0 else { return }
+        let now = nanoseconds
+        longestIteration.record(now &- iterationStart.state, now: now)
+        iterationStart.state = 0
+    }
+
+    /// The longest iteration of the last one to two minutes, in nanoseconds: for so long something that had come may
+    /// have waited to be read.
+    package var longestIterationNanoseconds: UInt64 { longestIteration.value(now: nanoseconds) }
+
+    // MARK: Long work
+
+    /// Has ``LoopWork/work()`` called once, when everything that had come was read and those that wait already had
+    /// their shares. The caller sees to it that it does not wait yet.
+    package func needsWork(_ worker: any LoopWork) {
+        if longWork.state.rotation.isEmpty {
+            unsafe expectSuccess(uv_idle_start(moreWork) { _ in }, "uv_idle_start")
+        }
+        longWork.state.rotation.append(worker)
+    }
+
+    /// Counts bytes that the worker which has its share has made.
+    package func spend(_ bytes: Int) { longWork.state.budget.spend(bytes, now: nanoseconds) }
+
+    /// Whether the worker that has its share should stop.
+    package var isShareSpent: Bool { longWork.state.budget.isShareSpent }
+
+    private func doLongWork() {
+        guard !longWork.state.rotation.isEmpty else { return }
+        beginTurn()
+        longWork.state.budget.begin(now: nanoseconds)
+        while !longWork.state.budget.isIterationSpent, let worker = longWork.state.rotation.popFirst() {
+            longWork.state.budget.beginShare()
+            worker.work()
+            spend(0)
+            longWork.state.budget.endShare()
+            endTurn()
+        }
+        if longWork.state.rotation.isEmpty { unsafe uv_idle_stop(moreWork) }
     }
 
     /// Calls `observer` each time the loop has dealt with all that was there and is about to wait for more.
     package func beforeEachWait(_ observer: @escaping () -> Void) {
-        if waitObservers.isEmpty {
-            unsafe expectSuccess(
-                uv_prepare_start(beforeWaiting) { handle in
-                    for observer in unsafe EventLoop.of(handle!.pointee.data).waitObservers { observer() }
-                }, "uv_prepare_start")
-        }
         waitObservers.append(observer)
     }
 
     // MARK: Buffers
 
     /// An empty buffer to write output into.
-    func takeWriter() -> ByteBuffer { pool.state.take() }
+    package func takeWriter() -> ByteBuffer { pool.state.take() }
 
     /// Takes a buffer back whose bytes have been sent.
-    func giveBack(_ writer: consuming ByteBuffer) { pool.state.give(writer) }
+    package func giveBack(_ writer: consuming ByteBuffer) { pool.state.give(writer) }
 
     // MARK: Time
 
@@ -276,16 +356,19 @@ package protocol TurnObserver: AnyObject {
     /// Monotonic nanoseconds as of the first time that this was asked in this turn: however many ask, the clock is read
     /// once.
     package var turnNanoseconds: UInt64 {
-        if clock.state == 0 { clock.state = uv_hrtime() }
+        if clock.state == 0 { clock.state = nanoseconds }
         return clock.state
     }
+
+    /// Monotonic nanoseconds now.
+    package var nanoseconds: UInt64 { readClock?() ?? uv_hrtime() }
 
     /// Has the observer called, once, when everything of this turn has been handed to the sockets.
     package func whenTurnEnds(_ observer: any TurnObserver) { turnObservers.state.append(observer) }
 
     private func tellObservers() {
         let started = turnNanoseconds
-        let duration = uv_hrtime() - started
+        let duration = nanoseconds - started
         // Observers ask for the next turn's end in the next turn only.
         for observer in turnObservers.state { observer.turnEnded(nanoseconds: duration) }
         turnObservers.state.removeAll(keepingCapacity: true)
@@ -322,6 +405,7 @@ package protocol TurnObserver: AnyObject {
     }
 
     private func fireTimers() {
+        beginTurn()
         tickerDue = .max
         for due in wheel.takeDue(upTo: nowMilliseconds / Self.tickMilliseconds) { due.target.timerFired(due.token) }
         if let next = wheel.nextTick { armTicker(at: next) }

@@ -76,6 +76,10 @@ package struct Call: Sendable {
     /// Asks the source again after the other work of the loop has had its turn.
     package func resumeLater() { loop.execute { [self] in resume() } }
 
+    /// Says that the source has done a step of work that may have taken long: it looks at the clock, and the source is
+    /// asked again after others when the time of its share is over.
+    package func noteStep() { loop.spend(0) }
+
     /// Whether a message would leave now: the client's window is open and the connection's output has room.
     package var hasRoom: Bool { carrier.hasRoom(stream) }
 

@@ -115,8 +115,8 @@ struct CallTable {
         return all
     }
 
-    /// Puts streams back that `takeReady` returned and that were not asked.
-    mutating func putBack(_ streams: ArraySlice<UInt32>) { ready.append(contentsOf: streams) }
+    /// Puts streams back that `takeReady` returned and that were not asked: before those that were.
+    mutating func putBack(_ streams: ArraySlice<UInt32>) { ready.insert(contentsOf: streams, at: 0) }
 
     /// The source to ask; nil when the call is over or its source has ended.
     mutating func beginAsking(_ stream: UInt32) -> (any ResponseSource)? {

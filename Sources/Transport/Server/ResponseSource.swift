@@ -23,8 +23,16 @@ package protocol ResponseSource: AnyObject {
     /// Appends at most one message.
     func next(into output: inout ByteBuffer) -> SourceStep
 
+    /// Whether the next message was made already. Such messages, at most a page of them, are sent in the share in which
+    /// they were made: they are in the cache, and their memory can be used again.
+    var hasMessageReady: Bool { get }
+
     /// The call ended before the source did: the client cancelled it, was too slow, or is gone. It is not asked again.
     func cancelled()
+}
+
+extension ResponseSource {
+    package var hasMessageReady: Bool { false }
 }
 
 /// The service's side of a bidirectional call. Used on the call's loop only.

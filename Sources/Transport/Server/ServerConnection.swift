@@ -13,6 +13,8 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
     let wireProtocol = WireProtocol.hearth
     private let hot: Confined<Hot>
     private let frameBytesMax: Int
+    /// Frames that are taken between two looks at the clock.
+    private static let framesPerLook = 16
 
     init(_ core: ConnectionCore, rpcs: RPCTable) {
         self.core = core
@@ -50,14 +52,18 @@ final class ServerConnection: CallConnection, @unchecked Sendable {
         hot.state.lastFrameAt = loop.nowMilliseconds
         session.now = hot.state.lastFrameAt
         var offset = 0
+        var frames = 0
         while !isOver {
             switch FrameDecoder.scan(bytes, at: offset, payloadBytesMax: frameBytesMax) {
             case .frame(let header):
                 let start = offset + FrameHeader.byteCount
                 offset = start + Int(header.length)
                 take(header, bytes.extracting(start..<offset))
+                frames &+= 1
                 // There is enough to write, or too much to continue: the channel decides, and calls again for the rest.
-                if channel.outputIsDue || channel.isCongested {
+                if channel.outputIsDue || channel.isCongested
+                    || frames % Self.framesPerLook == 0 && channel.isSliceOver
+                {
                     hot.state.partialSince = nil
                     return ReceiveProgress(consumed: offset)
                 }

@@ -20,6 +20,8 @@ package struct ServerStatistics: Sendable, Equatable {
     package var protocolErrors: UInt64 = 0
     package var bytesReceived: UInt64 = 0
     package var bytesSent: UInt64 = 0
+    /// Nanoseconds of the longest iteration of the last one to two minutes, by the name of the loop.
+    package var longestIterations: [String: UInt64] = [:]
 
     package init() {}
 
@@ -37,6 +39,7 @@ package struct ServerStatistics: Sendable, Equatable {
         protocolErrors &+= other.protocolErrors
         bytesReceived &+= other.bytesReceived
         bytesSent &+= other.bytesSent
+        longestIterations.merge(other.longestIterations, uniquingKeysWith: max)
     }
 }
 
@@ -173,6 +176,7 @@ final class ServerLoop: @unchecked Sendable {
     func snapshot() -> ServerStatistics {
         var all = statistics
         all.connectionsOpen = UInt64(connections.count + opening.count)
+        all.longestIterations[loop.name] = loop.longestIterationNanoseconds
         for connection in connections.values {
             all.calls &+= connection.core.state.callsBegun
             all.callsOpen &+= UInt64(connection.openCalls)

@@ -9,7 +9,10 @@ extension WebChannelConnection {
         guard !isDelivering else { return }
         isDelivering = true
         defer { isDelivering = false }
-        while !isOver, call?.isHeld != true, !session.isEnded, let json = session.takeMessage() {
+        for count in 0... {
+            guard !isOver, call?.isHeld != true, !session.isEnded else { return }
+            guard count < Self.messagesPerShare else { return workLater() }
+            guard let json = session.takeMessage() else { return }
             var message = loop.takeWriter()
             if !hasBegun { service.appendDatabase(origin.database, to: &message) }
             do throws(RequestError) {
@@ -38,26 +41,34 @@ extension WebChannelConnection {
 
     // MARK: The call's messages
 
-    /// Asks the source after the current work of the loop: several messages then leave in one frame.
+    /// Asks the source in a share of the loop: several messages then leave in one frame.
     func produceLater() {
-        guard !isProductionDue, let call, call.source != nil, !call.isWaiting else { return }
-        isProductionDue = true
-        loop.execute { [self] in
-            isProductionDue = false
-            produce()
-            settle()
-        }
+        guard let call, call.source != nil, !call.isWaiting else { return }
+        workLater()
     }
 
-    func produce() {
-        var budget = Self.bytesPerTurn
+    /// Does what waits in a share of the loop, then sends what there is.
+    func workLater() {
+        guard !isWorkDue else { return }
+        isWorkDue = true
+        loop.needsWork(self)
+    }
+
+    package func work() {
+        isWorkDue = false
+        deliver()
+        produce()
+        settle()
+    }
+
+    private func produce() {
         while session.hasRoom, let source = call?.source, call?.isWaiting == false {
-            guard budget > 0 else { return produceLater() }
+            guard !loop.isShareSpent else { return produceLater() }
             // A `resume` from within `next` sets it to false again.
             call?.isWaiting = true
             var output = loop.takeWriter()
             let step = source.next(into: &output)
-            budget -= output.count + 1
+            loop.spend(output.count)
             guard call != nil else { return loop.giveBack(output) }
             switch step {
             case .message:

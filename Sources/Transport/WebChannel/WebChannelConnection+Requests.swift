@@ -58,8 +58,7 @@ extension WebChannelConnection {
         if let membership, next.holdsConnection { membership.browser.opened(membership.number) }
         session.openBackChannel(after: acknowledged, holdMilliseconds: holdMilliseconds, now: loop.nowMilliseconds)
         // A long poll takes what its first frame has, and there is more room now.
-        produce()
-        settle()
+        workLater()
         return true
     }
 

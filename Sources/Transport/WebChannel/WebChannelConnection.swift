@@ -21,7 +21,7 @@ package struct WebChannelOrigin: Sendable {
 /// The session lives on the loop of the request that opened it, its home (docs/decisions/0014). Requests that arrive
 /// on other loops are handed to it. Members are for the thread of ``loop``, if they do not say otherwise; ``loop``,
 /// ``identifier`` and ``rpc`` never change.
-package final class WebChannelConnection: TimerTarget, @unchecked Sendable {
+package final class WebChannelConnection: TimerTarget, LoopWork, @unchecked Sendable {
     // Sendable: references are passed between threads, state is used on the home loop's thread only.
 
     package let loop: EventLoop
@@ -57,12 +57,13 @@ package final class WebChannelConnection: TimerTarget, @unchecked Sendable {
     /// Whether the service has the call and has not ended it.
     package var hasCall: Bool { call != nil }
     var isDelivering = false
-    var isProductionDue = false
+    /// Waits for a share of the loop.
+    var isWorkDue = false
 
     /// The number of the one call.
     static let stream: UInt32 = 1
-    /// Output that the source may produce before other work of the loop has its turn.
-    static let bytesPerTurn = 256 << 10
+    /// Messages of the page that are delivered at once.
+    static let messagesPerShare = 16
 
     init(
         _ identifier: String, _ rpc: RPC, _ service: any WebChannelService, in table: WebChannelTable, loop: EventLoop,
