@@ -21,10 +21,10 @@ struct MessageDecodingTests {
         #expect(try GetDocumentRequest(wire: bytes.span.bytes) == expected)
     }
 
-    @Test("An empty transaction id means no transaction")
+    @Test("An empty transaction id is kept, for the server to refuse it")
     func emptyTransaction() throws {
         let bytes = Hex.decode(Hex.field(1, "61") + "1a00")
-        #expect(try GetDocumentRequest(wire: bytes.span.bytes).consistency == .latest)
+        #expect(try GetDocumentRequest(wire: bytes.span.bytes).consistency == .transaction([]))
     }
 
     @Test("Document fields that other fields interrupt are joined in order")

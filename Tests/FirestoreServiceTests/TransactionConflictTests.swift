@@ -12,7 +12,7 @@ import Transport
 
 @Suite("Conflicts of transactions", .timeLimit(.minutes(20)))
 struct TransactionConflictTests {
-    /// What was there before the read. Each case has a collection id and a field of its own, never seen before.
+    /// What was there before the read. Each case has another collection id and another field, which are new.
     enum Prior: CaseIterable {
         case nothing, fieldNeverSeen, noMatch, matchDeleted
     }

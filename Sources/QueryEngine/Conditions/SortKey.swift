@@ -36,8 +36,8 @@ package enum SortKey {
 
     /// The key of a cursor: of the first components only, as many as it has values.
     ///
-    /// - Throws: `INVALID_ARGUMENT` for more values than orders were written, or a name that is not a reference or is of
-    ///   another database.
+    /// - Throws: `INVALID_ARGUMENT` for more values than orders were written, or a name that is not a reference to a
+    ///   document of the database.
     static func key(
         of cursor: Cursor, order: EffectiveOrder, database: DatabaseName
     ) throws(RequestError) -> [UInt8] {

@@ -64,7 +64,8 @@ struct NearestSearch: Sendable, Equatable {
         return (measure == .dotProduct ? distance >= threshold : distance <= threshold) ? distance : nil
     }
 
-    /// Appends the sort key: closest first, which for dot products is the largest first, not a number last; then by name.
+    /// Appends the sort key: closest first, which for dot products is the largest first, and not a number last; then by
+    /// name.
     func appendKey(_ distance: Double, path: RawSpan, into writer: inout WireWriter) {
         writer.append(byte: distance.isNaN ? 1 : 0)
         if !distance.isNaN {

@@ -1,7 +1,7 @@
 // Every kind of read against one write: a transaction may not commit if its read would now come out otherwise.
 //
-// The state before is random: nothing at all, other collections only, collections whose documents are gone, or documents
-// that match or do not. The write is made to fit the query where one can be found that does.
+// The state before is random: nothing at all, other collections only, collections whose documents are gone, or
+// documents that match or do not. The write is made to fit the query where one can be found that does.
 
 import Basics
 import DocumentModel
