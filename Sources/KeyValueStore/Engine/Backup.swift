@@ -69,10 +69,15 @@ extension EmbeddedEngine {
         return parts
     }
 
+    /// - Throws: `corrupt` if a page of the source may have become zeros while it was copied.
     private static func copy(
         _ merge: inout RunMerge, _ writer: consuming RunWriter, _ number: UInt64, _ byteCountMax: Int
     ) throws(StorageError) -> Manifest.Part? {
+        let faults = MapFaults.count
         while !merge.isAtEnd, writer.byteCount < byteCountMax { try merge.appendKey(to: &writer) }
+        guard MapFaults.count == faults else {
+            throw StorageError(.corrupt, "a page of a run could not be read during the backup")
+        }
         guard writer.entryCount > 0 else { return nil }
         let (footer, byteCount) = try writer.finish()
         return Manifest.Part(file: number, identity: footer.identity, byteCount: UInt64(byteCount))

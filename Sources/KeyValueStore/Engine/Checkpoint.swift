@@ -45,7 +45,8 @@ struct Checkpoint {
             do throws(StorageError) {
                 let writer = try RunWriter(
                     path: path, versions: memtable.versionMin...memtable.versionMax.microseconds,
-                    scannedSpaces: core.options.scannedSpaces, hashSeed: core.hashSeed, space: (core.runs.space, .checkpoint))
+                    scannedSpaces: core.options.scannedSpaces, hashSeed: core.hashSeed,
+                    space: (core.runs.space, .checkpoint))
                 parts.append(try write(memtable, from: &walk, writer, number, byteCountMax))
             } catch {
                 try? Directory.removeFile(path)

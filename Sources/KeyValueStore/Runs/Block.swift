@@ -1,6 +1,9 @@
 internal import Glibc
 
 /// A block of a run, verified and in place. Valid as long as its file is mapped.
+///
+/// A page that cannot be read any more has become zeros (``MapFaults``). What is read is then wrong, and the caller
+/// finds that out afterwards; here nothing may be read or copied outside of the map, and no loop may be endless.
 @safe
 struct Block {
     let base: UnsafeRawPointer
@@ -20,7 +23,8 @@ struct Block {
         var place = unsafe base + BlockField.entries
         let bytes = unsafe Int(Block.readNumber(&place))
         _ = unsafe Block.readNumber(&place)
-        unsafe firstKey = UnsafeRawBufferPointer(start: place + versionBytes, count: bytes)
+        unsafe firstKey = UnsafeRawBufferPointer(
+            start: place + versionBytes, count: min(bytes, EngineLimits.keyBytesMax))
     }
 
     /// One entry, in place.
@@ -43,25 +47,33 @@ struct Block {
     @inline(__always)
     func entry(_ index: Int) -> Entry {
         let slot = slot(index)
-        return unsafe Self.entry(base + Int(slot & 0xFFFF), slotShared: Int(slot >> 16 & 0xFF), versionBytes)
+        return unsafe Self.entry(
+            base + Int(slot & 0xFFFF), slotShared: Int(slot >> 16 & 0xFF), versionBytes, limit: slots)
     }
 
-    /// - Parameter slotShared: the length of the shared prefix as a slot has it: 255 if the entry begins with it.
+    /// - Parameters:
+    ///   - slotShared: the length of the shared prefix as a slot has it: 255 if the entry begins with it.
+    ///   - limit: the end of what an entry may have.
     @inline(__always)
-    private static func entry(_ start: UnsafeRawPointer, slotShared: Int, _ versionBytes: Int) -> Entry {
+    private static func entry(
+        _ start: UnsafeRawPointer, slotShared: Int, _ versionBytes: Int, limit: UnsafeRawPointer
+    ) -> Entry {
         var place = unsafe start
         var shared = slotShared
         if shared == 255 {
-            shared = unsafe Int(place.loadUnaligned(as: UInt16.self))
+            shared = unsafe min(Int(place.loadUnaligned(as: UInt16.self)), EngineLimits.keyBytesMax)
             unsafe place += 2
         }
-        let suffixBytes = unsafe Int(Block.readNumber(&place))
+        let suffixMax = UInt64(truncatingIfNeeded: EngineLimits.keyBytesMax &- shared)
+        let suffixBytes = unsafe Int(truncatingIfNeeded: min(Block.readNumber(&place), suffixMax))
         let valueBytes = unsafe Block.readNumber(&place)
         let version = unsafe readVersion(place, versionBytes)
         unsafe place += versionBytes
         let suffix = unsafe UnsafeRawBufferPointer(start: place, count: suffixBytes)
         if valueBytes == 0 { return unsafe Entry(shared: shared, suffix: suffix, version: version, value: nil) }
-        let value = unsafe UnsafeRawBufferPointer(start: place + suffixBytes, count: Int(valueBytes) &- 1)
+        let room = unsafe max(0, limit - place &- suffixBytes)
+        let count = Int(truncatingIfNeeded: min(valueBytes &- 1, UInt64(truncatingIfNeeded: room)))
+        let value = unsafe UnsafeRawBufferPointer(start: place + suffixBytes, count: count)
         return unsafe Entry(shared: shared, suffix: suffix, version: version, value: value)
     }
 
@@ -89,7 +101,7 @@ struct Block {
             unsafe place += 1
             number |= UInt64(byte & 0x7F) &<< shift
             shift &+= 7
-        } while byte >= 0x80
+        } while byte >= 0x80 && shift < 64
         return number
     }
 }
@@ -145,13 +157,15 @@ extension Block {
     }
 
     /// The entry at an offset of a block if it has this key. Touches no slots, and no other entry except the first one.
-    /// - Parameter shared: the length of the shared prefix, or 255 if the entry has it.
+    /// - Parameters:
+    ///   - shared: the length of the shared prefix, or 255 if the entry has it.
+    ///   - limit: the end of all blocks.
     @inline(__always)
     static func entry(
-        of key: UnsafeRawBufferPointer, in base: UnsafeRawPointer, at offset: Int, shared: Int
+        of key: UnsafeRawBufferPointer, in base: UnsafeRawPointer, at offset: Int, shared: Int, limit: UnsafeRawPointer
     ) -> Entry? {
         let versionBytes = unsafe Int(base.load(fromByteOffset: BlockField.versionBytes, as: UInt8.self))
-        let entry = unsafe entry(base + offset, slotShared: shared, versionBytes)
+        let entry = unsafe entry(base + offset, slotShared: shared, versionBytes, limit: limit)
         let shared = unsafe entry.shared
         guard unsafe shared &+ entry.suffix.count == key.count else { return nil }
         if unsafe memcmp(entry.suffix.baseAddress!, key.baseAddress! + shared, entry.suffix.count) != 0 { return nil }

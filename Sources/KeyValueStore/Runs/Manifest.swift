@@ -105,7 +105,8 @@ extension Manifest {
         offset = bytes.count - 8
         guard word() == sum else { return nil }
         offset = 0
-        guard let magic = word(), magic == Self.magic || magic == Self.magic1, let checkpoint = word(), let firstSegment = word(), let horizon = word(),
+        guard let magic = word(), magic == Self.magic || magic == Self.magic1, let checkpoint = word(),
+            let firstSegment = word(), let horizon = word(),
             let nextNumber = word(), let runCount = word()
         else { return nil }
         self.checkpoint = CommitVersion(microseconds: checkpoint)

@@ -24,6 +24,19 @@ struct MergeStep {
     func run(
         _ set: RunSet, _ places: Range<Int>, isLowest: Bool, horizon: UInt64, byteCountMax: Int
     ) throws(StorageError) -> Outcome {
+        while true {
+            let faults = MapFaults.count
+            let outcome = try runOnce(
+                set, places, isLowest: isLowest, horizon: horizon, byteCountMax: byteCountMax)
+            if MapFaults.count == faults { return outcome }
+            // A page may have become zeros after it was verified and before it was copied.
+            if let part = outcome.part { store.remove([part.file]) }
+        }
+    }
+
+    private func runOnce(
+        _ set: RunSet, _ places: Range<Int>, isLowest: Bool, horizon: UInt64, byteCountMax: Int
+    ) throws(StorageError) -> Outcome {
         var outcome = Outcome()
         var merge = try RunMerge(
             set.slices(places), horizon: horizon, isLowest: isLowest, latestOnly: latestOnly)

@@ -31,10 +31,11 @@ struct RunCursor {
 
     /// Takes the entry at the position.
     @inline(__always)
-    private mutating func take(_ entry: Block.Entry) {
+    private mutating func take(_ entry: Block.Entry) throws(StorageError) {
         _ = unsafe runKey.take(entry, at: position)
         entryVersion = unsafe position.version(entry)
         unsafe value = entry.value
+        unsafe try position.confirm(value)
     }
 
     /// What may be seen of a key.
@@ -82,7 +83,7 @@ extension RunCursor {
     private mutating func settleForward() throws(StorageError) {
         while position.isAtEntry {
             let entry = unsafe position.entry
-            unsafe take(entry)
+            unsafe try take(entry)
             if unsafe entryVersion <= versionMax(key) {
                 isAtEntry = true
                 return
@@ -138,7 +139,7 @@ extension RunCursor {
     @inline(__always)
     private mutating func settleBackward() throws(StorageError) {
         while position.isAtEntry {
-            unsafe take(position.entry)
+            unsafe try take(position.entry)
             let versionMax = unsafe versionMax(key)
             if entryVersion <= versionMax {
                 isAtEntry = true
@@ -161,11 +162,13 @@ extension RunCursor {
             steps += 1
             if steps == Self.stepsMax {
                 unsafe try position.seek(key, version: versionMax)
-                unsafe take(position.entry)
+                if !position.isAtEntry { return }
+                unsafe try take(position.entry)
                 return try position.previous()
             }
             entryVersion = version
             unsafe value = entry.value
+            unsafe try position.confirm(value)
             try position.previous()
         }
     }

@@ -12,6 +12,7 @@ final class RunFile: Sendable {
     let footer: RunFooter
     let byteCount: Int
     let part: RunPart
+    private let faultSlot: Int?
     private let isObsolete = Atomic<Bool>(false)
 
     /// Maps a file and verifies its footer and its table.
@@ -29,22 +30,37 @@ final class RunFile: Sendable {
             throw StorageError(.corrupt, "a file of a run is too short", file: path)
         }
         let base = unsafe try file.map(byteCount: byteCount)
+        // From here on a page that cannot be read is a page of zeros.
+        let words = unsafe RunPart.makeWords(byteCount: byteCount)
+        faultSlot = unsafe MapFaults.add(base, byteCount: byteCount, file: path, words: words)
         do throws(StorageError) {
-            footer = unsafe try Self.readFooter(base, byteCount, path)
-            if let identity, identity != footer.identity {
-                throw StorageError(.corrupt, "the file is not the one that the manifest names", file: path)
-            }
-            unsafe try Self.checkTable(base, footer, path)
+            var read: RunFooter
+            var keys: [UInt8]
+            var faults: UInt64
+            repeat {
+                faults = MapFaults.count
+                read = unsafe try Self.readFooter(base, byteCount, path)
+                if let identity, identity != read.identity {
+                    throw StorageError(.corrupt, "the file is not the one that the manifest names", file: path)
+                }
+                unsafe try Self.checkTable(base, read, path)
+                let start = unsafe UnsafeRawBufferPointer(
+                    start: base + (byteCount - read.byteCount), count: read.byteCount)
+                unsafe keys = Array(start.prefix(Int(read.lowestKeyBytes + read.highestKeyBytes)))
+            } while MapFaults.count != faults
+            footer = read
+            part = unsafe RunPart(
+                base: base, byteCount: byteCount, footer: read, keys: keys, words: words, path: path)
         } catch {
+            MapFaults.remove(faultSlot)
             unsafe munmap(base, byteCount)
+            unsafe words.deallocate()
             throw error
         }
-        part = unsafe RunPart(base: base, byteCount: byteCount, footer: footer, path: path)
-        unsafe MapFaults.add(base, byteCount: byteCount, file: path)
     }
 
     deinit {
-        unsafe MapFaults.remove(part.base)
+        MapFaults.remove(faultSlot)
         unsafe munmap(UnsafeMutableRawPointer(mutating: part.base), byteCount)
         part.release()
         if isObsolete.load(ordering: .acquiring) { try? Directory.removeFile(path) }
@@ -64,7 +80,8 @@ final class RunFile: Sendable {
         footer.fields = (0..<footer.fieldCount).map { word(byteCount - footer.fixedBytes + 8 * $0) }
         let keyMax = UInt64(EngineLimits.keyBytesMax)
         guard (1...keyMax).contains(footer.lowestKeyBytes),
-            (1...keyMax).contains(footer.highestKeyBytes), footer.byteCount <= byteCount
+            (1...keyMax).contains(footer.highestKeyBytes), footer.byteCount <= byteCount,
+            footer.isPossible(byteCount: byteCount)
         else { throw damage }
         let start = byteCount - footer.byteCount
         let sum = unsafe RunFormat.sum(
@@ -103,17 +120,34 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     let versionMin: UInt64
     let versionMax: UInt64
     let identity: UInt64
-    /// Bits of the data blocks, then of the blocks of the index, then of the pages of the hash index, that have been
-    /// verified. The bit of a data block is its offset divided by `RunFormat.blockBytes`, which each but the last has.
+    /// The count of faults at which the table was verified; then bits of the data blocks, of the blocks of the index,
+    /// and of the pages of the hash index that have been verified. The bit of a data block is its offset divided by
+    /// `RunFormat.blockBytes`, which each but the last has. A fault clears all.
+    private let words: UnsafeMutableBufferPointer<Atomic<UInt64>>
     private let verified: UnsafeMutablePointer<Atomic<UInt64>>
-    private let verifiedWords: Int
+    private let tableSum: UInt64
     private let dataBits: Int
+    /// Copies: the pages of the footer are not read any more.
     let lowestKey: UnsafeRawBufferPointer
     let highestKey: UnsafeRawBufferPointer
     /// For errors.
     private let pathBox: UnsafeMutablePointer<String>
 
-    init(base: UnsafeRawPointer, byteCount: Int, footer: RunFooter, path: String) {
+    /// Words for the marks of a file of this size: two blocks have at least a page, but for the last of each level.
+    static func makeWords(byteCount: Int) -> UnsafeMutableBufferPointer<Atomic<UInt64>> {
+        let count = 1 + (byteCount / RunHashIndex.pageBytes + 2 * RunFormat.levelsMax + 64) / 64
+        let words = UnsafeMutableBufferPointer<Atomic<UInt64>>.allocate(capacity: count)
+        for index in 0..<count { unsafe words.initializeElement(at: index, to: Atomic(0)) }
+        return unsafe words
+    }
+
+    /// - Parameters:
+    ///   - keys: the lowest and the highest key.
+    ///   - words: of `makeWords`; released with the part.
+    init(
+        base: UnsafeRawPointer, byteCount: Int, footer: RunFooter, keys contents: [UInt8],
+        words: UnsafeMutableBufferPointer<Atomic<UInt64>>, path: String
+    ) {
         unsafe pathBox = .allocate(capacity: 1)
         unsafe pathBox.initialize(to: path)
         unsafe self.base = unsafe base
@@ -130,17 +164,19 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         versionMax = footer.versionMax
         identity = footer.identity
         dataBits = Int(footer.tableOffset) / RunFormat.blockBytes + 1
-        verifiedWords = (dataBits + blockCount - dataBlockCount + hashPageCount + 63) / 64
-        unsafe verified = .allocate(capacity: verifiedWords)
-        for index in 0..<verifiedWords { unsafe (verified + index).initialize(to: Atomic(0)) }
-        let keys = unsafe base + (byteCount - footer.byteCount)
-        let low = Int(footer.lowestKeyBytes)
+        tableSum = footer.tableSum
+        unsafe self.words = unsafe words
+        unsafe verified = words.baseAddress! + 1
+        let (low, high) = (Int(footer.lowestKeyBytes), Int(footer.highestKeyBytes))
+        let keys = UnsafeMutableRawPointer.allocate(byteCount: low + high, alignment: 8)
+        unsafe contents.withUnsafeBytes { unsafe keys.copyMemory(from: $0.baseAddress!, byteCount: low + high) }
         unsafe lowestKey = UnsafeRawBufferPointer(start: keys, count: low)
-        unsafe highestKey = UnsafeRawBufferPointer(start: keys + low, count: Int(footer.highestKeyBytes))
+        unsafe highestKey = UnsafeRawBufferPointer(start: keys + low, count: high)
     }
 
     func release() {
-        unsafe verified.deallocate()
+        unsafe words.deallocate()
+        unsafe lowestKey.deallocate()
         unsafe pathBox.deinitialize(count: 1)
         unsafe pathBox.deallocate()
     }
@@ -160,7 +196,14 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         let offset = offset(ofBlock: number)
         let bit = number < dataBlockCount ? dataBit(at: offset) : dataBits &+ number &- dataBlockCount
         if !isVerified(bit) { try verifyBlock(at: offset, bit) }
-        return unsafe Block(base + offset)
+        let block = unsafe Block(base + offset)
+        // Only a page of zeros has none.
+        if block.count == 0 { throw damaged(at: offset) }
+        return block
+    }
+
+    private func damaged(at offset: Int) -> StorageError {
+        StorageError(.corrupt, "a block of a run is damaged", file: path, offset: offset)
     }
 
     @inline(__always)
@@ -173,7 +216,8 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     func readAhead(from number: Int) {
         let first = number == 0 ? 0 : min(number + Self.readAheadBlocks, blockCount - 1)
         let last = min(number + 2 * Self.readAheadBlocks, blockCount - 1)
-        askFor(offset(ofBlock: first)..<offset(ofBlock: last))
+        let start = offset(ofBlock: first)
+        askFor(start..<max(start, offset(ofBlock: last)))
     }
 
     /// Asks the kernel to read these bytes of the file, which makes reading them faster.
@@ -184,6 +228,35 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     }
 
     private func verifyBlock(at offset: Int, _ bit: Int) throws(StorageError) {
+        try verify(bit) { () throws(StorageError) in
+            try verifyTable()
+            try verifyBlock(at: offset)
+        }
+    }
+
+    /// Verifies something and notes it, unless a page of zeros may have appeared meanwhile.
+    private func verify(_ bit: Int, _ body: () throws(StorageError) -> Void) throws(StorageError) {
+        while true {
+            let faults = MapFaults.count
+            try body()
+            unsafe (verified + bit / 64).pointee.bitwiseOr(Self.mask(bit), ordering: .sequentiallyConsistent)
+            if MapFaults.count == faults { return }
+            unsafe (verified + bit / 64).pointee.bitwiseAnd(~Self.mask(bit), ordering: .sequentiallyConsistent)
+        }
+    }
+
+    /// Verifies the table, which was verified at the opening, again if a page of it may have gone since.
+    private func verifyTable() throws(StorageError) {
+        let faults = MapFaults.count
+        if unsafe faults == 0 || words[0].load(ordering: .relaxed) == faults { return }
+        let offset = unsafe table - base
+        guard unsafe RunFormat.sum(table, blockCount * 4, identity: identity, offset: offset) == tableSum else {
+            throw StorageError(.corrupt, "the table of blocks of a run is damaged", file: path, offset: offset)
+        }
+        unsafe words[0].store(faults, ordering: .relaxed)
+    }
+
+    private func verifyBlock(at offset: Int) throws(StorageError) {
         let start = unsafe base + offset
         // Of a block that is not in memory all pages are read at once.
         askFor(offset..<min(offset + RunFormat.blockBytes, byteCount))
@@ -193,21 +266,19 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
             unsafe RunFormat.sum(start + 8, length - 8, identity: identity, offset: offset)
                 == start.loadUnaligned(as: UInt64.self)
         else {
-            throw StorageError(.corrupt, "a block of a run is damaged", file: path, offset: offset)
+            throw damaged(at: offset)
         }
-        noteVerified(bit)
     }
 
     private var path: String { unsafe pathBox.pointee }
 
     @inline(__always)
     private func isVerified(_ bit: Int) -> Bool {
-        unsafe (verified + bit &>> 6).pointee.load(ordering: .relaxed) & 1 &<< UInt64(bit & 63) != 0
+        unsafe (verified + bit &>> 6).pointee.load(ordering: .relaxed) & Self.mask(bit) != 0
     }
 
-    private func noteVerified(_ bit: Int) {
-        unsafe (verified + bit / 64).pointee.bitwiseOr(1 &<< UInt64(bit & 63), ordering: .relaxed)
-    }
+    @inline(__always)
+    private static func mask(_ bit: Int) -> UInt64 { 1 &<< UInt64(bit & 63) }
 
     // MARK: Searching
 
@@ -242,7 +313,8 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
                 let bit = dataBit(at: offset)
                 if !isVerified(bit) { try verifyBlock(at: offset, bit) }
                 let place = RunHashIndex.entry(slot)
-                let entry = unsafe Block.entry(of: key, in: base + offset, at: place.offset, shared: place.shared)
+                let entry = unsafe Block.entry(
+                    of: key, in: base + offset, at: place.offset, shared: place.shared, limit: table)
                 if let entry = unsafe entry { return unsafe entry }
             }
             line = line &+ 1 == hashLineCount ? 0 : line &+ 1
@@ -252,6 +324,10 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     }
 
     private func verify(hashPage number: Int, _ bit: Int) throws(StorageError) {
+        try verify(bit) { () throws(StorageError) in try verify(hashPage: number) }
+    }
+
+    private func verify(hashPage number: Int) throws(StorageError) {
         let page = unsafe hashIndex + number * RunHashIndex.pageBytes
         let summed = RunHashIndex.linesPerPage * RunHashIndex.lineBytes
         let offset = unsafe page - base
@@ -261,7 +337,6 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         else {
             throw StorageError(.corrupt, "the hash index of a run is damaged", file: path, offset: offset)
         }
-        noteVerified(bit)
     }
 
     /// Verifies all pages of the hash index.
@@ -279,7 +354,12 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
             let isExact =
                 unsafe index < block.count && block.entry(index).version == version && block.hasKey(key, at: index)
             if !isExact && index > 0 { index -= 1 }
-            number = unsafe Int(UInt32(littleEndian: block.entry(index).value!.loadUnaligned(as: UInt32.self)))
+            let value = unsafe block.entry(index).value
+            guard let value = unsafe value, value.count == 4 else { throw damaged(at: offset(ofBlock: number)) }
+            let child = unsafe Int(UInt32(littleEndian: value.loadUnaligned(as: UInt32.self)))
+            // Blocks of the index follow those to which they lead.
+            guard child < number else { throw damaged(at: offset(ofBlock: number)) }
+            number = child
         }
         return number
     }

@@ -94,8 +94,8 @@ struct RunFooter: Equatable {
     var scannedSpaces: UInt64 = 1
     /// The seed of the hash index: that of the store, which is secret.
     var hashSeed: UInt64 = 0
-    /// The version of the file. Version 1 has a Bloom filter in place of the hash index and two fields less, version 2 a
-    /// hash index without a seed and one field less.
+    /// The version of the file. Version 1 has a Bloom filter in place of the hash index and two fields less, version 2
+    /// a hash index without a seed and one field less.
     private(set) var version = 3
 
     private static let magics: [UInt64] = [
@@ -154,6 +154,16 @@ struct RunFooter: Equatable {
             hashSeed = hasHashIndex ? newValue[17] : 0
             if !hasHashIndex { hashPageCount = 0 }
         }
+    }
+
+    /// Whether all parts are inside a file of this size.
+    func isPossible(byteCount: Int) -> Bool {
+        let size = UInt64(byteCount)
+        let fits = [tableOffset, hashOffset, blockCount, dataBlockCount, hashPageCount].allSatisfy { $0 <= size }
+        return fits && dataBlockCount <= blockCount && tableOffset + 4 * blockCount <= size
+            && hashOffset + hashPageCount * UInt64(RunHashIndex.pageBytes) <= size
+            && tableOffset / UInt64(RunFormat.blockBytes) + blockCount - dataBlockCount + hashPageCount
+                <= size / UInt64(RunHashIndex.pageBytes) + UInt64(2 * RunFormat.levelsMax)
     }
 
     /// Bytes of the whole footer.

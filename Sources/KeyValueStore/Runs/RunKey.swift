@@ -32,7 +32,10 @@ struct RunKey {
         let known = isSameBlock ? shared : 0
         let wanted = unsafe entry.shared
         if wanted > known {
-            unsafe (buffer + known).copyMemory(from: position.firstKey.baseAddress! + known, byteCount: wanted - known)
+            // Fewer only where a page is zeros.
+            let first = unsafe position.firstKey
+            let count = max(0, min(wanted, first.count) - known)
+            unsafe (buffer + known).copyMemory(from: first.baseAddress! + known, byteCount: count)
         }
         let suffix = unsafe entry.suffix
         if let bytes = suffix.baseAddress { unsafe (buffer + wanted).copyMemory(from: bytes, byteCount: suffix.count) }

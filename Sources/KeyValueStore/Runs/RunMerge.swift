@@ -151,21 +151,22 @@ struct MergeSource {
 
     mutating func start() throws(StorageError) {
         try position.moveToStart()
-        if isAtEntry { take() }
+        if isAtEntry { try take() }
     }
 
     @inline(__always)
     mutating func next() throws(StorageError) {
         try position.next()
-        if isAtEntry { take() }
+        if isAtEntry { try take() }
     }
 
     @inline(__always)
-    private mutating func take() {
+    private mutating func take() throws(StorageError) {
         let entry = unsafe position.entry
         if unsafe runKey.take(entry, at: position) { position.readAhead() }
         version = unsafe position.version(entry)
         unsafe value = entry.value
+        unsafe try position.confirm(value)
     }
 
     /// The order of entries: by key, then the newest first. Among equal ones the newer run is first.

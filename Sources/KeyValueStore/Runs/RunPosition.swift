@@ -1,3 +1,5 @@
+internal import CPrefetch
+
 /// A file of a run, as far as the run uses it.
 @safe
 struct RunSlice {
@@ -41,6 +43,8 @@ struct RunPosition {
     private var blockNumber = 0
     private var block: Block?
     private var index = 0
+    /// The count of faults when the block was verified.
+    private var faults: UInt64 = 0
 
     init(_ slices: RunSlices) { self.slices = slices }
 
@@ -69,6 +73,48 @@ struct RunPosition {
     var blockStart: UnsafeRawPointer { unsafe block.unsafelyUnwrapped.base }
 }
 
+// MARK: - Faults
+
+extension RunPosition {
+    /// Throws if what was read of the block since the position came to it, or what of it lies in `value`, may have been
+    /// zeros in place of a page that cannot be read.
+    @inline(__always)
+    mutating func confirm(_ value: UnsafeRawBufferPointer?) throws(StorageError) {
+        unsafe touch(value)
+        if MapFaults.count != faults { try verifyAgain() }
+    }
+
+    /// If the block is right now, it was before: zeros stay.
+    private mutating func verifyAgain() throws(StorageError) {
+        repeat {
+            faults = MapFaults.count
+            if isAtEntry { block = try slices[slice].part.block(blockNumber) }
+        } while MapFaults.count != faults
+    }
+
+    /// Searches until no page has become zeros meanwhile.
+    private mutating func confirming(
+        _ search: (inout RunPosition) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        repeat {
+            faults = MapFaults.count
+            try search(&self)
+        } while MapFaults.count != faults
+    }
+}
+
+/// Reads a byte of each page of a value, so that a page that cannot be read is noticed now.
+@inline(__always)
+func touch(_ value: UnsafeRawBufferPointer?) {
+    guard let value = unsafe value, let start = value.baseAddress, value.count > 0 else { return }
+    unsafe touch_for_reading(start + (value.count &- 1))
+    var offset = 0
+    while offset < value.count {
+        unsafe touch_for_reading(start + offset)
+        offset &+= 4096
+    }
+}
+
 // MARK: - Moving
 
 extension RunPosition {
@@ -79,7 +125,7 @@ extension RunPosition {
 
     /// Goes to the first entry of all.
     mutating func moveToStart() throws(StorageError) {
-        try enter(slice: 0)
+        try confirming { position throws(StorageError) in try position.enter(slice: 0) }
     }
 
     /// Goes to the first entry of a file that the run uses, or to the end if there is no such file.
@@ -119,6 +165,10 @@ extension RunPosition {
 
     /// Goes to the first entry that is not before (key, version).
     mutating func seek(_ key: UnsafeRawBufferPointer, version: UInt64) throws(StorageError) {
+        try confirming { position throws(StorageError) in unsafe try position.seekOnce(key, version: version) }
+    }
+
+    private mutating func seekOnce(_ key: UnsafeRawBufferPointer, version: UInt64) throws(StorageError) {
         let number = unsafe slices.slice(of: key)
         guard number < slices.count else {
             slice = number
@@ -134,11 +184,13 @@ extension RunPosition {
 
     /// Goes to the last entry before the first one of `key`, or to the last of all.
     mutating func seekBefore(_ key: UnsafeRawBufferPointer?) throws(StorageError) {
-        if let key = unsafe key {
-            unsafe try seek(key, version: .max)
-            if isAtEntry { return try previous() }
+        try confirming { position throws(StorageError) in
+            if let key = unsafe key {
+                unsafe try position.seekOnce(key, version: .max)
+                if position.isAtEntry { return try position.previous() }
+            }
+            try position.enterBackward(slice: position.slices.count - 1)
         }
-        try enterBackward(slice: slices.count - 1)
     }
 
     private mutating func enterBackward(slice number: Int) throws(StorageError) {
@@ -159,10 +211,11 @@ extension RunPosition {
     @inline(__always)
     mutating func next() throws(StorageError) {
         index &+= 1
-        if unsafe index == block.unsafelyUnwrapped.count { try nextBlock() }
+        if unsafe index >= block.unsafelyUnwrapped.count { try nextBlock() }
     }
 
     private mutating func nextBlock() throws(StorageError) {
+        if MapFaults.count != faults { try verifyAgain() }
         index = 0
         blockNumber += 1
         let part = slices[slice].part
@@ -185,6 +238,7 @@ extension RunPosition {
     }
 
     private mutating func previousBlock() throws(StorageError) {
+        if MapFaults.count != faults { try verifyAgain() }
         guard blockNumber > 0 else { return try enterBackward(slice: slice - 1) }
         blockNumber -= 1
         let before = try slices[slice].part.block(blockNumber)
@@ -198,12 +252,15 @@ extension RunPosition {
         guard slices[slice].hasLowerBound, let block else { return }
         let entry = unsafe block.entry(index)
         let bound = unsafe slices[slice].lowerBound
-        let prefix = unsafe UnsafeRawBufferPointer(rebasing: block.firstKey[..<entry.shared])
+        let prefix = unsafe UnsafeRawBufferPointer(rebasing: block.firstKey.prefix(entry.shared))
         let head = unsafe UnsafeRawBufferPointer(rebasing: bound.prefix(entry.shared))
         var order = unsafe compareBytes(prefix, head)
         if order == 0 {
             unsafe order = compareBytes(entry.suffix, UnsafeRawBufferPointer(rebasing: bound[head.count...]))
         }
-        if order < 0 { try enterBackward(slice: slice - 1) }
+        if order < 0 {
+            if MapFaults.count != faults { try verifyAgain() }
+            try enterBackward(slice: slice - 1)
+        }
     }
 }

@@ -73,6 +73,19 @@ struct RunSetView: @unchecked Sendable {  // See `RunSet`.
     func find(
         _ key: UnsafeRawBufferPointer, hash: UInt64, atMost version: UInt64
     ) throws(StorageError) -> FoundEntry? {
+        while true {
+            let faults = MapFaults.count
+            let found = unsafe try findOnce(key, hash: hash, atMost: version)
+            if let found = unsafe found { unsafe touch(found.bytes) }
+            // Otherwise what was read may have been zeros; a second look verifies the blocks again.
+            if MapFaults.count == faults { return unsafe found }
+        }
+    }
+
+    @inline(__always)
+    private func findOnce(
+        _ key: UnsafeRawBufferPointer, hash: UInt64, atMost version: UInt64
+    ) throws(StorageError) -> FoundEntry? {
         var first = 0
         var places = InlineArray<16, Int>(repeating: 0)
         while first < count {

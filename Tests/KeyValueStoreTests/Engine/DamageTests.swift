@@ -170,23 +170,6 @@ struct DamageTests {
         }
     }
 
-    @Test("A block that cannot be read ends the process with a line that names the file")
-    func unreadable() async throws {
-        let result = await #expect(processExitsWith: .signal(SIGBUS), observing: [\.standardErrorContent]) {
-            let directory = TemporaryDirectory()
-            let store = try Store(directory.path)
-            try store.commit(1, [Change(key: [1], value: Bytes(repeating: 7, count: 100_000))])
-            try store.engine.checkpointNow()
-            for name in Files.names(in: directory.path(of: "runs")) where name.hasSuffix(".run") {
-                truncate(directory.path(of: "runs/" + name), 4096)
-            }
-            _ = try store.scan()
-        }
-        let text = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
-        #expect(text.contains("hearth: memory of "))
-        #expect(text.contains(".run cannot be read"))
-    }
-
     @Test("A damaged value is named by its file and block, and others are served")
     func oneValue() throws {
         let directory = TemporaryDirectory()

@@ -42,6 +42,7 @@ final class PageMap: @unchecked Sendable {  // The file and the words are for al
     let mapBytes: Int
     fileprivate let marks: UnsafeMutablePointer<Atomic<UInt64>>
     private let markBytes: Int
+    private let faultSlot: Int?
     /// The size of the file when it was last looked at; it only grows.
     private let fileBytes: Atomic<Int>
 
@@ -62,11 +63,11 @@ final class PageMap: @unchecked Sendable {  // The file and the words are for al
         }
         // Zeros are atomics that hold zero.
         unsafe marks = memory.bindMemory(to: Atomic<UInt64>.self, capacity: markBytes / 8)
-        unsafe MapFaults.add(base, byteCount: mapBytes, file: file.path)
+        faultSlot = unsafe MapFaults.add(base, byteCount: mapBytes, file: file.path, words: nil)
     }
 
     deinit {
-        unsafe MapFaults.remove(base)
+        MapFaults.remove(faultSlot)
         unsafe munmap(UnsafeMutableRawPointer(mutating: base), mapBytes)
         unsafe munmap(marks, markBytes)
     }
