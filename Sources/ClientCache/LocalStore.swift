@@ -147,7 +147,7 @@ package final class LocalStore {
                 .unimplemented, "Another version wrote the cache in \(place): \(error.message). Remove this directory.")
         case .corrupt:
             return RequestError(
-                .dataLoss, "The cache in \(place) is damaged: \(error.description). Remove this directory.")
+                .dataLoss, "The cache in \(place) is damaged: \(error.descriptionOfPlace). Remove this directory.")
         default: return RequestError(.internal, "The cache in \(place) cannot be used: \(error.description)")
         }
     }

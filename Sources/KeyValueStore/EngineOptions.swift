@@ -76,6 +76,11 @@ package struct EngineOptions: Sendable {
     /// tools that only read it.
     package var beginsTimeline = true
 
+    /// Nothing is written: the log is replayed into memory, and commits are visible until the engine is closed, as far
+    /// as there is room in memory. For tools, and for file systems that are read-only. A directory of format 1 or 2
+    /// cannot be opened so.
+    package var isReadOnly = false
+
     /// Fault injection for tests: called before each file operation, which fails with the returned `errno` unless it
     /// is 0. The engine in memory calls it with `syncLog` only.
     package var fault: (@Sendable (FileOperation) -> Int32)?

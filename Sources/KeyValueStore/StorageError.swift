@@ -72,10 +72,22 @@ extension StorageError.Code: CustomStringConvertible {
 }
 
 extension StorageError: CustomStringConvertible {
-    /// The sentence and the place; the code is for programs.
-    package var description: String {
+    /// What happened and where; damage ends with what the operator can do. The code is for programs.
+    package var description: String { descriptionOfPlace + (remedy.map { ": \($0)" } ?? "") }
+
+    /// The same without the remedy.
+    package var descriptionOfPlace: String {
         guard let file else { return message }
         return "\(message) (\(file)" + (offset.map { " at byte \($0))" } ?? ")")
+    }
+
+    /// What the operator of a server can do about damage; nil for other errors.
+    package var remedy: String? {
+        guard code == .corrupt else { return nil }
+        if file?.hasSuffix("/" + TimelineFile.name) == true {
+            return "delete this file; no data are in it, and clients that listen get their results from the start"
+        }
+        return "restore a backup; `hearth check` lists all damage"
     }
 }
 
@@ -106,7 +118,8 @@ extension StorageError {
 
     /// The error of a commit that comes after this failure, which is final.
     var asFinalRefusal: StorageError {
-        StorageError(.refused, "commits are not accepted until a restart: \(message)", file: file, offset: offset)
+        let reason = message + (remedy.map { ": \($0)" } ?? "")
+        return StorageError(.refused, "commits are not accepted until a restart: \(reason)", file: file, offset: offset)
     }
 }
 

@@ -37,7 +37,7 @@ package enum StoreCheck {
         }
     }
 
-    /// Checks a directory that no process has open.
+    /// Checks a directory that no process has open. Writes nothing.
     /// - Parameter progress: told of the entries that are checked, on this thread.
     /// - Throws: `StorageError` when the directory cannot be looked at: it is in use, or no data directory.
     package static func run(
@@ -50,10 +50,10 @@ package enum StoreCheck {
             report.problems = engine.problems
             keys = engine.entries - engine.historyEntries
         }
-        // What the engine finds damaged is not opened: recovery would write.
+        // What the engine finds damaged is not opened.
         if !report.isClean { return report }
         var configuration = configuration
-        configuration.engine.beginsTimeline = false
+        configuration.engine.isReadOnly = true
         configuration.automaticIndexes = .unchanged
         let store = try DocumentStore.open(configuration)
         defer { store.close() }

@@ -30,9 +30,17 @@ enum DirectoryFormat {
 
     /// Takes the directory's lock, making the directory if there is none.
     /// - Throws: `locked`.
-    static func lock(_ directory: String) throws(StorageError) -> File {
-        try Directory.create(directory)
-        let file = try File(directory + "/LOCK", flags: O_RDWR | O_CREAT)
+    /// - Parameter isReadOnly: nothing is created. A directory without the file is locked itself: no server uses it.
+    static func lock(_ directory: String, isReadOnly: Bool = false) throws(StorageError) -> File {
+        let path = directory + "/LOCK"
+        let file: File
+        if isReadOnly {
+            let isThere = Directory.exists(path)
+            file = try File(isThere ? path : directory, flags: O_RDONLY | (isThere ? 0 : O_DIRECTORY))
+        } else {
+            try Directory.create(directory)
+            file = try File(path, flags: O_RDWR | O_CREAT)
+        }
         guard try file.tryLock() else { throw inUse(directory) }
         return file
     }
@@ -61,7 +69,9 @@ enum DirectoryFormat {
         // A process that was killed may have left names that are not durable, and what follows builds on them.
         try Directory.sync(directory)
         if Directory.exists(path) {
-            switch try read(path) {
+            let format = try read(path)
+            if format != .current { try TimelineFile.upgrade(in: directory) }
+            switch format {
             case .one, .two: try upgrade(directory, options)
             case .three, .four: try create(directory)
             case .five: break
@@ -82,6 +92,16 @@ enum DirectoryFormat {
         try Directory.create(directory + "/log")
         try create(directory)
         try Directory.removeFile(marker)
+    }
+
+    /// Checks that a directory can be read as it is.
+    /// - Throws: `unsupportedFormat` also for an older format that needs an upgrade first.
+    static func checkReadable(_ directory: String) throws(StorageError) {
+        let path = directory + "/FORMAT"
+        let format = try read(path)
+        if format == .one || format == .two {
+            throw StorageError(.unsupportedFormat, "the directory must be upgraded by a server first", file: path)
+        }
     }
 
     /// Gives a directory its format file, durably.

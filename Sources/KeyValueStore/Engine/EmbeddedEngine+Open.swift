@@ -11,18 +11,24 @@ extension EmbeddedEngine {
     package static func open(
         directory: String, options: EngineOptions = EngineOptions(), replay: Replay
     ) throws -> EmbeddedEngine {
-        let lock = try DirectoryFormat.lock(directory)
+        let lock = try DirectoryFormat.lock(directory, isReadOnly: options.isReadOnly)
         let fault = FaultInjection(fault: options.fault)
-        try DirectoryFormat.openOrCreate(directory, options)
+        if options.isReadOnly {
+            try DirectoryFormat.checkReadable(directory)
+        } else {
+            try DirectoryFormat.openOrCreate(directory, options)
+        }
         let runs = try RunStore(
             directory: directory + "/runs", byteCountMax: options.runBytesMax,
             memtableBytesMax: options.memtableBytesMax,
-            reserveBytes: options.diskReserveBytes - options.logReserveBytes, fault: fault)
+            reserveBytes: options.diskReserveBytes - options.logReserveBytes, isReadOnly: options.isReadOnly,
+            fault: fault)
         let core = try EngineCore(directory: directory, options: options, runs: runs, lock: lock)
         let opening = Opening(core)
         let log = try opening.recoverLog(replay)
         core.settleSpace()
-        let start = try TimelineFile.start(in: directory, now: options.clock(), creates: options.beginsTimeline)
+        let start = try TimelineFile.start(
+            in: directory, now: options.clock(), creates: options.beginsTimeline && !options.isReadOnly)
         return try EmbeddedEngine(
             core: core, log: log, checkpointThread: CheckpointThread(core), mergeThread: MergeThread(core),
             timelineStart: start)
@@ -52,22 +58,22 @@ private final class Opening {
     /// Replays the log and prepares its end for writing.
     func recoverLog(_ replay: Replay) throws -> LogWriter {
         let directory = core.directory + "/log"
-        try Directory.create(directory)
-        // The last segment may be of a process that was killed before its name was durable.
-        try Directory.sync(directory)
-        try Self.removeUnfinished(in: directory)
-        var log = unsafe try LogRecovery.read(directory: directory, state: manifest) { version, record in
+        let isReadOnly = core.options.isReadOnly
+        if !isReadOnly {
+            try Directory.create(directory)
+            // The last segment may be of a process that was killed before its name was durable.
+            try Directory.sync(directory)
+            try Self.removeUnfinished(in: directory)
+        }
+        var log = unsafe try LogRecovery.read(
+            directory: directory, state: manifest, isReadOnly: isReadOnly
+        ) { version, record in
             unsafe try self.replay(version, record, replay)
         }
         latest.finish()
         collected.settle(into: core.registry.viewForUpdate.active)
-        if log.segments.isEmpty {
-            try prepareFirstSegment(&log)
-        } else {
-            try log.repairEnd()
-        }
+        if !isReadOnly { try prepareEnd(of: &log) }
         let end = log.segments.isEmpty ? nil : log.segments[log.endSegmentIndex]
-        if manifest.firstSegment == 0, let first = log.segments.first { try noteFirstSegment(first.sequence) }
         core.pool.adopt(log)
         core.progress.withLock { progress in
             progress.nextGroupSegment = end?.sequence ?? log.highestSequence + 1
@@ -76,8 +82,19 @@ private final class Opening {
         core.published.store(log.lastVersion.microseconds, ordering: .releasing)
         return unsafe log.tail.withUnsafeBytes { tail in
             unsafe LogWriter(
-                pool: core.pool, segment: end, offset: log.endOffset, tail: tail, lastVersion: log.lastVersion)
+                pool: core.pool, segment: end, offset: log.endOffset, tail: tail, lastVersion: log.lastVersion,
+                isDiscarding: isReadOnly)
         }
+    }
+
+    /// Prepares the end of the log for writing.
+    private func prepareEnd(of log: inout RecoveredLog) throws(StorageError) {
+        if log.segments.isEmpty {
+            try prepareFirstSegment(&log)
+        } else {
+            try log.repairEnd()
+        }
+        if manifest.firstSegment == 0, let first = log.segments.first { try noteFirstSegment(first.sequence) }
     }
 
     /// Gives a new directory or a backup its first segment, and notes it in the manifest. On a full disk that is left
@@ -124,7 +141,8 @@ private final class Opening {
         }
         guard collected.bytesNeeded + needed <= memtable.bytesFree else {
             throw StorageError(
-                .full, "the disk is full, and the log has more commits than fit into memory", file: core.directory)
+                .full, "the disk is full or only read, and the log has more commits than fit into memory",
+                file: core.directory)
         }
         batch.insert(into: memtable, version: version, collecting: collected)
         core.published.store(version.microseconds, ordering: .releasing)
@@ -160,6 +178,7 @@ private final class Opening {
             return progress.frozen
         }
         guard let full else { return }
+        if core.options.isReadOnly { throw StorageError(.full, "the directory is only read", file: core.directory) }
         var checkpoint = Checkpoint(core: core, frozen: full)
         try checkpoint.run()
         core.settleSpace()

@@ -46,6 +46,7 @@ package final class EmbeddedEngine: KeyValueEngine {
         self.timelineStart = timelineStart
         synchronizer = LogSynchronizer(fault: core.fault) { core.groupFinished($0, $1) }
         parts = Monitor(Parts(log: log))
+        if core.options.isReadOnly { return }
         let runner = ThreadBodies(checkpointThread, mergeThread)
         let synchronizer = synchronizer
         let poolThread = try SystemThread.start("segments") { core.pool.run() }
@@ -101,6 +102,7 @@ package final class EmbeddedEngine: KeyValueEngine {
     /// sealed, so the commit thread must not call it with something staged.
     /// - Throws: `full` or `inputOutput` if a checkpoint fails, which is tried again; `failed`, `closed`.
     package func checkpointNow() throws(StorageError) {
+        try core.checkWritable()
         let request = try core.progress.update { progress throws(StorageError) -> UInt64 in
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
             progress.requested += 1
@@ -123,6 +125,7 @@ package final class EmbeddedEngine: KeyValueEngine {
     /// It also happens by itself.
     /// - Throws: `full`, `failed`, `closed`.
     package func sweepHistoryNow() throws(StorageError) {
+        try core.checkWritable()
         let request = core.progress.update { progress in
             progress.sweepsRequested += 1
             return progress.sweepsRequested
@@ -163,9 +166,10 @@ package final class EmbeddedEngine: KeyValueEngine {
         threads.logThread?.join()
         core.pool.stop()
         threads.poolThread?.join()
-        core.pool.removeFree()
+        if !core.options.isReadOnly { core.pool.removeFree() }
         core.isClosed.store(true, ordering: .sequentiallyConsistent)
         core.endReaders()
+        if core.options.isReadOnly { return }
         let (failure, obstacle) = core.progress.withLock { ($0.failure, $0.obstacle) }
         if let error = failure ?? obstacle { throw error }
         core.runs.space.shrink()

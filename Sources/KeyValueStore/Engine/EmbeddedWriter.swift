@@ -125,6 +125,7 @@ package final class EmbeddedWriter: KeyValueWriter {
             completion(.success(CommitVersion(microseconds: core.published.load(ordering: .acquiring))))
             return
         }
+        if core.options.isReadOnly { return completion(.success(publishUnwritten())) }
         synchronizer.submit(try sealGroup(), completion: completion)
     }
 
@@ -134,6 +135,7 @@ package final class EmbeddedWriter: KeyValueWriter {
     @discardableResult
     package func commitGroup() throws(StorageError) -> CommitVersion {
         guard hasStaged else { return CommitVersion(microseconds: core.published.load(ordering: .acquiring)) }
+        if core.options.isReadOnly { return publishUnwritten() }
         return try synchronizer.perform(try sealGroup())
     }
 
@@ -192,6 +194,11 @@ extension EmbeddedWriter {
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
             if let failure = progress.failure { throw failure.asFinalRefusal }
             let active = core.registry.viewForUpdate.active
+            if core.options.isReadOnly {
+                if active.byteCount >= core.memtableGrowthBytesMax { try core.checkWritable() }
+                progress.isGroupOpen = true
+                return (active, false)
+            }
             if let obstacle = progress.obstacle {
                 // Log and memtables take commits while checkpoints are tried again, on a full disk only deletes.
                 let isAccepted = mayUseReserve || obstacle.code != .full
@@ -273,6 +280,16 @@ extension EmbeddedWriter {
             return progress.requested > progress.satisfied
         }
         if isAwaited { core.progress.wake() }
+    }
+
+    /// Makes the group visible in an engine that only reads, until it is closed.
+    private func publishUnwritten() -> CommitVersion {
+        if let memtable { collected.settle(into: memtable) }
+        latest.finish()
+        log.discard()
+        closeGroup()
+        core.groupFinished(lastVersion, nil)
+        return lastVersion
     }
 
     /// Ends the group, after the one before it is durable.

@@ -37,10 +37,15 @@ package enum EngineCheck {
         guard Directory.exists(directory + "/FORMAT") else {
             throw StorageError(.unsupportedFormat, "not a data directory: it has no FORMAT file", file: directory)
         }
-        let lock = try DirectoryFormat.lock(directory)
+        let lock = try DirectoryFormat.lock(directory, isReadOnly: true)
         defer { lock.unlock() }
         let format = try DirectoryFormat.read(directory + "/FORMAT")
         var report = Report()
+        do throws(StorageError) {
+            _ = try TimelineFile.read(in: directory, isSummed: format == .current)
+        } catch {
+            report.note(error.description)
+        }
         do throws(StorageError) {
             let state =
                 switch format {
@@ -56,7 +61,7 @@ package enum EngineCheck {
 
     private static func checkLog(_ directory: String, _ state: Manifest, _ report: inout Report) {
         do {
-            let log = unsafe try LogRecovery.read(directory: directory, state: state) { _, _ in }
+            let log = unsafe try LogRecovery.read(directory: directory, state: state, isReadOnly: true) { _, _ in }
             report.logFrames = log.frameCount
             report.logRecords = log.recordCount
             report.lastVersion = log.lastVersion

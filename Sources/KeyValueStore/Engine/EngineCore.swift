@@ -100,6 +100,11 @@ final class EngineCore: Sendable {
         runCount = Atomic(set.view.count)
     }
 
+    /// - Throws: `refused` if the directory is only read.
+    func checkWritable() throws(StorageError) {
+        if options.isReadOnly { throw StorageError(.refused, "the directory is only read", file: directory) }
+    }
+
     /// A new memtable, with room for a group beyond its bound.
     static func makeMemtable(_ options: EngineOptions, hashSeed: UInt64) throws(StorageError) -> Memtable {
         // An entry takes a hundred bytes and more.

@@ -1,3 +1,4 @@
+internal import CXXHash
 internal import Glibc
 
 /// The file TIMELINE of a data directory: the time from which the directory's history is its own, in microseconds.
@@ -8,17 +9,20 @@ internal import Glibc
 ///
 /// The first opening of a directory creates the file. A backup has none, so the history of its copy begins when the
 /// copy is opened.
+///
+/// The file is one line: the time in decimal digits, a space, and the XXH3-64 of the digits in 16 hexadecimal digits.
+/// In directories before format 5 it is the time alone.
 enum TimelineFile {
     static let name = "TIMELINE"
 
     /// The time in the directory's file, which is created with `now` if there is none.
     ///
     /// - Parameter creates: false leaves a directory without the file as it is.
-    /// - Throws: `corrupt` if the file does not contain a time, or `inputOutput`. On a full disk no file is created,
+    /// - Throws: `corrupt` if the file is damaged, or `inputOutput`. On a full disk no file is created,
     ///   and the next opening tries again.
     static func start(in directory: String, now: UInt64, creates: Bool) throws(StorageError) -> CommitVersion {
+        if let time = try read(in: directory, isSummed: true) { return time }
         let path = directory + "/" + name
-        if Directory.exists(path) { return try read(path) }
         guard creates else { return CommitVersion(microseconds: now) }
         do throws(StorageError) {
             try create(path, in: directory, now)
@@ -31,20 +35,39 @@ enum TimelineFile {
     private static func create(_ path: String, in directory: String, _ now: UInt64) throws(StorageError) {
         let workPath = path + ".new"
         let file = try File(workPath, flags: O_RDWR | O_CREAT | O_TRUNC)
-        try file.write(string: "\(now)\n")
+        try file.write(string: line(now))
         try file.sync()
         try Directory.rename(workPath, to: path)
         try Directory.sync(directory)
     }
 
-    private static func read(_ path: String) throws(StorageError) -> CommitVersion {
+    /// Gives the file of a directory before format 5 its checksum.
+    /// - Throws: as ``start(in:now:creates:)``.
+    static func upgrade(in directory: String) throws(StorageError) {
+        guard let time = try read(in: directory, isSummed: false) else { return }
+        try create(directory + "/" + name, in: directory, time.microseconds)
+    }
+
+    private static func line(_ time: UInt64) -> String {
+        var digits = "\(time)"
+        let sum = digits.withUTF8 { unsafe XXH3_64bits($0.baseAddress, $0.count) }
+        let hexadecimal = String(sum, radix: 16)
+        return digits + " " + String(repeating: "0", count: 16 - hexadecimal.count) + hexadecimal + "\n"
+    }
+
+    /// The time in the directory's file; nil if there is none.
+    /// - Parameter isSummed: false also accepts a line without a checksum.
+    /// - Throws: `corrupt`, `inputOutput`.
+    static func read(in directory: String, isSummed: Bool) throws(StorageError) -> CommitVersion? {
+        let path = directory + "/" + name
+        guard Directory.exists(path) else { return nil }
         let file = try File(path, flags: O_RDONLY)
         let buffer = HeapBuffer(capacity: 64)
         let count = unsafe try file.read(into: buffer.all, at: 0)
         let text = unsafe String(decoding: UnsafeRawBufferPointer(rebasing: buffer.all[..<count]), as: UTF8.self)
-        guard text.hasSuffix("\n"), let time = UInt64(text.dropLast()) else {
-            throw StorageError(.corrupt, "the file does not contain a time", file: path)
+        if let time = UInt64(text.prefix { $0 != " " && $0 != "\n" }) {
+            if text == line(time) || !isSummed && text == "\(time)\n" { return CommitVersion(microseconds: time) }
         }
-        return CommitVersion(microseconds: time)
+        throw StorageError(.corrupt, "the file does not contain a time with its checksum", file: path)
     }
 }

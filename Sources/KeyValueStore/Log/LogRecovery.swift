@@ -25,6 +25,8 @@ struct RecoveredLog {
 struct LogRecovery {
     let directory: String
     let state: Manifest
+    /// The segments are not opened for writing.
+    private let isReadOnly: Bool
 
     /// Called with each record of a commit after the checkpoint, in order.
     typealias Visit = (CommitVersion, UnsafeRawBufferPointer) throws -> Void
@@ -34,16 +36,19 @@ struct LogRecovery {
     private var firstBad: (file: String, offset: Int)?
     private var previousFrameVersion: UInt64 = 0
 
-    init(directory: String, state: Manifest) {
+    private init(directory: String, state: Manifest, isReadOnly: Bool) {
         self.directory = directory
+        self.isReadOnly = isReadOnly
         self.state = state
         log.lastVersion = state.checkpoint
     }
 
     /// Reads everything; throws `corrupt` when something synced is missing, or what `visit` throws. Changes nothing on
     /// disk.
-    static func read(directory: String, state: Manifest, _ visit: Visit) throws -> RecoveredLog {
-        var recovery = LogRecovery(directory: directory, state: state)
+    static func read(
+        directory: String, state: Manifest, isReadOnly: Bool = false, _ visit: Visit
+    ) throws -> RecoveredLog {
+        var recovery = LogRecovery(directory: directory, state: state, isReadOnly: isReadOnly)
         let sequences = try recovery.findSegments()
         let buffer = HeapBuffer(capacity: 4096)
         for sequence in sequences { unsafe try recovery.readSegment(sequence, buffer, visit) }
@@ -80,7 +85,7 @@ struct LogRecovery {
 
     private mutating func readSegment(_ sequence: UInt64, _ buffer: HeapBuffer, _ visit: Visit) throws {
         let path = directory + "/" + LogFormat.fileName(sequence: sequence)
-        let file = try File(path, flags: O_RDWR)
+        let file = try File(path, flags: isReadOnly ? O_RDONLY : O_RDWR)
         let header = try Self.readHeader(of: file, sequence: sequence)
         buffer.reserve(header.byteCount, keeping: 0)
         let whole = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.all[..<header.byteCount])

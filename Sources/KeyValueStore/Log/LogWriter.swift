@@ -25,6 +25,8 @@ struct LogGroup: @unchecked Sendable {  // The writer leaves the buffer alone un
 @safe
 final class LogWriter {
     private let pool: SegmentPool
+    /// Groups are not written: the directory is only read.
+    private let isDiscarding: Bool
 
     /// The segment being written; nil in a new directory, until the first group.
     private var segment: LogSegment?
@@ -47,9 +49,11 @@ final class LogWriter {
     /// Continues the log at `offset` of `segment`, after the commit `lastVersion`; `tail` is what the page holds
     /// before `offset`.
     init(
-        pool: SegmentPool, segment: LogSegment?, offset: Int, tail: UnsafeRawBufferPointer, lastVersion: CommitVersion
+        pool: SegmentPool, segment: LogSegment?, offset: Int, tail: UnsafeRawBufferPointer,
+        lastVersion: CommitVersion, isDiscarding: Bool = false
     ) {
         self.pool = pool
+        self.isDiscarding = isDiscarding
         self.segment = segment
         self.offset = segment == nil ? LogFormat.framesStart : offset
         sealedVersion = lastVersion
@@ -75,7 +79,7 @@ final class LogWriter {
         let usedInBuffer = LogFormat.pageBytes + LogFormat.frameHeaderBytes + payloadBytes
         building.reserve(
             LogFormat.roundedToPage(LogFormat.pageBytes + frame) + LogFormat.pageBytes, keeping: usedInBuffer)
-        if frame <= bytesLeft { return }
+        if frame <= bytesLeft || isDiscarding { return }
         let needed = LogFormat.framesStart + frame
         if let following, needed <= following.byteCount { return }
         following = try pool.next(byteCount: needed, mayUseReserve: mayUseReserve)
@@ -95,6 +99,13 @@ final class LogWriter {
         payloadBytes += LogFormat.recordHeaderBytes + record.count
         recordCount += 1
         lastVersion = version
+    }
+
+    /// Ends the group without a place in the log.
+    func discard() {
+        sealedVersion = lastVersion
+        recordCount = 0
+        payloadBytes = 0
     }
 
     /// Ends the group and gives it its place. The group before must be done: its buffer is used for the next.

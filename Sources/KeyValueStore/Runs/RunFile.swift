@@ -133,7 +133,7 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     /// For errors.
     private let pathBox: UnsafeMutablePointer<String>
 
-    /// Words for the marks of a file of this size: two blocks have at least a page, but for the last of each level.
+    /// Words for the marks of a file of this size: two blocks have at least a page, except the last of each level.
     static func makeWords(byteCount: Int) -> UnsafeMutableBufferPointer<Atomic<UInt64>> {
         let count = 1 + (byteCount / RunHashIndex.pageBytes + 2 * RunFormat.levelsMax + 64) / 64
         let words = UnsafeMutableBufferPointer<Atomic<UInt64>>.allocate(capacity: count)

@@ -38,6 +38,8 @@ final class RunSpace: Sendable {
     }
 
     private let file: File
+    /// Nothing is allocated and nothing given back.
+    private let isReadOnly: Bool
     private let fault: FaultInjection
     /// Kept for commits that only delete, in bytes.
     private let reserveBytes: Int
@@ -54,12 +56,19 @@ final class RunSpace: Sendable {
 
     /// - Parameter memtableBytesMax: of the engine; a small one has small steps.
     init(
-        _ path: String, memtableBytesMax: Int, reserveBytes: Int, fault: FaultInjection
+        _ path: String, memtableBytesMax: Int, reserveBytes: Int, isReadOnly: Bool = false, fault: FaultInjection
     ) throws(StorageError) {
-        file = try File(path, flags: O_RDWR | O_CREAT)
+        self.isReadOnly = isReadOnly
         self.reserveBytes = reserveBytes
         stepBytes = min(max(memtableBytesMax / 8, 64 << 10), 4 << 20)
         self.fault = fault
+        if isReadOnly {
+            // Only for the errors of what is refused.
+            file = try File(Directory.parent(of: path), flags: O_RDONLY | O_DIRECTORY)
+            state = Monitor(State(hasAllocation: false))
+            return
+        }
+        file = try File(path, flags: O_RDWR | O_CREAT)
         // A copied file may have holes instead of blocks.
         let size = try file.byteCount()
         if try file.allocatedBytes() < size {
@@ -104,7 +113,7 @@ extension RunSpace {
     ///   - isFinal: a failure is a refusal, and shown as a shortage. Else the caller asks again after a checkpoint.
     /// - Throws: `full`; then nothing has changed.
     func admit(heldBytes: Int, mayUseReserve: Bool, isFinal: Bool) throws(StorageError) {
-        if heldBytes <= coveredBytes.load(ordering: .relaxed) { return }
+        if isReadOnly || heldBytes <= coveredBytes.load(ordering: .relaxed) { return }
         try state.withLock { state throws(StorageError) in
             if mayUseReserve, heldBytes <= state.allocatedEnd - state.mergeAllocated / 2 { return }
             if let shortage = state.shortage, SystemClock.monotonicNanoseconds() < state.retryNanoseconds {
@@ -116,6 +125,7 @@ extension RunSpace {
 
     /// Looks again whether there is space, and fills up the reserve. Gives back what is allocated for much more.
     func recheck(heldBytes: Int) {
+        if isReadOnly { return }
         state.withLock { state in
             if state.shortage != nil, SystemClock.monotonicNanoseconds() < state.retryNanoseconds { return }
             try? cover(&state, heldBytes: heldBytes, isFinal: true)

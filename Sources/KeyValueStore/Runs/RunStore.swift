@@ -35,20 +35,25 @@ final class RunStore: Sendable {
     /// Opens the runs that the manifest names, and removes the files that it does not name.
     /// - Throws: `corrupt` if the manifest or a file is missing or damaged, `inputOutput`.
     init(
-        directory: String, byteCountMax: Int, memtableBytesMax: Int, reserveBytes: Int, fault: FaultInjection
+        directory: String, byteCountMax: Int, memtableBytesMax: Int, reserveBytes: Int, isReadOnly: Bool = false,
+        fault: FaultInjection
     ) throws(StorageError) {
         self.directory = directory
         self.fault = fault
         self.byteCountMax = byteCountMax
         let manifest = try Manifest.read(in: directory)
         let open = try Self.open(manifest, in: directory)
-        // The manifest may be of a process that was killed before it was durable, and other files are removed for it.
-        try Directory.sync(directory)
-        try Self.removeOthers(in: directory, open)
+        if !isReadOnly {
+            // The manifest may be of a process that was killed before it was durable, and other files are removed for
+            // it.
+            try Directory.sync(directory)
+            try Self.removeOthers(in: directory, open)
+        }
         let set = RunSet(manifest, generation: 1, open: open)
         state = Monitor(State(open: open, set: set, nextNumber: manifest.nextNumber))
         space = try RunSpace(
-            directory + "/space", memtableBytesMax: memtableBytesMax, reserveBytes: reserveBytes, fault: fault)
+            directory + "/space", memtableBytesMax: memtableBytesMax, reserveBytes: reserveBytes,
+            isReadOnly: isReadOnly, fault: fault)
     }
 
     /// Opens the files of a manifest.

@@ -7,7 +7,7 @@ internal import Synchronization
 @safe
 enum DiskChange {
     /// The result is the descriptor.
-    case open(path: String, creates: Bool, truncates: Bool)
+    case open(path: String, writes: Bool, creates: Bool, truncates: Bool)
     /// The result is the number of bytes written. The bytes are valid during the call.
     case write(descriptor: Int32, bytes: UnsafeRawBufferPointer, offset: Int)
     case resize(descriptor: Int32, byteCount: Int)

@@ -13,7 +13,9 @@ final class File: Sendable {
     init(_ path: String, flags: Int32, mode: mode_t = 0o600) throws(StorageError) {
         self.path = path
         watch = DiskWatch.of(path)
-        let change = DiskChange.open(path: path, creates: flags & O_CREAT != 0, truncates: flags & O_TRUNC != 0)
+        let change = DiskChange.open(
+            path: path, writes: flags & O_ACCMODE != O_RDONLY, creates: flags & O_CREAT != 0,
+            truncates: flags & O_TRUNC != 0)
         descriptor = Int32(watch.make(change) { unsafe Int(open(path, flags | O_CLOEXEC, mode)) })
         if descriptor < 0 { throw .system(errno, "cannot open", file: path) }
     }

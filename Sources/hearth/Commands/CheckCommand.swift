@@ -14,9 +14,8 @@ enum CheckCommand: Subcommand {
     static let discussion = """
         Reads all data and verifies the checksums of the log, the order and versions of the
         keys in the runs, the document counts of the catalogue, the index entries, and that
-        each document is valid and canonical. After a crash, the log is first replayed into
-        the runs, as the next start would do. The exit status is 0 if there is no problem
-        and 1 otherwise.
+        each document is valid and canonical. Nothing is written: the directory may be on a
+        read-only file system. The exit status is 0 if there is no problem and 1 otherwise.
 
         The directory must not be in use: stop the server, or check a backup.
 

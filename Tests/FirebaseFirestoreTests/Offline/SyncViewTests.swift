@@ -1,9 +1,9 @@
 // Views of queries against the query itself, run again after each change; and how much of a view a change looks at.
 
 import Basics
+import ClientCache
 import DocumentModel
 import FirestoreMessages
-import LocalStore
 import QueryEngine
 import TestSupport
 import Testing

@@ -113,6 +113,8 @@ struct DamageTests {
             // Commits are refused when a merge has met damage.
             #expect([.corrupt, .unsupportedFormat, .refused].contains(error.code), "\(what): \(error)")
             #expect(error.file != nil, "\(what): \(error)")
+            let isDamage = error.code == .corrupt || error.code == .refused
+            #expect(!isDamage || error.description.contains("restore a backup"), "\(what): \(error)")
             return .refused
         }
     }

@@ -27,7 +27,7 @@ private final class FailingDisk: Sendable {
             if case .close(let descriptor) = change { state.withLock { $0.paths[descriptor] = nil } }
             guard let status = status(change) else {
                 let result = call()
-                if case .open(let path, _, _) = change, result >= 0 {
+                if case .open(let path, _, _, _) = change, result >= 0 {
                     state.withLock { $0.paths[Int32(result)] = path }
                 }
                 return result
@@ -57,7 +57,7 @@ private final class FailingDisk: Sendable {
             let what: String
             var status = EIO
             switch change {
-            case .open(let path, let creates, _):
+            case .open(let path, _, let creates, _):
                 if path.hasSuffix("/space") { return nil }
                 what = (creates ? "create " : "open ") + path
                 status = EMFILE

@@ -46,7 +46,7 @@ final class DiskRecorder: Sendable {
     private static func event(_ change: DiskChange, _ result: Int, in directory: String) -> DiskEvent {
         func relative(_ path: String) -> String { String(path.dropFirst(directory.count)) }
         switch change {
-        case .open(let path, let creates, let truncates):
+        case .open(let path, _, let creates, let truncates):
             return .open(descriptor: Int32(result), path: relative(path), creates: creates, truncates: truncates)
         case .write(let descriptor, let bytes, let offset):
             return .write(descriptor: descriptor, bytes: Bytes(bytes.prefix(result)), offset: offset)

@@ -3,7 +3,7 @@
 import FirestoreMessages
 import Testing
 
-@testable import Gateway
+@testable import Server
 
 @Suite(.timeLimit(.minutes(20))) struct UnservedMethodTests {
     private func text(_ path: String) -> String? { UnservedMethod(path: path)?.text }
