@@ -26,7 +26,7 @@ struct UnservedMethod {
     /// The paths that only the socket in the data directory serves.
     private static let administrative = Set(Method.allCases.filter(\.service.isAdministrative).flatMap(\.paths))
 
-    /// What a client is told. A method that a listener serves does not get here.
+    /// The text of the error. A method that a listener serves does not get here.
     var text: String {
         if let substitute = Self.substitutes[service]?[name] {
             return "\(name) is not implemented by this server: \(substitute)"

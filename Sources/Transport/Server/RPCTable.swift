@@ -29,8 +29,8 @@ package final class RPCTable: Sendable {
 
     /// - Parameters:
     ///   - entries: with distinct numbers, none of them zero.
-    ///   - unservedText: the text of UNIMPLEMENTED for a path that is none of the entries'; nil for a general text. Such
-    ///     a path may have been cut.
+    ///   - unservedText: the text of UNIMPLEMENTED for a path that is none of the entries'; nil for a general
+    ///     text. The path may have been cut.
     package init(_ entries: [Entry], unservedText: @escaping @Sendable (String) -> String? = { _ in nil }) {
         var byNumber: [RPC?] = Array(repeating: nil, count: 1 + Int(entries.map(\.rpc.number).max() ?? 0))
         var names: [UInt16: String] = [:]

@@ -2,7 +2,7 @@
 ///
 /// A browser opens at most six HTTP/1.1 connections to a server, for all its pages together, and an open back channel
 /// holds one. A request that finds none free waits inside the browser, where the server does not see it. So while six
-/// back channels are open, the oldest ends at each interval. Its page asks for it again, behind the requests that wait.
+/// back channels are open, the oldest ends at each interval. Its page requests it again, after the requests that wait.
 /// With fewer nothing ends. The interval is shorter while pages send messages, and the more sessions wait for their
 /// turn; a message waits for about ``quietMilliseconds`` at most, and a session is asked to reopen about once in six
 /// intervals.

@@ -76,7 +76,7 @@ import Transport
     }
 
     @Test(arguments: [
-        ("databases/d:exportDocuments", "ExportDocuments is not implemented by this server: use the command hearth export"),
+        ("databases/d:exportDocuments", "ExportDocuments is not implemented by this server: use the command hearth"),
         ("databases/d:importDocuments", "use the command hearth load"),
         ("databases/d:bulkDeleteDocuments", "BatchWrite"), ("databases:restore", "hearth restore"),
         ("databases:clone", "hearth restore"),

@@ -1,4 +1,4 @@
-// What clients are told that call a method which is not served.
+// The errors of methods that are not served.
 
 import FirestoreMessages
 import Testing

@@ -167,7 +167,7 @@ import Testing
         rotation.closed(0)
         rotation.remove(1)
         #expect(rotation.takeDue(now: 1_000_000) == 2)
-        // It was told twice.
+        // The end of the response is reported after that.
         rotation.closed(2)
         #expect(rotation.waitingCount == 2)
         #expect(rotation.takeDue(now: 2_000_000) == nil)
