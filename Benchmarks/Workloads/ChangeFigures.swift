@@ -44,7 +44,8 @@ struct ChangeFigures {
             try await writer.fill("many\(number)", documents)
             queries.append(client.collection("many\(number)"))
         }
-        try await measure("\(listeners) listeners of \(documents) documents", queries, writer, client, "many0", documents)
+        let name = "\(listeners) listeners of \(documents) documents"
+        try await measure(name, queries, writer, client, "many0", documents)
         try await client.terminate()
         try await writer.terminate()
     }
@@ -79,7 +80,8 @@ struct ChangeFigures {
         var iterator = changes.makeAsyncIterator()
         for (author, source) in [("another client's", writer), ("an own", client)] {
             func change(_ version: Int) async throws {
-                source.document("\(collection)/d\(version * 7 % count)").updateData(["version": version], completion: nil)
+                let document = source.document("\(collection)/d\(version * 7 % count)")
+                document.updateData(["version": version], completion: nil)
                 while let arrived = await iterator.next(), arrived != version {}
             }
             let first = source === writer ? 0 : 10_000

@@ -36,7 +36,7 @@ extension LocalStore {
 
     /// Removes what was used longest ago until the cache has its size again, and no more: queries that nobody listens
     /// to, and documents. A document is used when it changes or is read, and as long as a query that has it is used. A
-    /// query is used as long as somebody listens to it. Documents with pending writes and those of queries in use stay.
+    /// query is used as long as it has a listener. Documents stay that have pending writes or that a query in use has.
     ///
     /// - Parameter isShown: whether a listener shows the document with this name, which then stays.
     package func collectGarbage(

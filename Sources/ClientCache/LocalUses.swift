@@ -1,7 +1,8 @@
 // The order in which a client uses its documents and queries.
 
-/// Numbers of uses, which grow: each call that changes a store has one, and each read of documents. Records of documents
-/// and queries have the number of their last change; the uses of documents that were read only are noted here.
+/// Numbers of uses, which grow: each call that changes a store has one, and each read of documents. Records of
+/// documents and queries have the number of their last change; the uses of documents that were read only are noted
+/// here.
 ///
 /// Numbers that a commit reserves on the disk are given before the next reservation, so no number is given twice:
 ///

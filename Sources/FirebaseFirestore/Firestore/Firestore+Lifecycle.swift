@@ -37,8 +37,8 @@ extension Firestore {
     }
 
     /// Waits until every write issued before the call is acknowledged or rejected, those of earlier processes in a
-    /// persistent cache included. The error is `.failedPrecondition` if another process uses the cache, and `.cancelled`
-    /// if the instance is terminated before.
+    /// persistent cache included. The error is `.failedPrecondition` if another process uses the cache, and
+    /// `.cancelled` if the instance is terminated before.
     public func waitForPendingWrites(completion: @escaping ((any Error)?) -> Void) {
         checkUsable()
         let box = UncheckedBox(completion)
@@ -72,7 +72,8 @@ extension Firestore {
             return nil
         }
         return pendingWrites.whenAllSettled { isSettled in
-            body(isSettled ? nil : RequestError(.cancelled, "The client was terminated before all writes were settled."))
+            let error = RequestError(.cancelled, "The client was terminated before all writes were settled.")
+            body(isSettled ? nil : error)
         }
     }
 

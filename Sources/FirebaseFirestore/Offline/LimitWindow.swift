@@ -102,7 +102,7 @@ struct LimitWindow {
 
     /// Applies what has changed.
     ///
-    /// - Parameter changes: documents by their names; nil for those that are no results.
+    /// - Parameter changes: documents by their names; nil for those that do not match.
     mutating func apply(_ changes: [String: StoredDocument?]) {
         var known: [String: StoredDocument?] = [:]
         for (name, document) in changes {

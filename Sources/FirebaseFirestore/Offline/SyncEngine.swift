@@ -79,7 +79,7 @@ final class SyncEngine: @unchecked Sendable {
         didSet { isObserved.store(!channels.isEmpty, ordering: .relaxed) }
     }
     /// The channels by what they are about.
-    private var channelsOfScope: [ListenScope: [Channel]] = [:]
+    private var routes = ListenRoutes()
     private var channelsOfWatch: [Int32: Channel] = [:]
     private let isObserved = Atomic(false)
     private var nextWatchID: Int32 = 1
@@ -165,7 +165,7 @@ final class SyncEngine: @unchecked Sendable {
         isClosed = true
         stream?.close()
         channels = []
-        channelsOfScope = [:]
+        routes = ListenRoutes()
         channelsOfWatch = [:]
         syncListeners = [:]
         store.close()
@@ -247,7 +247,7 @@ final class SyncEngine: @unchecked Sendable {
         try channel.view.load(from: store)
         if readQueries.contains(subject.canonical(database)) { channel.view.hasCachedResult = true }
         channels.append(channel)
-        channelsOfScope[channel.scope, default: []].append(channel)
+        routes.add(channel)
         continueIndexes()
         return channel
     }
@@ -310,8 +310,7 @@ final class SyncEngine: @unchecked Sendable {
     /// Nobody listens to a channel any more.
     private func end(_ channel: Channel) {
         channels.removeAll { $0 === channel }
-        channelsOfScope[channel.scope]?.removeAll { $0 === channel }
-        if channelsOfScope[channel.scope]?.isEmpty ?? false { channelsOfScope[channel.scope] = nil }
+        routes.remove(channel)
         unwatch(channel)
         if !isClosed { collectEagerly() }
     }
@@ -340,10 +339,10 @@ final class SyncEngine: @unchecked Sendable {
     func broadcast(_ changes: [LocalChange], snapshotMicroseconds: UInt64? = nil) {
         if channels.isEmpty && syncListeners.isEmpty { return }
         for change in changes {
-            let scopes = ListenScope.all(of: change.name).compactMap { channelsOfScope[$0] }
-            if scopes.isEmpty { continue }
+            let concerned = routes.channels(of: change.name)
+            if concerned.isEmpty { continue }
             let seen = SyncView.Change(change.name, change.state, namePrefix: store.namePrefixByteCount)
-            for channel in scopes.joined() { channel.changes.append(seen) }
+            for channel in concerned { channel.changes.append(seen) }
         }
         for channel in channels where !channel.changes.isEmpty || channel.view.isDue {
             update(channel, snapshotMicroseconds: snapshotMicroseconds)
@@ -497,9 +496,7 @@ final class SyncEngine: @unchecked Sendable {
 
     /// Whether a view has a document.
     private func isKept(_ name: String) -> Bool {
-        ListenScope.all(of: name).contains { scope in
-            channelsOfScope[scope]?.contains { $0.view.keeps(name) } ?? false
-        }
+        routes.channels(of: name).contains { $0.view.keeps(name) }
     }
 
     /// Removes documents that no listener covers or shows, if the store is configured to.

@@ -79,7 +79,7 @@ import Testing
         #expect(counter.value == 1)
     }
 
-    @Test("The end of the client ends waits, which learn that writes are unsettled; without writes there is nothing to learn")
+    @Test("The end of the client ends waits, which learn whether writes are unsettled")
     func abandon() throws {
         let writes = PendingWrites()
         let number = try #require(writes.begin(documents: [], byteCount: 1))

@@ -1,4 +1,4 @@
-// The ordered rows of a view against a sorted array, and what a change of them makes anew.
+// The ordered rows of a view against a sorted array, and how many nodes a change makes.
 
 import DocumentModel
 import TestSupport

@@ -304,7 +304,7 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("waitForPendingWrites fails if another instance uses the cache, and if the instance ends before the writes do")
+    @Test("waitForPendingWrites fails if another instance uses the cache, and if the instance ends first")
     func waitingInVain() async throws {
         let first = persistent(1)
         first.document("c/d").setData(["n": 1], completion: nil)

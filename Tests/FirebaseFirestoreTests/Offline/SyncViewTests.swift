@@ -56,7 +56,7 @@ struct SyncViewTests {
 
     // MARK: A model
 
-    /// A view, the server that it is told of, and what a program makes of its changes.
+    /// A view, the state of a server, and the rows of a program that applies the changes.
     private struct Run {
         let store: LocalStore
         let plan: QueryPlan
