@@ -84,7 +84,7 @@ public struct TypedSnapshots<Element: Sendable>: AsyncSequence, Sendable {
         let (stream, continuation) = AsyncThrowingStream<Element, any Error>.makeStream()
         do {
             // Registrations may be removed on any thread.
-            nonisolated(unsafe) let registration = try listen { result in
+            let registration = try listen { result in
                 switch result {
                 case .success(let snapshot)?: continuation.yield(snapshot)
                 case .failure(let error)?: continuation.finish(throwing: error)

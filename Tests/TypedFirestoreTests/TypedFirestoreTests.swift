@@ -63,6 +63,48 @@ struct TypedFirestoreTests {
         try await query.get().documents.map(\.id).sorted()
     }
 
+    @Test("Transactions and batches read and write models", arguments: TestBackend.allCases)
+    func transactionsAndBatches(backend: TestBackend) async throws {
+        let (database, db) = try open(backend)
+        let books = db.collection("books", of: Book.self)
+        let (ulysses, dubliners) = (books.document("u"), books.document("d"))
+        let batch = db.batch()
+        try batch.set(Book(title: "Ulysses", year: 1900), at: ulysses)
+            .update(ulysses, .set(\.year, to: 1922), .union(\.tags, with: ["irish"]))
+        try batch.set(Book(title: "Dubliners", year: 1914), at: dubliners)
+        try await batch.commit()
+        #expect(try await ulysses.get()?.year == 1922)
+        let titles = try await db.runTransaction { transaction in
+            guard var first = try transaction.get(ulysses), let second = try transaction.snapshot(dubliners) else {
+                return [String]()
+            }
+            first.year += 1
+            try transaction.set(first, at: ulysses)
+            try transaction.update(dubliners, .increment(\.year, by: 1), .remove(\.subtitle))
+            return [first.title, try second.model.title]
+        }
+        #expect(titles == ["Ulysses", "Dubliners"])
+        #expect(try await ulysses.get()?.year == 1923)
+        #expect(try await dubliners.get()?.year == 1915)
+        try await db.runTransaction { transaction in
+            #expect(try transaction.get(books.document("none")) == nil)
+            try transaction.merge(Book(title: "Finnegans Wake", year: 1939), at: ulysses)
+            transaction.delete(dubliners)
+        }
+        #expect(try await ulysses.get()?.title == "Finnegans Wake")
+        await #expect(throws: NoSuchField.self) {
+            try await db.runTransaction { transaction in
+                _ = try transaction.update(ulysses, .set(\.shout, to: "x"))
+            }
+        }
+        let last = db.batch()
+        try last.merge(Book(title: "x", year: 1), at: books.document("new")).delete(ulysses)
+        try await last.commit()
+        #expect(try await ids(books.all) == ["new"])
+        try await db.terminate()
+        #expect(database.stop())
+    }
+
     @Test("Models are stored, read, changed and deleted", arguments: TestBackend.allCases)
     func documents(backend: TestBackend) async throws {
         let (database, db) = try open(backend)

@@ -403,6 +403,13 @@ enum Surface {
                 return nil
             }
         }
+        let next: Int = try await db.runTransaction { transaction in
+            let next = (try transaction.getDocument(document).get("n") as? Int ?? 0) + 1
+            transaction.setData(["n": next], forDocument: document)
+            return next
+        }
+        try await db.runTransaction(with: TransactionOptions()) { _ = $0.deleteDocument(document) }
+        print(next)
         _ = try await db.runTransaction { (transaction, _) -> Any? in
             transaction.deleteDocument(document)
             return nil

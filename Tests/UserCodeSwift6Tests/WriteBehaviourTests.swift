@@ -188,17 +188,18 @@ struct WriteBehaviourTests {
         let (db, document) = (user.db, user.db.document("c/d"))
         let (begun, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let found = Mutex<NSError?>(nil)
-        db.runTransaction({ transaction, errorPointer in
-            begun.signal()
-            ended.wait()
-            do {
-                _ = try transaction.getDocument(document)
-            } catch {
-                found.withLock { $0 = error as NSError }
-                errorPointer?.pointee = error as NSError
-            }
-            return nil
-        }, completion: { _, _ in })
+        db.runTransaction(
+            { transaction, errorPointer in
+                begun.signal()
+                ended.wait()
+                do {
+                    _ = try transaction.getDocument(document)
+                } catch {
+                    found.withLock { $0 = error as NSError }
+                    errorPointer?.pointee = error as NSError
+                }
+                return nil
+            }, completion: { _, _ in })
         await withCheckedContinuation { continuation in
             Thread {
                 begun.wait()
@@ -233,6 +234,47 @@ struct WriteBehaviourTests {
         #expect(seen.withLock { Set($0) } == ["document 0", #"query ["d", "1"]"#, "new false"])
         let now = try await query.getDocuments(source: .cache)
         #expect(now.documents.map(\.documentID) == ["new", "2"])
+        #expect(try await user.end())
+    }
+
+    private struct Refusal: Error, Equatable { var reason: String }
+
+    @Test("A transaction with a block that throws: its value, or the very error", arguments: TestBackend.allCases)
+    func throwingTransactions(backend: TestBackend) async throws {
+        let user = try UserDatabase(backend)
+        let (db, document) = (user.db, user.db.document("c/d"))
+        for expected in 1...2 {
+            let next = try await db.runTransaction { transaction in
+                let next = (try transaction.getDocument(document).get("n") as? Int ?? 0) + 1
+                transaction.setData(["n": next], forDocument: document)
+                return next
+            }
+            #expect(next == expected)
+        }
+        let nothing: String? = try await db.runTransaction { transaction in
+            try transaction.getDocument(document).get("none") as? String
+        }
+        #expect(nothing == nil)
+        let attempts = Mutex(0)
+        await #expect(throws: Refusal(reason: "full")) {
+            try await db.runTransaction { transaction in
+                attempts.withLock { $0 += 1 }
+                transaction.deleteDocument(document)
+                throw Refusal(reason: "full")
+            }
+        }
+        #expect(attempts.withLock { $0 } == 1)
+        // An error of the library decides about another attempt.
+        let options = TransactionOptions()
+        options.maxAttempts = 3
+        let code = await firestoreCode {
+            try await db.runTransaction(with: options) { _ in
+                attempts.withLock { $0 += 1 }
+                throw NSError(domain: FirestoreErrorDomain, code: FirestoreErrorCode.aborted.rawValue)
+            }
+        }
+        #expect(code == .aborted && attempts.withLock { $0 } == 4)
+        #expect(try await document.getDocument().get("n") as? Int == 2)
         #expect(try await user.end())
     }
 

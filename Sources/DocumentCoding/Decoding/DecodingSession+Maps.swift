@@ -282,7 +282,7 @@ extension DecodingSession {
         for index in unsafe state.pointee.frames[frame].firstEntry..<state.pointee.frames[frame].entryEnd {
             let name = name(ofEntry: index)
             let key =
-                switch decoder?.keyDecodingStrategy ?? .useDefaultKeys {
+                switch strategies?.values.key ?? .useDefaultKeys {
                 case .useDefaultKeys: name
                 case .convertFromSnakeCase: KeyConversion.camelCase(name)
                 case .custom(let convert): convert(path + [PathKey(stringValue: name)]).stringValue

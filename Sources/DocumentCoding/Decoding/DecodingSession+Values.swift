@@ -165,7 +165,7 @@ extension DecodingSession {
         switch kind {
         case .integer(let integer): return Double(integer)
         case .string(let payload):
-            let strategy = decoder?.nonConformingFloatDecodingStrategy
+            let strategy = strategies?.values.float
             guard case .convertFromString(let positiveInfinity, let negativeInfinity, let nan)? = strategy else {
                 break
             }
@@ -186,7 +186,7 @@ extension DecodingSession {
 
     func date(_ value: WireValue, parent: Int) throws -> Date {
         if unsafe state.pointee.readsTimestamps { return try storedDate(value, parent: parent) }
-        switch decoder?.dateDecodingStrategy ?? .timestamp {
+        switch strategies?.values.date ?? .timestamp {
         case .timestamp: return try storedDate(value, parent: parent)
         case .deferredToDate: return try decodable(Date.self, value, parent: parent)
         case .secondsSince1970: return Date(timeIntervalSince1970: try double(value, parent: parent))
@@ -220,7 +220,7 @@ extension DecodingSession {
     }
 
     func data(_ value: WireValue, parent: Int) throws -> Data {
-        switch decoder?.dataDecodingStrategy ?? .blob {
+        switch strategies?.values.data ?? .blob {
         case .blob:
             switch try kind(of: value, parent: parent) {
             case .bytes(let payload): return unsafe Data(cursor(value).bytes(payload))

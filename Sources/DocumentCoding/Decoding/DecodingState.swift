@@ -68,7 +68,7 @@ struct DecodedEntry {
     var isTree = false
 
     // What this call was given; nil between calls. `FirestoreDecoder.withSession` keeps the objects alive.
-    var decoder: Unmanaged<FirestoreDecoder>?
+    var strategies: Unmanaged<DecodingStrategies>?
     /// The document being decoded, for `@DocumentID`. References that are read have the owner that it has.
     var document: Unmanaged<DocumentReference>?
     /// The objects passed through.
@@ -114,8 +114,8 @@ struct DecodedEntry {
 }
 
 extension DecodingSession {
-    /// The decoder of this call; nil between calls.
-    var decoder: FirestoreDecoder? { unsafe state.pointee.decoder?.takeUnretainedValue() }
+    /// The strategies of this call; nil between calls.
+    var strategies: DecodingStrategies? { unsafe state.pointee.strategies?.takeUnretainedValue() }
     /// The document being decoded.
     var document: DocumentReference? { unsafe state.pointee.document?.takeUnretainedValue() }
 
@@ -138,7 +138,7 @@ extension DecodingSession {
         unsafe state.pointee.entryCount = 0
         unsafe state.pointee.depth = 0
         unsafe state.pointee.call &+= 1
-        unsafe state.pointee.decoder = nil
+        unsafe state.pointee.strategies = nil
         unsafe state.pointee.document = nil
         unsafe state.pointee.isTree = false
         if unsafe !state.pointee.objects.isEmpty { unsafe state.pointee.objects = [] }

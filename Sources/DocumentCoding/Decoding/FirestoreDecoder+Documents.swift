@@ -39,11 +39,12 @@ extension FirestoreDecoder {
                 .init(codingPath: [], debugDescription: "The document has 2 GiB or more."))
         }
         let session = unsafe DecodingSession.take(from: CoderTables.ofThisThread.decoding)
+        let strategies = strategies
         defer {
             session.recycle()
-            withExtendedLifetime((self, document)) {}
+            withExtendedLifetime((strategies, document)) {}
         }
-        session.begin(self, document: document, objects: objects)
+        session.begin(strategies, document: document, objects: objects)
         return try unsafe fields.withUnsafeBytes { buffer in
             // The session forgets the bytes before this closure's caller returns: `recycle` sets their count to 0.
             if let base = buffer.baseAddress {
@@ -72,15 +73,15 @@ extension FirestoreDecoder {
 extension DecodingSession {
     /// Readies an idle session for a decoder's strategies.
     fileprivate func begin(
-        _ decoder: FirestoreDecoder, document: DocumentReference?, objects: [AnyObject]?
+        _ strategies: DecodingStrategies, document: DocumentReference?, objects: [AnyObject]?
     ) {
-        unsafe state.pointee.decoder = unsafe .passUnretained(decoder)
+        unsafe state.pointee.strategies = unsafe .passUnretained(strategies)
         if let document { unsafe state.pointee.document = unsafe .passUnretained(document) }
         if let objects {
             unsafe state.pointee.isTree = true
             unsafe state.pointee.objects = objects
         }
-        unsafe state.pointee.usesDefaultKeys = unsafe decoder.usesDefaultKeys
-        unsafe state.pointee.readsTimestamps = unsafe decoder.readsTimestamps
+        unsafe state.pointee.usesDefaultKeys = strategies.usesDefaultKeys
+        unsafe state.pointee.readsTimestamps = strategies.readsTimestamps
     }
 }

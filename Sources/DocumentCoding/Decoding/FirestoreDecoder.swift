@@ -1,13 +1,17 @@
 public import Foundation
+import Synchronization
 
 /// Decodes `Decodable` values from documents. `Firestore.Decoder` is an alias of this class.
 ///
 /// The decoder reads values in place from the protobuf wire form of `google.firestore.v1`, without a tree of values in
-/// between. It is not thread-safe while its properties are being set; decoding may run on several threads at once. The
-/// `Decoder` that an `init(from:)` receives, and its containers, throw if they are used after `decode` has returned.
-public final class FirestoreDecoder {
+/// between. The `Decoder` that an `init(from:)` receives, and its containers, throw if they are used after `decode` has
+/// returned.
+///
+/// Thread-safe: a call uses the properties as they are when it begins. What `userInfo` holds must be safe to use on the
+/// threads that decode.
+public final class FirestoreDecoder: Sendable {
     /// How a `Date` is read.
-    public enum DateDecodingStrategy {
+    public enum DateDecodingStrategy: Sendable {
         /// From a Firestore timestamp. The default.
         case timestamp
         /// As `Date` decodes itself: a double of seconds since 2001-01-01.
@@ -21,11 +25,11 @@ public final class FirestoreDecoder {
         /// From a string that the formatter understands.
         case formatted(DateFormatter)
         /// As the closure decodes it.
-        case custom((any Decoder) throws -> Date)
+        @preconcurrency case custom(@Sendable (any Decoder) throws -> Date)
     }
 
     /// How `Data` is read.
-    public enum DataDecodingStrategy {
+    public enum DataDecodingStrategy: Sendable {
         /// From Firestore bytes, or from a base64 string. The default.
         case blob
         /// As `Data` decodes itself: from an array of integers.
@@ -33,11 +37,11 @@ public final class FirestoreDecoder {
         /// From a base64 string.
         case base64
         /// As the closure decodes it.
-        case custom((any Decoder) throws -> Data)
+        @preconcurrency case custom(@Sendable (any Decoder) throws -> Data)
     }
 
     /// Which strings are read as infinities and NaN.
-    public enum NonConformingFloatDecodingStrategy {
+    public enum NonConformingFloatDecodingStrategy: Sendable {
         /// None. The default; doubles that are infinite or NaN are returned as they are.
         case `throw`
         /// These strings.
@@ -45,39 +49,92 @@ public final class FirestoreDecoder {
     }
 
     /// How field names become the keys of types. Keys of `[String: T]` values are never changed.
-    public enum KeyDecodingStrategy {
+    public enum KeyDecodingStrategy: Sendable {
         /// Field names are keys. The default.
         case useDefaultKeys
         /// `my_url_property` becomes `myUrlProperty`.
         case convertFromSnakeCase
         /// The closure returns the key. It gets the path to the field, the name of the field last.
-        case custom((_ codingPath: [any CodingKey]) -> any CodingKey)
+        @preconcurrency case custom(@Sendable (_ codingPath: [any CodingKey]) -> any CodingKey)
     }
 
     /// How `Date` values are decoded. The default reads timestamps.
-    public var dateDecodingStrategy: DateDecodingStrategy = .timestamp { didSet { noteStrategies() } }
+    public var dateDecodingStrategy: DateDecodingStrategy {
+        get { strategies.values.date }
+        set { change { $0.date = newValue } }
+    }
     /// How `Data` values are decoded. The default reads bytes.
-    public var dataDecodingStrategy: DataDecodingStrategy = .blob
+    public var dataDecodingStrategy: DataDecodingStrategy {
+        get { strategies.values.data }
+        set { change { $0.data = newValue } }
+    }
     /// Which strings are decoded as infinities and NaN. The default accepts none.
-    public var nonConformingFloatDecodingStrategy: NonConformingFloatDecodingStrategy = .throw
+    public var nonConformingFloatDecodingStrategy: NonConformingFloatDecodingStrategy {
+        get { strategies.values.float }
+        set { change { $0.float = newValue } }
+    }
     /// How field names become the keys of types. The default uses them unchanged.
-    public var keyDecodingStrategy: KeyDecodingStrategy = .useDefaultKeys { didSet { noteStrategies() } }
+    public var keyDecodingStrategy: KeyDecodingStrategy {
+        get { strategies.values.key }
+        set { change { $0.key = newValue } }
+    }
     /// What `init(from:)` implementations find in `decoder.userInfo`.
-    public var userInfo: [CodingUserInfoKey: Any] = [:]
+    public var userInfo: [CodingUserInfoKey: Any] {
+        get { strategies.values.userInfo }
+        set {
+            let box = UncheckedUserInfo(userInfo: newValue)
+            change { $0.userInfo = box.userInfo }
+        }
+    }
 
-    // Copies of the strategies that are asked for all the time. Access to them is not checked at run time: two checks
-    // would cost as much as a field.
-    @exclusivity(unchecked) private(set) var usesDefaultKeys = true
-    @exclusivity(unchecked) private(set) var readsTimestamps = true
+    /// Nil for the default strategies, which most decoders have.
+    private let changed = Mutex<DecodingStrategies?>(nil)
+    private let isChanged = Atomic(false)
 
-    private func noteStrategies() {
-        unsafe usesDefaultKeys = if case .useDefaultKeys = keyDecodingStrategy { true } else { false }
-        unsafe readsTimestamps = if case .timestamp = dateDecodingStrategy { true } else { false }
+    /// The strategies of a call that begins now.
+    var strategies: DecodingStrategies {
+        guard isChanged.load(ordering: .acquiring) else { return .standard }
+        return changed.withLock { $0 } ?? .standard
+    }
+
+    private func change(_ body: (inout DecodingStrategies.Values) -> Void) {
+        changed.withLock { changed in
+            var values = (changed ?? .standard).values
+            body(&values)
+            changed = DecodingStrategies(values)
+        }
+        isChanged.store(true, ordering: .releasing)
     }
 
     /// Creates a decoder with the default strategies.
     public init() {}
 
     /// The decoder of calls that name none. No program gets it, so its properties never change.
-    @usableFromInline package nonisolated(unsafe) static let standard = FirestoreDecoder()
+    @usableFromInline package static let standard = FirestoreDecoder()
+}
+
+/// The strategies of a decoder at one time.
+final class DecodingStrategies: @unchecked Sendable {
+    // Unchecked: constants; the program answers for the values of `userInfo`.
+
+    struct Values {
+        var date = FirestoreDecoder.DateDecodingStrategy.timestamp
+        var data = FirestoreDecoder.DataDecodingStrategy.blob
+        var float = FirestoreDecoder.NonConformingFloatDecodingStrategy.throw
+        var key = FirestoreDecoder.KeyDecodingStrategy.useDefaultKeys
+        var userInfo: [CodingUserInfoKey: Any] = [:]
+    }
+
+    static let standard = DecodingStrategies(Values())
+
+    let values: Values
+    // What is asked for all the time.
+    let usesDefaultKeys: Bool
+    let readsTimestamps: Bool
+
+    init(_ values: Values) {
+        self.values = values
+        usesDefaultKeys = if case .useDefaultKeys = values.key { true } else { false }
+        readsTimestamps = if case .timestamp = values.date { true } else { false }
+    }
 }

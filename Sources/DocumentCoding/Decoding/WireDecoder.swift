@@ -34,8 +34,8 @@ struct WireDecoder: Decoder {
     var document: DocumentReference? { isAlive ? session.document : nil }
 
     var userInfo: [CodingUserInfoKey: Any] {
-        guard isAlive, let decoder = session.decoder else { return [:] }
-        var userInfo = decoder.userInfo
+        guard isAlive, let strategies = session.strategies else { return [:] }
+        var userInfo = strategies.values.userInfo
         if let document { userInfo[.documentReference] = document }
         return userInfo
     }

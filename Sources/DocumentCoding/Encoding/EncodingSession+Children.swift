@@ -59,7 +59,7 @@ extension EncodingSession {
         unsafe state.pointee.usesDefaultKeys = unsafe parent.state.pointee.usesDefaultKeys
         unsafe state.pointee.writesTimestamps = unsafe parent.state.pointee.writesTimestamps
         unsafe state.pointee.isTree = unsafe parent.state.pointee.isTree
-        unsafe state.pointee.encoder = unsafe parent.state.pointee.encoder
+        unsafe state.pointee.strategies = unsafe parent.state.pointee.strategies
         unsafe state.pointee.database = unsafe parent.state.pointee.database
     }
 

@@ -50,7 +50,7 @@ extension EncodingSession {
 
     @inline(never)
     private func putNonConforming(_ value: Double) throws {
-        switch encoder?.nonConformingFloatEncodingStrategy ?? .throw {
+        switch strategies?.values.float ?? .throw {
         case .throw:
             let name = value.isNaN ? "Double.nan" : value > 0 ? "Double.infinity" : "-Double.infinity"
             throw invalidValue(
@@ -122,7 +122,7 @@ extension EncodingSession {
     }
 
     private func putStrategic(_ date: Date) throws {
-        switch encoder?.dateEncodingStrategy ?? .timestamp {
+        switch strategies?.values.date ?? .timestamp {
         case .timestamp, .deferredToDate: try putEncodable(date)
         case .secondsSince1970: try put(double: date.timeIntervalSince1970)
         case .millisecondsSince1970: try put(double: date.timeIntervalSince1970 * 1000)
@@ -133,7 +133,7 @@ extension EncodingSession {
     }
 
     func put(data: Data) throws {
-        switch encoder?.dataEncodingStrategy ?? .blob {
+        switch strategies?.values.data ?? .blob {
         case .blob:
             unsafe data.withUnsafeBytes { unsafe append(bytes: $0, longTag: ValueWireTag.bytes) }
         case .deferredToData: try putEncodable(data)

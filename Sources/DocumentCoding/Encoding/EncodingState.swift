@@ -130,8 +130,8 @@ struct OpenEntry {
     /// Arrays may be written directly in arrays: for the lists of `in` filters, whose elements the server judges.
     var allowsNestedArrays = false
 
-    /// The encoder of this call; nil between calls. `FirestoreEncoder.withSession` keeps it alive.
-    var encoder: Unmanaged<FirestoreEncoder>?
+    /// The strategies of this call; nil between calls. `FirestoreEncoder.withSession` keeps them alive.
+    var strategies: Unmanaged<EncodingStrategies>?
     /// The database that references must be of, `projects/P/databases/D`; nil = any.
     var database: Substring?
     /// The sentinels met, in a root session.
@@ -168,8 +168,8 @@ struct OpenEntry {
     /// Containers nest no deeper than this; past it encoding throws. The server's limit is 20.
     static let depthMax = 100
 
-    /// The encoder of this call; nil between calls.
-    var encoder: FirestoreEncoder? { unsafe state.pointee.encoder?.takeUnretainedValue() }
+    /// The strategies of this call; nil between calls.
+    var strategies: EncodingStrategies? { unsafe state.pointee.strategies?.takeUnretainedValue() }
 
     @inline(__always) var count: Int { unsafe state.pointee.count }
     @inline(__always) var top: Int { unsafe state.pointee.top }

@@ -37,7 +37,7 @@ extension EncodingSession {
             unsafe state.pointee.capacity = 4096
             unsafe state.pointee.base = .allocate(byteCount: 4096, alignment: 16)
         }
-        unsafe state.pointee.encoder = nil
+        unsafe state.pointee.strategies = nil
         if unsafe state.pointee.database != nil { unsafe state.pointee.database = nil }
         if unsafe !state.pointee.transforms.isEmpty { unsafe state.pointee.transforms = [] }
         if unsafe !state.pointee.deletedPaths.isEmpty { unsafe state.pointee.deletedPaths = [] }

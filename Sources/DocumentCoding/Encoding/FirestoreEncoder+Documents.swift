@@ -67,12 +67,13 @@ extension FirestoreEncoder {
         _ body: (EncodingSession, RawSpan) throws -> R
     ) throws -> R {
         let session = unsafe EncodingSession.take(from: CoderTables.ofThisThread.encoding)
+        let strategies = strategies
         defer {
             session.recycle()
             session.reclaimKeptContainers()
-            withExtendedLifetime(self) {}
+            withExtendedLifetime(strategies) {}
         }
-        session.begin(self, database: database, isTree: isTree)
+        session.begin(strategies, database: database, isTree: isTree)
         let start = try session.putDocument(value)
         // The session's buffer does not change while it is lent.
         let bytes = unsafe UnsafeRawBufferPointer(
@@ -82,15 +83,15 @@ extension FirestoreEncoder {
 }
 
 extension EncodingSession {
-    /// Readies an idle session for an encoder's strategies.
-    func begin(_ encoder: FirestoreEncoder?, database: Substring?, isTree: Bool) {
-        if let encoder { unsafe state.pointee.encoder = unsafe .passUnretained(encoder) }
+    /// Readies an idle session for an encoder's strategies; nil for the default ones.
+    func begin(_ strategies: EncodingStrategies?, database: Substring?, isTree: Bool) {
+        if let strategies { unsafe state.pointee.strategies = unsafe .passUnretained(strategies) }
         unsafe state.pointee.isTree = isTree
         unsafe state.pointee.expectsLong = false
         unsafe state.pointee.allowsNestedArrays = false
         if let database { unsafe state.pointee.database = database }
-        unsafe state.pointee.usesDefaultKeys = unsafe encoder?.usesDefaultKeys ?? true
-        unsafe state.pointee.writesTimestamps = unsafe encoder?.writesTimestamps ?? true
+        unsafe state.pointee.usesDefaultKeys = strategies?.usesDefaultKeys ?? true
+        unsafe state.pointee.writesTimestamps = strategies?.writesTimestamps ?? true
     }
 
     /// Encodes the document itself.

@@ -1,12 +1,14 @@
 public import Foundation
+import Synchronization
 
 /// Encodes `Encodable` values into documents. `Firestore.Encoder` is an alias of this class.
 ///
-/// The encoder writes the protobuf wire form of `google.firestore.v1` directly, without a tree of values in between. It
-/// is not thread-safe while its properties are being set; encoding may run on several threads at once.
-public final class FirestoreEncoder {
+/// The encoder writes the protobuf wire form of `google.firestore.v1` directly, without a tree of values in between.
+/// Thread-safe: a call uses the properties as they are when it begins. What `userInfo` holds must be safe to use on the
+/// threads that encode.
+public final class FirestoreEncoder: Sendable {
     /// How a `Date` is written.
-    public enum DateEncodingStrategy {
+    public enum DateEncodingStrategy: Sendable {
         /// As a Firestore timestamp. The default.
         case timestamp
         /// As `Date` encodes itself: a double of seconds since 2001-01-01.
@@ -20,11 +22,11 @@ public final class FirestoreEncoder {
         /// As a string made by the formatter.
         case formatted(DateFormatter)
         /// As the closure encodes it; a closure that encodes nothing gives an empty map.
-        case custom((Date, any Encoder) throws -> Void)
+        @preconcurrency case custom(@Sendable (Date, any Encoder) throws -> Void)
     }
 
     /// How `Data` is written.
-    public enum DataEncodingStrategy {
+    public enum DataEncodingStrategy: Sendable {
         /// As Firestore bytes. The default.
         case blob
         /// As `Data` encodes itself: an array of integers.
@@ -32,11 +34,11 @@ public final class FirestoreEncoder {
         /// As a base64 string.
         case base64
         /// As the closure encodes it; a closure that encodes nothing gives an empty map.
-        case custom((Data, any Encoder) throws -> Void)
+        @preconcurrency case custom(@Sendable (Data, any Encoder) throws -> Void)
     }
 
     /// How infinities and NaN are written.
-    public enum NonConformingFloatEncodingStrategy {
+    public enum NonConformingFloatEncodingStrategy: Sendable {
         /// They throw `EncodingError.invalidValue`. The default.
         case `throw`
         /// As strings.
@@ -44,39 +46,98 @@ public final class FirestoreEncoder {
     }
 
     /// How the keys of types become field names. Keys of `[String: T]` values are never changed.
-    public enum KeyEncodingStrategy {
+    public enum KeyEncodingStrategy: Sendable {
         /// Keys are field names. The default.
         case useDefaultKeys
         /// `myURLProperty` becomes `my_url_property`.
         case convertToSnakeCase
         /// The closure returns the field name. It gets the path to the key in Swift names, the key last.
-        case custom((_ codingPath: [any CodingKey]) -> any CodingKey)
+        @preconcurrency case custom(@Sendable (_ codingPath: [any CodingKey]) -> any CodingKey)
     }
 
     /// How `Date` values are encoded. The default writes timestamps.
-    public var dateEncodingStrategy: DateEncodingStrategy = .timestamp { didSet { noteStrategies() } }
+    public var dateEncodingStrategy: DateEncodingStrategy {
+        get { strategies.values.date }
+        set { change { $0.date = newValue } }
+    }
     /// How `Data` values are encoded. The default writes bytes.
-    public var dataEncodingStrategy: DataEncodingStrategy = .blob
+    public var dataEncodingStrategy: DataEncodingStrategy {
+        get { strategies.values.data }
+        set { change { $0.data = newValue } }
+    }
     /// How infinities and NaN are encoded. The default throws.
-    public var nonConformingFloatEncodingStrategy: NonConformingFloatEncodingStrategy = .throw
+    public var nonConformingFloatEncodingStrategy: NonConformingFloatEncodingStrategy {
+        get { strategies.values.float }
+        set { change { $0.float = newValue } }
+    }
     /// How the keys of types become field names. The default uses them unchanged.
-    public var keyEncodingStrategy: KeyEncodingStrategy = .useDefaultKeys { didSet { noteStrategies() } }
+    public var keyEncodingStrategy: KeyEncodingStrategy {
+        get { strategies.values.key }
+        set { change { $0.key = newValue } }
+    }
     /// What `encode(to:)` implementations find in `encoder.userInfo`.
-    public var userInfo: [CodingUserInfoKey: Any] = [:]
+    public var userInfo: [CodingUserInfoKey: Any] {
+        get { strategies.values.userInfo }
+        set {
+            let box = UncheckedUserInfo(userInfo: newValue)
+            change { $0.userInfo = box.userInfo }
+        }
+    }
 
-    // Copies of the strategies that are asked for all the time. Access to them is not checked at run time: two checks
-    // would cost as much as a field.
-    @exclusivity(unchecked) private(set) var usesDefaultKeys = true
-    @exclusivity(unchecked) private(set) var writesTimestamps = true
+    /// Nil for the default strategies, which most encoders have.
+    private let changed = Mutex<EncodingStrategies?>(nil)
+    private let isChanged = Atomic(false)
 
-    private func noteStrategies() {
-        unsafe usesDefaultKeys = if case .useDefaultKeys = keyEncodingStrategy { true } else { false }
-        unsafe writesTimestamps = if case .timestamp = dateEncodingStrategy { true } else { false }
+    /// The strategies of a call that begins now.
+    var strategies: EncodingStrategies {
+        guard isChanged.load(ordering: .acquiring) else { return .standard }
+        return changed.withLock { $0 } ?? .standard
+    }
+
+    private func change(_ body: (inout EncodingStrategies.Values) -> Void) {
+        changed.withLock { changed in
+            var values = (changed ?? .standard).values
+            body(&values)
+            changed = EncodingStrategies(values)
+        }
+        isChanged.store(true, ordering: .releasing)
     }
 
     /// Creates an encoder with the default strategies.
     public init() {}
 
     /// The encoder of calls that name none. No program gets it, so its properties never change.
-    @usableFromInline package nonisolated(unsafe) static let standard = FirestoreEncoder()
+    @usableFromInline package static let standard = FirestoreEncoder()
+}
+
+/// The strategies of an encoder at one time.
+final class EncodingStrategies: @unchecked Sendable {
+    // Unchecked: constants; the program answers for the values of `userInfo`.
+
+    struct Values {
+        var date = FirestoreEncoder.DateEncodingStrategy.timestamp
+        var data = FirestoreEncoder.DataEncodingStrategy.blob
+        var float = FirestoreEncoder.NonConformingFloatEncodingStrategy.throw
+        var key = FirestoreEncoder.KeyEncodingStrategy.useDefaultKeys
+        var userInfo: [CodingUserInfoKey: Any] = [:]
+    }
+
+    static let standard = EncodingStrategies(Values())
+
+    let values: Values
+    // What is asked for all the time.
+    let usesDefaultKeys: Bool
+    let writesTimestamps: Bool
+
+    init(_ values: Values) {
+        self.values = values
+        usesDefaultKeys = if case .useDefaultKeys = values.key { true } else { false }
+        writesTimestamps = if case .timestamp = values.date { true } else { false }
+    }
+}
+
+/// Takes the values of `userInfo` through a lock; the program answers for them.
+struct UncheckedUserInfo: @unchecked Sendable {
+    // Unchecked: a dictionary of the SDK's type, whose values may be anything.
+    let userInfo: [CodingUserInfoKey: Any]
 }

@@ -14,7 +14,7 @@ struct WireEncoder: Encoder {
     }
 
     var codingPath: [any CodingKey] { session.codingPath(toFrame: Int(frame)) }
-    var userInfo: [CodingUserInfoKey: Any] { session.root.encoder?.userInfo ?? [:] }
+    var userInfo: [CodingUserInfoKey: Any] { session.root.strategies?.values.userInfo ?? [:] }
 
     @inline(__always)
     private func check() {

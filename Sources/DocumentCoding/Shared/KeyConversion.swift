@@ -1,7 +1,7 @@
 extension EncodingSession {
     /// The field name of a key under a strategy that is not the default.
     func convertedName(of key: any CodingKey, frame: Int? = nil) -> String {
-        switch encoder?.keyEncodingStrategy ?? .useDefaultKeys {
+        switch strategies?.values.key ?? .useDefaultKeys {
         case .useDefaultKeys: key.stringValue
         case .convertToSnakeCase: KeyConversion.snakeCase(key.stringValue)
         case .custom(let convert): convert(codingPath(toFrame: frame ?? top) + [key]).stringValue

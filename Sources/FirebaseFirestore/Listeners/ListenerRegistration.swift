@@ -3,7 +3,7 @@
 public import Foundation
 
 /// A listener that can be ended.
-public protocol ListenerRegistration: AnyObject {
+public protocol ListenerRegistration: AnyObject, Sendable {
     /// Ends the listener: no callback starts after this returns. Calling it again does nothing.
     func remove()
 }

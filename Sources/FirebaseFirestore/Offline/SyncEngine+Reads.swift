@@ -1,6 +1,6 @@
-// Reads of the program: from the server, with the pending writes applied, or from the cache. A read and the writes of the
-// program have the order of their calls: a write that was issued after a read is not in its result, unless the server has
-// applied it before it answers the read.
+// Reads of the program: from the server, with the pending writes applied, or from the cache. A read and the writes of
+// the program have the order of their calls: a write that was issued after a read is not in its result, unless the
+// server has applied it before it answers the read.
 
 import Basics
 import ClientCache

@@ -21,8 +21,8 @@ enum CallSubject {
         case .commit: return text(of: writtenNames(wire))
         case .runQuery: return (try? RunQueryRequest(wire: wire)).map { text(of: $0.query, below: $0.parent) } ?? ""
         case .runAggregationQuery:
-            return (try? RunAggregationQueryRequest(wire: wire)).map { text(of: $0.query?.query, below: $0.parent) }
-                ?? ""
+            guard let request = try? RunAggregationQueryRequest(wire: wire) else { return "" }
+            return text(of: request.query?.query, below: request.parent)
         case .listen: return (try? ListenRequest(wire: wire)).map { text(of: $0) } ?? ""
         default: return ""
         }

@@ -6,8 +6,8 @@ import DocumentModel
 ///
 /// Attempts wait 0, then 1 s x 1.5 up to 60 s with half of it as jitter, as in the SDK. After a conflict (ABORTED) the
 /// delay is much shorter, because the server gives the retried attempt (`retry_transaction`) its turn on the contended
-/// documents. While the server cannot be reached the delays are short too: the program learns within a second that it is
-/// offline.
+/// documents. While the server cannot be reached the delays are short too: the program learns within a second that it
+/// is offline.
 struct TransactionRetry {
     /// The attempts of a transaction unless its options say otherwise.
     static let standardAttempts = 5

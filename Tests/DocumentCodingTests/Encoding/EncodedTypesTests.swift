@@ -219,7 +219,7 @@ import Testing
     }
 
     @Test("One encoder serves several threads") func threads() {
-        nonisolated(unsafe) let shared = encoder  // its properties are not being set
+        let shared = encoder
         let failures = Mutex(0)
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             for round in 0..<200 {

@@ -3,6 +3,7 @@
 import DocumentCoding
 import DocumentModel
 import Foundation
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct StrategiesTests {
@@ -147,14 +148,14 @@ import Testing
     }
 
     @Test("Custom keys see paths in Swift names") func customKeys() throws {
-        var seen: [String] = []
+        let seen = Mutex<[String]>([])
         encoder.keyEncodingStrategy = .custom { path in
-            seen.append(path.map(\.stringValue).joined(separator: "/"))
+            seen.withLock { $0.append(path.map(\.stringValue).joined(separator: "/")) }
             return PathlessKey(stringValue: path.last!.stringValue.uppercased())
         }
         let fields = try encoder.fields(Keyed(myURLProperty: 1, nestedValue: ["asIs": .init(someThing: true)]))
         #expect(fields == ["MYURLPROPERTY": 1, "NESTEDVALUE": ["asIs": ["SOMETHING": true]]])
-        #expect(seen == ["myURLProperty", "nestedValue", "nestedValue/asIs/someThing"])
+        #expect(seen.withLock { $0 } == ["myURLProperty", "nestedValue", "nestedValue/asIs/someThing"])
         decoder.keyDecodingStrategy = .custom { path in
             switch path.last!.stringValue {
             case "MYURLPROPERTY": PathlessKey(stringValue: "myURLProperty")
@@ -165,6 +166,35 @@ import Testing
         #expect(
             try decoder.decode(Keyed.self, fields)
                 == Keyed(myURLProperty: 1, nestedValue: ["asIs": .init(someThing: true)]))
+    }
+
+    @Test("A call uses the strategies as they are when it begins, also while other threads change them")
+    func changesDuringCalls() throws {
+        struct Times: Codable, Equatable, Sendable { var all: [Date] }
+        let (encoder, decoder, times) = (encoder, decoder, Times(all: Array(repeating: date, count: 20)))
+        let seconds = try {
+            let other = FirestoreEncoder()
+            other.dateEncodingStrategy = .secondsSince1970
+            return try other.documentBytes(times)
+        }()
+        let plain = try FirestoreEncoder().documentBytes(times)
+        let failures = Mutex(0)
+        DispatchQueue.concurrentPerform(iterations: 4) { thread in
+            for round in 0..<200 {
+                if thread == 0 {
+                    encoder.dateEncodingStrategy = round % 2 == 0 ? .secondsSince1970 : .timestamp
+                    decoder.dateDecodingStrategy = round % 2 == 0 ? .secondsSince1970 : .timestamp
+                    encoder.userInfo[CodingUserInfoKey(rawValue: "round")!] = round
+                    continue
+                }
+                let bytes = try? encoder.documentBytes(times)
+                if bytes != plain && bytes != seconds { failures.withLock { $0 += 1 } }
+                // It cannot read the other form, and reads no mixture.
+                let back = try? decoder.decode(Times.self, fromDocumentBytes: plain.span.bytes)
+                if let back, back != times { failures.withLock { $0 += 1 } }
+            }
+        }
+        #expect(failures.withLock { $0 } == 0)
     }
 
     struct PathlessKey: CodingKey {

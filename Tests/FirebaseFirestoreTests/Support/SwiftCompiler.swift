@@ -36,6 +36,11 @@ struct SwiftCompiler {
         return verdict
     }
 
+    /// Checks a program of one file, in which warnings are only reported.
+    func checkWithWarnings(_ source: String, _ mode: LanguageMode) throws -> Verdict {
+        try compile(source, mode, isScript: false, ["-typecheck", "-no-warnings-as-errors"])
+    }
+
     /// Makes an executable of a program with an `@main` type.
     func executable(_ source: String) throws -> (verdict: Verdict, path: String) {
         let path = directory.path(of: "program")
