@@ -56,9 +56,9 @@ enum WatchCommand: Subcommand {
             // A server that does not answer, or a query that breaks a rule, fails before anything is watched.
             if case .query(let parent, var query?) = subject {
                 query.limit = min(query.limit ?? 1, 1)
-                _ = try await client.runQuery(RunQueryRequest(parent: parent, query: query), options: .impatientRead)
+                _ = try await client.runQuery(RunQueryRequest(parent: parent, query: query), options: .impatient)
             } else if case .documents(let names) = subject, let name = names.first {
-                _ = try await client.getDocument(name, options: .impatientRead)
+                _ = try await client.getDocument(name, options: .impatient)
             }
             for try await changes in client.watch(subject, in: database) { try printer.print(changes) }
         }
