@@ -50,6 +50,7 @@ let package = Package(
         systemLibrary("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
         .systemLibrary(name: "CLinux", path: "Sources/System/CLinux"),
         .systemLibrary(name: "CPrefetch", path: "Sources/System/CPrefetch"),
+        .target(name: "CArguments", path: "Sources/System/CArguments"),
         .target(name: "CFirestoreProto", dependencies: ["CProtobufC"]),
 
         // Bytes, text, status codes, threads, clocks.
@@ -137,8 +138,9 @@ let package = Package(
         .executableTarget(
             name: "hearth",
             dependencies: [
-                "Basics", "DocumentModel", "DocumentJSON", "FirestoreMessages", "KeyValueStore", "Indexing",
-                "QueryEngine", "DocumentStore", "Transport", "FirestoreService", "Server", "FirebaseFirestore",
+                "Basics", "CArguments", "DocumentModel", "DocumentJSON", "FirestoreMessages", "KeyValueStore",
+                "Indexing", "QueryEngine", "DocumentStore", "Transport", "FirestoreService", "Server",
+                "FirebaseFirestore",
             ],
             swiftSettings: strict),
 

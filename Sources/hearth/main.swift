@@ -1,12 +1,17 @@
 // `hearth`: the server and its tools. Each command is a file under `Commands/`; what they share is under
 // `CommandLine/`.
 
+import CArguments
 import Glibc
 
 let router = CommandRouter(subcommands: [
     ServeCommand.self, GetCommand.self, QueryCommand.self, LoadCommand.self, ExportCommand.self, CheckCommand.self,
     WatchCommand.self, BackupCommand.self, RestoreCommand.self, IndexesCommand.self,
 ])
-let arguments = Array(CommandLine.arguments.dropFirst())
+// Not `CommandLine.arguments`, which are empty where /proc is not mounted.
+let arguments = (0..<hearth_argument_count()).dropFirst().map { String(cString: hearth_argument($0)) }
+// A closed pipe and a limit of file sizes (ulimit -f) are errors of the write that meets them.
+signal(SIGPIPE, SIG_IGN)
+signal(SIGXFSZ, SIG_IGN)
 if let status = router.runOnMainThread(arguments) { exit(status) }
 exit(await router.run(arguments))

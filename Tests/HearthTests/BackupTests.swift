@@ -87,6 +87,115 @@ struct BackupTests {
         #expect(damaged.status == 1)
     }
 
+    /// All files below a directory with their sizes.
+    private func files(_ path: String) -> [String: Int] {
+        var sizes: [String: Int] = [:]
+        for case let name as String in FileManager.default.enumerator(atPath: path) ?? .init() {
+            sizes[name] = (try? FileManager.default.attributesOfItem(atPath: "\(path)/\(name)"))?[.size] as? Int
+        }
+        return sizes
+    }
+
+    /// A backup of a database with one document, in `copy` of the directory; the original is in `data`.
+    private func makeBackup(in directory: TemporaryDirectory) async throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let client = try TestClient(server)
+        try await client.set("c/x", number: 5)
+        await client.close()
+        let copy = directory.path(of: "copy")
+        #expect(try HearthBinary.run(["backup", "--data", directory.path(of: "data"), copy]).status == 0)
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Neither a restore nor a backup copies a directory into itself, by whatever path")
+    func overlaps() async throws {
+        let directory = TemporaryDirectory("backup")
+        try await makeBackup(in: directory)
+        let copy = directory.path(of: "copy")
+        let link = directory.path(of: "link")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: copy)
+        try FileManager.default.createDirectory(atPath: directory.path(of: "upper"), withIntermediateDirectories: false)
+        try FileManager.default.createSymbolicLink(
+            atPath: directory.path(of: "upper/inner"), withDestinationPath: "\(copy)/runs")
+        let before = files(directory.path)
+        let targets = [
+            copy, "\(copy)/", "\(copy)/sub", "\(copy)/deep/sub", "\(copy)/runs/sub", "\(copy)/../copy/sub", link,
+            "\(link)/sub", directory.path(of: "upper/inner/sub"), directory.path,
+        ]
+        for target in targets {
+            for words in [
+                ["restore", "--data", target, copy], ["restore", "--data", target, link],
+                ["backup", "--data", copy, target], ["backup", "--data", link, target],
+            ] {
+                let outcome = try HearthBinary.run(words)
+                #expect(outcome.status == 1, "\(words)")
+                #expect(files(directory.path) == before, "\(words): \(outcome.errors)")
+            }
+        }
+        // The name under which a restore writes is its own.
+        let named = directory.path(of: "new.restoring")
+        try FileManager.default.copyItem(atPath: copy, toPath: named)
+        #expect(try HearthBinary.run(["restore", "--data", directory.path(of: "new"), named]).status == 1)
+        #expect(files(named) == files(copy))
+        // Served, too.
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        for target in ["data", "data/sub", "data/runs/sub", "data/../data/sub"] {
+            let backup = try HearthBinary.run(["backup", "--data", directory.path(of: "data"), directory.path(of: target)])
+            #expect(backup.status == 1 && backup.errors.contains("two separate directories"), "\(backup.errors)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "data/sub")))
+        #expect(server.stop() == 0)
+    }
+
+    @Test("A directory in use is not restored from")
+    func sourceInUse() throws {
+        let directory = TemporaryDirectory("backup")
+        let data = directory.path(of: "data")
+        let server = try ServerProcess(data: data)
+        let outcome = try HearthBinary.run(["restore", "--data", directory.path(of: "new"), data])
+        #expect(outcome.status == 1)
+        #expect(outcome.errors.contains("\(data) is in use by another process"), "\(outcome.errors)")
+        #expect(outcome.errors.contains("hearth backup"))
+        #expect(server.stop() == 0)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
+        // What an interrupted restore has left is in nobody's way.
+        let left = directory.path(of: "new.restoring")
+        try FileManager.default.createDirectory(atPath: "\(left)/runs", withIntermediateDirectories: true)
+        let restored = try HearthBinary.run(["restore", "--data", directory.path(of: "new") + "/", data])
+        #expect(restored.status == 0, "\(restored.errors)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["data", "new"])
+        #expect(try HearthBinary.run(["check", "--data", directory.path(of: "new")]).status == 0)
+    }
+
+    @Test("A restore or a backup that fails leaves nothing")
+    func failures() async throws {
+        let directory = TemporaryDirectory("backup")
+        try await makeBackup(in: directory)
+        let (data, copy, new) = (directory.path(of: "data"), directory.path(of: "copy"), directory.path(of: "new"))
+        /// Runs a command that may write files of a kibibyte at most.
+        func runLimited(_ words: [String]) throws -> HearthProcess {
+            let process = HearthProcess(
+                ["-c", #"ulimit -f 1; exec "$0" "$@""#, HearthBinary.path] + words, executable: "/bin/bash")
+            try process.start()
+            process.waitForEnd()
+            return process
+        }
+        let restore = try runLimited(["restore", "--data", new, copy])
+        #expect(restore.status == 1 && restore.errors.contains("File too large"), "\(restore.errors)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["copy", "data"])
+        let backup = try runLimited(["backup", "--data", data, new])
+        #expect(backup.status == 1, "\(backup.errors)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["copy", "data"])
+        let run = try #require(files(copy).keys.first { $0.hasSuffix(".run") })
+        let handle = try #require(FileHandle(forWritingAtPath: "\(copy)/\(run)"))
+        try handle.write(contentsOf: Data(repeating: 0xA5, count: 4_096))
+        try handle.close()
+        let damaged = try HearthBinary.run(["restore", "--data", new, copy])
+        #expect(damaged.status == 1 && damaged.errors.contains("\(copy) is damaged"), "\(damaged.errors)")
+        #expect(!damaged.errors.contains(".restoring"), "\(damaged.errors)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["copy", "data"])
+    }
+
     @Test("A restore leaves a directory alone that is not empty, and a damaged backup where it is")
     func restoreRefusals() throws {
         let directory = TemporaryDirectory("backup")

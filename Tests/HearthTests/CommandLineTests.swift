@@ -64,6 +64,22 @@ struct CommandLineTests {
         #expect(outcome.output.isEmpty)
     }
 
+    @Test("The arguments are understood where /proc is not mounted")
+    func withoutProc() throws {
+        let script = #"mount -t tmpfs none /proc && exec "$0" "$@""#
+        func run(_ words: [String]) throws -> HearthProcess {
+            let arguments = ["--map-root-user", "--mount", "/bin/sh", "-c", script, HearthBinary.path]
+            let process = HearthProcess(arguments + words, executable: "/usr/bin/unshare")
+            try process.start()
+            process.waitForEnd()
+            return process
+        }
+        #expect(try run(["--version"]).output.hasPrefix("hearth "))
+        #expect(try run(["check", "--help"]).output.hasPrefix("usage: hearth check"))
+        let outcome = try run(["check", "--data", "/nowhere"])
+        #expect(outcome.status == 1 && outcome.errors.contains("/nowhere is not a"), "\(outcome.errors)")
+    }
+
     @Test("A wrong environment variable is named")
     func environment() throws {
         let outcome = try HearthBinary.run(["serve"], environment: ["HEARTH_MAX_CONNECTIONS": "many"])

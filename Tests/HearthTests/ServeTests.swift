@@ -64,6 +64,23 @@ struct ServeTests {
         #expect(second.stop() == 0)
     }
 
+    @Test("SIGHUP reloads and does not stop; another signal then stops in order")
+    func hangUp() async throws {
+        let directory = TemporaryDirectory("serve")
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let client = try TestClient(server)
+        for number in 1...2 {
+            server.process.signal(SIGHUP)
+            try waitUntil("it has reloaded") {
+                server.process.errors.split(separator: "\n").count { $0.contains("event=reloaded parts=none") } == number
+            }
+            try await client.set("c/x", number: number)
+        }
+        await client.close()
+        #expect(server.stop() == 0)
+        #expect(server.process.errors.contains("event=stopped"))
+    }
+
     @Test("After kill -9 every answered write is there")
     func killed() async throws {
         let directory = TemporaryDirectory("serve")

@@ -46,7 +46,8 @@ struct ParsedArguments {
         if isFurther { texts[flag.name]?.append(text) } else { texts[flag.name] = [text] }
     }
 
-    fileprivate func has(_ flag: any FlagDeclaration) -> Bool { texts[flag.name] != nil }
+    /// Whether the command line or the environment gives a flag.
+    func has(_ flag: any FlagDeclaration) -> Bool { texts[flag.name] != nil }
 }
 
 /// The parser of one subcommand's words.

@@ -1,5 +1,7 @@
 // The flags that every command uses to reach a server and a database.
 
+import FirebaseFirestore
+
 /// Flags of the commands that are clients of a running server.
 enum ServerFlags {
     /// The server's address. `HEARTH_ADDRESS` is also what the Swift library reads.
@@ -9,4 +11,25 @@ enum ServerFlags {
     ).alias("to", "from")
     static let project = Flag("project", "ID", default: "hearth", help: "The project of the database.")
     static let database = Flag("database", "ID", default: "(default)", help: "The database.")
+    static let timeout = Flag(
+        "timeout", "TIME", default: TimeSpan.seconds(10), in: TimeSpan(milliseconds: 1)...TimeSpan.seconds(86_400),
+        help: "How long to wait for a server that cannot be reached.")
+
+    private static let connectTimeMax = Duration.seconds(5)
+    private static let noticeAfter = Duration.seconds(1)
+
+    /// A client's configuration: it says on standard error that it waits for the server, and gives up when the timeout
+    /// has passed.
+    static func configuration(
+        _ arguments: ParsedArguments, of address: String
+    ) throws -> HearthClient.Configuration {
+        var configuration = try HearthClient.Configuration(address: address)
+        let timeout = Duration.milliseconds(arguments[timeout].milliseconds)
+        configuration.connectTimeout = min(timeout, connectTimeMax)
+        configuration.outageMax = timeout
+        configuration.outageNoticeAfter = noticeAfter
+        let name = configuration.address
+        configuration.outageNotice = { CommandRouter.complain("waiting for \(name): \($0)") }
+        return configuration
+    }
 }

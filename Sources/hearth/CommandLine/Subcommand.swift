@@ -57,6 +57,7 @@ struct CommandRouter {
         if Self.asksForHelp(words) { return nil }
         do {
             try subcommand.runOnMainThread(Self.parse(words, for: subcommand))
+            try StandardOutput.flush()
             return 0
         } catch {
             return Self.report(error, of: subcommand)
@@ -86,6 +87,7 @@ struct CommandRouter {
         }
         do {
             try await subcommand.run(Self.parse(words, for: subcommand))
+            try StandardOutput.flush()
             return 0
         } catch {
             return Self.report(error, of: subcommand)
@@ -103,11 +105,14 @@ struct CommandRouter {
 
     /// Prints an error and returns the exit status.
     private static func report(_ error: any Error, of subcommand: any Subcommand.Type) -> Int32 {
+        if error is StandardOutput.Closed { StandardOutput.endOfPipe() }
         if let error = error as? UsageError {
             complain("\(error.message)\n\nRun hearth \(subcommand.name) --help for its arguments and flags.")
             return 2
         }
-        complain("\(error)")
+        // What was printed before comes before the error.
+        try? StandardOutput.flush()
+        complain(ErrorText.describe(error))
         return 1
     }
 

@@ -2,7 +2,8 @@
 
 import DocumentStore
 import FirestoreService
-import Glibc
+import Foundation
+import KeyValueStore
 import Server
 
 /// Copies a data directory as of one moment.
@@ -11,8 +12,9 @@ enum BackupCommand: Subcommand {
     static let summary = "Writes a consistent copy of a data directory, also while a server uses it."
     static let words = ["TARGET"]
     static let discussion = """
-        TARGET must not exist or must be an empty directory. It becomes a complete data
-        directory: serve it as it is, or make another directory of it with hearth restore.
+        TARGET must not exist or must be an empty directory, outside of the data directory.
+        It becomes a complete data directory: serve it as it is, or make another directory of
+        it with hearth restore. A backup that fails leaves nothing in TARGET.
 
         If a server uses the directory, the server writes the copy and continues to serve.
         The copy contains every commit that was acknowledged before the copy began, and no
@@ -24,7 +26,7 @@ enum BackupCommand: Subcommand {
         """
 
     static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory to copy.")
-    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data])]
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data] + ProgressFlags.all)]
 
     static func run(_ arguments: ParsedArguments) async throws {
         let target = absolutePath(arguments.words[0])
@@ -32,17 +34,20 @@ enum BackupCommand: Subcommand {
             throw CommandFailure("the path of the target must not contain a line break")
         }
         let directory = arguments[data]
-        guard access("\(directory)/FORMAT", F_OK) == 0 else {
-            throw CommandFailure("\(directory) is not a Hearth data directory")
+        try PathWords.checkDataDirectory(directory)
+        // The engine refuses it too; asked here, nothing is opened for it.
+        try Directory.checkApart(directory, target, for: "a backup")
+        try GrowthDisplay.show(target, upTo: directory, ProgressFlags.line(arguments)) {
+            do throws(AdminClient.Failure) {
+                try AdminClient.backup(directory: directory, to: target)
+            } catch {
+                guard case .noServer = error else { throw error }
+                let store = try DocumentStore.open(.forTool(directory))
+                defer { store.close() }
+                try store.backup(to: target)
+            }
         }
-        do {
-            try AdminClient.backup(directory: directory, to: target)
-        } catch .noServer {
-            let store = try DocumentStore.open(.forTool(directory))
-            defer { store.close() }
-            try store.backup(to: target)
-        }
-        print("backup written to \(target)")
+        try StandardOutput.print("backup written to \(target)")
     }
 
     /// The path from the root, since a server's working directory is another.
@@ -51,5 +56,39 @@ enum BackupCommand: Subcommand {
         guard let current = getcwd(nil, 0) else { return path }
         defer { free(current) }
         return "\(String(cString: current))/\(path)"
+    }
+}
+
+/// Shows how far a copy has come by the files that are there: another process may be writing it.
+private enum GrowthDisplay {
+    private static let pollMilliseconds = 100
+
+    /// Does work that copies the runs of one data directory to another, and shows meanwhile how these grow.
+    static func show(_ target: String, upTo source: String, _ line: ProgressLine, _ work: () throws -> Void) rethrows {
+        let (done, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        Thread.detachNewThread {
+            var line = line
+            repeat {
+                let total = runBytes(source)
+                line.update(WorkProgress("copying", done: min(runBytes(target), total), total: total, .bytes))
+            } while done.wait(timeout: .now() + .milliseconds(pollMilliseconds)) == .timedOut
+            line.clear()
+            ended.signal()
+        }
+        defer {
+            done.signal()
+            ended.wait()
+        }
+        try work()
+    }
+
+    /// Bytes of the sorted runs of a data directory.
+    private static func runBytes(_ directory: String) -> Int {
+        let runs = "\(directory)/runs"
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: runs)) ?? []
+        return names.reduce(0) { bytes, name in
+            let size = try? FileManager.default.attributesOfItem(atPath: "\(runs)/\(name)")[.size] as? Int
+            return bytes + (size ?? 0)
+        }
     }
 }

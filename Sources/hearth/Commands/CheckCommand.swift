@@ -1,7 +1,6 @@
 // `hearth check`: every invariant of a data directory.
 
 import DocumentStore
-import Glibc
 
 /// Verifies a data directory that no server has open.
 enum CheckCommand: Subcommand {
@@ -9,7 +8,7 @@ enum CheckCommand: Subcommand {
     static let summary = "Verifies a data directory and lists what is damaged."
     static let words: [String] = []
     static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory.")
-    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data])]
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data] + ProgressFlags.all)]
 
     static let discussion = """
         Reads all data and verifies the checksums of the log, the order and versions of the
@@ -26,13 +25,14 @@ enum CheckCommand: Subcommand {
 
     static func run(_ arguments: ParsedArguments) async throws {
         let directory = arguments[data]
-        guard access("\(directory)/FORMAT", F_OK) == 0 else {
-            throw CommandFailure("\(directory) is not a Hearth data directory")
-        }
-        let report = try StoreCheck.run(StoreConfiguration(directory: directory))
-        for problem in report.problems { print("problem: \(problem)") }
+        try PathWords.checkDataDirectory(directory)
+        var line = ProgressFlags.line(arguments)
+        defer { line.clear() }
+        let report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }
+        line.clear()
+        for problem in report.problems { try StandardOutput.print("problem: \(problem)") }
         guard report.isClean else { throw CommandFailure("\(directory): \(report.problems.count) problems") }
-        print(
+        try StandardOutput.print(
             "\(directory): no problems; \(report.documents) documents of \(report.documentBytes) bytes"
                 + " in \(report.collections) collections and \(report.databases) databases")
     }

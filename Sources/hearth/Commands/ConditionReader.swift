@@ -26,7 +26,7 @@ struct ConditionReader {
             let known = "== != < <= > >= in not-in array-contains array-contains-any"
             throw UsageError(message: "\"\(sign)\" in \"\(text)\" is not an operator; the operators are \(known)")
         }
-        let field = try DocumentModel.FieldPath(name)
+        let field = try PathWords.field(name, of: "\"\(text)\"")
         let value: Value
         do throws(ValueWordError) {
             value = try meaning.takesList ? list(rest) : ValueWord.read(rest, database)

@@ -5,7 +5,6 @@ import DocumentModel
 import DocumentStore
 import FirebaseFirestore
 import FirestoreService
-import Foundation
 import Server
 
 /// Prints documents of a server or a data directory.
@@ -49,7 +48,7 @@ enum GetCommand: Subcommand {
 
     private static func fullName(_ word: String, _ database: DatabaseName) throws -> String {
         if word.hasPrefix("projects/") { return try DocumentPath(word).description }
-        return try DocumentPath(database: database, path: word).description
+        return try DocumentPath(database: database, path: PathWords.path(word)).description
     }
 }
 
@@ -58,11 +57,8 @@ enum ReadingFlags {
     static let data = Flag<String>(
         "data", "DIR", required: false,
         help: "Read this data directory, through the server that uses it, or directly if there is none.")
-    static let timeout = Flag(
-        "timeout", "TIME", default: TimeSpan.seconds(60), help: "How long to wait for the server's reply.")
-
     static let all: [any FlagDeclaration] = [
-        ServerFlags.address, data, ServerFlags.project, ServerFlags.database, timeout,
+        ServerFlags.address, data, ServerFlags.project, ServerFlags.database, ServerFlags.timeout,
     ]
 
     static func database(_ arguments: ParsedArguments) throws -> DatabaseName {
@@ -94,9 +90,7 @@ enum ReadingFlags {
 
     /// Opens a directory and serves it on a port of this machine that the system picks.
     private static func serve(_ directory: String) throws -> GatewayServer {
-        guard FileManager.default.fileExists(atPath: directory) else {
-            throw CommandFailure("\(directory) is not a Hearth data directory")
-        }
+        try PathWords.checkDataDirectory(directory)
         let log = Log.standardError(level: .error)
         var configuration = GatewayConfiguration(store: .forTool(directory), log: log)
         configuration.transport.port = 0
@@ -105,7 +99,7 @@ enum ReadingFlags {
         do {
             return try GatewayServer.start(configuration)
         } catch {
-            throw CommandFailure("cannot read \(directory): \(error)")
+            throw CommandFailure("cannot read \(directory): \(ErrorText.describe(error))")
         }
     }
 
@@ -113,9 +107,7 @@ enum ReadingFlags {
     static func withClient<Answer>(
         _ arguments: ParsedArguments, of address: String, _ body: (HearthClient) async throws -> Answer
     ) async throws -> Answer {
-        var configuration = try HearthClient.Configuration(address: address)
-        configuration.callTimeout = .milliseconds(arguments[timeout].milliseconds)
-        let client = try HearthClient(configuration)
+        let client = try HearthClient(ServerFlags.configuration(arguments, of: address))
         do {
             let answer = try await body(client)
             await client.close()
@@ -141,11 +133,11 @@ struct DocumentPrinter {
     mutating func print(name: String, fields: [UInt8]) throws {
         let path = name.hasPrefix(root) ? String(name.dropFirst(root.count)) : name
         let line = try writer.line(name: path, fields: fields.span.bytes)
-        Swift.print(String(decoding: line, as: UTF8.self))
+        try StandardOutput.write(line + [0x0A])
     }
 
     /// Prints one value after a word.
     mutating func print(value: [UInt8], after word: String) throws {
-        Swift.print(word + String(decoding: try writer.json(of: value.span.bytes), as: UTF8.self))
+        try StandardOutput.print(word + String(decoding: try writer.json(of: value.span.bytes), as: UTF8.self))
     }
 }

@@ -28,17 +28,21 @@ enum IndexesCommand: Subcommand {
         field has passed. No query needs a declared index; hearth query --explain names an
         index that would make the query cheaper.
 
-        If no server uses the directory, apply builds the indexes itself.
+        If no server uses the directory, apply builds the indexes itself. list can also ask a
+        server by its address; apply needs the directory, whose owner may change indexes.
 
         Examples:
 
           hearth indexes apply firestore.indexes.json --data /var/lib/hearth
           hearth indexes list --data /var/lib/hearth
+          hearth indexes list --address 10.0.0.5:8080
         """
 
     static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory.")
     static let flagGroups = [
-        FlagGroup(heading: "Flags", flags: [data, ServerFlags.project, ServerFlags.database])
+        FlagGroup(
+            heading: "Flags",
+            flags: [data, ServerFlags.address, ServerFlags.project, ServerFlags.database, ServerFlags.timeout])
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
@@ -46,6 +50,9 @@ enum IndexesCommand: Subcommand {
         let files = arguments.words.dropFirst()
         switch (arguments.words[0], files.count) {
         case ("apply", 1):
+            if arguments.given.contains(ServerFlags.address.name) {
+                throw UsageError(message: "indexes apply needs --data DIR, on the machine of the server, not --address")
+            }
             guard let text = FileManager.default.contents(atPath: files[1]) else {
                 throw CommandFailure("cannot read \(files[1])")
             }
@@ -53,9 +60,9 @@ enum IndexesCommand: Subcommand {
             for note in file.notes { CommandRouter.complain(note) }
             try await apply(file.declaration, database, arguments[data])
         case ("list", 0):
-            for index in try list(database, arguments[data]) {
+            for index in try await list(database, arguments) {
                 let size = index.entries > 0 ? "\tabout \(index.entries) entries, \(index.bytes) bytes" : ""
-                print("\(index.state)\t\(index.json)\(size)")
+                try StandardOutput.print("\(index.state)\t\(index.json)\(size)")
             }
         default: throw UsageError(message: "usage: hearth indexes apply FILE, or hearth indexes list")
         }
@@ -66,8 +73,9 @@ enum IndexesCommand: Subcommand {
     ) async throws {
         let what = "\(wanted.indexes.count) indexes and \(wanted.fieldOverrides.count) field overrides"
         if try applyByServer(wanted, database, directory) {
-            return print("\(what) applied; new indexes are being built")
+            return try StandardOutput.print("\(what) applied; new indexes are being built")
         }
+        try PathWords.checkDataDirectory(directory)
         let store = try DocumentStore.open(.forTool(directory))
         defer { store.close() }
         let result: Result<Void, RequestError> = await withCheckedContinuation { continuation in
@@ -77,7 +85,7 @@ enum IndexesCommand: Subcommand {
         while store.indexListing(in: database).contains(where: { $0.state != .ready }) {
             try await Task.sleep(for: .milliseconds(20))
         }
-        print("\(what) applied and built")
+        try StandardOutput.print("\(what) applied and built")
     }
 
     /// Has the server that runs on the directory apply a declaration; false if there is none.
@@ -93,14 +101,33 @@ enum IndexesCommand: Subcommand {
         }
     }
 
-    private static func list(
-        _ database: DatabaseName, _ directory: String
-    ) throws -> [(state: String, json: String, entries: Int, bytes: Int)] {
+    private typealias Listing = [(state: String, json: String, entries: Int, bytes: Int)]
+
+    private static func list(_ database: DatabaseName, _ arguments: ParsedArguments) async throws -> Listing {
+        guard try asksAddress(arguments) else { return try list(database, in: arguments[data]) }
+        return try await ReadingFlags.withClient(arguments, of: arguments[ServerFlags.address]) { client in
+            try await client.listIndexes(of: database).map {
+                ($0.state, $0.json, Int(clamping: $0.entries), Int(clamping: $0.bytes))
+            }
+        }
+    }
+
+    /// Whether a server is named, and no directory. The command line wins over the environment.
+    private static func asksAddress(_ arguments: ParsedArguments) throws -> Bool {
+        let given = (
+            address: arguments.given.contains(ServerFlags.address.name), data: arguments.given.contains(data.name)
+        )
+        if given.address, given.data { throw UsageError(message: "--address and --data cannot be combined") }
+        return given.address || !arguments.has(data) && arguments.has(ServerFlags.address)
+    }
+
+    private static func list(_ database: DatabaseName, in directory: String) throws -> Listing {
         do throws(AdminClient.Failure) {
             return try AdminClient.listIndexes(of: database, directory: directory)
         } catch {
             guard case .noServer = error else { throw error }
         }
+        try PathWords.checkDataDirectory(directory)
         let store = try DocumentStore.open(.forTool(directory))
         defer { store.close() }
         return store.indexListing(in: database).map {
@@ -150,7 +177,7 @@ struct IndexFile {
         do {
             contents = try JSONDecoder().decode(Contents.self, from: json)
         } catch {
-            throw CommandFailure("invalid firestore.indexes.json: \(error)")
+            throw CommandFailure("invalid firestore.indexes.json: \(ErrorText.describe(error))")
         }
         for index in contents.indexes ?? [] { try add(index) }
         for override in contents.fieldOverrides ?? [] { try add(override) }

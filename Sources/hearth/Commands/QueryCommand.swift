@@ -107,14 +107,14 @@ enum QueryCommand: Subcommand {
             request.explain = options
             metrics = try await client.explain(request)
         }
-        print(metrics.tree)
+        try StandardOutput.print(metrics.tree)
         if let execution = metrics.execution {
             let microseconds = execution.durationNanoseconds / 1_000
-            print(
+            try StandardOutput.print(
                 "\n\(execution.resultsReturned) results, \(execution.documentsScanned) documents and "
                     + "\(execution.indexEntriesScanned) index entries read, \(microseconds) us")
         }
-        if !metrics.advice.isEmpty { print("\nThis index would make the query cheaper:\n\(metrics.advice)") }
+        if !metrics.advice.isEmpty { try StandardOutput.print("\nThis index would make the query cheaper:\n\(metrics.advice)") }
     }
 
     /// The totals asked for; the alias of each says what it is.
@@ -122,10 +122,10 @@ enum QueryCommand: Subcommand {
         var totals: [Aggregation] = []
         if arguments[count] { totals.append(Aggregation(.count(upTo: nil), alias: "count")) }
         for field in arguments.values(of: sum) {
-            totals.append(Aggregation(.sum(try DocumentModel.FieldPath(field)), alias: "sum \(field)"))
+            totals.append(Aggregation(.sum(try PathWords.field(field, of: "--sum")), alias: "sum \(field)"))
         }
         for field in arguments.values(of: average) {
-            totals.append(Aggregation(.average(try DocumentModel.FieldPath(field)), alias: "avg \(field)"))
+            totals.append(Aggregation(.average(try PathWords.field(field, of: "--avg")), alias: "avg \(field)"))
         }
         return totals
     }
@@ -148,18 +148,18 @@ enum QueryCommand: Subcommand {
     static func query(
         _ arguments: ParsedArguments, _ database: DatabaseName
     ) throws -> (parent: String, StructuredQuery) {
-        let collection = try CollectionPath(database: database, path: arguments.words[0])
+        let path = PathWords.path(arguments.words[0])
+        let collection = try CollectionPath(database: database, path: path)
         var query = StructuredQuery(
             from: [CollectionSelector(collectionID: collection.collectionID, allDescendants: arguments[group])])
-        let reader = ConditionReader(database: database, collection: arguments[group] ? nil : arguments.words[0])
+        let reader = ConditionReader(database: database, collection: arguments[group] ? nil : path)
         let conditions = try (arguments.words.dropFirst() + arguments.values(of: conditions)).map {
             try reader.read($0)
         }
         query.filter = conditions.count > 1 ? .and(conditions) : conditions.first
-        if let text = arguments.value(of: orderBy) { query.orderBy = try orders(text) }
+        if let text = arguments.value(of: orderBy) { query.orderBy = try PathWords.orders(text) }
         if let text = arguments.value(of: select) {
-            query.select = Projection(
-                fields: try OrderText.split(text).map { try DocumentModel.FieldPath($0.trimmingSpaces) })
+            query.select = Projection(fields: try PathWords.fields(text, of: "--select"))
         }
         if let number = arguments.value(of: limit) {
             guard let limit = Int32(exactly: number), limit >= 0 else {
@@ -169,16 +169,5 @@ enum QueryCommand: Subcommand {
         }
         query.offset = Int32(arguments[offset])
         return (collection.parent?.description ?? database.documentsRoot, query)
-    }
-
-    /// Reads `year:desc,title`; a space may stand for the colon.
-    private static func orders(_ text: String) throws -> [Order] {
-        let parts = OrderText.split(text).map { part in
-            for direction in ["asc", "desc"] where part.trimmingSpaces.hasSuffix(":\(direction)") {
-                return part.trimmingSpaces.dropLast(direction.count + 1) + " " + direction
-            }
-            return part
-        }
-        return try OrderText.parse(parts.joined(separator: ","))
     }
 }

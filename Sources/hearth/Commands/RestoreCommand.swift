@@ -1,7 +1,7 @@
 // `hearth restore`: a data directory from a backup.
 
 import DocumentStore
-import Foundation
+import KeyValueStore
 
 /// Makes a data directory out of a backup, after checking it.
 enum RestoreCommand: Subcommand {
@@ -11,11 +11,14 @@ enum RestoreCommand: Subcommand {
     static let data = Flag(
         "data", "DIR", default: "./hearth-data",
         help: "The data directory to create. It must not exist or must be empty.")
-    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data])]
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data] + ProgressFlags.all)]
 
     static let discussion = """
-        Copies the backup, verifies the copy as hearth check does, and then renames it to DIR.
-        The backup does not change.
+        Copies the backup to DIR.restoring, verifies the copy as hearth check does, and then
+        renames it to DIR. The backup does not change. Nothing may use it meanwhile: to copy
+        a directory that a server uses, run hearth backup. Neither directory may lie in the
+        other. A restore that fails leaves nothing behind; what a killed one leaves is
+        removed by the next.
 
         Example:
 
@@ -24,35 +27,52 @@ enum RestoreCommand: Subcommand {
 
     static func run(_ arguments: ParsedArguments) async throws {
         let backup = arguments.words[0]
-        let directory = arguments[data]
-        guard FileManager.default.fileExists(atPath: "\(backup)/FORMAT") else {
-            throw CommandFailure("\(backup) is not a backup")
+        guard Directory.exists("\(backup)/FORMAT") else { throw CommandFailure("\(backup) is not a backup") }
+        let directory = Directory.resolved(arguments[data])
+        let partial = "\(directory).restoring"
+        for path in [directory, partial] { try Directory.checkApart(backup, path, for: "hearth restore") }
+        if Directory.exists(directory), (try? Directory.names(in: directory).isEmpty) != true {
+            throw CommandFailure("\(directory) exists and is not an empty directory")
         }
-        let partial = try copy(backup, besides: directory)
-        let report = try StoreCheck.run(StoreConfiguration(directory: partial))
-        if let problem = report.problems.first {
-            try FileManager.default.removeItem(atPath: partial)
-            throw CommandFailure("\(backup) is damaged: \(problem)")
+        try DirectoryCopy.removeUnfinished(partial)
+        var line = ProgressFlags.line(arguments)
+        defer { line.clear() }
+        try copy(backup, to: partial) { line.update($0) }
+        do {
+            try verify(partial, of: backup) { line.update($0) }
+            try Directory.rename(partial, to: directory)
+            try Directory.syncName(of: directory)
+        } catch {
+            try? Directory.removeAll(partial)
+            throw error
         }
-        try FileManager.default.moveItem(atPath: partial, toPath: directory)
-        print("\(directory) restored from \(backup)")
+        line.clear()
+        try StandardOutput.print("\(directory) restored from \(backup)")
     }
 
-    /// Copies to a name beside the directory's, so that a copy that was cut short or is damaged is never taken for it.
-    private static func copy(_ backup: String, besides directory: String) throws -> String {
-        let files = FileManager.default
-        if files.fileExists(atPath: directory) {
-            guard let entries = try? files.contentsOfDirectory(atPath: directory), entries.isEmpty else {
-                throw CommandFailure("\(directory) exists and is not an empty directory")
-            }
-            try files.removeItem(atPath: directory)
+    private static func copy(
+        _ backup: String, to partial: String, _ progress: @escaping WorkProgress.Handler
+    ) throws {
+        do throws(StorageError) {
+            try DirectoryCopy.run(from: backup, to: partial, progress: progress)
+        } catch {
+            guard error.code == .locked else { throw error }
+            throw CommandFailure("\(backup) is in use by another process; copy it with hearth backup, or stop that process")
         }
-        let partial = "\(directory).restoring"
-        if files.fileExists(atPath: partial) { try files.removeItem(atPath: partial) }
-        try files.copyItem(atPath: backup, toPath: partial)
-        // A backup that has been served has begun a history, which the copy does not continue.
-        let timeline = "\(partial)/TIMELINE"
-        if files.fileExists(atPath: timeline) { try files.removeItem(atPath: timeline) }
-        return partial
+    }
+
+    /// - Throws: what is wrong with the copy, and so with the backup.
+    private static func verify(
+        _ partial: String, of backup: String, _ progress: @escaping WorkProgress.Handler
+    ) throws {
+        let problems: [String]
+        do {
+            problems = try StoreCheck.run(StoreConfiguration(directory: partial), progress: progress).problems
+        } catch let error as StorageError where [.corrupt, .unsupportedFormat].contains(error.code) {
+            problems = [error.description]
+        }
+        guard let problem = problems.first else { return }
+        // The copy is removed; its files are those of the backup.
+        throw CommandFailure("\(backup) is damaged: \(problem.replacing(partial, with: backup))")
     }
 }

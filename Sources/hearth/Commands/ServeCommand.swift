@@ -7,7 +7,7 @@ import Glibc
 import Server
 import Transport
 
-/// Serves a data directory until SIGTERM or SIGINT.
+/// Serves a data directory until SIGTERM or SIGINT. SIGHUP reloads.
 enum ServeCommand: MainThreadSubcommand {
     static let name = "serve"
     static let summary = "Runs the server on a data directory."
@@ -24,8 +24,9 @@ enum ServeCommand: MainThreadSubcommand {
 
         The server acknowledges a commit after it is on disk. SIGTERM and SIGINT stop the
         server: it accepts no new calls, completes open calls, writes its state and exits
-        with status 0. A second signal ends it immediately. No acknowledged commit is lost
-        if the process ends in any other way, including kill -9.
+        with status 0. A second signal ends it immediately. SIGHUP makes it read again what
+        it takes from files; flags need a restart. No acknowledged commit is lost if the
+        process ends in any other way, including kill -9.
 
         Examples:
 
@@ -49,15 +50,15 @@ enum ServeCommand: MainThreadSubcommand {
         do {
             gateway = try GatewayServer.start(configuration)
         } catch {
-            log(.error, "start_failed", ["message": "\(error)"])
-            throw CommandFailure("cannot serve \(configuration.store.directory): \(error)")
+            log(.error, "start_failed", ["message": ErrorText.describe(error)])
+            throw CommandFailure("cannot serve \(configuration.store.directory): \(ErrorText.describe(error))")
         }
         let endpoint = Endpoint(host: gateway.host, port: Int(gateway.port)).flagText
         log(.info, "ready", ["address": endpoint])
         print("hearth ready on \(endpoint)")
         // A process that waits for the line may read it through a pipe.
         fflush(nil)
-        let signal = Shutdown.waitForSignal()
+        let signal = Shutdown.waitForSignal(onReload: { Reloading.run(log) })
         log(.info, "draining", ["signal": signal == SIGTERM ? "SIGTERM" : "SIGINT"])
         Shutdown.endAtOnceOnAnotherSignal(log)
         gateway.stop()
@@ -65,13 +66,39 @@ enum ServeCommand: MainThreadSubcommand {
     }
 }
 
-/// The signals that end the server.
+/// What SIGHUP makes the server read again: what it takes from files, such as certificates. Flags and environment
+/// variables belong to the process and stay.
+enum Reloading {
+    /// A part of the server by its name in the log, and the work that reads it again. A part that throws keeps what it
+    /// has.
+    typealias Part = (name: String, reload: () throws -> Void)
+
+    /// No part of the server takes anything from a file yet besides its data.
+    private static var parts: [Part] { [] }
+
+    /// Reads all parts again, and logs each that cannot be read.
+    static func run(_ log: Log) {
+        var reloaded: [String] = []
+        for part in parts {
+            do {
+                try part.reload()
+                reloaded.append(part.name)
+            } catch {
+                log(.error, "reload_failed", ["part": part.name, "message": ErrorText.describe(error)])
+            }
+        }
+        log(.info, "reloaded", ["parts": reloaded.isEmpty ? "none" : reloaded.joined(separator: ",")])
+    }
+}
+
+/// The signals that end the server, and the one that does not.
 enum Shutdown {
     private static var signals: sigset_t {
         var set = sigset_t()
         sigemptyset(&set)
         sigaddset(&set, SIGTERM)
         sigaddset(&set, SIGINT)
+        sigaddset(&set, SIGHUP)
         return set
     }
 
@@ -79,23 +106,23 @@ enum Shutdown {
     static func takeSignals() {
         var set = signals
         pthread_sigmask(SIG_BLOCK, &set, nil)
-        signal(SIGPIPE, SIG_IGN)
-        // A write beyond the limit of file sizes (ulimit -f) then fails like one to a full disk.
-        signal(SIGXFSZ, SIG_IGN)
     }
 
-    /// Waits for one of them.
-    static func waitForSignal() -> Int32 {
+    /// Waits for a signal that ends the server, and calls `onReload` for each SIGHUP before.
+    static func waitForSignal(onReload: () -> Void) -> Int32 {
         var set = signals
         var received: Int32 = 0
-        while sigwait(&set, &received) != 0 {}
-        return received
+        while true {
+            guard sigwait(&set, &received) == 0 else { continue }
+            if received != SIGHUP { return received }
+            onReload()
+        }
     }
 
     /// From now on a further signal ends the process with status 1, whatever is under way.
     static func endAtOnceOnAnotherSignal(_ log: Log) {
         let watcher = try? SystemThread(name: "signals") {
-            _ = Shutdown.waitForSignal()
+            _ = Shutdown.waitForSignal(onReload: {})
             log(.warning, "killed")
             _exit(1)
         }

@@ -5,7 +5,6 @@ import DocumentJSON
 import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages
-import Foundation
 
 /// Prints a document or the results of a query, then every change.
 enum WatchCommand: Subcommand {
@@ -45,20 +44,21 @@ enum WatchCommand: Subcommand {
         FlagGroup(heading: "Output", flags: [json]),
         FlagGroup(
             heading: "Server",
-            flags: [ServerFlags.address, ServerFlags.project, ServerFlags.database, ReadingFlags.timeout]),
+            flags: [ServerFlags.address, ServerFlags.project, ServerFlags.database, ServerFlags.timeout]),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
         let database = try ReadingFlags.database(arguments)
         let subject = try subject(arguments, database)
         var printer = ChangePrinter(database: database, isJSON: arguments[json])
+        StandardOutput.endWithReader()
         try await ReadingFlags.withClient(arguments, of: arguments[ServerFlags.address]) { client in
-            // A server that does not answer, or a query that breaks a rule, fails before anything is watched.
+            // A server that cannot be reached, or a query that breaks a rule, fails before anything is watched.
             if case .query(let parent, var query?) = subject {
                 query.limit = min(query.limit ?? 1, 1)
-                _ = try await client.runQuery(RunQueryRequest(parent: parent, query: query), options: .impatient)
+                _ = try await client.runQuery(RunQueryRequest(parent: parent, query: query))
             } else if case .documents(let names) = subject, let name = names.first {
-                _ = try await client.getDocument(name, options: .impatient)
+                _ = try await client.getDocument(name)
             }
             for try await changes in client.watch(subject, in: database) { try printer.print(changes) }
         }
@@ -67,7 +67,8 @@ enum WatchCommand: Subcommand {
     private static func subject(
         _ arguments: ParsedArguments, _ database: DatabaseName
     ) throws -> ListenTarget.Kind {
-        let segments = arguments.words[0].split(separator: "/", omittingEmptySubsequences: false).count
+        let path = PathWords.path(arguments.words[0])
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false).count
         guard segments.isMultiple(of: 2) else {
             let (parent, query) = try QueryCommand.query(arguments, database)
             return .query(parent: parent, query)
@@ -76,7 +77,7 @@ enum WatchCommand: Subcommand {
             arguments.words.count > 1 || arguments[QueryCommand.group]
             || !arguments.values(of: QueryCommand.conditions).isEmpty
         if isQuery { throw UsageError(message: "conditions need a collection; \(arguments.words[0]) is a document") }
-        return .documents([try DocumentPath(database: database, path: arguments.words[0]).description])
+        return .documents([try DocumentPath(database: database, path: path).description])
     }
 }
 
@@ -99,17 +100,17 @@ private struct ChangePrinter {
             let path = String(change.name.dropFirst(root.count))
             guard let content = change.content else {
                 known.remove(path)
-                Swift.print(isJSON ? #"{"change":"removed","path":\#(JSONText.quoted(path))}"# : "removed\t\(path)")
+                try StandardOutput.print(isJSON ? #"{"change":"removed","path":\#(JSONText.quoted(path))}"# : "removed\t\(path)")
                 continue
             }
             let kind = known.insert(path).inserted ? "added" : "modified"
             let line = String(decoding: try writer.line(name: path, fields: content.fields.span.bytes), as: UTF8.self)
-            Swift.print(
+            try StandardOutput.print(
                 isJSON
                     ? #"{"change":"\#(kind)","path":\#(JSONText.quoted(path)),"document":\#(line)}"#
                     : "\(kind)\t\(line)")
         }
         // Lines of a pipe would wait in the buffer.
-        fflush(nil)
+        try StandardOutput.flush()
     }
 }

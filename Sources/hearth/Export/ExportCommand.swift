@@ -26,25 +26,24 @@ enum ExportCommand: Subcommand {
     static let recursive = Flag(switch: "recursive", help: "Also export subcollections, at any depth.")
     static let output = Flag<String>(
         "output", "FILE", required: false, help: "Write to FILE instead of standard output.")
-    static let quiet = Flag(switch: "quiet", help: "Do not print progress.")
 
     static let flagGroups = [
         FlagGroup(
             heading: "Source",
-            flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database, recursive]),
-        FlagGroup(heading: "Options", flags: [output, quiet]),
+            flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database, ServerFlags.timeout, recursive]),
+        FlagGroup(heading: "Options", flags: [output] + ProgressFlags.all),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
         let database = try ReadingFlags.database(arguments)
-        let path = try CollectionPath(database: database, path: arguments[collection])
-        let client = try HearthClient(HearthClient.Configuration(address: arguments[ServerFlags.address]))
+        let path = try CollectionPath(database: database, path: PathWords.path(arguments[collection]))
+        let client = try HearthClient(ServerFlags.configuration(arguments, of: arguments[ServerFlags.address]))
         do {
             var exporter = Exporter(
                 client: client, collection: path, isRecursive: arguments[recursive],
-                output: try openOutput(arguments.value(of: output)), isQuiet: arguments[quiet])
+                output: try openOutput(arguments.value(of: output)), progressLine: ProgressFlags.line(arguments))
             let count = try await exporter.run()
-            if !arguments[quiet] {
+            if !arguments[ProgressFlags.quiet] {
                 FileHandle.standardError.write(Data("exported \(ProgressLine.grouped(count)) documents\n".utf8))
             }
         } catch {
@@ -54,12 +53,21 @@ enum ExportCommand: Subcommand {
         await client.close()
     }
 
-    private static func openOutput(_ path: String?) throws -> FileHandle {
-        guard let path else { return .standardOutput }
-        guard FileManager.default.createFile(atPath: path, contents: nil), let file = FileHandle(forWritingAtPath: path)
-        else {
-            throw CommandFailure("cannot write \(path)")
+    /// What takes the lines: standard output, or a file, which is created.
+    private static func openOutput(_ path: String?) throws -> Exporter.Output {
+        guard let path else { return { try StandardOutput.write($0) } }
+        // Not by way of Foundation, which would put a file in the place of a device or a pipe.
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        guard descriptor >= 0 else {
+            throw CommandFailure("cannot write \(path): \(String(cString: strerror(errno)))")
         }
-        return file
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        return { bytes in
+            do {
+                try file.write(contentsOf: bytes)
+            } catch {
+                throw CommandFailure("cannot write \(path): \(ErrorText.describe(error))")
+            }
+        }
     }
 }

@@ -2,15 +2,18 @@ import DocumentJSON
 import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages
-import Foundation
 
 /// The work of `hearth export`: it reads pages of a collection at one read time and writes each before it requests the
 /// next.
 struct Exporter {
+    /// Writes bytes, or throws why it cannot.
+    typealias Output = ([UInt8]) throws -> Void
+
     let client: HearthClient
     let collection: CollectionPath
     let isRecursive: Bool
-    let output: FileHandle
+    /// Takes the lines of a page.
+    let output: Output
     private var progressLine: ProgressLine
     private var writer: JSONLineWriter
 
@@ -18,12 +21,13 @@ struct Exporter {
     private static let pageBytes = 4 << 20
     private static let pageDocumentsMax = 2000
 
-    init(client: HearthClient, collection: CollectionPath, isRecursive: Bool, output: FileHandle, isQuiet: Bool) {
+    init(client: HearthClient, collection: CollectionPath, isRecursive: Bool, output: @escaping Output, progressLine: ProgressLine)
+    {
         self.client = client
         self.collection = collection
         self.isRecursive = isRecursive
         self.output = output
-        progressLine = ProgressLine(isQuiet: isQuiet)
+        self.progressLine = progressLine
         writer = JSONLineWriter(database: collection.database.description)
     }
 
@@ -49,7 +53,7 @@ struct Exporter {
                 lines += try writer.line(name: name, fields: document.content.fields.span.bytes)
                 lines.append(0x0A)
             }
-            try output.write(contentsOf: lines)
+            try output(lines)
             documents += page.count
             bytes += lines.count
             progressLine.update(documents: documents, bytes: bytes, totalBytes: nil)

@@ -8,13 +8,11 @@ final class BadLines {
     private let input: String
 
     init(path: String, input: String) throws {
-        if !FileManager.default.fileExists(atPath: path) {
-            guard FileManager.default.createFile(atPath: path, contents: nil) else {
-                throw CommandFailure("cannot write \(path)")
-            }
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o666)
+        guard descriptor >= 0 else {
+            throw CommandFailure("cannot write \(path): \(String(cString: strerror(errno)))")
         }
-        guard let file = FileHandle(forWritingAtPath: path) else { throw CommandFailure("cannot write \(path)") }
-        try file.seekToEnd()
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         self.file = file
         self.input = input
     }

@@ -21,6 +21,8 @@ final class ChunkReader {
     /// The size of the file in bytes; nil if the input has no size, as a pipe.
     let totalBytes: Int?
 
+    private let path: String
+    private let mayHaveBadLines: Bool
     private let descriptor: Int32
     private var offset: Int
     private var lineNumber: Int
@@ -33,7 +35,12 @@ final class ChunkReader {
     /// - Parameters:
     ///   - offset: where to begin, the start of a line; 0 unless a load is resumed.
     ///   - lineNumber: lines before that offset.
-    init(path: String, offset: Int = 0, lineNumber: Int = 0) throws(CommandFailure) {
+    ///   - mayHaveBadLines: invalid lines are expected, the first one too.
+    init(
+        path: String, offset: Int = 0, lineNumber: Int = 0, mayHaveBadLines: Bool = false
+    ) throws(CommandFailure) {
+        self.path = path
+        self.mayHaveBadLines = mayHaveBadLines
         if path == "-" {
             descriptor = 0
             totalBytes = nil
@@ -64,6 +71,7 @@ final class ChunkReader {
         while !isAtEnd {
             let start = bytes.count
             try read(into: &bytes)
+            try checkStart(bytes, start)
             searched = max(searched, start)
             if let end = Self.lastLineFeed(in: bytes, from: searched) {
                 rest = Array(bytes[(end + 1)...])
@@ -76,6 +84,14 @@ final class ChunkReader {
             }
         }
         return bytes.isEmpty ? nil : makeChunk(bytes)
+    }
+
+    /// Refuses an input that is not JSON lines, by its first bytes.
+    private func checkStart(_ bytes: [UInt8], _ readFrom: Int) throws(CommandFailure) {
+        guard offset == 0, readFrom == 0,
+            let remedy = InputKind.remedy(for: bytes, path: path, mayHaveBadLines: mayHaveBadLines)
+        else { return }
+        throw CommandFailure(remedy)
     }
 
     private func makeChunk(_ bytes: [UInt8]) -> Chunk {

@@ -46,29 +46,28 @@ enum LoadCommand: Subcommand {
     static let skipBad = Flag<String>(
         "skip-bad", "FILE", required: false, help: "Write invalid lines to FILE, each after its reason, and continue.")
     static let resume = Flag(switch: "resume", help: "Continue an interrupted load of the same file.")
-    static let quiet = Flag(switch: "quiet", help: "Do not print progress.")
 
     static let flagGroups = [
         FlagGroup(
-            heading: "Target", flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database]),
-        FlagGroup(heading: "Options", flags: [idField, skipBad, resume, sortMemory, inFlight, connections, quiet]),
+            heading: "Target", flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database, ServerFlags.timeout]),
+        FlagGroup(heading: "Options", flags: [idField, skipBad, resume, sortMemory, inFlight, connections] + ProgressFlags.all),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
         let input = arguments.words[0]
         let database = try ReadingFlags.database(arguments)
-        let path = try CollectionPath(database: database, path: arguments[collection])
+        let path = try CollectionPath(database: database, path: PathWords.path(arguments[collection]))
         let state = try initialState(input, path, arguments)
-        var configuration = try HearthClient.Configuration(address: arguments[ServerFlags.address])
+        var configuration = try ServerFlags.configuration(arguments, of: arguments[ServerFlags.address])
         configuration.connectionsPerLoop = arguments[connections]
         configuration.callsPerConnection = 1
         let client = try HearthClient(configuration)
-        var loader = try Loader(
+        var loader = Loader(
             Loader.Options(
                 input: input, collection: path, idField: arguments.value(of: idField), windowBytes: state.windowBytes,
                 commitsInFlight: arguments[inFlight],
-                skipBadPath: arguments.value(of: skipBad), isQuiet: arguments[quiet]),
-            client: client, state: state)
+                skipBadPath: arguments.value(of: skipBad), progressLine: ProgressFlags.line(arguments)),
+            client: client, state: state, isResumed: arguments[resume])
         do {
             try await loader.run()
         } catch {

@@ -25,7 +25,8 @@ struct Loader {
         var commitsInFlight: Int
         /// Where bad lines go; nil stops at the first.
         var skipBadPath: String?
-        var isQuiet: Bool
+        /// Shows the progress.
+        var progressLine: ProgressLine
     }
 
     let options: Options
@@ -35,25 +36,26 @@ struct Loader {
     private var badLines: BadLines?
     private var progressLine: ProgressLine
     private var lastSave = ContinuousClock().now
+    /// Whether there is a state file: from the first batch that is sent on.
+    private var hasStateFile: Bool
 
-    init(_ options: Options, client: HearthClient, state: LoadState) throws {
+    init(_ options: Options, client: HearthClient, state: LoadState, isResumed: Bool) {
         self.options = options
         self.client = client
         self.state = state
         statePath = options.input == "-" ? nil : LoadState.path(for: options.input)
-        badLines = try options.skipBadPath.map { try BadLines(path: $0, input: options.input) }
-        progressLine = ProgressLine(isQuiet: options.isQuiet)
+        hasStateFile = isResumed
+        progressLine = options.progressLine
     }
 
     /// Loads to the end of the input, and reports it on standard output.
     mutating func run() async throws {
-        try save()
         let start = state.progress
         do {
             try await load()
         } catch {
             progressLine.clear()
-            try? save()
+            if hasStateFile { try? save() }
             throw error
         }
         progressLine.clear()
@@ -62,18 +64,24 @@ struct Loader {
         var summary = ProgressLine.text(
             documents: documents, bytes: done.offset - start.offset, totalBytes: nil, seconds: progressLine.seconds)
         if done.skipped > 0, let path = options.skipBadPath { summary += "; \(done.skipped) invalid lines in \(path)" }
-        print("loaded \(summary)")
         if let statePath { try? FileManager.default.removeItem(atPath: statePath) }
+        try StandardOutput.print("loaded \(summary)")
     }
 
     // MARK: Windows
 
     private mutating func load() async throws {
         let rules = LineRules(
-            collection: options.collection, idField: options.idField, seed: state.seed, stopsAtBadLine: badLines == nil)
+            collection: options.collection, idField: options.idField, seed: state.seed,
+            stopsAtBadLine: options.skipBadPath == nil)
         let reader = try WindowReader(
             path: options.input, start: state.progress, windowBytes: state.windowBytes, rules: rules)
+        // Nothing is left behind by a load that cannot begin.
+        let client = client
+        async let reached: Void = client.waitForServer()
         var window = try await reader.next()
+        try await reached
+        badLines = try options.skipBadPath.map { try BadLines(path: $0, input: options.input) }
         while let current = window {
             async let following = reader.next()
             try await store(current, totalBytes: reader.totalBytes)
@@ -92,7 +100,7 @@ struct Loader {
         if state.stored == 0 {
             for bad in window.badLines { try badLines?.append(bad.text, number: bad.line, reason: bad.reason) }
         }
-        try save()
+        if window.count > 0 { try save() }
         var watermark = Watermark(start: state.stored)
         try await withThrowingTaskGroup(of: (Int, Result<LoadBatch, BatchFailure>).self) { [client, options] group in
             var inFlight = 0
@@ -116,7 +124,7 @@ struct Loader {
         }
         state.progress = window.end
         (state.stored, state.storedOf) = (0, 0)
-        try save()
+        if hasStateFile || badLines != nil { try save() }
     }
 
     private mutating func show(_ window: LoadWindow, totalBytes: Int?) {
@@ -161,7 +169,8 @@ struct Loader {
         switch result {
         case .success(let batch): watermark.finish(number, end: batch.end)
         case .failure(.failed(let error)):
-            throw CommandFailure("the server refused a batch: \(error.message) (\(error.code))" + resumeHint)
+            let text = ErrorText.describe(error)
+            throw CommandFailure((error.code == .unavailable ? text : "the server refused a batch: \(text)") + resumeHint)
         case .failure(.refused(let refused, let batch)):
             guard badLines != nil else {
                 throw CommandFailure("\(options.input):\(refused[0].line): \(refused[0].reason)" + resumeHint)
@@ -175,7 +184,9 @@ struct Loader {
 
     private mutating func save() throws {
         lastSave = ContinuousClock().now
-        if let statePath { try state.write(to: statePath) }
+        guard let statePath else { return }
+        try state.write(to: statePath)
+        hasStateFile = true
     }
 }
 
@@ -190,7 +201,8 @@ private actor WindowReader {
     private var isAtEnd = false
 
     init(path: String, start: LoadProgress, windowBytes: Int, rules: LineRules) throws(CommandFailure) {
-        reader = try ChunkReader(path: path, offset: start.offset, lineNumber: start.lines)
+        reader = try ChunkReader(
+            path: path, offset: start.offset, lineNumber: start.lines, mayHaveBadLines: !rules.stopsAtBadLine)
         totalBytes = reader.totalBytes
         self.rules = rules
         self.windowBytes = windowBytes

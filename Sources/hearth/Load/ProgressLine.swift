@@ -1,20 +1,27 @@
-// The line that shows the progress of a load or an export.
+// The line that shows the progress of a command.
 
 import Foundation
+import KeyValueStore
 
-/// Prints progress on standard error: one line that is rewritten on a terminal, a line every five seconds elsewhere.
+/// Prints progress on standard error: one line that is rewritten on a terminal, lines at intervals elsewhere.
 struct ProgressLine {
     private let clock = ContinuousClock()
     private let start: ContinuousClock.Instant
     private var lastPrint: ContinuousClock.Instant
     private let isTerminal = isatty(STDERR_FILENO) == 1
+    private let interval: Duration
     /// Nothing is printed.
     let isQuiet: Bool
 
-    init(isQuiet: Bool = false) {
+    /// The time between two changes of the line on a terminal, if the flag does not say a shorter one.
+    private static let terminalInterval = Duration.milliseconds(200)
+
+    /// - Parameter interval: the time between two lines, and before the first; on a terminal it may be shorter.
+    init(isQuiet: Bool = false, interval: Duration = .seconds(5)) {
         start = clock.now
         lastPrint = start
         self.isQuiet = isQuiet
+        self.interval = isTerminal ? min(interval, Self.terminalInterval) : interval
     }
 
     /// Seconds since the beginning.
@@ -23,16 +30,21 @@ struct ProgressLine {
         return Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
     }
 
-    /// Shows the state if it is time to.
+    /// Shows the state of a load or an export if it is time to.
     ///
     /// - Parameters:
     ///   - done: documents so far.
     ///   - bytes: bytes of the input (or output) so far.
     ///   - totalBytes: bytes in all, where that is known.
     mutating func update(documents: Int, bytes: Int, totalBytes: Int?) {
-        guard !isQuiet, clock.now - lastPrint > (isTerminal ? .milliseconds(200) : .seconds(5)) else { return }
-        lastPrint = clock.now
+        guard isDue else { return }
         show(Self.text(documents: documents, bytes: bytes, totalBytes: totalBytes, seconds: seconds))
+    }
+
+    /// Shows how far work on a directory has come if it is time to.
+    mutating func update(_ progress: WorkProgress) {
+        guard isDue else { return }
+        show(Self.text(progress))
     }
 
     /// Clears the rewritten line, so that other text can follow.
@@ -52,6 +64,22 @@ struct ProgressLine {
         return parts.joined(separator: ", ")
     }
 
+    static func text(_ progress: WorkProgress) -> String {
+        let amount = Self.amount(progress.done, progress.unit)
+        guard progress.total > 0 else { return "\(progress.stage): \(amount)" }
+        // The total is about right: the store may have changed since it was counted.
+        let share = min(Double(progress.done) * 100 / Double(progress.total), 100)
+        let total = Self.amount(max(progress.total, progress.done), progress.unit)
+        return "\(progress.stage): \(amount) of \(total)" + String(format: ", %.1f %%", share)
+    }
+
+    private static func amount(_ number: Int, _ unit: WorkProgress.Unit) -> String {
+        switch unit {
+        case .bytes: String(format: "%.1f MB", Double(number) / 1e6)
+        case .entries: "\(grouped(number)) entries"
+        }
+    }
+
     /// 1234567 as 1,234,567.
     static func grouped(_ number: Int) -> String {
         var digits = Array(String(number))
@@ -61,6 +89,14 @@ struct ProgressLine {
             at -= 3
         }
         return String(digits)
+    }
+
+    private var isDue: Bool {
+        mutating get {
+            guard !isQuiet, clock.now - lastPrint >= interval else { return false }
+            lastPrint = clock.now
+            return true
+        }
     }
 
     private func show(_ text: String) { write(isTerminal ? "\r\u{1B}[K\(text)" : "\(text)\n") }

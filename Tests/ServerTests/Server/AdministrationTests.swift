@@ -124,12 +124,15 @@ struct AdministrationTests {
         #expect(try AdminClient.address(directory: data).hasSuffix(":\(gateway.port)"))
     }
 
-    @Test("Administration is not served over TCP")
+    @Test("Administration is not served over TCP, except a listing of indexes")
     func notOverTCP() throws {
         let live = try LiveGateway()
-        for method in FirestoreMessages.Method.allCases where method.service.isAdministrative {
+        for method in FirestoreMessages.Method.allCases
+        where method.service.isAdministrative && method != .adminListIndexes {
             #expect(live.call(method, []).outcome.code == .unimplemented)
         }
+        let request = ListIndexesRequest(database: Harness.database).encodedBytes()
+        #expect(live.call(.adminListIndexes, request).outcome.code == .ok)
     }
 
     @Test("Hostile bytes end their own connection or call")

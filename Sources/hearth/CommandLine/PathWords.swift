@@ -1,0 +1,59 @@
+// Paths as people write them: a leading slash means the same place.
+
+import Basics
+import DocumentModel
+import KeyValueStore
+import Service
+
+enum PathWords {
+    /// The path below the database's documents.
+    static func path(_ word: String) -> String { word.hasPrefix("/") ? String(word.dropFirst()) : word }
+
+    /// Fields of a flag, separated by commas.
+    static func fields(_ text: String, of flag: String) throws -> [DocumentModel.FieldPath] {
+        try OrderText.split(text).map { try field($0.trimmingSpaces, of: flag) }
+    }
+
+    /// A field of a flag or a condition.
+    /// - Parameter place: where it stands, for example `--select`.
+    static func field(_ text: String, of place: String) throws -> DocumentModel.FieldPath {
+        do throws(RequestError) {
+            return try DocumentModel.FieldPath(text)
+        } catch {
+            throw UsageError(
+                message: "\"\(text)\" in \(place) is not a field: write its name, with dots before the fields of a map, "
+                    + "and in backticks if it has other characters than letters, digits and _")
+        }
+    }
+
+    /// The orders of `year:desc,title`; a space may stand for the colon. The name comes last.
+    static func orders(_ text: String) throws -> [Order] {
+        var orders = try OrderText.split(text).map { try order($0.trimmingSpaces) }
+        if !orders.contains(where: { $0.field.isDocumentName }) {
+            orders.append(Order(field: .documentName, direction: orders.last?.direction ?? .ascending))
+        }
+        return orders
+    }
+
+    private static func order(_ text: String) throws -> Order {
+        var quotes = BackquoteScanner()
+        let name = text.prefix { quotes.covers($0) || ($0 != ":" && $0 != " ") }
+        let direction: SortDirection
+        switch text.dropFirst(name.count).drop(while: { $0 == ":" || $0 == " " }).lowercased() {
+        case "", "asc": direction = .ascending
+        case "desc": direction = .descending
+        case let other:
+            throw UsageError(
+                message: "\"\(other)\" in \"\(text)\" of --order-by is not a direction: write FIELD, FIELD:asc or FIELD:desc"
+            )
+        }
+        return Order(field: try field(String(name), of: "--order-by"), direction: direction)
+    }
+
+    /// Refuses a directory that holds no database, which a command that only reads must not create.
+    static func checkDataDirectory(_ directory: String) throws {
+        if Directory.exists("\(directory)/FORMAT") { return }
+        let reason = Directory.exists(directory) ? "it has no FORMAT file" : "it does not exist"
+        throw CommandFailure("\(directory) is not a Hearth data directory: \(reason)")
+    }
+}

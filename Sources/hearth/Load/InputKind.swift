@@ -1,0 +1,36 @@
+// What people give to `hearth load` that is not JSON lines, and how to make it so.
+
+/// Inputs that are recognised by their beginning.
+enum InputKind {
+    /// Formats of compressed files: their first bytes, and the command that decompresses them.
+    private static let compressions: [(magic: [UInt8], name: String, command: String)] = [
+        ([0x1F, 0x8B], "gzip", "zcat"), ([0x28, 0xB5, 0x2F, 0xFD], "zstd", "zstdcat"),
+        ([0xFD, 0x37, 0x7A, 0x58, 0x5A], "xz", "xzcat"), ([0x42, 0x5A, 0x68], "bzip2", "bzcat"),
+        ([0x50, 0x4B, 0x03, 0x04], "zip", "unzip -p"),
+    ]
+
+    /// What is wrong with an input as a whole, and the command that helps; nil if it may be JSON lines.
+    ///
+    /// - Parameters:
+    ///   - start: its first bytes.
+    ///   - path: its path; `-` is standard input.
+    ///   - mayHaveBadLines: invalid lines are expected, so that a first line does not speak for the others.
+    static func remedy(for start: [UInt8], path: String, mayHaveBadLines: Bool) -> String? {
+        let (name, file) = path == "-" ? ("standard input", "FILE") : (path, path)
+        if let found = compressions.first(where: { start.starts(with: $0.magic) }) {
+            return "\(name) is compressed (\(found.name)): \(found.command) \(file) | hearth load --collection PATH -"
+        }
+        let spaces: [UInt8] = [0x20, 0x09, 0x0D]
+        let line = start.drop { spaces.contains($0) || $0 == 0x0A }.prefix { $0 != 0x0A }
+        if mayHaveBadLines { return nil }
+        if line.first == UInt8(ascii: "[") {
+            return "\(name) is a JSON array, and load reads one object per line: "
+                + "jq -c '.[]' \(file) | hearth load --collection PATH -"
+        }
+        if line.filter({ !spaces.contains($0) }) == [UInt8(ascii: "{")] {
+            return "\(name) has objects of several lines, and load reads one object per line: "
+                + "jq -c . \(file) | hearth load --collection PATH -"
+        }
+        return nil
+    }
+}

@@ -1,0 +1,125 @@
+// Every client command without a server: it says that it waits, ends, and gives the true reason.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Without a server", .timeLimit(.minutes(20)))
+struct UnreachableServerTests {
+    private let directory = TemporaryDirectory("unreachable")
+
+    /// The client commands, with a file to load.
+    private func commands() throws -> [[String]] {
+        let file = directory.path(of: "c.jsonl")
+        try Data(#"{"__name__":"x","n":1}"#.utf8).write(to: URL(fileURLWithPath: file))
+        return [
+            ["get", "c/x"], ["query", "c"], ["query", "c", "--count"], ["query", "c", "--explain"], ["watch", "c"],
+            ["watch", "c/x"], ["export", "--collection", "c"], ["load", file, "--collection", "c"],
+            ["indexes", "list"],
+        ]
+    }
+
+    @Test("Every client command says what it waits for, and ends with the reason")
+    func nothingListens() throws {
+        for command in try commands() {
+            // Port 9 (discard) of this machine: nothing listens there.
+            let outcome = try HearthBinary.run(command + ["--address", "127.0.0.1:9", "--timeout", "1500ms"])
+            #expect(outcome.status == 1, "\(command): \(outcome.errors)")
+            #expect(outcome.output.isEmpty)
+            let lines = outcome.errors.split(separator: "\n")
+            #expect(lines.count == 2, "\(command): \(outcome.errors)")
+            #expect(lines.first?.hasPrefix("hearth: waiting for 127.0.0.1:9: ") == true, "\(outcome.errors)")
+            #expect(lines.last?.contains("cannot be reached") == true, "\(outcome.errors)")
+            #expect(lines.allSatisfy { $0.contains("connection refused") }, "\(outcome.errors)")
+        }
+        // A load that could not begin can begin again.
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["c.jsonl"])
+    }
+
+    @Test("Every client command has the same timeout")
+    func timeout() throws {
+        for command in try Set(commands().map { $0[0] }) {
+            let help = try HearthBinary.run([command, "--help"]).output
+            #expect(help.contains("--timeout TIME"), "\(command)")
+            #expect(help.contains("Default 10s."), "\(command)")
+        }
+    }
+
+    @Test("A name without an address, and a server of another kind, are the reason")
+    func otherReasons() throws {
+        let label = String(repeating: "x", count: 70)
+        let unknown = try HearthBinary.run(["get", "c/x", "--address", "\(label):8080", "--timeout", "2s"])
+        #expect(unknown.status == 1 && unknown.errors.contains("cannot find the host"), "\(unknown.errors)")
+        let web = try ForeignServer()
+        let foreign = try HearthBinary.run(["get", "c/x", "--address", "127.0.0.1:\(web.port)", "--timeout", "2s"])
+        #expect(foreign.status == 1 && foreign.errors.contains("it is not a Hearth server"), "\(foreign.errors)")
+        withExtendedLifetime(web) {}
+    }
+
+    @Test("A server that comes in time is used, and one that goes is waited for")
+    func comesAndGoes() async throws {
+        let data = directory.path(of: "data")
+        let first = try ServerProcess(data: data)
+        let port = first.port
+        let client = try TestClient(first)
+        try await client.set("c/x", number: 7)
+        await client.close()
+        #expect(first.stop() == 0)
+        let address = ["--address", "127.0.0.1:\(port)", "--timeout", "10m"]
+        let early = HearthProcess(["get", "c/x"] + address)
+        try early.start()
+        #expect(early.waitForError("waiting for 127.0.0.1:\(port)"))
+        let second = try ServerProcess(data: data, port: port)
+        early.waitForEnd()
+        #expect(early.status == 0 && early.output == "{\"__name__\":\"c/x\",\"n\":7}\n", "\(early.errors)")
+        let watch = HearthProcess(["watch", "c"] + address)
+        try watch.start()
+        #expect(watch.waitForLine(prefix: "added") != nil)
+        second.kill()
+        #expect(watch.waitForError("waiting for 127.0.0.1:\(port)"))
+        let third = try ServerProcess(data: data, port: port)
+        let other = try TestClient(third)
+        try await other.set("c/x", number: 8)
+        #expect(watch.waitForLine(prefix: "modified") != nil)
+        await other.close()
+        watch.signal(SIGKILL)
+        watch.waitForEnd()
+        #expect(third.stop() == 0)
+    }
+}
+
+/// A server of this machine that answers every connection as a web server would.
+private final class ForeignServer: Sendable {
+    let port: UInt16
+    private let descriptor: Int32
+
+    init() throws {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                precondition(bind(descriptor, $0, length) == 0 && listen(descriptor, 8) == 0, "no port")
+                precondition(getsockname(descriptor, $0, &length) == 0)
+            }
+        }
+        self.descriptor = descriptor
+        port = UInt16(bigEndian: address.sin_port)
+        Thread.detachNewThread {
+            let answer = Array("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".utf8)
+            while true {
+                let connection = accept(descriptor, nil, nil)
+                if connection < 0 { return }
+                send(connection, answer, answer.count, Int32(MSG_NOSIGNAL))
+                shutdown(connection, Int32(SHUT_WR))
+                var rest = [UInt8](repeating: 0, count: 4_096)
+                while recv(connection, &rest, rest.count, 0) > 0 {}
+                close(connection)
+            }
+        }
+    }
+
+    deinit { shutdown(descriptor, Int32(SHUT_RDWR)) }
+}
