@@ -140,7 +140,9 @@ struct BackupTests {
         // Served, too.
         let server = try ServerProcess(data: directory.path(of: "data"))
         for target in ["data", "data/sub", "data/runs/sub", "data/../data/sub"] {
-            let backup = try HearthBinary.run(["backup", "--data", directory.path(of: "data"), directory.path(of: target)])
+            let backup = try HearthBinary.run([
+                "backup", "--data", directory.path(of: "data"), directory.path(of: target),
+            ])
             #expect(backup.status == 1 && backup.errors.contains("two separate directories"), "\(backup.errors)")
         }
         #expect(!FileManager.default.fileExists(atPath: directory.path(of: "data/sub")))

@@ -1,4 +1,4 @@
-// Output that somebody stops to read, or that cannot be written.
+// Output whose reader goes away, and output that cannot be written.
 
 import Foundation
 import TestSupport
@@ -36,7 +36,8 @@ struct ClosedPipeTests {
         for (command, first) in [
             ("export --collection c --quiet \(address)", #"{"__name__":"d0""#),
             ("query c \(address)", #"{"__name__":"c/d0""#), ("watch c \(address)", "added"),
-            ("watch c/d0 \(address)", "added"), ("query c --data \(directory.path(of: "data"))", #"{"__name__":"c/d0""#),
+            ("watch c/d0 \(address)", "added"),
+            ("query c --data \(directory.path(of: "data"))", #"{"__name__":"c/d0""#),
         ] {
             let outcome = try shell(#""$0" \#(command) | head -1; echo "status ${PIPESTATUS[0]}""#)
             let lines = outcome.output.split(separator: "\n")
@@ -56,7 +57,9 @@ struct ClosedPipeTests {
     func loadWithoutReader() throws {
         let server = try fill()
         let outcome = try shell(
-            #""$0" load \#(directory.path(of: "c.jsonl")) --collection c --quiet --address 127.0.0.1:\#(server.port) | true"#)
+            #""$0" load \#(directory.path(of: "c.jsonl")) --collection c --quiet "#
+                + "--address 127.0.0.1:\(server.port) | true"
+        )
         #expect(outcome.errors.isEmpty, "\(outcome.errors)")
         #expect(!FileManager.default.fileExists(atPath: directory.path(of: "c.jsonl.hearth-load")))
         #expect(server.stop() == 0)
@@ -67,7 +70,8 @@ struct ClosedPipeTests {
         let server = try fill()
         let address = "--address 127.0.0.1:\(server.port)"
         for command in [
-            "export --collection c --quiet \(address)", "query c \(address)", "query c --count \(address)", "get c/d0 \(address)", "watch c \(address)",
+            "export --collection c --quiet \(address)", "query c \(address)", "query c --count \(address)",
+            "get c/d0 \(address)", "watch c \(address)",
             "indexes list \(address)", "indexes list --data \(directory.path(of: "data"))",
         ] {
             let outcome = try shell(#""$0" \#(command) >/dev/full"#)
@@ -79,7 +83,8 @@ struct ClosedPipeTests {
         let pipe = directory.path(of: "pipe")
         let script = #"""
             mkfifo \#(pipe); cat \#(pipe) >/dev/null 2>&1 &
-            "$0" export --collection c --quiet --output \#(pipe) \#(address); test -p \#(pipe) && echo pipe; kill $! 2>/dev/null
+            "$0" export --collection c --quiet --output \#(pipe) \#(address)
+            test -p \#(pipe) && echo pipe; kill $! 2>/dev/null
             """#
         #expect(try shell(script).output == "pipe\n")
         #expect(server.stop() == 0)

@@ -67,17 +67,20 @@ struct ErrorTextTests {
             ["query", "c/x"], ["query", "c", "--order-by", "x:down"], ["query", "c", "--order-by", "x down"],
             ["query", "c", "--order-by", "a-b:desc"], ["query", "c", "--order-by", ""],
             ["query", "c", "--select", "a-b"], ["query", "c", "--sum", "a..b"], ["query", "c", "--avg", "1a"],
-            ["query", "c", "a-b == 1"], ["query", "c", "n == [1"], ["query", "c", "n ~ 1"], ["query", "c", "--limit", "-1"],
+            ["query", "c", "a-b == 1"], ["query", "c", "n == [1"], ["query", "c", "n ~ 1"],
+            ["query", "c", "--limit", "-1"],
             ["query", "c", "n in []", "--address", address], ["query", "c", "__name__ == 5", "--address", address],
             ["query", "c", "n == 1", "--order-by", "__name__,n", "--address", address],
             ["watch", "c/x", "n == 1"], ["watch", "c", "n in []", "--address", address],
             ["load", path("none"), "--collection", "c", "--address", address],
             ["load", directory.path, "--collection", "c"], ["load", lines, "--collection", "c/x"],
             ["load", lines, "--collection", "c", "--address", address, "--skip-bad", "/dev/null/x"],
-            ["load", file, "--collection", "c", "--address", address], ["load", lines, "--resume", "--collection", "c"],
+            ["load", file, "--collection", "c", "--address", address],
+            ["load", lines, "--resume", "--collection", "c"],
             ["export", "--collection", "c/x"], ["export", "--collection", "c", "--output", "/dev/null/x"],
             ["check", "--data", data], ["check", "--data", strange], ["check", "--data", damaged],
-            ["backup", "--data", data, file], ["backup", "--data", data, "/dev/null/x"], ["backup", "--data", data, data],
+            ["backup", "--data", data, file], ["backup", "--data", data, "/dev/null/x"],
+            ["backup", "--data", data, data],
             ["backup", "--data", strange, path("target")], ["backup", "--data", damaged, path("target")],
             ["restore", "--data", path("target"), data], ["restore", "--data", path("target"), strange],
             ["restore", "--data", path("target"), damaged], ["restore", "--data", "/dev/null/x", strange],
@@ -116,7 +119,9 @@ struct ErrorTextTests {
         #expect(try HearthBinary.run(["get", "/c/x"] + address).output == line)
         #expect(try HearthBinary.run(["query", "/c"] + address).output == line)
         #expect(try HearthBinary.run(["query", "/c", "__name__ == x"] + address).output == line)
-        #expect(try HearthBinary.run(["export", "--collection", "/c"] + address).output == #"{"__name__":"x","n":1}"# + "\n")
+        #expect(
+            try HearthBinary.run(["export", "--collection", "/c"] + address).output == #"{"__name__":"x","n":1}"# + "\n"
+        )
         for watched in ["/c", "/c/x"] {
             let watch = HearthProcess(["watch", watched] + address)
             try watch.start()

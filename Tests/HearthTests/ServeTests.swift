@@ -72,7 +72,8 @@ struct ServeTests {
         for number in 1...2 {
             server.process.signal(SIGHUP)
             try waitUntil("it has reloaded") {
-                server.process.errors.split(separator: "\n").count { $0.contains("event=reloaded parts=none") } == number
+                server.process.errors.split(separator: "\n").count { $0.contains("event=reloaded parts=none") }
+                    == number
             }
             try await client.set("c/x", number: number)
         }

@@ -38,7 +38,7 @@ package enum StoreCheck {
     }
 
     /// Checks a directory that no process has open. Writes nothing.
-    /// - Parameter progress: told of the entries that are checked, on this thread.
+    /// - Parameter progress: gets the number of entries checked so far, on this thread.
     /// - Throws: `StorageError` when the directory cannot be looked at: it is in use, or no data directory.
     package static func run(
         _ configuration: StoreConfiguration, progress: @escaping WorkProgress.Handler = { _ in }

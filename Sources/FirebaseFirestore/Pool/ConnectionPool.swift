@@ -321,7 +321,7 @@ final class ConnectionPool: @unchecked Sendable {
 
     private func timerFired(_ timer: OutageNotice.Timer) {
         let count = callsInVain
-        // A person who watches is told in time, whatever is known.
+        // A person who waits for a command needs the notice in time, with or without the reason.
         let isReasonKnown = lastTrouble != nil || configuration.outageNotice != nil
         guard let step = notice?.timerFired(timer, isOutage: count > 0, isReasonKnown: isReasonKnown) else { return }
         if step.speaks, let tell = configuration.outageNotice {

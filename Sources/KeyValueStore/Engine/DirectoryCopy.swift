@@ -12,9 +12,9 @@ package enum DirectoryCopy {
     /// Copies a data directory into one that does not exist, durably. The source is locked meanwhile. The copy has no
     /// TIMELINE: it does not continue the history of a source that was served. When this throws, no copy is left.
     ///
-    /// - Parameter progress: told of the bytes that are copied, on this thread.
-    /// - Throws: `unsupportedFormat` if the source is no data directory, `locked` if it is in use, `inputOutput` if one
-    ///   directory lies in the other or a file cannot be read or written, `full`.
+    /// - Parameter progress: gets the number of bytes copied so far, on this thread.
+    /// - Throws: `unsupportedFormat` if the source is not a data directory, `locked` if it is in use, `inputOutput` if
+    ///   one directory lies in the other or a file cannot be read or written, `full`.
     package static func run(
         from source: String, to target: String, progress: WorkProgress.Handler = { _ in }
     ) throws(StorageError) {

@@ -29,7 +29,7 @@ package enum EngineCheck {
     }
 
     /// Checks format, log and runs; of an older format the tree. Changes nothing. Takes the directory's lock meanwhile.
-    /// - Parameter progress: told of the entries of runs that are checked, on this thread.
+    /// - Parameter progress: gets the number of entries of runs checked so far, on this thread.
     /// - Throws: `locked`, `unsupportedFormat` or `inputOutput` when the directory cannot be looked at.
     package static func run(
         directory: String, progress: @escaping WorkProgress.Handler = { _ in }

@@ -19,7 +19,7 @@ package struct WorkProgress: Sendable, Equatable {
         self.unit = unit
     }
 
-    /// Told of the progress, often enough for a display and rarely enough to cost nothing.
+    /// Gets the progress, often enough for a display and rarely enough to cost nothing.
     package typealias Handler = (WorkProgress) -> Void
 
     /// Steps between two reports of work whose steps are short.

@@ -45,7 +45,8 @@ package enum Directory {
         if unsafe access(parent, R_OK) == 0 { try sync(parent) }
     }
 
-    /// Gives a file or directory a new name, replacing a file or an empty directory that has it. Durable after `sync` of the directory.
+    /// Gives a file or directory a new name, replacing a file or an empty directory that has it. Durable after `sync`
+    /// of the directory above.
     package static func rename(_ path: String, to newPath: String) throws(StorageError) {
         let result = DiskWatch.of(path).make(.rename(path: path, newPath: newPath)) {
             unsafe Int(Glibc.rename(path, newPath))

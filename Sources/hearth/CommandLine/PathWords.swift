@@ -21,7 +21,8 @@ enum PathWords {
             return try DocumentModel.FieldPath(text)
         } catch {
             throw UsageError(
-                message: "\"\(text)\" in \(place) is not a field: write its name, with dots before the fields of a map, "
+                message:
+                    "\"\(text)\" in \(place) is not a field: write its name, with dots before the fields of a map, "
                     + "and in backticks if it has other characters than letters, digits and _")
         }
     }
@@ -44,7 +45,8 @@ enum PathWords {
         case "desc": direction = .descending
         case let other:
             throw UsageError(
-                message: "\"\(other)\" in \"\(text)\" of --order-by is not a direction: write FIELD, FIELD:asc or FIELD:desc"
+                message:
+                    "\"\(other)\" in \"\(text)\" of --order-by is not a direction: write FIELD, FIELD:asc or FIELD:desc"
             )
         }
         return Order(field: try field(String(name), of: "--order-by"), direction: direction)

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Standard output, buffered unless it is a terminal. Thread-safe.
 enum StandardOutput {
-    /// Whoever read the output has closed it: the command has nothing left to do, and nothing to say.
+    /// The reader of the output has closed it: the command has nothing left to do, and nothing to say.
     struct Closed: Error {}
 
     private static let buffer = Mutex<[UInt8]>([])
@@ -74,7 +74,7 @@ enum StandardOutput {
         _exit(128 + SIGPIPE)
     }
 
-    /// From now on the process ends as soon as whoever reads the output closes it, also while nothing is written. Only
+    /// From now on the process ends as soon as the reader of the output closes it, also while nothing is written. Only
     /// a pipe or a socket has such a reader.
     static func endWithReader() {
         var status = stat()

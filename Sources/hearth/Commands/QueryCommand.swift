@@ -114,7 +114,9 @@ enum QueryCommand: Subcommand {
                 "\n\(execution.resultsReturned) results, \(execution.documentsScanned) documents and "
                     + "\(execution.indexEntriesScanned) index entries read, \(microseconds) us")
         }
-        if !metrics.advice.isEmpty { try StandardOutput.print("\nThis index would make the query cheaper:\n\(metrics.advice)") }
+        if !metrics.advice.isEmpty {
+            try StandardOutput.print("\nThis index would make the query cheaper:\n\(metrics.advice)")
+        }
     }
 
     /// The totals asked for; the alias of each says what it is.

@@ -17,7 +17,7 @@ enum RestoreCommand: Subcommand {
         Copies the backup to DIR.restoring, verifies the copy as hearth check does, and then
         renames it to DIR. The backup does not change. Nothing may use it meanwhile: to copy
         a directory that a server uses, run hearth backup. Neither directory may lie in the
-        other. A restore that fails leaves nothing behind; what a killed one leaves is
+        other. A restore that fails leaves nothing; what a killed one leaves is
         removed by the next.
 
         Example:
@@ -57,7 +57,8 @@ enum RestoreCommand: Subcommand {
             try DirectoryCopy.run(from: backup, to: partial, progress: progress)
         } catch {
             guard error.code == .locked else { throw error }
-            throw CommandFailure("\(backup) is in use by another process; copy it with hearth backup, or stop that process")
+            throw CommandFailure(
+                "\(backup) is in use by another process; copy it with hearth backup, or stop that process")
         }
     }
 

@@ -100,7 +100,8 @@ private struct ChangePrinter {
             let path = String(change.name.dropFirst(root.count))
             guard let content = change.content else {
                 known.remove(path)
-                try StandardOutput.print(isJSON ? #"{"change":"removed","path":\#(JSONText.quoted(path))}"# : "removed\t\(path)")
+                try StandardOutput.print(
+                    isJSON ? #"{"change":"removed","path":\#(JSONText.quoted(path))}"# : "removed\t\(path)")
                 continue
             }
             let kind = known.insert(path).inserted ? "added" : "modified"

@@ -21,8 +21,10 @@ struct Exporter {
     private static let pageBytes = 4 << 20
     private static let pageDocumentsMax = 2000
 
-    init(client: HearthClient, collection: CollectionPath, isRecursive: Bool, output: @escaping Output, progressLine: ProgressLine)
-    {
+    init(
+        client: HearthClient, collection: CollectionPath, isRecursive: Bool, output: @escaping Output,
+        progressLine: ProgressLine
+    ) {
         self.client = client
         self.collection = collection
         self.isRecursive = isRecursive

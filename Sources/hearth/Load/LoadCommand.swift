@@ -49,8 +49,11 @@ enum LoadCommand: Subcommand {
 
     static let flagGroups = [
         FlagGroup(
-            heading: "Target", flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database, ServerFlags.timeout]),
-        FlagGroup(heading: "Options", flags: [idField, skipBad, resume, sortMemory, inFlight, connections] + ProgressFlags.all),
+            heading: "Target",
+            flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database, ServerFlags.timeout]),
+        FlagGroup(
+            heading: "Options",
+            flags: [idField, skipBad, resume, sortMemory, inFlight, connections] + ProgressFlags.all),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {

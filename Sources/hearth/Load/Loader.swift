@@ -76,7 +76,7 @@ struct Loader {
             stopsAtBadLine: options.skipBadPath == nil)
         let reader = try WindowReader(
             path: options.input, start: state.progress, windowBytes: state.windowBytes, rules: rules)
-        // Nothing is left behind by a load that cannot begin.
+        // A load that cannot begin leaves nothing.
         let client = client
         async let reached: Void = client.waitForServer()
         var window = try await reader.next()
@@ -170,7 +170,8 @@ struct Loader {
         case .success(let batch): watermark.finish(number, end: batch.end)
         case .failure(.failed(let error)):
             let text = ErrorText.describe(error)
-            throw CommandFailure((error.code == .unavailable ? text : "the server refused a batch: \(text)") + resumeHint)
+            throw CommandFailure(
+                (error.code == .unavailable ? text : "the server refused a batch: \(text)") + resumeHint)
         case .failure(.refused(let refused, let batch)):
             guard badLines != nil else {
                 throw CommandFailure("\(options.input):\(refused[0].line): \(refused[0].reason)" + resumeHint)

@@ -155,7 +155,7 @@ struct RefusalTests {
         #expect(code { try store.commit(2, [.put("a", "2")]) } == .closed)
         #expect(code { try store.engine.checkpointNow() } == .closed)
         #expect(code { try store.engine.sweepHistoryNow() } == .closed)
-        #expect(code { try store.engine.backup(to: directory.path(of: "backup")) } == .closed)
+        #expect(code { try store.engine.backup(to: directory.path + "-backup") } == .closed)
         try expectClean(directory.path)
     }
 
