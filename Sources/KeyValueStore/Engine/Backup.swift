@@ -8,7 +8,7 @@ extension EmbeddedEngine {
     /// The copy is a separate data directory without a log, with all entries merged into one run. Serving continues;
     /// the files that the copy is made of stay until it is complete.
     ///
-    /// - Throws: `full`, `failed`, `closed`, `corrupt`, `inputOutput`; the last also for a directory in or above that of
+    /// - Throws: `full`, `failed`, `closed`, `corrupt`, `inputOutput`; the last also for one in or above that of
     ///   this engine. What was written is removed then. A process that ends meanwhile leaves what it wrote; a copy is
     ///   complete once it has its FORMAT file, which is written last.
     package func backup(to directory: String) throws(StorageError) {
