@@ -94,7 +94,10 @@ final class CheckpointThread {
         }
         if progress.frozen == nil, !progress.isGroupOpen {
             if core.registry.viewForUpdate.active.isEmpty {
-                if isIdle(progress, now) { core.registry.keepSpare(false) }
+                if isIdle(progress, now) {
+                    core.registry.keepSpare(false)
+                    if core.releaseRecycled(&progress) { hasMemoryToFree = true }
+                }
                 if progress.satisfied < progress.requested {
                     progress.satisfied = progress.requested
                     return .notify
@@ -104,6 +107,8 @@ final class CheckpointThread {
                 || isSpaceShort && progress.obstacle == nil && now >= nextSpaceCheckNanoseconds
             {
                 isIdleCheckpoint = isIdle(progress, now)
+                // Else the memory that is kept would become the active memtable's, for as long as the engine is idle.
+                if isIdleCheckpoint { core.registry.keepSpare(false) }
                 nextSpaceCheckNanoseconds = now + Self.retryAfterNanoseconds
                 do throws(StorageError) {
                     try core.freeze(&progress)

@@ -31,6 +31,8 @@ final class EngineCore: Sendable {
         /// Commits are staged that are not sealed: the active memtable must stay what it is.
         var isGroupOpen = false
         var frozen: FrozenMemtable?
+        /// The active memtable has the memory of an earlier one.
+        var isActiveRecycled = false
         /// The segment that the next group goes to, or an earlier one.
         var nextGroupSegment: UInt64 = 0
         /// Checkpoints asked for, and the last request that is satisfied; `covering` is satisfied by the one under way.
@@ -188,9 +190,22 @@ final class EngineCore: Sendable {
         guard progress.frozen == nil, !progress.isGroupOpen, !active.isEmpty else { return }
         let spare = registry.takeSpare()
         let fresh = if let spare { spare } else { try EngineCore.makeMemtable(options, hashSeed: hashSeed) }
+        progress.isActiveRecycled = spare != nil
         progress.frozen = FrozenMemtable(memtable: active, nextSegment: progress.nextGroupSegment)
         progress.covering = progress.requested
         registry.show(active: fresh, frozen: active, retiring: nil, runs: runs.current)
+    }
+
+    /// Replaces an empty active memtable that has the memory of an earlier one. Call under the lock of `progress`.
+    /// - Returns: whether memory waits for readers to leave it.
+    func releaseRecycled(_ progress: inout Progress) -> Bool {
+        let active = registry.viewForUpdate.active
+        guard progress.isActiveRecycled, progress.frozen == nil, !progress.isGroupOpen, active.isEmpty,
+            let fresh = try? EngineCore.makeMemtable(options)
+        else { return false }
+        progress.isActiveRecycled = false
+        registry.show(active: fresh, frozen: nil, retiring: active, runs: runs.current)
+        return true
     }
 
     /// Shows readers the runs as they are now. Call under the lock of `progress`.

@@ -132,6 +132,13 @@ struct Memtable: @unchecked Sendable {  // See the essay above.
         unsafe munmap(base, reservedBytes)
     }
 
+    /// Bytes of memory that the kernel has given for it, in whole pages.
+    var residentBytes: Int {
+        var pages = [UInt8](repeating: 0, count: (reservedBytes + 4095) / 4096)
+        guard unsafe mincore(base, reservedBytes, &pages) == 0 else { return 0 }
+        return pages.reduce(0) { $0 + Int($1 & 1) } * 4096
+    }
+
     private var reservedBytes: Int { unsafe base.load(fromByteOffset: Field.reserved, as: Int.self) }
 
     /// Entries: keys times versions. Any thread.
