@@ -248,6 +248,9 @@ package final class ListenSession {
     /// Whether the next message was made already.
     package var hasMessageReady: Bool { !queue.isEmpty }
 
+    /// Memory of the messages that were made and not sent, in bytes.
+    package var heldBytes: Int { queue.byteCount }
+
     /// Appends the next message, if there is one.
     package func next(into output: inout ByteBuffer) -> ListenStep {
         while isOpen {

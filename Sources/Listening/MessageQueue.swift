@@ -22,6 +22,8 @@ struct MessageQueue: ~Copyable {
     init(namePrefix: [UInt8]) { self.namePrefix = namePrefix }
 
     var isEmpty: Bool { next == ends.count }
+    /// Memory of the page, in bytes, with the ends of its messages.
+    var byteCount: Int { bytes.count + ends.count * MemoryLayout<Int>.stride }
     var isFull: Bool { bytes.count >= Self.pageBytes }
 
     /// Moves the next message to `output`; false if there is none.

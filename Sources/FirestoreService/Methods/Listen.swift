@@ -142,6 +142,7 @@ private final class ListenStream: CallStream, LastingStream {
     }
 
     var hasMessageReady: Bool { session?.hasMessageReady ?? false }
+    var heldBytes: Int { session?.heldBytes ?? 0 }
 
     func cancelled() {
         closeSession()

@@ -232,26 +232,16 @@ final class MetricsPage: Sendable {
         page.single(
             "process_cpu_seconds_total", .counter, "Processor time of the process.",
             Self.seconds(usage.ru_utime) + Self.seconds(usage.ru_stime))
+        let memory = ProcessMemory.current
         page.single(
-            "process_resident_memory_bytes", .gauge, "Resident memory, including mapped files.", Self.residentBytes())
+            "process_resident_memory_bytes", .gauge, "Resident memory, including mapped files.", memory.resident)
+        page.single(
+            "process_anonymous_memory_bytes", .gauge, "Resident memory that no file has.", memory.anonymous)
+        page.single("hearth_heap_used_bytes", .gauge, "Memory that is allocated and not freed.", memory.heapUsed)
+        page.single("hearth_heap_free_bytes", .gauge, "Freed memory that the allocator keeps.", memory.heapFree)
     }
 
     private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
 
     private static func now() -> Double { Double(SystemClock.wallNanoseconds()) / 1e9 }
-
-    /// From the second number of proc_pid_statm(5), in pages; 0 where there is no such file.
-    private static func residentBytes() -> Int {
-        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
-        defer { fclose(file) }
-        var line = [CChar](repeating: 0, count: 256)
-        guard fgets(&line, Int32(line.count), file) != nil else { return 0 }
-        let fields = line.prefix { $0 != 0 }.split(separator: CChar(UInt8(ascii: " ")))
-        guard fields.count > 1,
-            let pages = Int(String(decoding: fields[1].map { UInt8(bitPattern: $0) }, as: UTF8.self))
-        else {
-            return 0
-        }
-        return pages * sysconf(Int32(_SC_PAGESIZE))
-    }
 }

@@ -119,7 +119,7 @@ package final class GatewayServer: Sendable {
             let gateway = GatewayServer(
                 configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
                 readiness: readiness, routers: routers,
-                housekeeper: Housekeeper(server: server, store: store, log: log))
+                housekeeper: Housekeeper(store: store, log: log))
             gateway.scheduleFigures()
             return gateway
         } catch {

@@ -1,5 +1,5 @@
-// What is done once a second, away from the event loops: the time limits of waiting reads, memory of closed
-// connections, and whether the disk is full.
+// What is done once a second, away from the event loops: the time limits of waiting reads, freed memory, and whether
+// the disk is full.
 
 internal import CLinux
 internal import Dispatch
@@ -7,12 +7,10 @@ internal import DocumentStore
 internal import FirestoreService
 internal import KeyValueStore
 internal import Synchronization
-internal import Transport
 
 /// Ends reads that wait for too long, gives memory back to the system, and logs when commits are refused for lack of
 /// space. Thread-safe.
 final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used by all threads.
-    private let server: Server
     private let store: DocumentStore
     private let log: Log
     private let queue = DispatchQueue(label: "hearth.housekeeper", qos: .utility)
@@ -27,8 +25,7 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
         var failuresLogged: UInt64 = 0
     }
 
-    init(server: Server, store: DocumentStore, log: Log) {
-        self.server = server
+    init(store: DocumentStore, log: Log) {
         self.store = store
         self.log = log
         timer = DispatchSource.makeTimerSource(queue: queue)
@@ -49,19 +46,14 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
         reportObstacle()
         reportFailures()
         reportIndexes()
-        server.statistics { [weak self] statistics in
-            guard let self else { return }
-            queue.async { self.trim(statistics) }
-        }
+        trim()
     }
 
     /// glibc keeps freed memory between blocks that are in use; malloc_trim(3) gives back its pages. It takes the locks
     /// of all heaps in turn, some milliseconds each.
-    private func trim(_ statistics: ServerStatistics) {
-        let isDue = state.withLock { state in
-            state.trims.isDue(opened: statistics.connectionsOpened, open: statistics.connectionsOpen)
-        }
-        if isDue { malloc_trim(0) }
+    private func trim() {
+        let memory = ProcessMemory.current
+        if state.withLock({ $0.trims.isDue(memory) }) { malloc_trim(0) }
     }
 
     private func reportShortage() {
@@ -110,33 +102,6 @@ final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used
             return count > state.failuresLogged
         }
         if isNew { log(.warning, "housekeeping_failed", ["message": last ?? ""]) }
-    }
-}
-
-/// When memory is given back: after many connections have gone, once their number rests. Asked once a second.
-struct TrimSchedule {
-    private var closedAtTrim: UInt64 = 0
-    private var openBefore: UInt64 = 0
-    private var secondsSinceTrim = pauseSeconds
-
-    /// Fewer leave too little memory to give back.
-    static let closedMin: UInt64 = 64
-    static let pauseSeconds = 10
-
-    /// - Parameters:
-    ///   - opened: connections accepted so far.
-    ///   - open: those that are open now.
-    mutating func isDue(opened: UInt64, open: UInt64) -> Bool {
-        secondsSinceTrim += 1
-        defer { openBefore = open }
-        let closed = opened - min(open, opened)
-        let gone = closed - min(closedAtTrim, closed)
-        guard open == openBefore, gone >= max(Self.closedMin, open), secondsSinceTrim >= Self.pauseSeconds else {
-            return false
-        }
-        closedAtTrim = closed
-        secondsSinceTrim = 0
-        return true
     }
 }
 

@@ -39,7 +39,9 @@ final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sendable {
             case .bodyGrew: countAssembly()
             case .request(let number, let body):
                 handle(number, body, bytes)
-                if channel.outputIsDue || channel.isCongested || channel.isSliceOver { return ReceiveProgress(consumed: offset) }
+                if channel.outputIsDue || channel.isCongested || channel.isSliceOver {
+                    return ReceiveProgress(consumed: offset)
+                }
             case .fail(let violation): refuse(violation)
             }
         }

@@ -27,12 +27,16 @@ package protocol ResponseSource: AnyObject {
     /// they were made: they are in the cache, and their memory can be used again.
     var hasMessageReady: Bool { get }
 
+    /// Memory of the messages that were made and not sent, in bytes.
+    var heldBytes: Int { get }
+
     /// The call ended before the source did: the client cancelled it, was too slow, or is gone. It is not asked again.
     func cancelled()
 }
 
 extension ResponseSource {
     package var hasMessageReady: Bool { false }
+    package var heldBytes: Int { 0 }
 }
 
 /// The service's side of a bidirectional call. Used on the call's loop only.

@@ -62,6 +62,8 @@ package final class WebChannelConnection: TimerTarget, LoopWork, @unchecked Send
 
     /// The number of the one call.
     static let stream: UInt32 = 1
+    /// Memory of a session that holds no messages: its objects, a call, and the target of a listener.
+    static let fixedBytes = 2_560
     /// Messages of the page that are delivered at once.
     static let messagesPerShare = 16
 
@@ -143,7 +145,7 @@ package final class WebChannelConnection: TimerTarget, LoopWork, @unchecked Send
             backChannel?.send(output.frame, isLast: output.isLast)
             if output.isLast { forgetBackChannel() }
         }
-        let held = session.heldBytes
+        let held = Self.fixedBytes + session.heldBytes + session.overheadBytes + (call?.source?.heldBytes ?? 0)
         let change = held - countedBytes
         countedBytes = held
         if change != 0, !table.count(change), change > 0, !session.isEnded {

@@ -66,8 +66,11 @@ struct WebChannelSession {
         heardAt = now
     }
 
-    /// Bytes that the session holds.
+    /// Bytes of messages that the session holds.
     var heldBytes: Int { waitingBytes + arrayBytes }
+    /// Memory that these messages take besides: the heads of their blocks, what the allocator rounds up, and the records
+    /// that hold them.
+    var overheadBytes: Int { arrays.count * 24 + (ready.count - readyStart + early.count) * 72 }
     /// Whether the service may add a message.
     var hasRoom: Bool {
         let max = limits.unacknowledgedBytesMax

@@ -6,23 +6,39 @@ import Testing
 @testable import Server
 
 @Suite(.timeLimit(.minutes(20))) struct HousekeeperTests {
+    private static let megabyte = 1 << 20
+
     /// What the schedule says in the seconds that follow.
-    private func seconds(_ count: Int, opened: UInt64, open: UInt64, _ schedule: inout TrimSchedule) -> [Bool] {
-        var answers: [Bool] = []
-        for _ in 0..<count { answers.append(schedule.isDue(opened: opened, open: open)) }
-        return answers
+    private func seconds(_ count: Int, anonymous: Int, free: Int, _ schedule: inout TrimSchedule) -> Int {
+        let memory = ProcessMemory(anonymous: anonymous * Self.megabyte, heapFree: free * Self.megabyte)
+        return (0..<count).count { _ in schedule.isDue(memory) }
     }
 
-    @Test func `Memory is given back once many connections have gone and their number rests`() {
+    @Test func `Memory is given back once after a burst, when it rests`() {
         var schedule = TrimSchedule()
-        #expect(seconds(20, opened: 2_000, open: 2_000, &schedule) == Array(repeating: false, count: 20))
-        #expect(seconds(3, opened: 2_000, open: 900, &schedule) == [false, true, false])
-        // Not again before the pause is over.
-        let pause = TrimSchedule.pauseSeconds - 2
-        #expect(seconds(pause + 1, opened: 2_000, open: 0, &schedule) == Array(repeating: false, count: pause) + [true])
-        // And not for a few.
-        #expect(seconds(100, opened: 2_063, open: 0, &schedule) == Array(repeating: false, count: 100))
-        #expect(seconds(1, opened: 2_064, open: 0, &schedule) == [true])
+        #expect(seconds(20, anonymous: 12, free: 3, &schedule) == 0)
+        // It grows, and nothing is free.
+        #expect(seconds(20, anonymous: 1_400, free: 3, &schedule) == 0)
+        // All is free: once, and not again while the trim had no effect.
+        #expect(seconds(30, anonymous: 1_400, free: 1_390, &schedule) == 1)
+        // The kernel has its pages back, which the allocator counts as free all the same.
+        #expect(seconds(30, anonymous: 12, free: 1_390, &schedule) == 0)
+        // Pages that were given again are free again.
+        for anonymous in stride(from: 12, to: 400, by: 8) {
+            #expect(seconds(1, anonymous: anonymous, free: 1_390, &schedule) == 0, "it does not rest")
+        }
+        #expect(seconds(30, anonymous: 400, free: 1_390, &schedule) == 1)
+    }
+
+    @Test func `What was in use at a trim is given back when it is freed`() {
+        var schedule = TrimSchedule()
+        #expect(seconds(1, anonymous: 12, free: 0, &schedule) == 0)
+        #expect(seconds(20, anonymous: 800, free: 400, &schedule) == 1)
+        #expect(seconds(20, anonymous: 400, free: 400, &schedule) == 0)
+        #expect(seconds(20, anonymous: 400, free: 790, &schedule) == 1)
+        // Little is not worth it.
+        #expect(seconds(20, anonymous: 12, free: 1, &schedule) == 0)
+        #expect(seconds(100, anonymous: 19, free: 8, &schedule) == 0)
     }
 
     @Test func `A full disk is logged when it is found, once a minute, and when it ends`() {
