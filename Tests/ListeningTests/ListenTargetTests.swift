@@ -96,6 +96,32 @@ struct ListenTargetTests {
         #expect(filters.map { $0.unchangedNames != nil } == (count == 2 ? [] : [count > 0]))
     }
 
+    @Test("The filter has the number of documents of now, not of the state that the client continues from")
+    func expectedCountOfChanged() throws {
+        defer { finish() }
+        for path in ["c/a", "c/b"] { try harness.set(path, [:]) }
+        try client.listen(1, to: Self.all)
+        try client.drain()
+        client.disconnect()
+        var token = WireWriter()
+        ResumeToken(microseconds: client.readTime).encode(into: &token)
+        harness.clock.advance(milliseconds: 1)
+        for path in ["c/c", "c/d", "c/e"] { try harness.set(path, [:]) }
+        try client.connect()
+        _ = client.takeMessages()
+        var window = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        window.limit = 4
+        let paths = ["c/a", "c/b", "c/d", "c/none"]
+        let subjects: [Subject] = [Self.all, .documents(paths), .query(window)]
+        for (number, subject) in subjects.enumerated() {
+            try client.send(Int32(number + 1), subject, resume: .token(token.copyBytes()), expectedCount: 7)
+        }
+        try client.drain()
+        var counts: [Int32: Int32] = [:]
+        for case .filter(let filter) in client.takeMessages() { counts[filter.target] = filter.count }
+        #expect(counts == [1: 5, 2: 3, 3: 4])
+    }
+
     @Test(
         "A state of a history that was lost in a restore is not continued",
         .enabled(if: ListenHarness.hasFiles, "The engine in memory has no files to copy."))

@@ -13,12 +13,16 @@ package final class Gate: Sendable {
         state = Monitor(State(isOpen: isOpen))
     }
 
-    /// Returns when the gate is open, at the latest after ``waitSecondsMax``: the test fails by itself then.
+    /// Returns when the gate is open; after twice the longest wait of a test, which has failed by then and may not have
+    /// opened it.
     package func pass() {
         if state.withLock({ $0.isOpen }) { return }
         state.withLock { $0.waiting += 1 }
-        let limit = SystemClock.monotonicMilliseconds() + UInt64(waitSecondsMax) * 1_000
-        _ = state.wait(untilNanoseconds: limit * 1_000_000) { $0.isOpen ? () : nil }
+        var patience = Patience(seconds: 2 * waitSecondsMax)
+        while patience.lasts {
+            let pause = SystemClock.monotonicMilliseconds() + 10
+            if state.wait(untilNanoseconds: pause * 1_000_000, { $0.isOpen ? () : nil }) != nil { break }
+        }
         state.withLock { $0.waiting -= 1 }
     }
 
@@ -28,5 +32,10 @@ package final class Gate: Sendable {
     /// Waits until a thread waits at the closed gate.
     package func waitUntilReached() throws {
         try waitUntil("a thread reaches the gate") { state.withLock { $0.waiting > 0 } }
+    }
+
+    /// The same without blocking the thread, so that other tasks run.
+    package func reached() async throws {
+        try await eventually("a thread reaches the gate") { state.withLock { $0.waiting > 0 } }
     }
 }

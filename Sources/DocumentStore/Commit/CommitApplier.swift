@@ -19,8 +19,8 @@ internal import StoreFormat
 
 /// Derives keys and tables from log items and records. Belongs to the commit thread, or to recovery.
 ///
-/// Every commit runs `begin`, any number of `apply`, `finish`, then `keep` or `rollBack`. After an error only `rollBack`
-/// is allowed.
+/// Every commit runs `begin`, any number of `apply`, `finish`, then `keep` or `rollBack`. After an error only
+/// `rollBack` is allowed.
 struct CommitApplier: ~Copyable {
     private(set) var catalogue = Catalogue()
     private(set) var indexes: IndexMaintenance

@@ -270,10 +270,11 @@ final class CommitPipeline: @unchecked Sendable {
         housekeeper.completeGroup()
         let group = replies
         if !writer.hasStaged {
-            // Nothing to sync; but the commits that its replies depend on may still be syncing.
+            // Nothing to sync; but the commits that its replies depend on may still be syncing, or have failed to.
             if isSyncing.isSet || group.isEmpty { return }
             replies.removeAll(keepingCapacity: true)
-            return replySender.send(group, after: .success(stage.lastVersion))
+            let result = Result { () throws(StorageError) in try writer.commitGroup() }
+            return replySender.send(group, after: result)
         }
         replies = []
         replies.reserveCapacity(group.count)

@@ -122,7 +122,7 @@ package final class EmbeddedWriter: KeyValueWriter {
         completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
     ) throws(StorageError) {
         guard hasStaged else {
-            completion(.success(CommitVersion(microseconds: core.published.load(ordering: .acquiring))))
+            completion(.success(try publishedVersion()))
             return
         }
         if core.options.isReadOnly { return completion(.success(publishUnwritten())) }
@@ -134,7 +134,7 @@ package final class EmbeddedWriter: KeyValueWriter {
     /// - Returns: the published version.
     @discardableResult
     package func commitGroup() throws(StorageError) -> CommitVersion {
-        guard hasStaged else { return CommitVersion(microseconds: core.published.load(ordering: .acquiring)) }
+        guard hasStaged else { return try publishedVersion() }
         if core.options.isReadOnly { return publishUnwritten() }
         return try synchronizer.perform(try sealGroup())
     }
@@ -292,15 +292,24 @@ extension EmbeddedWriter {
         return lastVersion
     }
 
+    private func publishedVersion() throws(StorageError) -> CommitVersion {
+        try checkFailure()
+        return CommitVersion(microseconds: core.published.load(ordering: .acquiring))
+    }
+
+    /// - Throws: `refused` if a group before could not be written.
+    private func checkFailure() throws(StorageError) {
+        guard core.hasFailed.load(ordering: .acquiring) else { return }
+        let failure = core.progress.withLock { $0.failure }
+        throw (failure ?? StorageError(.failed, "the engine has failed")).asFinalRefusal
+    }
+
     /// Ends the group, after the one before it is durable.
     private func sealGroup() throws(StorageError) -> LogGroup {
         if let memtable { collected.settle(into: memtable) }
         synchronizer.waitUntilIdle()
         latest.finish()
-        if core.hasFailed.load(ordering: .acquiring) {
-            let failure = core.progress.withLock { $0.failure }
-            throw (failure ?? StorageError(.failed, "the engine has failed")).asFinalRefusal
-        }
+        try checkFailure()
         lastGroupBytes = stagedBytes
         let group = log.seal()
         core.counters.logBytesWritten.add(UInt64(group.byteCount), ordering: .relaxed)

@@ -200,8 +200,8 @@ package final class MemoryWriter: KeyValueWriter {
 
     @discardableResult
     package func commitGroup() throws(StorageError) -> CommitVersion {
-        if !hasStaged { return engine.publishedVersion }
         try check()
+        if !hasStaged { return engine.publishedVersion }
         try sync()
         volume.contents.withLock { contents in
             contents.published = lastVersion.microseconds

@@ -62,6 +62,31 @@ import Testing
         try harness.finish()
     }
 
+    @Test("The first subscriber learns that it lacks a commit that was on its way to the disk when it came")
+    func firstSubscriber() async throws {
+        let gate = Gate(isOpen: true)
+        let harness = try StoreHarness {
+            $0.engine.fault = {
+                if $0 == .syncLog { gate.pass() }
+                return 0
+            }
+        }
+        try await harness.commit([.set("c/a", fields(1))])
+        gate.close()
+        async let inFlight: Void = harness.commit([.set("c/a", fields(2))])
+        try await gate.reached()
+        let subscriber = Subscriber(harness.store)
+        gate.open()
+        try await inFlight
+        #expect(subscriber.take() == nil)
+        // From a read on it has everything.
+        #expect(try harness.integer("c/a") == 2)
+        subscriber.position = harness.store.currentReadTime
+        try await harness.commit([.set("c/a", fields(3))])
+        #expect(subscriber.take() == ["c/a: 2 -> 3"])
+        try harness.finish()
+    }
+
     @Test("A commit that fails leaves no changes, also between others of its group")
     func rolledBack() async throws {
         let harness = try StoreHarness()

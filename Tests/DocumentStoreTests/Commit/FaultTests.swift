@@ -58,17 +58,103 @@ struct FaultTests {
         // The refused request again, under its own number: now it is applied.
         let identifier = RequestIdentifier(
             sessionHigh: 5, sessionLow: 5, sequence: UInt64(written + 1), oldestPending: UInt64(written + 1))
-        var resumed = false
         // The engine looks for space again now and then; ask until it has.
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !resumed, ContinuousClock.now < deadline {
+        try await eventually("the refused request is applied") {
             let outcome = await harness.outcome(
                 CommitRequest(writes: try harness.list([.set("c/\(written)", text)]), identifier: identifier))
-            if case .success = outcome { resumed = true } else { try await Task.sleep(for: .milliseconds(5)) }
+            return (try? outcome.get()) != nil
         }
-        #expect(resumed)
         #expect(try harness.store.makeReader().count("c", harness) == written + 2)
         try harness.finish()
+    }
+
+    /// A commit whose sync the test holds, and a request that fails because of what the commit has staged.
+    private final class RestingError: Sendable {
+        let gate = Gate(isOpen: true)
+        let fault = FaultSwitch()
+        let harness: StoreHarness
+        private let answers = Collected<String>()
+        /// The commit thread at the end of its run.
+        private let closingThread = Collected<String>()
+
+        init() throws {
+            harness = try StoreHarness { [gate, fault, closingThread] in
+                $0.engine.logSegmentBytes = 1 << 20
+                $0.engine.fault = { operation in
+                    if operation == .syncLog { gate.pass() }
+                    return fault.check(operation)
+                }
+                $0.admitsHousekeeping = { task in
+                    guard task == .clockNote else { return true }
+                    // The last that the thread does before it looks for what it may answer.
+                    let link = "/proc/thread-self"
+                    if let thread = try? FileManager.default.destinationOfSymbolicLink(atPath: link) {
+                        closingThread.append(thread)
+                    }
+                    return false
+                }
+            }
+        }
+
+        var answered: [String] { answers.all }
+
+        /// Submits both; returns when the first is on its way to the disk.
+        func submit() throws {
+            gate.close()
+            // Large, so that the log thread syncs it while the commit thread continues.
+            let text = String(repeating: "x", count: 400_000)
+            try submit("first", [.set("c/a", ["text": .string(text)], .exists(false))])
+            try gate.waitUntilReached()
+            try submit("second", [.set("c/a", fields(1), .exists(false))])
+        }
+
+        private func submit(_ name: String, _ writes: [StepWrite]) throws {
+            harness.store.commit(CommitRequest(writes: try harness.list(writes))) { [answers] result in
+                var code = "OK"
+                if case .failure(let error) = result { code = "\(error.code)" }
+                answers.append("\(name): \(code)")
+            }
+        }
+
+        /// Begins to close the store; returns when its commit thread waits for the group that is being synced.
+        func close() throws -> DispatchSemaphore {
+            let closed = DispatchSemaphore(value: 0)
+            // A read time above all versions is noted at the end.
+            harness.clock.advance(milliseconds: 1)
+            _ = try harness.readPoint(harness.store.makeReader(), .latest)
+            Thread.detachNewThread { [harness] in
+                harness.store.close()
+                closed.signal()
+            }
+            try waitUntil("the commit thread has nothing left to decide") {
+                guard let thread = closingThread.all.last else { return false }
+                let status = (try? String(contentsOfFile: "/proc/\(thread)/stat", encoding: .utf8)) ?? ""
+                return status.split(separator: ")").last?.hasPrefix(" S") == true
+            }
+            return closed
+        }
+    }
+
+    @Test("An error that rests on a commit is sent after the commit is durable, also at the end", .needsFiles)
+    func errorsWait() throws {
+        let ground = try RestingError()
+        try ground.submit()
+        let closed = try ground.close()
+        #expect(ground.answered == [])
+        ground.gate.open()
+        try closed.wait(until: "the store is closed")
+        #expect(ground.answered == ["first: OK", "second: ALREADY_EXISTS"])
+    }
+
+    @Test("Nothing is known of what rests on a commit whose sync fails", .needsFiles)
+    func errorsOfFailedSync() throws {
+        let ground = try RestingError()
+        try ground.submit()
+        ground.fault.fail(.syncLog, with: EIO)
+        ground.gate.open()
+        try waitUntil("both have their replies") { ground.answered.count == 2 }
+        #expect(ground.answered == ["first: UNAVAILABLE", "second: UNAVAILABLE"])
+        ground.harness.store.close()
     }
 
     @Test(

@@ -61,7 +61,9 @@ struct CommitTimeReadTests {
         }
     }
 
-    private static func commit(_ clients: Int, each: Int, seed: UInt64, to harness: StoreHarness) async throws -> [Done] {
+    private static func commit(
+        _ clients: Int, each: Int, seed: UInt64, to harness: StoreHarness
+    ) async throws -> [Done] {
         let done = Collected<Done>()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for client in 0..<clients {

@@ -315,6 +315,47 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
+    @Test("A group that is staged while the one before it fails is not acknowledged", arguments: [true, false])
+    func stagedBehindFailure(isInline: Bool) throws {
+        let gate = Gate(isOpen: false)
+        let faults = Faults([.syncLog], EIO)
+        var options = EngineOptions.small
+        options.fault = { operation in
+            let status = faults.injection(operation)
+            if status == 0 { return 0 }
+            // The next sync would succeed.
+            faults.isOn.store(false, ordering: .releasing)
+            gate.pass()
+            return status
+        }
+        let store = try Store(directory.path, options)
+        try store.commit(1, [.put("a", "1")])
+        faults.isOn.store(true, ordering: .releasing)
+        try store.stage(2, [.put("a", "2")])
+        let first = Outcome()
+        try store.writer.commitGroup { first.result.store($0) }
+        try gate.waitUntilReached()
+        try store.stage(3, [.put("a", "3")])
+        gate.open()
+        let second = Outcome()
+        let error = #expect(throws: StorageError.self) {
+            if isInline {
+                try store.writer.commitGroup()
+            } else {
+                try store.writer.commitGroup { second.result.store($0) }
+            }
+        }
+        #expect(error?.code == .refused)
+        store.writer.waitForGroup()
+        #expect(first.code == .failed && second.result.value == nil)
+        #expect(store.engine.publishedVersion.microseconds == 1)
+        #expect(throws: StorageError.self) { try store.engine.close() }
+        let reopened = try Store(directory.path)
+        #expect(!reopened.replayed.contains(3))
+        try reopened.engine.close()
+        try expectClean(directory.path)
+    }
+
     private func read(_ key: Bytes, _ latest: LatestReader) throws -> (text: String?, version: UInt64) {
         guard let value = try latest.value(forKey: key.span.bytes) else { return (nil, 0) }
         return (value.bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }, value.version.microseconds)
