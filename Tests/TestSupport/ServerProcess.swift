@@ -113,9 +113,9 @@ package final class HearthProcess: @unchecked Sendable {
 
     /// Waits until standard error holds `text`.
     ///
-    /// - Returns: false when the process ends, or two minutes pass, without it.
+    /// - Returns: false when the process ends, or ``waitSecondsMax`` pass, without it.
     package func waitForError(_ text: String) -> Bool {
-        let deadline = DispatchTime.now() + .seconds(120)
+        let deadline = DispatchTime.now() + .seconds(waitSecondsMax)
         while true {
             if errors.contains(text) { return true }
             if streamsOpen.wait(timeout: .now()) == .success { return errors.contains(text) }
@@ -123,10 +123,10 @@ package final class HearthProcess: @unchecked Sendable {
         }
     }
 
-    /// Waits until a line of standard output begins with `prefix` and returns it; nil when the process ends, or two
-    /// minutes pass, without one.
+    /// Waits until a line of standard output begins with `prefix` and returns it; nil when the process ends, or
+    /// ``waitSecondsMax`` pass, without one.
     package func waitForLine(prefix: String) -> String? {
-        let deadline = DispatchTime.now() + .seconds(120)
+        let deadline = DispatchTime.now() + .seconds(waitSecondsMax)
         while true {
             let lines = output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
             if let line = lines.first(where: { $0.hasPrefix(prefix) }) { return String(line) }

@@ -49,7 +49,7 @@ final class HTTP2Client {
         return nextStream
     }
 
-    /// Reads until `isTrue` holds; false when the server closes before, or is silent for a minute.
+    /// Reads until `isTrue` holds; false when the server closes before, or is silent for `waitSecondsMax`.
     func read(until isTrue: (HTTP2Transcript) -> Bool) -> Bool {
         while !isTrue(transcript) {
             let bytes = raw.receive()

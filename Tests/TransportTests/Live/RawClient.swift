@@ -64,7 +64,7 @@ final class RawClient {
     func receive(_ count: Int = 65_536) -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: count)
         let got = recv(descriptor, &buffer, count, 0)
-        if got < 0, errno == EAGAIN { Issue.record("the server was silent for a minute") }
+        if got < 0, errno == EAGAIN { Issue.record("the server was silent for \(waitSecondsMax) seconds") }
         return got > 0 ? Array(buffer[..<got]) : []
     }
 
