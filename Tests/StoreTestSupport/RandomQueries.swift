@@ -76,7 +76,8 @@ package struct RandomQueries {
     }
 
     package mutating func name() -> Value {
-        switch 2 + random.generator.below(6) {
+        switch random.generator.below(8) {
+        case 0, 1: .reference("\(testRoot)/c/1")
         case 2: .reference("\(testRoot)/c/__id-9223372036854775808__")
         case 3: .reference("\(testRoot)/\(random.generator.pick(Self.collections))\u{0}/__id-9223372036854775808__")
         case 4 where isLong:
