@@ -15,7 +15,7 @@ package protocol LoopWork: AnyObject {
 
 /// The long work that one iteration of a loop may do, as a value without a clock.
 ///
-/// A share that has begun is not cut short by the end of the iteration, which would cut the same worker short each time.
+/// The end of the iteration does not cut a share short that has begun: it would be the same worker's each time.
 struct IterationBudget {
     /// Bytes of an iteration: what a processor copies within a fraction of a millisecond.
     static let iterationBytes = 512 << 10
@@ -59,7 +59,7 @@ struct IterationBudget {
         iterationBytesLeft -= cost
     }
 
-    /// The share ends: what is done outside of it is nobody's.
+    /// The share ends: work outside of shares has none.
     mutating func endShare() { shareBytesLeft = 0 }
 }
 

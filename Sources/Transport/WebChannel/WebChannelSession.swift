@@ -68,8 +68,8 @@ struct WebChannelSession {
 
     /// Bytes of messages that the session holds.
     var heldBytes: Int { waitingBytes + arrayBytes }
-    /// Memory that these messages take besides: the heads of their blocks, what the allocator rounds up, and the records
-    /// that hold them.
+    /// Further memory of these messages: the heads of their blocks, what the allocator rounds up, and the records that
+    /// hold them.
     var overheadBytes: Int { arrays.count * 24 + (ready.count - readyStart + early.count) * 72 }
     /// Whether the service may add a message.
     var hasRoom: Bool {

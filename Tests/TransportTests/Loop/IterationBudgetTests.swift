@@ -11,7 +11,7 @@ import Testing
 
     @Test func `A share ends with its bytes, and the iteration with all bytes or its time`() {
         var budget = IterationBudget()
-        #expect(budget.isShareSpent, "outside of an iteration nobody has a share")
+        #expect(budget.isShareSpent, "outside of an iteration there are no shares")
         budget.begin(now: 1_000)
         var shares = 0
         while !budget.isIterationSpent {

@@ -1,5 +1,5 @@
-// Clients of one loop beside each other: the tests run the loop iteration by iteration on their own thread, with a clock
-// that they step, and read and write the other ends of the sockets between two iterations.
+// Clients of one loop beside each other. The tests run the loop iteration by iteration on their own thread, with a
+// clock that they step. Between two iterations they read and write the other ends of the sockets.
 
 import Basics
 import Glibc
@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Clients beside each other", .timeLimit(.minutes(20)))
 struct LoopFairnessTests {
-    /// Nanoseconds that only move when somebody says so. The loop's thread is that of the test.
+    /// Nanoseconds that move only when a test sets them. The loop's thread is that of the test.
     private final class Clock: @unchecked Sendable { var now: UInt64 = 1 }
 
     /// A loop of the calling thread, and a server on it.
