@@ -8,8 +8,8 @@
 // Writing. The driver appends to `output`, a buffer from the loop's pool. At the end of the turn `flush` tries to write
 // it at once; what the socket does not take becomes `inFlight` and libuv finishes it, while new output gathers in
 // another buffer. When more than `highWaterBytes` wait, the channel is congested: the driver stops producing and no
-// more is read, until what is in flight has left. A reader that takes nearly nothing for `stallMilliseconds` is dropped,
-// as is one for which more than `outputBytesMax` has gathered.
+// more is read, until what is in flight has left. A reader that takes nearly nothing for `stallMilliseconds` is
+// dropped, as is one for which more than `outputBytesMax` has gathered.
 //
 // Output that is long, as a streaming reply, is made in shares of the loop (`needsWork`). So is what input asks for
 // beyond a slice of time.

@@ -4,8 +4,8 @@
 //                    (each connection a slice)     (in rotation, up to the budget)
 //
 // Long work is what one request can make a loop do for longer than it takes to read requests: streaming replies above
-// all. A connection does it in shares, and gets its next share after all others that wait had theirs. When the budget
-// of an iteration is spent, everything that has come meanwhile is read before the rotation goes on where it stopped.
+// all. A connection does it in shares, and gets its next share after all others that wait have had one. When the budget
+// of an iteration is spent, the loop reads everything that has come, and then continues the rotation where it stopped.
 
 /// Work of a loop that may be long. Used on the loop's thread.
 package protocol LoopWork: AnyObject {
