@@ -201,7 +201,7 @@ final class EngineCore: Sendable {
     func releaseRecycled(_ progress: inout Progress) -> Bool {
         let active = registry.viewForUpdate.active
         guard progress.isActiveRecycled, progress.frozen == nil, !progress.isGroupOpen, active.isEmpty,
-            let fresh = try? EngineCore.makeMemtable(options)
+            let fresh = try? EngineCore.makeMemtable(options, hashSeed: hashSeed)
         else { return false }
         progress.isActiveRecycled = false
         registry.show(active: fresh, frozen: nil, retiring: active, runs: runs.current)

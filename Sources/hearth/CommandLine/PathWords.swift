@@ -2,8 +2,8 @@
 
 import Basics
 import DocumentModel
+import FirestoreService
 import KeyValueStore
-import Service
 
 enum PathWords {
     /// The path below the database's documents.

@@ -29,7 +29,7 @@ import Testing
             }
         }
         let resident = core.progress.withLock { _ in core.registry.viewForUpdate.active.residentBytes }
-        let fresh = try EngineCore.makeMemtable(options)
+        let fresh = try EngineCore.makeMemtable(options, hashSeed: core.hashSeed)
         #expect(resident <= fresh.residentBytes)
         fresh.release()
         try store.engine.close()
