@@ -82,8 +82,10 @@ struct CrashTests {
                 {"order": "ASCENDING", "queryScope": "COLLECTION_GROUP"}]}]}
             """
         try Data(json.utf8).write(to: URL(fileURLWithPath: file))
+        let server = try arena.start()
         let outcome = try Arena.indexes(["apply", file], data: arena.data)
         #expect(outcome.status == 0, "\(outcome.errors)")
+        #expect(server.stop() == 0)
     }
 
     /// Compares the replies that a writer got with what is stored; the writer continues from what is stored.

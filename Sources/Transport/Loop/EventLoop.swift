@@ -238,19 +238,21 @@ package protocol TurnObserver: AnyObject {
 
     private func takeHandedOver() {
         beginTurn()
-        if nextJob == jobs.count {
-            jobs.removeAll(keepingCapacity: true)
-            nextJob = 0
-            handedOver.withLock { swap(&$0.jobs, &jobs) }
-        }
+        if jobs.isEmpty { handedOver.withLock { swap(&$0.jobs, &jobs) } }
         let end = turnNanoseconds + IterationBudget.iterationNanoseconds
         while nextJob < jobs.count {
             jobs[nextJob]()
             nextJob += 1
             if nextJob % Self.jobsPerLook == 0, nanoseconds >= end { break }
         }
-        // The rest has its turn after others.
-        if nextJob < jobs.count { unsafe uv_async_send(wakeUp) }
+        if nextJob < jobs.count {
+            // The rest has its turn after others.
+            unsafe uv_async_send(wakeUp)
+        } else {
+            // What the jobs refer to is released now, not when the next one comes.
+            jobs.removeAll(keepingCapacity: true)
+            nextJob = 0
+        }
         endTurn()
     }
 

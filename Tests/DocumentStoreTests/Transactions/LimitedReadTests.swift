@@ -95,7 +95,7 @@ struct LimitedReadTests {
             }
             try await model.replace(with: changed, random: &random)
             let now = NaiveQuery.results(query, parent: parent, of: changed)
-            let failure = try await model.harness.failure([.set("zz/r\(round)", fields(1))], transaction: transaction)
+            let failure = try await model.harness.failure([.delete("zz/r")], transaction: transaction)
             if now.map(\.path) != found.map(\.path) || now.map(\.fields) != found.map(\.fields) {
                 conflicts += 1
                 #expect(

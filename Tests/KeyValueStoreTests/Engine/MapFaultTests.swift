@@ -12,6 +12,8 @@ import Testing
 /// A store whose runs have all kinds of entries, in several files.
 private final class FaultingStore {
     let directory = TemporaryDirectory()
+    /// For backups.
+    let copies = TemporaryDirectory()
     let store: Store
     let keys: [Bytes]
     let expected: [Bytes: Bytes]
@@ -152,7 +154,7 @@ struct MapFaultTests {
         try faulting.store.engine.checkpointNow()
         let manifest = try Manifest.read(in: faulting.core.runs.directory)
         let backup = #expect(throws: StorageError.self) {
-            try faulting.store.engine.backup(to: faulting.directory.path(of: "backup"))
+            try faulting.store.engine.backup(to: faulting.copies.path(of: "backup"))
         }
         #expect(backup?.code == .corrupt)
         let merge = #expect(throws: StorageError.self) { try faulting.store.engine.sweepHistoryNow() }
