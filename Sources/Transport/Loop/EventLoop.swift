@@ -238,21 +238,22 @@ package protocol TurnObserver: AnyObject {
 
     private func takeHandedOver() {
         beginTurn()
-        if jobs.isEmpty { handedOver.withLock { swap(&$0.jobs, &jobs) } }
+        let hadRest = !jobs.isEmpty
+        if !hadRest { handedOver.withLock { swap(&$0.jobs, &jobs) } }
         let end = turnNanoseconds + IterationBudget.iterationNanoseconds
         while nextJob < jobs.count {
             jobs[nextJob]()
             nextJob += 1
             if nextJob % Self.jobsPerLook == 0, nanoseconds >= end { break }
         }
-        if nextJob < jobs.count {
-            // The rest has its turn after others.
-            unsafe uv_async_send(wakeUp)
-        } else {
+        let hasRest = nextJob < jobs.count
+        if !hasRest {
             // What the jobs refer to is released now, not when the next one comes.
             jobs.removeAll(keepingCapacity: true)
             nextJob = 0
         }
+        // The rest has its turn after others. libuv joins signals: the one for the rest may also be that of new jobs.
+        if hasRest || hadRest { unsafe uv_async_send(wakeUp) }
         endTurn()
     }
 

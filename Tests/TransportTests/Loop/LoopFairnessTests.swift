@@ -235,4 +235,21 @@ struct LoopFairnessTests {
         for _ in 0..<1_000 where done.withLock({ $0.count < 1_000 }) { fixture.iterate() }
         #expect(done.withLock { $0 } == Array(0..<1_000))
     }
+
+    @Test func `Work that comes while earlier work is done in parts is done without a further signal`() {
+        let fixture = Fixture()
+        let (loop, clock) = (fixture.loop, fixture.clock)
+        let isDone = Atomic(false)
+        for number in 0..<40 {
+            loop.execute {
+                clock.now += IterationBudget.iterationNanoseconds
+                if number == 3 { loop.execute { isDone.store(true, ordering: .relaxed) } }
+            }
+        }
+        var isLate = false
+        let limit = loop.schedule(afterMilliseconds: 60_000) { isLate = true }
+        loop.run { isLate || isDone.load(ordering: .relaxed) }
+        loop.cancel(limit)
+        #expect(!isLate)
+    }
 }
