@@ -50,8 +50,9 @@ struct TrimSchedule {
     /// Anonymous memory that grows by more in a second does not rest.
     static let restBytes = 1 << 20
 
-    private var anonymousLowest = Int.max
-    private var freeLowest = Int.max
+    // Zero: nothing was given back before.
+    private var anonymousLowest = 0
+    private var freeLowest = 0
     private var anonymousBefore = 0
     private var secondsSinceTrim = pauseSeconds
 
@@ -67,7 +68,8 @@ struct TrimSchedule {
         else { return false }
         secondsSinceTrim = 0
         anonymousLowest = .max
-        freeLowest = .max
+        // As before the trim: what is freed while it runs counts for the next one.
+        freeLowest = memory.heapFree
         return true
     }
 }

@@ -45,9 +45,9 @@ struct SwiftCompiler {
     func executable(_ source: String) throws -> (verdict: Verdict, path: String) {
         let path = directory.path(of: "program")
         let modules = [
-            "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "Service", "Listening", "DocumentStore",
-            "LocalStore", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat", "KeyValueStore", "DocumentCoding",
-            "DocumentModel", "DocumentJSON", "FirestoreSchema",
+            "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "FirestoreService", "Listening", "DocumentStore",
+            "ClientCache", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat", "KeyValueStore", "DocumentCoding",
+            "DocumentModel", "DocumentJSON", "FirestoreJSON",
             "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
         ]
         let objects = try modules.flatMap { module in

@@ -30,12 +30,22 @@ import Testing
         #expect(seconds(30, anonymous: 400, free: 1_390, &schedule) == 1)
     }
 
+    @Test func `A burst before the first look is given back`() {
+        var schedule = TrimSchedule()
+        #expect(seconds(30, anonymous: 120, free: 110, &schedule) == 1)
+    }
+
     @Test func `What was in use at a trim is given back when it is freed`() {
         var schedule = TrimSchedule()
         #expect(seconds(1, anonymous: 12, free: 0, &schedule) == 0)
         #expect(seconds(20, anonymous: 800, free: 400, &schedule) == 1)
         #expect(seconds(20, anonymous: 400, free: 400, &schedule) == 0)
         #expect(seconds(20, anonymous: 400, free: 790, &schedule) == 1)
+        // The next look after a trim finds it freed.
+        schedule = TrimSchedule()
+        #expect(seconds(1, anonymous: 12, free: 0, &schedule) == 0)
+        #expect(seconds(2, anonymous: 800, free: 400, &schedule) == 1)
+        #expect(seconds(20, anonymous: 800, free: 790, &schedule) == 1)
         // Little is not worth it.
         #expect(seconds(20, anonymous: 12, free: 1, &schedule) == 0)
         #expect(seconds(100, anonymous: 19, free: 8, &schedule) == 0)
