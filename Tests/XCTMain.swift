@@ -1,6 +1,6 @@
-// The entry point of the test program, which `swift test` starts once for each testing library. All tests are Swift Testing's. With
-// this file, `swift build` need not discover tests of XCTest in the index store, so the tests are built without an index
-// (`--disable-index-store`).
+// The entry point of the test program, which `swift test` starts once for each testing library. All tests are Swift
+// Testing's. With this file, `swift build` need not discover tests of XCTest in the index store, so the tests are built
+// without an index (`--disable-index-store`).
 import Foundation
 import Testing
 import XCTest
