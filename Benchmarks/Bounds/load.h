@@ -10,18 +10,18 @@ enum { FINE = 32, BUCKETS = 64 * FINE, MAX_RUNS = 64 };
 
 static uint64_t histogram[BUCKETS], replies;
 
-static unsigned bucket_of(uint64_t value) {
+static inline unsigned bucket_of(uint64_t value) {
     if (value < FINE) return (unsigned)value;
     unsigned high = 63 - (unsigned)__builtin_clzll(value);
     return (high - 4) * FINE + (unsigned)((value >> (high - 5)) & (FINE - 1));
 }
 
-static uint64_t value_of(unsigned bucket) {
+static inline uint64_t value_of(unsigned bucket) {
     if (bucket < 2 * FINE) return bucket;
     return (uint64_t)(FINE + bucket % FINE) << (bucket / FINE - 1);
 }
 
-static double quantile_us(double q) {
+static inline double quantile_us(double q) {
     uint64_t total = 0, seen = 0;
     for (unsigned i = 0; i < BUCKETS; i++) total += histogram[i];
     for (unsigned i = 0; i < BUCKETS; i++)
@@ -29,7 +29,7 @@ static double quantile_us(double q) {
     return 0;
 }
 
-static double cpu_seconds_of(int pid) {
+static inline double cpu_seconds_of(int pid) {
     char path[64];
     unsigned long user = 0, system = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
