@@ -22,8 +22,10 @@ enum QueryTree: QueryOperator {
         case .sort(let orders) where access?.isOrdered != true: self.init(plan, filter, .orders(orders))
         case .nearest(let search): self.init(plan, filter, .nearest(search))
         case .sort, .stream:
-            // In no order are only rows that come from indexes; a scan has the order of names.
-            let orders = plan.isUnordered && access != nil ? nil : plan.sortOrders
+            // Without a limit there is no last row. In no order are only rows that come from indexes; a scan has the
+            // order of names.
+            let isOrderIrrelevant = plan.limit == nil || plan.isUnordered && access != nil
+            let orders = isOrderIrrelevant ? nil : plan.sortOrders
             let limit = Limit(filter, offset: plan.offset, limit: plan.limit, orders: orders)
             self = .streamed(Project(limit, plan.selection))
         }
