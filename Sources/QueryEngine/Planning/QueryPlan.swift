@@ -163,7 +163,8 @@ package struct QueryPlan: Sendable {
         points = QueryPlan.points(matcher, names)
     }
 
-    /// Queries over collections of any id, and over descendants of a document, can look at names only.
+    /// Queries over collections of any id, and over descendants of a document, can look at names only; those over any
+    /// id only forwards.
     private static func checkNameOnly(_ query: StructuredQuery, _ scope: QueryScope) throws(RequestError) {
         let isOfAnyID = scope.collectionID.isEmpty
         guard isOfAnyID || scope.isBelowDocument else { return }
@@ -173,7 +174,7 @@ package struct QueryPlan: Sendable {
                     ? "collection group queries are only allowed at the root parent"
                     : "kind is required for filter: \(field)")
         }
-        if query.orderBy.contains(where: { !$0.field.isDocumentName || $0.direction == .descending }) {
+        if query.orderBy.contains(where: { !$0.field.isDocumentName || isOfAnyID && $0.direction == .descending }) {
             throw .invalidArgument(
                 !scope.isBelowDocument || query.orderBy.allSatisfy(\.field.isDocumentName)
                     ? "kind is required for all orders except __key__ ascending"
