@@ -30,6 +30,9 @@ package struct MutationBatch: ~Copyable {
 
     package var isEmpty: Bool { count == 0 }
 
+    /// Memory that staging the batch takes at most, in bytes.
+    package var bytesNeeded: Int { Memtable.bytesNeeded(count: count, bytes: byteCount) }
+
     /// Sets `key` to `value`.
     package mutating func put(key: RawSpan, value: RawSpan) {
         var entry = unsafe append(key: key, valueLength: value.byteCount, flags: 0)

@@ -122,7 +122,7 @@ struct CommitDraft: ~Copyable {
     func checkRoom(for pending: Int) throws(RequestError) {
         let recordBytes = record.bytes.byteCount + pending
         if recordBytes > CommitDraft.recordBytesMaximum
-            || recordBytes + pending + mutations.byteCount > CommitDraft.stagedBytesMaximum
+            || recordBytes + pending + mutations.bytesNeeded > CommitDraft.stagedBytesMaximum
         {
             throw .commitTooLarge
         }

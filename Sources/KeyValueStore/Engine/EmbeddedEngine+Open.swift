@@ -135,7 +135,7 @@ private final class Opening {
         batch.removeAll()
         try replay(version, unsafe RawSpan(_unsafeBytes: record), &batch, .embedded(latest))
         let memtable = core.registry.viewForUpdate.active
-        let needed = Memtable.bytesNeeded(count: batch.count, bytes: batch.byteCount)
+        let needed = batch.bytesNeeded
         guard needed <= EngineLimits.groupBytesMax else {
             throw StorageError(.valueTooLong, "replay of commit \(version) gives \(needed) bytes of mutations")
         }

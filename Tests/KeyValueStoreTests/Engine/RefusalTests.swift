@@ -142,6 +142,16 @@ struct RefusalTests {
         try expectClean(directory.path)
     }
 
+    @Test("What a batch needs includes what the memtable has beside keys and values")
+    func batchBytes() {
+        var batch = MutationBatch()
+        for number in UInt32(0)..<1_000 {
+            let key = withUnsafeBytes(of: number.bigEndian) { Bytes($0) }
+            batch.put(key: key.span.bytes, value: key.span.bytes)
+        }
+        #expect(batch.bytesNeeded > batch.byteCount + batch.count * 32)
+    }
+
     @Test("After close everything is refused, and closing again does nothing")
     func afterClose() throws {
         let store = try Store(directory.path)
