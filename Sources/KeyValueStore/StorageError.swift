@@ -116,11 +116,15 @@ extension StorageError {
             offset: offset)
     }
 
-    /// The error of a commit that comes after this failure, which is final.
-    var asFinalRefusal: StorageError {
+    /// The error of a commit that was not applied and comes with this failure, or after it. The failure is final.
+    package var asFinalRefusal: StorageError {
+        guard code != .refused else { return self }
         let reason = message + (remedy.map { ": \($0)" } ?? "")
         return StorageError(.refused, "commits are not accepted until a restart: \(reason)", file: file, offset: offset)
     }
+
+    /// The error of a commit that was staged before this failure.
+    package var asUnknownOutcome: StorageError { StorageError(.failed, message, file: file, offset: offset) }
 }
 
 extension SystemThread {

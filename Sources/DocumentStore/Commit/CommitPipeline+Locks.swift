@@ -50,7 +50,7 @@ extension CommitPipeline {
         } else {
             counters.transactionsAborted.add(1, ordering: .relaxed)
         }
-        replies.append(.commit(.failure(.contention), completion))
+        replies.append(.commit(PendingResult(.failure(.contention)), completion))
     }
 
     /// Ends what has been held or waited for too long.

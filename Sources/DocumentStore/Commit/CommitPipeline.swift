@@ -143,12 +143,12 @@ final class CommitPipeline: @unchecked Sendable {
     func perform(_ request: QueuedRequest) {
         switch request {
         case .commit(let request, let completion):
-            let result = Result { () throws(RequestError) in try commit(request, isBatch: false) }
-            replies.append(.commit(result.flatMap { $0.asCommitResult }, completion))
+            let pending = outcome(of: request, isBatch: false)
+            let result = pending.result.flatMap { $0.asCommitResult }
+            replies.append(.commit(PendingResult(result, isRepeat: pending.isRepeat), completion))
             if let transaction = request.transaction { locks.release(transaction.number) }
         case .batch(let request, let completion):
-            let result = Result { () throws(RequestError) in try commit(request, isBatch: true) }
-            replies.append(.batch(result, completion))
+            replies.append(.batch(outcome(of: request, isBatch: true), completion))
         case .begin(let request):
             if locks.enter(request, nowMilliseconds: configuration.clock.elapsedMilliseconds) {
                 replies.append(.begin(request))
@@ -160,18 +160,32 @@ final class CommitPipeline: @unchecked Sendable {
             locks.release(number)
         case .declare(let change, let database, let completion):
             let result = Result { () throws(RequestError) in try declare(change, in: database) }
-            replies.append(.declaration(result, completion))
+            replies.append(.declaration(PendingResult(result), completion))
+        }
+    }
+
+    /// Takes one commit as far as staging, unless that was done before.
+    ///
+    /// - Parameter isBatch: each write stands for itself; otherwise nothing happens when one fails.
+    /// - Returns: the outcome of every write, to be replied when the group is durable.
+    private func outcome(of request: borrowing CommitRequest, isBatch: Bool) -> PendingResult<BatchWriteResult> {
+        do throws(RequestError) {
+            if let first = try earlierResult(of: request.identifier) {
+                return PendingResult(.success(first), isRepeat: true)
+            }
+            return PendingResult(.success(try commit(request, isBatch: isBatch)))
+        } catch {
+            return PendingResult(.failure(error))
         }
     }
 
     /// Takes one commit as far as staging.
     ///
     /// - Parameter isBatch: each write stands for itself; otherwise the first failure is thrown and nothing happens.
-    /// - Returns: the outcome of every write, to be replied when the group is durable.
+    /// - Returns: the outcome of every write.
     private func commit(
         _ request: borrowing CommitRequest, isBatch: Bool
     ) throws(RequestError) -> BatchWriteResult {
-        if let first = try earlierResult(of: request.identifier) { return first }
         try endTransaction(of: request)
         let (database, isStored) = try databases.reserve(request.writes.database)
         // From here on an error rolls the commit back and returns its version.

@@ -4,26 +4,48 @@ internal import Basics
 internal import DocumentModel
 internal import KeyValueStore
 
+/// What has become of a request, while its commit group is not durable.
+struct PendingResult<Success: Sendable>: Sendable {
+    let result: Result<Success, RequestError>
+    /// The request was committed before, maybe in a group whose sync has failed since; this is its result.
+    var isRepeat = false
+
+    init(_ result: Result<Success, RequestError>, isRepeat: Bool = false) {
+        self.result = result
+        self.isRepeat = isRepeat
+    }
+
+    /// The reply when the sync of the group has ended.
+    func reply(_ failure: StorageError?) -> Result<Success, RequestError> {
+        guard let failure else { return result }
+        switch result {
+        // It has no effect. Its own error may rest on what was staged before it and is lost now.
+        case .failure: return .failure(RequestError(failure.asFinalRefusal))
+        case .success: return .failure(RequestError(isRepeat ? failure.asUnknownOutcome : failure))
+        }
+    }
+}
+
 /// A reply held back until its commit group is durable.
 enum PendingReply: Sendable {
-    case commit(Result<CommitResult, RequestError>, @Sendable (Result<CommitResult, RequestError>) -> Void)
-    case batch(Result<BatchWriteResult, RequestError>, @Sendable (Result<BatchWriteResult, RequestError>) -> Void)
+    case commit(PendingResult<CommitResult>, @Sendable (Result<CommitResult, RequestError>) -> Void)
+    case batch(PendingResult<BatchWriteResult>, @Sendable (Result<BatchWriteResult, RequestError>) -> Void)
     /// A transaction that was waiting for its leases: it begins when everything staged before is visible.
     case begin(BeginRequest)
     /// Locks were granted: what was decided before them is visible now.
     case locked(LockRequest)
     /// The indexes of a database are those of a declaration.
-    case declaration(Result<Void, RequestError>, @Sendable (Result<Void, RequestError>) -> Void)
+    case declaration(PendingResult<Void>, @Sendable (Result<Void, RequestError>) -> Void)
 
-    /// Sends the reply, or the failure of the sync in its place.
-    func send(_ failure: RequestError?, begin: (BeginRequest) -> Void) {
+    /// Sends the reply, or what the failure of the sync makes of it.
+    func send(_ failure: StorageError?, begin: (BeginRequest) -> Void) {
         switch self {
-        case .commit(let result, let completion): completion(failure.map { .failure($0) } ?? result)
-        case .batch(let result, let completion): completion(failure.map { .failure($0) } ?? result)
-        case .declaration(let result, let completion): completion(failure.map { .failure($0) } ?? result)
-        case .locked(let request): request.completion(failure.map { .failure($0) } ?? .success(()))
+        case .commit(let result, let completion): completion(result.reply(failure))
+        case .batch(let result, let completion): completion(result.reply(failure))
+        case .declaration(let result, let completion): completion(result.reply(failure))
+        case .locked(let request): request.completion(PendingResult(.success(())).reply(failure))
         case .begin(let request):
-            if let failure { request.completion(.failure(failure)) } else { begin(request) }
+            if let failure { request.completion(.failure(RequestError(failure))) } else { begin(request) }
         }
     }
 }
@@ -37,8 +59,8 @@ struct ReplySender: Sendable {
     let changes: ChangeFeed
 
     func send(_ replies: [PendingReply], after result: Result<CommitVersion, StorageError>) {
-        var failure: RequestError?
-        if case .failure(let error) = result { failure = RequestError(error) }
+        var failure: StorageError?
+        if case .failure(let error) = result { failure = error }
         for reply in replies { reply.send(failure, begin: begin) }
         switch result {
         case .success(let version):

@@ -12,14 +12,24 @@ import Testing
 
 /// A switch for one kind of failing file operation.
 final class FaultSwitch: Sendable {
-    private let state = Mutex<(operations: Set<FileOperation>, errorNumber: Int32)?>(nil)
+    private struct Fault {
+        var operations: Set<FileOperation>
+        /// Operations that succeed before.
+        var delay: Int
+        var errorNumber: Int32
+    }
+    private let state = Mutex<Fault?>(nil)
 
-    func fail(_ operations: FileOperation..., with errorNumber: Int32) {
-        state.withLock { $0 = (Set(operations), errorNumber) }
+    func fail(_ operations: FileOperation..., after delay: Int = 0, with errorNumber: Int32) {
+        state.withLock { $0 = Fault(operations: Set(operations), delay: delay, errorNumber: errorNumber) }
     }
     func heal() { state.withLock { $0 = nil } }
     func check(_ operation: FileOperation) -> Int32 {
-        state.withLock { $0?.operations.contains(operation) == true ? $0!.errorNumber : 0 }
+        state.withLock { fault in
+            guard fault?.operations.contains(operation) == true else { return 0 }
+            fault!.delay -= 1
+            return fault!.delay < 0 ? fault!.errorNumber : 0
+        }
     }
 }
 
@@ -74,6 +84,7 @@ struct FaultTests {
         let fault = FaultSwitch()
         let harness: StoreHarness
         private let answers = Collected<String>()
+        private let errors = Mutex<[String: RequestError]>([:])
         /// The commit thread at the end of its run.
         private let closingThread = Collected<String>()
 
@@ -98,20 +109,34 @@ struct FaultTests {
 
         var answered: [String] { answers.all }
 
+        /// What the first words of the error say of a request: whether it is known that it was not applied.
+        func saidOf(_ name: String) -> String? {
+            guard let message = errors.withLock({ $0[name]?.message }) else { return nil }
+            if message.hasPrefix("The commit was not applied") { return "not applied" }
+            return message.hasPrefix("The storage failed and the outcome is unknown") ? "unknown" : message
+        }
+
         /// Submits both; returns when the first is on its way to the disk.
         func submit() throws {
             gate.close()
-            // Large, so that the log thread syncs it while the commit thread continues.
-            let text = String(repeating: "x", count: 400_000)
-            try submit("first", [.set("c/a", ["text": .string(text)], .exists(false))])
+            try submit("first", [Self.largeWrite("c/a", .exists(false))])
             try gate.waitUntilReached()
             try submit("second", [.set("c/a", fields(1), .exists(false))])
         }
 
-        private func submit(_ name: String, _ writes: [StepWrite]) throws {
-            harness.store.commit(CommitRequest(writes: try harness.list(writes))) { [answers] result in
+        /// So large that the log thread syncs it while the commit thread continues.
+        static func largeWrite(_ path: String, _ precondition: Precondition? = nil) -> StepWrite {
+            .set(path, ["text": .string(String(repeating: "x", count: 400_000))], precondition)
+        }
+
+        func submit(_ name: String, _ writes: [StepWrite], identifier: RequestIdentifier? = nil) throws {
+            let request = CommitRequest(writes: try harness.list(writes), identifier: identifier)
+            harness.store.commit(request) { [self] result in
                 var code = "OK"
-                if case .failure(let error) = result { code = "\(error.code)" }
+                if case .failure(let error) = result {
+                    code = "\(error.code)"
+                    errors.withLock { $0[name] = error }
+                }
                 answers.append("\(name): \(code)")
             }
         }
@@ -154,6 +179,39 @@ struct FaultTests {
         ground.gate.open()
         try waitUntil("both have their replies") { ground.answered.count == 2 }
         #expect(ground.answered == ["first: UNAVAILABLE", "second: UNAVAILABLE"])
+        #expect(ground.saidOf("first") == "unknown" && ground.saidOf("second") == "not applied")
+        ground.harness.store.close()
+    }
+
+    @Test("A request that fails beside others of its group was not applied, whatever becomes of them", .needsFiles)
+    func ownErrorOfFailedSync() throws {
+        let ground = try RestingError()
+        ground.gate.close()
+        try ground.submit("before", [RestingError.largeWrite("c/a")])
+        try ground.gate.waitUntilReached()
+        // Both wait for the sync and make up the next group.
+        try ground.submit("other", [.set("c/b", fields(1))])
+        try ground.submit("own", [.set("c/a", fields(1), .exists(false))])
+        ground.fault.fail(.syncLog, after: 1, with: EIO)
+        ground.gate.open()
+        try waitUntil("all have their replies") { ground.answered.count == 3 }
+        #expect(ground.answered == ["before: OK", "other: UNAVAILABLE", "own: UNAVAILABLE"])
+        #expect(ground.saidOf("other") == "unknown" && ground.saidOf("own") == "not applied")
+        ground.harness.store.close()
+    }
+
+    @Test("The outcome of a repeated request is unknown if that of the first is", .needsFiles)
+    func repeatOfFailedSync() throws {
+        let ground = try RestingError()
+        let identifier = RequestIdentifier(sessionHigh: 5, sessionLow: 5, sequence: 1, oldestPending: 1)
+        ground.gate.close()
+        try ground.submit("first", [RestingError.largeWrite("c/a")], identifier: identifier)
+        try ground.gate.waitUntilReached()
+        try ground.submit("again", [RestingError.largeWrite("c/a")], identifier: identifier)
+        ground.fault.fail(.syncLog, with: EIO)
+        ground.gate.open()
+        try waitUntil("both have their replies") { ground.answered.count == 2 }
+        #expect(ground.saidOf("first") == "unknown" && ground.saidOf("again") == "unknown")
         ground.harness.store.close()
     }
 
