@@ -98,14 +98,17 @@ package final class HearthClient: Sendable {
         withExtendedLifetime(pools) {}
     }
 
-    /// Closes the connections and lets calls wait or fail, or allows connections again.
-    package func setNetworkEnabled(_ isEnabled: Bool) async {
+    /// Closes the connections and lets calls wait or fail, or allows connections again. Returns at once; calls that
+    /// begin later are affected.
+    package func switchNetwork(_ isEnabled: Bool) {
+        for pool in pools { pool.loop.execute { pool.setNetworkEnabled(isEnabled) } }
+    }
+
+    /// Returns when the network is as the last switch has it.
+    package func networkSwitched() async {
         for pool in pools {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-                pool.loop.execute {
-                    pool.setNetworkEnabled(isEnabled)
-                    continuation.resume()
-                }
+                pool.loop.execute { continuation.resume() }
             }
         }
     }

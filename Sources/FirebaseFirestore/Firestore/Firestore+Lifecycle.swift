@@ -10,7 +10,8 @@ import Foundation
 extension Firestore {
     /// Allows connections again after `disableNetwork`.
     public func enableNetwork(completion: (((any Error)?) -> Void)?) {
-        inBackground(completion) { try await self.setNetworkEnabled(true) }
+        switchNetwork(true)
+        inBackground(completion) { try await self.networkSwitched() }
     }
 
     /// Allows connections again after `disableNetwork`. Returns at once.
@@ -19,12 +20,14 @@ extension Firestore {
 
     /// Allows connections again after `disableNetwork`.
     nonisolated(nonsending) public func enableNetwork() async throws {
-        try await rethrowing { try await self.setNetworkEnabled(true) }
+        switchNetwork(true)
+        try await rethrowing { try await self.networkSwitched() }
     }
 
     /// Closes all connections: reads fail with `.unavailable`, writes wait.
     public func disableNetwork(completion: (((any Error)?) -> Void)?) {
-        inBackground(completion) { try await self.setNetworkEnabled(false) }
+        switchNetwork(false)
+        inBackground(completion) { try await self.networkSwitched() }
     }
 
     /// Closes all connections: reads fail with `.unavailable`, writes wait. Returns at once.
@@ -33,7 +36,8 @@ extension Firestore {
 
     /// Closes all connections: reads fail with `.unavailable`, writes wait.
     nonisolated(nonsending) public func disableNetwork() async throws {
-        try await rethrowing { try await self.setNetworkEnabled(false) }
+        switchNetwork(false)
+        try await rethrowing { try await self.networkSwitched() }
     }
 
     /// Waits until every write issued before the call is acknowledged or rejected, those of earlier processes in a

@@ -57,7 +57,10 @@ public final class Firestore: NSObject, @unchecked Sendable {
                 Start a Hearth server at this address, or set another one: settings.host, HEARTH_ADDRESS or \
                 FIRESTORE_EMULATOR_HOST. Without a server, HEARTH_DATA names a directory to open in this process.
                 """
-            return try HearthClient(configuration)
+            let client = try HearthClient(configuration)
+            // Before the writes that an earlier process has left can be sent.
+            if !isNetworkEnabled { client.switchNetwork(false) }
+            return client
         }
     }
     private let state: Mutex<State>
@@ -149,13 +152,18 @@ public final class Firestore: NSObject, @unchecked Sendable {
 
     // MARK: The network, and the end
 
-    func setNetworkEnabled(_ isEnabled: Bool) async throws(RequestError) {
+    /// Allows or forbids connections, in the order of such calls.
+    func switchNetwork(_ isEnabled: Bool) {
         checkUsable()
-        state.withLock { $0.isNetworkEnabled = isEnabled }
-        let engine = try engine()
-        await engine.client.setNetworkEnabled(isEnabled)
-        if isEnabled { engine.networkEnabled() }
+        state.withLock {
+            $0.isNetworkEnabled = isEnabled
+            $0.client?.switchNetwork(isEnabled)
+            if isEnabled { $0.engine?.networkEnabled() }
+        }
     }
+
+    /// Opens the cache, and returns when the network is as the last switch has it.
+    func networkSwitched() async throws(RequestError) { await try client().networkSwitched() }
 
     /// Ends the client and frees the instance's place, so that `firestore()` makes a new one.
     func shutDown() async {

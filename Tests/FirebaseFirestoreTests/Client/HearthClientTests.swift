@@ -343,14 +343,16 @@ import Transport
         let server = try FakeServer { _ in .respond(Self.committed) }
         let client = try client(server)
         try await client.commit(writes())
-        await client.setNetworkEnabled(false)
+        client.switchNetwork(false)
+        await client.networkSwitched()
         await #expect {
             _ = try await client.getDocument("x", options: .impatient)
         } throws: {
             ($0 as? RequestError)?.code == .unavailable
         }
         async let late = client.commit(writes())
-        await client.setNetworkEnabled(true)
+        client.switchNetwork(true)
+        await client.networkSwitched()
         #expect(try await late.commitTime == Self.time)
         await client.close()
     }
