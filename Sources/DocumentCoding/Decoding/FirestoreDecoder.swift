@@ -1,5 +1,4 @@
 public import Foundation
-import Synchronization
 
 /// Decodes `Decodable` values from documents. `Firestore.Decoder` is an alias of this class.
 ///
@@ -61,50 +60,36 @@ public final class FirestoreDecoder: Sendable {
     /// How `Date` values are decoded. The default reads timestamps.
     public var dateDecodingStrategy: DateDecodingStrategy {
         get { strategies.values.date }
-        set { change { $0.date = newValue } }
+        set { holder.change { $0.date = newValue } }
     }
     /// How `Data` values are decoded. The default reads bytes.
     public var dataDecodingStrategy: DataDecodingStrategy {
         get { strategies.values.data }
-        set { change { $0.data = newValue } }
+        set { holder.change { $0.data = newValue } }
     }
     /// Which strings are decoded as infinities and NaN. The default accepts none.
     public var nonConformingFloatDecodingStrategy: NonConformingFloatDecodingStrategy {
         get { strategies.values.float }
-        set { change { $0.float = newValue } }
+        set { holder.change { $0.float = newValue } }
     }
     /// How field names become the keys of types. The default uses them unchanged.
     public var keyDecodingStrategy: KeyDecodingStrategy {
         get { strategies.values.key }
-        set { change { $0.key = newValue } }
+        set { holder.change { $0.key = newValue } }
     }
     /// What `init(from:)` implementations find in `decoder.userInfo`.
     public var userInfo: [CodingUserInfoKey: Any] {
         get { strategies.values.userInfo }
         set {
             let box = UncheckedUserInfo(userInfo: newValue)
-            change { $0.userInfo = box.userInfo }
+            holder.change { $0.userInfo = box.userInfo }
         }
     }
 
-    /// Nil for the default strategies, which most decoders have.
-    private let changed = Mutex<DecodingStrategies?>(nil)
-    private let isChanged = Atomic(false)
+    private let holder = StrategyHolder<DecodingStrategies>()
 
     /// The strategies of a call that begins now.
-    var strategies: DecodingStrategies {
-        guard isChanged.load(ordering: .acquiring) else { return .standard }
-        return changed.withLock { $0 } ?? .standard
-    }
-
-    private func change(_ body: (inout DecodingStrategies.Values) -> Void) {
-        changed.withLock { changed in
-            var values = (changed ?? .standard).values
-            body(&values)
-            changed = DecodingStrategies(values)
-        }
-        isChanged.store(true, ordering: .releasing)
-    }
+    var strategies: DecodingStrategies { holder.current }
 
     /// Creates a decoder with the default strategies.
     public init() {}
@@ -114,7 +99,7 @@ public final class FirestoreDecoder: Sendable {
 }
 
 /// The strategies of a decoder at one time.
-final class DecodingStrategies: @unchecked Sendable {
+final class DecodingStrategies: CodingStrategies, @unchecked Sendable {
     // Unchecked: constants; the program answers for the values of `userInfo`.
 
     struct Values {

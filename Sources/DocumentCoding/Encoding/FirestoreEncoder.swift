@@ -1,5 +1,4 @@
 public import Foundation
-import Synchronization
 
 /// Encodes `Encodable` values into documents. `Firestore.Encoder` is an alias of this class.
 ///
@@ -58,50 +57,36 @@ public final class FirestoreEncoder: Sendable {
     /// How `Date` values are encoded. The default writes timestamps.
     public var dateEncodingStrategy: DateEncodingStrategy {
         get { strategies.values.date }
-        set { change { $0.date = newValue } }
+        set { holder.change { $0.date = newValue } }
     }
     /// How `Data` values are encoded. The default writes bytes.
     public var dataEncodingStrategy: DataEncodingStrategy {
         get { strategies.values.data }
-        set { change { $0.data = newValue } }
+        set { holder.change { $0.data = newValue } }
     }
     /// How infinities and NaN are encoded. The default throws.
     public var nonConformingFloatEncodingStrategy: NonConformingFloatEncodingStrategy {
         get { strategies.values.float }
-        set { change { $0.float = newValue } }
+        set { holder.change { $0.float = newValue } }
     }
     /// How the keys of types become field names. The default uses them unchanged.
     public var keyEncodingStrategy: KeyEncodingStrategy {
         get { strategies.values.key }
-        set { change { $0.key = newValue } }
+        set { holder.change { $0.key = newValue } }
     }
     /// What `encode(to:)` implementations find in `encoder.userInfo`.
     public var userInfo: [CodingUserInfoKey: Any] {
         get { strategies.values.userInfo }
         set {
             let box = UncheckedUserInfo(userInfo: newValue)
-            change { $0.userInfo = box.userInfo }
+            holder.change { $0.userInfo = box.userInfo }
         }
     }
 
-    /// Nil for the default strategies, which most encoders have.
-    private let changed = Mutex<EncodingStrategies?>(nil)
-    private let isChanged = Atomic(false)
+    private let holder = StrategyHolder<EncodingStrategies>()
 
     /// The strategies of a call that begins now.
-    var strategies: EncodingStrategies {
-        guard isChanged.load(ordering: .acquiring) else { return .standard }
-        return changed.withLock { $0 } ?? .standard
-    }
-
-    private func change(_ body: (inout EncodingStrategies.Values) -> Void) {
-        changed.withLock { changed in
-            var values = (changed ?? .standard).values
-            body(&values)
-            changed = EncodingStrategies(values)
-        }
-        isChanged.store(true, ordering: .releasing)
-    }
+    var strategies: EncodingStrategies { holder.current }
 
     /// Creates an encoder with the default strategies.
     public init() {}
@@ -111,7 +96,7 @@ public final class FirestoreEncoder: Sendable {
 }
 
 /// The strategies of an encoder at one time.
-final class EncodingStrategies: @unchecked Sendable {
+final class EncodingStrategies: CodingStrategies, @unchecked Sendable {
     // Unchecked: constants; the program answers for the values of `userInfo`.
 
     struct Values {
@@ -134,10 +119,4 @@ final class EncodingStrategies: @unchecked Sendable {
         usesDefaultKeys = if case .useDefaultKeys = values.key { true } else { false }
         writesTimestamps = if case .timestamp = values.date { true } else { false }
     }
-}
-
-/// Takes the values of `userInfo` through a lock; the program answers for them.
-struct UncheckedUserInfo: @unchecked Sendable {
-    // Unchecked: a dictionary of the SDK's type, whose values may be anything.
-    let userInfo: [CodingUserInfoKey: Any]
 }
