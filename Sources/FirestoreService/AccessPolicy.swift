@@ -5,18 +5,18 @@ import DocumentModel
 package import FirestoreMessages
 import Transport
 
-/// Decides what callers may do. Security rules and token checks are policies; without one everything is allowed.
+/// Decides by method and resource what callers may do; without a policy everything is allowed. There are no rules yet.
 ///
 /// Asked on the loop's thread, so it must not block.
 package protocol AccessPolicy: Sendable {
-    /// Judges one call by its method and the resource it is about: a document, a parent, or a database.
+    /// Checks one call by its method and the resource it is about: a document, a parent, or a database.
     ///
     /// - Throws: `PERMISSION_DENIED` or `UNAUTHENTICATED`, which become the call's answer.
     func check(_ method: Method, on resource: RawSpan, by principal: Principal) throws(RequestError)
 
-    /// Judges the emulator's deletion of a whole database, for which there is no method.
+    /// Checks the emulator's deletion of a whole database, for which there is no method.
     ///
-    /// - Throws: as above. A policy that does not say otherwise permits it to nobody.
+    /// - Throws: as above. The default permits it to no caller.
     func checkReset(of database: RawSpan, by principal: Principal) throws(RequestError)
 }
 

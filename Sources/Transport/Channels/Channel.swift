@@ -128,7 +128,7 @@ package struct ChannelLimits: Sendable {
         /// The iteration in which the input has a slice, by its start, and when the slice ends, both in nanoseconds.
         var slicedIn: UInt64 = 0
         var sliceEndsAt: UInt64 = 0
-        /// Everything is said: what still comes is thrown away until the other side closes.
+        /// All output is sent: input is discarded until the other side closes.
         var readsToEnd = false
 
         var output: ByteBuffer?

@@ -12,9 +12,9 @@ internal import Basics
 
 /// Bounds of one request.
 package struct HTTP1Limits: Sendable {
-    /// Request line and headers with their line ends, and the same again for trailers; a longer request line is refused
-    /// with 414, the rest
-    /// 431. Not above 32 KiB, so that an incomplete line always fits into the loop's read buffer.
+    /// Bytes of the request line and headers with their line ends, and the same again for trailers. A longer request
+    /// line is refused with 414, longer headers with 431. Not above 32 KiB, so that an incomplete
+    /// line always fits into the loop's read buffer.
     package var headBytesMax = 16 << 10
     /// Header lines, trailers included; past it 431.
     package var fieldsMax = 100
