@@ -23,6 +23,11 @@ enum HelpText {
             "",
             "  hearth serve",
             "",
+            "Store a document and query for it, in another terminal:",
+            "",
+            #"  echo '{"__name__": "emma", "title": "Emma", "year": 1815}' | hearth load --collection books -"#,
+            "  hearth query books --where 'year < 1900'",
+            "",
             "Run hearth COMMAND --help for the arguments and flags of a command.",
         ]
         return lines.joined(separator: "\n")
