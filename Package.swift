@@ -69,14 +69,26 @@ let package = Package(
             name: "FirestoreJSON", dependencies: ["CFirestoreProto", "Basics", "DocumentModel", "DocumentJSON"],
             swiftSettings: strictAndUnsafe),
 
-        // Storage.
+        // Storage: the seam and its rules, the log, two engines, and the type that holds either.
         .target(
-            name: "KeyValueStore", dependencies: ["Basics", "CLinux", "CPrefetch", "CXXHash"],
+            name: "Storage", dependencies: ["Basics"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
+        .target(name: "FileSystem", dependencies: ["Basics", "CLinux", "Storage"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "CommitLog", dependencies: ["Basics", "CXXHash", "Storage", "FileSystem"],
+            swiftSettings: strictAndUnsafe),
+        .target(
+            name: "EmbeddedEngine",
+            dependencies: ["Basics", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
+            swiftSettings: strictAndUnsafe),
+        .target(name: "MemoryEngine", dependencies: ["Basics", "Storage"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "StorageEngines", dependencies: ["Storage", "EmbeddedEngine", "MemoryEngine"],
+            swiftSettings: strictAndUnsafe),
         .target(
             name: "StoreFormat", dependencies: ["Basics", "COpenSSL", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
-            name: "Indexing", dependencies: ["Basics", "DocumentModel", "KeyValueStore", "StoreFormat"],
+            name: "Indexing", dependencies: ["Basics", "DocumentModel", "Storage", "StorageEngines", "StoreFormat"],
             swiftSettings: strictAndUnsafe),
         .target(
             name: "QueryEngine", dependencies: ["Basics", "DocumentModel", "StoreFormat", "Indexing"],
@@ -85,13 +97,15 @@ let package = Package(
         .target(
             name: "ClientCache",
             dependencies: [
-                "Basics", "DocumentModel", "KeyValueStore", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
+                "Basics", "DocumentModel", "Storage", "MemoryEngine", "StorageEngines", "StoreFormat", "Indexing",
+                "QueryEngine", "WriteEngine",
             ],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         .target(
             name: "DocumentStore",
             dependencies: [
-                "Basics", "DocumentModel", "KeyValueStore", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
+                "Basics", "DocumentModel", "Storage", "EmbeddedEngine", "MemoryEngine", "StorageEngines", "StoreFormat",
+                "Indexing", "QueryEngine", "WriteEngine",
             ],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 
@@ -110,14 +124,14 @@ let package = Package(
         .target(
             name: "FirestoreService",
             dependencies: [
-                "Basics", "DocumentModel", "FirestoreMessages", "KeyValueStore", "Indexing", "QueryEngine",
-                "DocumentStore", "Listening", "Transport",
+                "Basics", "DocumentModel", "FirestoreMessages", "Indexing", "QueryEngine", "DocumentStore", "Listening",
+                "Transport",
             ],
             swiftSettings: strict),
         .target(
             name: "Server",
             dependencies: [
-                "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "KeyValueStore",
+                "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage",
                 "Indexing", "QueryEngine", "DocumentStore", "FirestoreService", "Transport",
             ],
             swiftSettings: strict),
@@ -126,9 +140,8 @@ let package = Package(
             name: "FirebaseFirestore",
             dependencies: [
                 "Basics", "DocumentModel", "DocumentCoding", "DocumentJSON", "FirestoreMessages", "FirestoreJSON",
-                "KeyValueStore", "StoreFormat", "QueryEngine", "ClientCache", "DocumentStore", "FirestoreService",
-                "Transport",
-                "FirebaseCore",
+                "Storage", "MemoryEngine", "StoreFormat", "QueryEngine", "ClientCache", "DocumentStore",
+                "FirestoreService", "Transport", "FirebaseCore",
             ],
             swiftSettings: strict),
         .target(name: "Firebase", dependencies: ["FirebaseCore", "FirebaseFirestore"], swiftSettings: strict),
@@ -138,9 +151,9 @@ let package = Package(
         .executableTarget(
             name: "hearth",
             dependencies: [
-                "Basics", "CArguments", "DocumentModel", "DocumentJSON", "FirestoreMessages", "KeyValueStore",
-                "Indexing", "QueryEngine", "DocumentStore", "Transport", "FirestoreService", "Server",
-                "FirebaseFirestore",
+                "Basics", "CArguments", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
+                "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Transport",
+                "FirestoreService", "Server", "FirebaseFirestore",
             ],
             swiftSettings: strict),
 
@@ -151,7 +164,7 @@ let package = Package(
         .executableTarget(
             name: "hearth-bench",
             dependencies: [
-                "DocumentModel", "DocumentJSON", "KeyValueStore", "QueryEngine", "DocumentStore", "FirestoreMessages",
+                "DocumentModel", "DocumentJSON", "StorageEngines", "QueryEngine", "DocumentStore", "FirestoreMessages",
                 "FirebaseFirestore",
             ],
             path: "Benchmarks/Workloads", swiftSettings: strict),
@@ -177,7 +190,16 @@ let package = Package(
         tests("DocumentJSONTests", ["Basics", "DocumentJSON", "DocumentModel"], exclude: ["JSONTestSuite"]),
         tests("FirestoreMessagesTests", ["Basics", "FirestoreMessages", "DocumentModel"]),
         tests("FirestoreJSONTests", ["Basics", "CFirestoreProto", "FirestoreJSON", "DocumentModel"]),
-        tests("KeyValueStoreTests", ["Basics", "KeyValueStore"], resources: [.copy("Fixtures")]),
+        // Open engines, commits that can be replayed, and files to damage, for the tests of the storage modules.
+        .target(
+            name: "EngineTestSupport", dependencies: ["Storage", "EmbeddedEngine", "MemoryEngine", "StorageEngines"],
+            path: "Tests/EngineTestSupport", swiftSettings: strict),
+        tests("CommitLogTests", ["Basics", "Storage", "CommitLog", "EngineTestSupport"]),
+        tests(
+            "EmbeddedEngineTests",
+            ["Basics", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine", "StorageEngines", "EngineTestSupport"]),
+        tests("MemoryEngineTests", ["Storage", "MemoryEngine", "EngineTestSupport"]),
+        tests("StorageEnginesTests", ["Basics", "Storage", "MemoryEngine", "StorageEngines", "EngineTestSupport"]),
         // Golden scripts, random queries and naive evaluators, for the tests of the store's modules.
         .target(
             name: "StoreTestSupport",
@@ -187,7 +209,7 @@ let package = Package(
         tests("IndexingTests", ["Basics", "DocumentModel", "Indexing", "StoreTestSupport"]),
         tests(
             "QueryEngineTests",
-            ["Basics", "DocumentModel", "KeyValueStore", "StoreFormat", "Indexing", "QueryEngine", "StoreTestSupport"],
+            ["Basics", "DocumentModel", "Storage", "StoreFormat", "Indexing", "QueryEngine", "StoreTestSupport"],
             resources: [.copy("QueryScripts"), .copy("OperatorScripts")]),
         tests(
             "WriteEngineTests", ["Basics", "DocumentModel", "WriteEngine", "StoreTestSupport"],
@@ -196,15 +218,15 @@ let package = Package(
         tests(
             "DocumentStoreTests",
             [
-                "Basics", "StoreFormat", "Indexing", "QueryEngine", "DocumentStore", "KeyValueStore", "DocumentModel",
-                "StoreTestSupport",
+                "Basics", "StoreFormat", "Indexing", "QueryEngine", "DocumentStore", "Storage", "MemoryEngine",
+                "StorageEngines", "DocumentModel", "StoreTestSupport",
             ],
             resources: [.copy("Indexes/IndexScripts")]),
         tests(
             "ListeningTests",
             [
                 "Basics", "Listening", "QueryEngine", "DocumentStore", "FirestoreMessages", "DocumentModel",
-                "KeyValueStore",
+                "MemoryEngine",
             ]),
         tests("TransportTests", ["Basics", "Transport", "CNGHTTP2", "CZlib"]),
         // A service on a store and calls without sockets.
@@ -249,7 +271,7 @@ let package = Package(
         .testTarget(
             name: "UserCodeSwift6Tests", dependencies: ["FirebaseCore", "FirebaseFirestore", "TestSupport"],
             swiftSettings: [.swiftLanguageMode(.v6)]),
-        tests("HearthTests", ["Basics", "hearth", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
+        tests("HearthTests", ["Basics", "Storage", "hearth", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
         tests("OfficialClientTests", []),
         tests("LoadTests", ["Basics", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["Basics", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),

@@ -2,7 +2,7 @@
 
 import DocumentStore
 import Foundation
-import KeyValueStore
+import StorageEngines
 
 /// Writes the newest version of every entry of a data directory in random order.
 struct EntryDump {

@@ -3,7 +3,7 @@
 internal import Basics
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
 
 /// Puts and deletes, with the log record from which the engine derives them again after a crash.
 ///

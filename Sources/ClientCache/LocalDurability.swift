@@ -1,7 +1,8 @@
 // When the changes of a client's store are on the disk.
 
 internal import Basics
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 
 /// Makes staged commits durable, many at a time, without blocking the store.
 ///

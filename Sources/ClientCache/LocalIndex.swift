@@ -3,7 +3,7 @@
 internal import Basics
 package import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
 internal import StoreFormat
 
 /// An index of one field, in all collections with one id.

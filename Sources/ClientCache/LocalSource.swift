@@ -3,8 +3,9 @@
 internal import Basics
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
 internal import QueryEngine
+internal import Storage
+internal import StorageEngines
 
 /// The newest state of a client's store, without transactions. Keep it for one call.
 struct LocalSource: QuerySource, ~Copyable {

@@ -2,8 +2,8 @@
 
 package import Basics
 internal import DocumentModel
-internal import KeyValueStore
 package import QueryEngine
+internal import Storage
 
 extension LocalStore {
     // MARK: Reading

@@ -8,7 +8,7 @@
 package import Basics
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
 internal import StoreFormat
 
 extension LocalStore {

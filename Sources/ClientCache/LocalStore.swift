@@ -3,7 +3,9 @@
 package import Basics
 package import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import MemoryEngine
+internal import Storage
+internal import StorageEngines
 
 /// What a client keeps of one database, in memory or in a directory.
 ///
@@ -116,7 +118,6 @@ package final class LocalStore {
         options.latestOnlySpaces = LocalSpace.all
         options.retentionMicroseconds = 0
         options.beginsTimeline = false
-        if configuration.directory == nil { options.volume = MemoryVolume() }
         // A client's directory is small, and many programs run for a moment only.
         // The engine keeps disk space for twice the memtable.
         options.memtableBytesMax = 2 << 20
@@ -124,9 +125,10 @@ package final class LocalStore {
         options.logSpareSegmentsMax = 1
         options.diskReserveBytes = 0
         do {
-            return try StorageEngine.open(directory: configuration.directory ?? "", options: options) {
-                _, record, mutations, _ in try LocalDraft.replay(record, into: &mutations)
-            }
+            let volume = configuration.directory == nil ? MemoryVolume() : nil
+            return try StorageEngine.open(
+                directory: configuration.directory ?? "", volume: volume, options: options
+            ) { _, record, mutations, _ in try LocalDraft.replay(record, into: &mutations) }
         } catch let error as StorageError {
             throw Self.error(error, configuration)
         } catch {

@@ -9,7 +9,8 @@ package import Basics
 package import DocumentModel
 internal import Glibc
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import StoreFormat
 internal import Synchronization
 
@@ -46,8 +47,8 @@ package final class DocumentStore: Sendable {
         databases = DatabaseDirectory(maximum: configuration.databasesMaximum)
         let recovery = Recovery(configuration: configuration, databases: databases)
         engine = try StorageEngine.open(
-            directory: configuration.directory, options: DocumentStore.engineOptions(configuration),
-            replay: recovery.replay)
+            directory: configuration.directory, volume: configuration.volume,
+            options: DocumentStore.engineOptions(configuration), replay: recovery.replay)
         let writer = try engine.makeWriter()
         let applier = try recovery.makeApplier(latest: writer.latest)
         versions = VersionClock(clock: configuration.clock, engine: engine)

@@ -3,7 +3,8 @@
 import Basics
 package import DocumentModel
 package import Indexing
-package import KeyValueStore
+package import MemoryEngine
+package import Storage
 
 /// The settings of one store.
 package struct StoreConfiguration: Sendable {
@@ -113,6 +114,9 @@ package struct StoreConfiguration: Sendable {
     /// Settings of the storage engine. Its clock, its group size and the key spaces without history are the store's
     /// to set.
     package var engine = EngineOptions()
+
+    /// Set for a store that keeps everything in memory: what takes the place of the directory.
+    package var volume: MemoryVolume?
 
     package init(directory: String) {
         self.directory = directory

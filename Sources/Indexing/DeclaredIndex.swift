@@ -14,7 +14,8 @@
 
 internal import Basics
 package import DocumentModel
-package import KeyValueStore
+package import Storage
+package import StorageEngines
 internal import StoreFormat
 
 /// One declared index and how far it is.

@@ -12,7 +12,8 @@
 
 internal import Basics
 package import DocumentModel
-package import KeyValueStore
+package import Storage
+package import StorageEngines
 internal import StoreFormat
 
 /// Gives the numbers of fields.

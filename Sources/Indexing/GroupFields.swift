@@ -14,7 +14,8 @@
 
 internal import Basics
 package import DocumentModel
-package import KeyValueStore
+package import Storage
+package import StorageEngines
 internal import StoreFormat
 
 /// The fields of one collection group.

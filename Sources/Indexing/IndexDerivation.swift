@@ -10,8 +10,9 @@
 // Entries follow from documents and from the overrides of their fields (`FieldRules`). The log holds both in their
 // order, and recovery derives the same entries again.
 
+internal import Basics
 internal import DocumentModel
-package import KeyValueStore
+package import Storage
 package import StoreFormat
 
 /// Takes the changes of index entries that follow from a change of a document. The bytes are lent for the call.

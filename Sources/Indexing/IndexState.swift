@@ -11,7 +11,8 @@
 // its end. Readers use them at versions from then on. Every change of phase and every step goes through the log.
 
 package import DocumentModel
-package import KeyValueStore
+package import Storage
+package import StorageEngines
 internal import StoreFormat
 internal import Synchronization
 

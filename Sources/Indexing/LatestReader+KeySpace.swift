@@ -1,5 +1,6 @@
 internal import Basics
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import StoreFormat
 
 extension LatestReader {

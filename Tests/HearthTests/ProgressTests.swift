@@ -1,7 +1,7 @@
 // The progress of the commands that take long.
 
 import Foundation
-import KeyValueStore
+import Storage
 import TestSupport
 import Testing
 

@@ -12,7 +12,8 @@
 
 internal import Basics
 internal import DocumentModel
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import StoreFormat
 
 /// The commit thread's view of the catalogue.

@@ -1,7 +1,7 @@
 // What a listener asks of the store: the change feed, read times, and reads at versions it has been given.
 
 package import DocumentModel
-internal import KeyValueStore
+internal import Storage
 
 extension DocumentStore {
     /// Subscribes to the changes of commits.

@@ -21,7 +21,8 @@
 // A later time would need a wait, because the state at or above v is not known before the sync.
 
 internal import Basics
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import Synchronization
 
 /// Hands out commit versions to the commit thread and read times to everybody.

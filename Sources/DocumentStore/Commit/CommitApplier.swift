@@ -14,7 +14,8 @@
 
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import StoreFormat
 
 /// Derives keys and tables from log items and records. Belongs to the commit thread, or to recovery.

@@ -9,7 +9,8 @@
 
 internal import Basics
 internal import DocumentModel
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import WriteEngine
 
 /// Decides commits, one after the other, in buffers that are kept. Belongs to the commit thread.

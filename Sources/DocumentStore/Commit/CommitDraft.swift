@@ -3,7 +3,8 @@
 internal import Basics
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 
 /// The record of one commit and what applying it gives, in buffers that are kept for the next commit.
 ///

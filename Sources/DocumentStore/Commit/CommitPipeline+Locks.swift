@@ -2,7 +2,7 @@
 
 internal import Basics
 internal import DocumentModel
-internal import KeyValueStore
+internal import Storage
 
 extension CommitPipeline {
     /// Time between two looks at who holds what for too long, while anything is held, in milliseconds.

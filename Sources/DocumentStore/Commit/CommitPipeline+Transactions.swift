@@ -2,7 +2,7 @@
 
 internal import Basics
 internal import DocumentModel
-internal import KeyValueStore
+internal import Storage
 
 extension CommitPipeline {
     /// Ends the request's transaction, whatever comes of the commit, and makes sure that what it read still stands.

@@ -19,7 +19,8 @@
 internal import Basics
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import Synchronization
 
 /// Everything the commit thread owns. All methods are called on that thread, or on one that has claimed its place in

@@ -11,8 +11,9 @@
 internal import Basics
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
 internal import QueryEngine
+internal import Storage
+internal import StorageEngines
 internal import StoreFormat
 
 /// Rounds over the expired documents of a store. Belongs to the commit thread.

@@ -13,7 +13,7 @@
 internal import Basics
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
 internal import Synchronization
 
 /// A kind of work that the store does by itself.

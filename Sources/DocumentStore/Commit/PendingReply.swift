@@ -2,7 +2,7 @@
 
 internal import Basics
 internal import DocumentModel
-internal import KeyValueStore
+internal import Storage
 
 /// What has become of a request, while its commit group is not durable.
 struct PendingResult<Success: Sendable>: Sendable {

@@ -1,7 +1,8 @@
 // What a document was before it is written.
 
 internal import DocumentModel
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import StoreFormat
 internal import WriteEngine
 

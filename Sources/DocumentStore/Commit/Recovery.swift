@@ -2,7 +2,8 @@
 
 internal import Basics
 internal import DocumentModel
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import StoreFormat
 
 /// Applies the records of the log, in order. The rules are those of `CommitApplier`; nothing is validated or decided

@@ -5,7 +5,7 @@
 
 internal import Basics
 internal import DocumentModel
-internal import KeyValueStore
+internal import Storage
 internal import WriteEngine
 
 /// The documents written repeatedly, as the writes so far left them. Belongs to the commit thread.

@@ -2,7 +2,8 @@
 
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 
 /// Makes commits, one at a time: a draft, a version for it, and the engine that takes it. Belongs to the commit thread.
 final class CommitStage {

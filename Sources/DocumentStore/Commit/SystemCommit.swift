@@ -2,7 +2,7 @@
 
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
 
 /// A commit of the store's own. Its record is decided from the tables in memory, and applied like any other.
 enum SystemCommit {

@@ -4,7 +4,7 @@
 internal import Basics
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
 internal import StoreFormat
 internal import Synchronization
 

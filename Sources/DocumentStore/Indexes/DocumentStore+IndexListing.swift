@@ -3,7 +3,7 @@
 internal import Basics
 package import DocumentModel
 internal import Indexing
-package import KeyValueStore
+package import Storage
 internal import StoreFormat
 
 /// An index or an override.

@@ -5,7 +5,7 @@
 
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
 
 extension IndexMaintenance {
     /// Whether automatic indexes are to be kept in a mode.

@@ -3,8 +3,8 @@
 
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
 internal import QueryEngine
+internal import Storage
 internal import StoreFormat
 
 extension IndexMaintenance {

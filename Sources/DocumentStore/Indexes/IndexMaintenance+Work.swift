@@ -2,7 +2,8 @@
 
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import StoreFormat
 
 extension IndexMaintenance {

@@ -6,7 +6,8 @@
 
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import StoreFormat
 
 /// Keeps the entries and the state. Belongs to the commit thread, or to recovery.

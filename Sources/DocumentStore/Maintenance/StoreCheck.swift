@@ -2,8 +2,10 @@
 
 internal import Basics
 internal import DocumentModel
+internal import EmbeddedEngine
 internal import Indexing
-package import KeyValueStore
+package import Storage
+internal import StorageEngines
 internal import StoreFormat
 
 /// Looks at everything that is promised about a store's files and contents, and says what is wrong.
@@ -45,7 +47,7 @@ package enum StoreCheck {
     ) throws -> Report {
         var report = Report()
         var keys = 0
-        if configuration.engine.volume == nil {
+        if configuration.volume == nil {
             let engine = try EngineCheck.run(directory: configuration.directory, progress: progress)
             report.problems = engine.problems
             keys = engine.entries - engine.historyEntries

@@ -1,6 +1,7 @@
 // Figures about a running store.
 
-package import KeyValueStore
+package import Basics
+package import Storage
 internal import Synchronization
 
 /// Counts since the store was opened, and sizes now.

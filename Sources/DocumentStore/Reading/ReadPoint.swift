@@ -1,7 +1,7 @@
 // Which state of which database a read sees.
 
 package import DocumentModel
-package import KeyValueStore
+package import Storage
 
 /// What a request says about the state it wants to read: the `consistency_selector` of the messages.
 package enum ReadSelector: Sendable {

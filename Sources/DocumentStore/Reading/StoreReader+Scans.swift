@@ -2,8 +2,8 @@
 
 package import Basics
 package import DocumentModel
-internal import KeyValueStore
 package import QueryEngine
+internal import Storage
 internal import StoreFormat
 
 extension StoreReader {

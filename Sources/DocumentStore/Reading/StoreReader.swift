@@ -2,7 +2,8 @@
 
 package import Basics
 package import DocumentModel
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import StoreFormat
 
 /// A thread's way to read the store.

@@ -3,8 +3,9 @@
 package import Basics
 package import DocumentModel
 package import Indexing
-internal import KeyValueStore
 package import QueryEngine
+internal import Storage
+internal import StorageEngines
 internal import StoreFormat
 
 /// One state of the store, read through one snapshot. Keep it for one page, on the thread of the reader that made it.

@@ -12,7 +12,7 @@
 
 internal import DocumentModel
 internal import Indexing
-internal import KeyValueStore
+internal import Storage
 
 /// The range of keys with which the records of index builds begin, and what follows it.
 private struct StepRange: ~Escapable {

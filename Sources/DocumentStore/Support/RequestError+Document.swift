@@ -2,7 +2,7 @@
 
 internal import Basics
 internal import DocumentModel
-internal import KeyValueStore
+internal import Storage
 
 extension RequestError {
     /// The same failure, where it was met on the way to a document of this full resource name.

@@ -6,7 +6,7 @@
 
 internal import Basics
 internal import DocumentModel
-internal import KeyValueStore
+internal import Storage
 
 /// A range of document keys that a transaction walked.
 struct ReadRange: Sendable {

@@ -8,7 +8,8 @@
 
 internal import Basics
 internal import DocumentModel
-internal import KeyValueStore
+internal import Storage
+internal import StorageEngines
 internal import StoreFormat
 
 /// Judges read sets. Belongs to the commit thread.

@@ -2,7 +2,7 @@
 
 internal import Basics
 internal import DocumentModel
-internal import KeyValueStore
+internal import Storage
 internal import Synchronization
 
 /// What is remembered of an aborted attempt, for the one that retries it.

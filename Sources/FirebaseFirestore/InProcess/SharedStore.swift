@@ -1,7 +1,8 @@
 import Basics
 import Dispatch
 import DocumentStore
-import KeyValueStore
+import MemoryEngine
+import Storage
 import Synchronization
 
 /// A store that is open in this process, shared by all clients that use its location. Thread-safe.
@@ -33,7 +34,7 @@ final class SharedStore: @unchecked Sendable {
         case .directory(let path): configuration = StoreConfiguration(directory: path)
         case .memory:
             configuration = StoreConfiguration(directory: "")
-            configuration.engine.volume = MemoryVolume()
+            configuration.volume = MemoryVolume()
         }
         configuration.expiryIntervalMilliseconds = Self.expiryMilliseconds
         do {

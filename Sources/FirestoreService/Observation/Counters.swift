@@ -3,7 +3,6 @@
 package import Basics
 internal import DocumentModel
 package import FirestoreMessages
-package import KeyValueStore
 internal import Transport
 
 /// What one loop's service counted since it started.

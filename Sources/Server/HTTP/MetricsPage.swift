@@ -9,7 +9,7 @@ internal import DocumentStore
 internal import FirestoreMessages
 internal import FirestoreService
 internal import Glibc
-internal import KeyValueStore
+internal import Storage
 internal import Synchronization
 internal import Transport
 

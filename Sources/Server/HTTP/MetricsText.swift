@@ -1,6 +1,6 @@
 // Prometheus' text format, version 0.0.4 (prometheus.io, "Exposition formats").
 
-internal import KeyValueStore
+internal import Basics
 
 /// Builds a page of metrics, family by family.
 struct MetricsText {

@@ -1,7 +1,7 @@
 // Whether the server takes work: the reply of /readyz to load balancers.
 
 internal import DocumentStore
-internal import KeyValueStore
+internal import Storage
 internal import Synchronization
 
 final class Readiness: Sendable {

@@ -2,8 +2,8 @@
 
 import Basics
 import DocumentModel
+import FileSystem
 import FirestoreService
-import KeyValueStore
 
 enum PathWords {
     /// The path below the database's documents.

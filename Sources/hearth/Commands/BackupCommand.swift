@@ -1,10 +1,11 @@
 // `hearth backup`: a consistent copy of a data directory, while it is served or not.
 
 import DocumentStore
+import FileSystem
 import FirestoreService
 import Foundation
-import KeyValueStore
 import Server
+import Storage
 
 /// Copies a data directory as of one moment.
 enum BackupCommand: Subcommand {

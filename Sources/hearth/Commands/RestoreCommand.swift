@@ -1,7 +1,9 @@
 // `hearth restore`: a data directory from a backup.
 
 import DocumentStore
-import KeyValueStore
+import EmbeddedEngine
+import FileSystem
+import Storage
 
 /// Makes a data directory out of a backup, after checking it.
 enum RestoreCommand: Subcommand {

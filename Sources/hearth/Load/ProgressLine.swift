@@ -1,7 +1,7 @@
 // The line that shows the progress of a command.
 
 import Foundation
-import KeyValueStore
+import Storage
 
 /// Prints progress on standard error: one line that is rewritten on a terminal, lines at intervals elsewhere.
 struct ProgressLine {

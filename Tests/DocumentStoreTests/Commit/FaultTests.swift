@@ -3,7 +3,7 @@
 import Basics
 import DocumentModel
 import Foundation
-import KeyValueStore
+import Storage
 import Synchronization
 import TestSupport
 import Testing

@@ -6,7 +6,7 @@
 
 import Basics
 import DocumentModel
-import KeyValueStore
+import Storage
 import TestSupport
 import Testing
 

@@ -3,7 +3,7 @@
 
 import Basics
 import DocumentModel
-import KeyValueStore
+import Storage
 import StoreTestSupport
 import Synchronization
 import TestSupport

@@ -2,7 +2,7 @@
 
 import Basics
 import DocumentModel
-import KeyValueStore
+import Storage
 import StoreTestSupport
 import TestSupport
 import Testing

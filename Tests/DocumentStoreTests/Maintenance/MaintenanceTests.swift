@@ -3,7 +3,8 @@
 import Basics
 import DocumentModel
 import Foundation
-import KeyValueStore
+import Storage
+import StorageEngines
 import TestSupport
 import Testing
 

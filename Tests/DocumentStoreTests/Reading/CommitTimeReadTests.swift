@@ -8,7 +8,7 @@
 import Basics
 import DocumentModel
 import Glibc
-import KeyValueStore
+import Storage
 import StoreTestSupport
 import TestSupport
 import Testing

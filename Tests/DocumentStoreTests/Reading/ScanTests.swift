@@ -1,7 +1,7 @@
 // Scans, searches and listings agree with plain sorted lists, for names of every kind and length.
 
 import DocumentModel
-import KeyValueStore
+import Storage
 import StoreFormat
 import TestSupport
 import Testing

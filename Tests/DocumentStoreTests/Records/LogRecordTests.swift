@@ -1,7 +1,7 @@
 // Log records come back from their bytes as they were.
 
 import DocumentModel
-import KeyValueStore
+import Storage
 import TestSupport
 import Testing
 

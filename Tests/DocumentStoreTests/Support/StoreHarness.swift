@@ -3,7 +3,7 @@
 import Basics
 import DocumentModel
 import Foundation
-import KeyValueStore
+import MemoryEngine
 import Synchronization
 import TestSupport
 import Testing
@@ -93,7 +93,7 @@ final class StoreHarness: Sendable {
         configuration.engine.memtableBytesMax = 1 << 20
         configuration.engine.logSegmentBytes = 256 << 10
         configuration.engine.idleCheckpointMicroseconds = 0
-        if EngineUnderTest.current == .memory { configuration.engine.volume = MemoryVolume(replaysRecords: true) }
+        if EngineUnderTest.current == .memory { configuration.volume = MemoryVolume(replaysRecords: true) }
         configure(&configuration)
         self.configuration = configuration
         store = try DocumentStore.open(configuration)
@@ -122,14 +122,14 @@ final class StoreHarness: Sendable {
     /// Opens a copy of the directory as it is now: what a crash at this moment would leave. To be called while
     /// nothing is being committed.
     func crashed(configure: (inout StoreConfiguration) -> Void = { _ in }) throws -> StoreHarness {
-        let volume = configuration.engine.volume?.copy()
+        let volume = configuration.volume?.copy()
         let copy = volume == nil ? try copyOfDirectory() : nil
         let configuration = configuration
         return try StoreHarness(in: copy, clock: clock, database: database.database) {
             let place = $0.directory
             $0 = configuration
             $0.directory = place
-            $0.engine.volume = volume
+            $0.volume = volume
             configure(&$0)
         }
     }

@@ -2,7 +2,8 @@
 
 import Basics
 import DocumentModel
-import KeyValueStore
+import Storage
+import StorageEngines
 import TestSupport
 import Testing
 

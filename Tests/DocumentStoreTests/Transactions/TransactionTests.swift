@@ -2,7 +2,7 @@
 
 import Basics
 import DocumentModel
-import KeyValueStore
+import Storage
 import TestSupport
 import Testing
 

@@ -46,9 +46,9 @@ struct SwiftCompiler {
         let path = directory.path(of: "program")
         let modules = [
             "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "FirestoreService", "Listening", "DocumentStore",
-            "ClientCache", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat", "KeyValueStore", "DocumentCoding",
-            "DocumentModel", "DocumentJSON", "FirestoreJSON",
-            "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
+            "ClientCache", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat", "StorageEngines", "MemoryEngine",
+            "EmbeddedEngine", "CommitLog", "FileSystem", "Storage", "DocumentCoding", "DocumentModel", "DocumentJSON",
+            "FirestoreJSON", "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
         ]
         let objects = try modules.flatMap { module in
             let folder = "\(build)/\(module).build"

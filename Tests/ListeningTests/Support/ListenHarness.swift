@@ -4,8 +4,8 @@ import Basics
 import DocumentModel
 import DocumentStore
 import Foundation
-import KeyValueStore
 import Listening
+import MemoryEngine
 import Synchronization
 import TestSupport
 import Testing
@@ -57,7 +57,7 @@ final class ListenHarness {
         configuration.engine.memtableBytesMax = 1 << 20
         configuration.engine.logSegmentBytes = 256 << 10
         // `Tools/test` runs the tests over both storage engines.
-        if !Self.hasFiles { configuration.engine.volume = MemoryVolume(replaysRecords: true) }
+        if !Self.hasFiles { configuration.volume = MemoryVolume(replaysRecords: true) }
         configure(&configuration)
         self.configuration = configuration
         store = try DocumentStore.open(configuration)
@@ -90,8 +90,8 @@ final class ListenHarness {
     /// Opens what `kill -9` would leave now, with a new hub. Sessions must be closed before.
     func crash() throws {
         let copy = TemporaryDirectory("hearth-listen")
-        configuration.engine.volume = configuration.engine.volume?.copy()
-        if configuration.engine.volume == nil { try copyDirectory(to: copy) }
+        configuration.volume = configuration.volume?.copy()
+        if configuration.volume == nil { try copyDirectory(to: copy) }
         store.close()
         directory = copy
         configuration.directory = copy.path(of: "data")

@@ -1,0 +1,261 @@
+// Segments to write next: prepared ahead by a separate thread, recycled when the runs have caught up.
+//
+// The file `log/reserve` is the space of one more segment. On a full disk it becomes a segment for commits that only
+// delete.
+
+internal import Basics
+internal import FileSystem
+internal import Glibc
+package import Storage
+
+/// Hands out segments in sequence and takes back those that are no longer needed. Thread-safe.
+package final class SegmentPool: Sendable {
+    private struct State {
+        /// Handed out and maybe needed by recovery, in sequence; the last one is being written.
+        var inUse: [LogSegment] = []
+        /// Ready to be handed out, in sequence.
+        var ready: [LogSegment] = []
+        /// Files whose contents are no longer needed.
+        var free: [FreeFile] = []
+        var nextSequence: UInt64 = 1
+        /// What the next segment must hold at least; more than usual for a giant group.
+        var demandBytes: Int
+        /// Why the last segment could not be prepared, and when to try again (monotonic clock).
+        var error: StorageError?
+        var retryNanoseconds: UInt64 = 0
+        /// A segment has been refused since.
+        var isRefusing = false
+        /// The reserve, and when to try again to make one.
+        var reserve: FreeFile?
+        var reserveRetryNanoseconds: UInt64 = 0
+        /// A commit that only deletes waits for the reserve to be prepared.
+        var isReserveWanted = false
+        var isStopping = false
+
+        /// Free files to keep.
+        var sparesMax: Int
+
+        var needsSegment: Bool { (ready.last?.byteCount ?? 0) < demandBytes }
+    }
+
+    /// A segment file with nothing worth keeping.
+    package struct FreeFile: Sendable {
+        let path: String
+        let byteCount: Int
+    }
+
+    private enum Task {
+        case stop
+        case prepare(sequence: UInt64, byteCount: Int, recycling: FreeFile?)
+        case remove(FreeFile)
+        case makeReserve(of: FreeFile?)
+    }
+
+    private let directory: String
+    private let segmentBytes: Int
+    private let sparesMax: Int
+    /// The file of the reserve, as it should be; of no bytes if there is to be none.
+    private let reserve: FreeFile
+    private let fault: FaultInjection
+    private let state: Monitor<State>
+
+    /// After a failure to prepare, this long until the next attempt.
+    private static let retryAfterNanoseconds: UInt64 = 200_000_000
+    private static let reserveRetryAfterNanoseconds: UInt64 = 5_000_000_000
+
+    package init(directory: String, options: EngineOptions) {
+        self.directory = directory
+        segmentBytes = LogFormat.roundedToPage(options.logSegmentBytes)
+        sparesMax = options.logSpareSegmentsMax
+        reserve = FreeFile(path: directory + "/reserve", byteCount: LogFormat.roundedToPage(options.logReserveBytes))
+        fault = FaultInjection(fault: options.fault)
+        state = Monitor(State(demandBytes: segmentBytes, sparesMax: options.logSpareSegmentsMax))
+    }
+
+    /// Takes over what recovery found, and the reserve. Comes before everything else.
+    package func adopt(_ log: RecoveredLog) {
+        let reserve = reserveOnDisk()
+        state.update { state in
+            state.reserve = reserve
+            let used = min(log.endSegmentIndex + 1, log.segments.count)
+            state.inUse = Array(log.segments[..<used])
+            state.ready = Array(log.segments[used...])
+            state.free = log.free
+            state.nextSequence = log.highestSequence + 1
+        }
+    }
+
+    /// The next segment, at least `byteCount` large. Waits while it is being prepared.
+    /// - Parameter mayUseReserve: it is for a commit that only deletes.
+    /// - Throws: `full` or `inputOutput` when none can be prepared at present, `closed`.
+    package func next(byteCount: Int, mayUseReserve: Bool) throws(StorageError) -> LogSegment {
+        state.update { $0.demandBytes = max($0.demandBytes, byteCount) }
+        defer { state.wake() }
+        return try state.wait { state throws(StorageError) -> LogSegment? in
+            // A ready one that is too small keeps its place in the row, empty; recovery passes it by.
+            while !state.ready.isEmpty {
+                let segment = state.ready.removeFirst()
+                state.inUse.append(segment)
+                guard segment.byteCount >= byteCount else { continue }
+                state.demandBytes = self.segmentBytes
+                return segment
+            }
+            if state.isStopping { throw StorageError(.closed, "the log is closed") }
+            guard let error = state.error else { return nil }
+            if state.isReserveWanted { return nil }
+            if mayUseReserve, let reserve = state.reserve, reserve.byteCount >= byteCount {
+                state.isReserveWanted = true
+                return nil
+            }
+            state.demandBytes = self.segmentBytes
+            state.isRefusing = true
+            throw error
+        }
+    }
+
+    /// Takes back the segments before `sequence`: the runs have all their commits, durably.
+    package func release(before sequence: UInt64) {
+        state.update { state in
+            while let first = state.inUse.first, first.sequence < sequence, state.inUse.count > 1 {
+                state.inUse.removeFirst()
+                state.free.append(FreeFile(path: first.file.path, byteCount: first.byteCount))
+            }
+            state.sparesMax = self.sparesMax
+            // What was released can be used again, without new space.
+            if state.free.contains(where: { $0.byteCount == self.segmentBytes }) { state.error = nil }
+        }
+    }
+
+    /// Gives most of the free files' space back, until segments are released again: nobody is writing.
+    package func trim() {
+        state.update { $0.sparesMax = min(self.sparesMax, 1) }
+    }
+
+    /// Removes the files that are not needed. Comes last, after `run` has returned; what cannot be removed stays,
+    /// unused.
+    package func removeFree() {
+        let free = state.withLock { state in
+            defer { state.free = [] }
+            return state.free
+        }
+        for file in free { try? Directory.removeFile(file.path) }
+    }
+
+    /// Why no further segment can be prepared, as of the last attempt: the log lasts for what is left of the segments
+    /// there are.
+    package var error: StorageError? { state.withLock { $0.error } }
+
+    /// Why commits are refused, or will be with the end of the segment being written.
+    package var shortage: StorageError? { state.withLock { $0.ready.isEmpty || $0.isRefusing ? $0.error : nil } }
+
+    /// Bytes of the reserve that is there.
+    package var bytesReserved: Int { state.withLock { $0.reserve?.byteCount ?? 0 } }
+
+    /// Segments handed out, and those ready or free.
+    package var counts: (inUse: Int, spare: Int) {
+        state.withLock { ($0.inUse.count, $0.ready.count + $0.free.count) }
+    }
+
+    /// The first segment that has no frames yet, or else the one being written.
+    package var firstUnwritten: UInt64 {
+        state.withLock { $0.ready.first?.sequence ?? $0.inUse.last?.sequence ?? $0.nextSequence }
+    }
+
+    /// Whether there is a segment at all: a new directory has none until the first is prepared.
+    package var hasSegments: Bool { state.withLock { !$0.ready.isEmpty || !$0.inUse.isEmpty } }
+
+    /// Makes `run` return and `next` fail.
+    package func stop() {
+        state.update { $0.isStopping = true }
+    }
+
+    /// Prepares segments until `stop`: the body of the pool's thread.
+    package func run() {
+        while true {
+            let deadline = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
+            switch state.wait(untilNanoseconds: deadline, { self.nextTask(&$0) }) {
+            case nil: continue
+            case .stop: return
+            case .remove(let file): try? Directory.removeFile(file.path)
+            case .makeReserve(let file): makeReserve(of: file)
+            case .prepare(let sequence, let byteCount, let old): prepare(sequence, byteCount, old)
+            }
+        }
+    }
+
+    private func nextTask(_ state: inout State) -> Task? {
+        if state.isStopping { return .stop }
+        if state.isReserveWanted, let reserve = state.reserve.take() {
+            return .prepare(sequence: state.nextSequence, byteCount: reserve.byteCount, recycling: reserve)
+        }
+        let now = SystemClock.monotonicNanoseconds()
+        if state.needsSegment, state.error == nil || now >= state.retryNanoseconds {
+            let isUsual = state.demandBytes == segmentBytes
+            let recyclable = isUsual ? state.free.lastIndex { $0.byteCount == segmentBytes } : nil
+            return .prepare(
+                sequence: state.nextSequence, byteCount: LogFormat.roundedToPage(state.demandBytes),
+                recycling: recyclable.map { state.free.remove(at: $0) })
+        }
+        if reserve.byteCount > 0, state.reserve == nil, now >= state.reserveRetryNanoseconds {
+            let old = state.free.firstIndex { $0.byteCount == reserve.byteCount }
+            return .makeReserve(of: old.map { state.free.remove(at: $0) })
+        }
+        if let odd = state.free.firstIndex(where: { $0.byteCount != segmentBytes }) {
+            return .remove(state.free.remove(at: odd))
+        }
+        if state.free.count > state.sparesMax { return .remove(state.free.removeFirst()) }
+        return nil
+    }
+
+    private func prepare(_ sequence: UInt64, _ byteCount: Int, _ old: FreeFile?) {
+        do throws(StorageError) {
+            let segment = try LogSegment.prepare(
+                sequence: sequence, byteCount: byteCount, recycling: old?.path, in: directory, fault: fault)
+            state.update { state in
+                state.ready.append(segment)
+                state.nextSequence = sequence + 1
+                if state.isReserveWanted {
+                    state.isReserveWanted = false
+                } else {
+                    state.error = nil
+                    state.isRefusing = false
+                }
+            }
+        } catch {
+            state.update { state in
+                state.error = error
+                state.isReserveWanted = false
+                state.retryNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
+            }
+        }
+    }
+
+    /// Makes the reserve, of a released segment if there is one of its size. The space counts, not the contents.
+    private func makeReserve(of old: FreeFile?) {
+        do throws(StorageError) {
+            if let old { try Directory.rename(old.path, to: reserve.path) }
+            let file = try File(reserve.path, flags: O_RDWR | O_CREAT)
+            if try !isReserve(file) {
+                try LogSegment.allocate(file, byteCount: reserve.byteCount, fault: fault)
+            }
+            state.update { $0.reserve = self.reserve }
+        } catch {
+            try? Directory.removeFile(reserve.path)
+            state.update {
+                $0.reserveRetryNanoseconds = SystemClock.monotonicNanoseconds() + Self.reserveRetryAfterNanoseconds
+            }
+        }
+    }
+
+    /// The reserve, if an earlier process left it. Called before the first commit, which may be a delete that needs it.
+    private func reserveOnDisk() -> FreeFile? {
+        guard reserve.byteCount > 0, let file = try? File(reserve.path, flags: O_RDONLY) else { return nil }
+        return (try? isReserve(file)) == true ? reserve : nil
+    }
+
+    /// Whether a file has the size of the reserve, and all its blocks. A copied directory may have holes instead.
+    private func isReserve(_ file: File) throws(StorageError) -> Bool {
+        let (size, allocated) = (try file.byteCount(), try file.allocatedBytes())
+        return size == reserve.byteCount && allocated >= reserve.byteCount
+    }
+}

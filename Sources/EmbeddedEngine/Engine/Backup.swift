@@ -1,0 +1,87 @@
+// A consistent copy of a directory while it is being served.
+
+internal import FileSystem
+internal import Glibc
+package import Storage
+internal import Synchronization
+
+extension EmbeddedEngine {
+    /// Writes a copy, as of a version published during the call, into a directory that does not exist yet or is empty.
+    /// The copy is a separate data directory without a log, with all entries merged into one run. Serving continues;
+    /// the files that the copy is made of stay until it is complete.
+    ///
+    /// - Throws: `full`, `failed`, `closed`, `corrupt`, `inputOutput`; the last also for one in or above that of
+    ///   this engine. What was written is removed then. A process that ends meanwhile leaves what it wrote; a copy is
+    ///   complete once it has its FORMAT file, which is written last.
+    package func backup(to directory: String) throws(StorageError) {
+        try Directory.checkApart(core.directory, directory, for: "a backup")
+        let isNew = !Directory.exists(directory)
+        if !isNew, try !Directory.names(in: directory).isEmpty {
+            throw StorageError(.inputOutput, "the backup directory is not empty", file: directory)
+        }
+        try Directory.create(directory)
+        let lock = try DirectoryFormat.lock(directory)
+        defer { lock.unlock() }
+        do throws(StorageError) {
+            try writeBackup(to: directory)
+        } catch {
+            try? Directory.removeContents(of: directory)
+            if isNew { try? Directory.remove(directory) }
+            throw error
+        }
+    }
+
+    private func writeBackup(to directory: String) throws(StorageError) {
+        try checkpointNow()
+        let set = core.runs.current
+        let path = directory + "/runs"
+        try RunStore.create(path)
+        var manifest = set.manifest
+        manifest.firstSegment = 0
+        manifest.hashSeed = .random(in: .min ... .max)
+        manifest.runs = []
+        let parts = try copy(set, to: path, hashSeed: manifest.hashSeed)
+        manifest.nextNumber = UInt64(parts.count + 2)
+        if !parts.isEmpty { manifest.runs = [Manifest.Run(number: UInt64(parts.count + 1), level: 1, parts: parts)] }
+        try manifest.write(in: path, space: nil)
+        try Directory.create(directory + "/log")
+        try DirectoryFormat.create(directory)
+        // A directory that was there already may be a moment old.
+        try Directory.syncName(of: directory)
+    }
+
+    /// Merges all runs of a set into files in a directory.
+    private func copy(
+        _ set: RunSet, to directory: String, hashSeed: UInt64
+    ) throws(StorageError) -> [Manifest.Part] {
+        let footers = set.files.joined().map(\.footer)
+        let lowest = footers.map(\.versionMin).min() ?? 0
+        let highest = footers.map(\.versionMax).max() ?? 0
+        var merge = try RunMerge(
+            set.slices(0..<set.view.count), horizon: set.manifest.horizon.microseconds, isLowest: true,
+            latestOnly: core.latestOnly)
+        var parts: [Manifest.Part] = []
+        while !merge.isAtEnd {
+            let number = UInt64(parts.count + 1)
+            let writer = try RunWriter(
+                path: directory + "/" + RunFormat.fileName(number), versions: lowest...highest,
+                scannedSpaces: core.options.scannedSpaces, hashSeed: hashSeed)
+            if let part = try Self.copy(&merge, writer, number, core.options.runFileBytesMax) { parts.append(part) }
+        }
+        return parts
+    }
+
+    /// - Throws: `corrupt` if a page of the source may have become zeros while it was copied.
+    private static func copy(
+        _ merge: inout RunMerge, _ writer: consuming RunWriter, _ number: UInt64, _ byteCountMax: Int
+    ) throws(StorageError) -> Manifest.Part? {
+        let faults = MapFaults.count
+        while !merge.isAtEnd, writer.byteCount < byteCountMax { try merge.appendKey(to: &writer) }
+        guard MapFaults.count == faults else {
+            throw StorageError(.corrupt, "a page of a run could not be read during the backup")
+        }
+        guard writer.entryCount > 0 else { return nil }
+        let (footer, byteCount) = try writer.finish()
+        return Manifest.Part(file: number, identity: footer.identity, byteCount: UInt64(byteCount))
+    }
+}

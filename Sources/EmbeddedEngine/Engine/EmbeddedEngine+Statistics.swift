@@ -1,0 +1,104 @@
+// Reading the engine's counters.
+
+package import Storage
+internal import Synchronization
+
+extension EmbeddedEngine {
+    /// A reading of the counters; costs a few locks. Any thread.
+    package var statistics: EngineStatistics {
+        var statistics = EngineStatistics()
+        statistics.publishedVersion = publishedVersion
+        statistics.checkpointVersion = CommitVersion(microseconds: core.checkpoint.load(ordering: .acquiring))
+        let counters = core.counters
+        statistics.groupsSynced = counters.groupsSynced.load(ordering: .relaxed)
+        statistics.logBytesWritten = counters.logBytesWritten.load(ordering: .relaxed)
+        statistics.syncNanoseconds = synchronizer.syncNanoseconds.reading
+        statistics.checkpoints = counters.checkpoints.load(ordering: .relaxed)
+        statistics.checkpointEntries = counters.checkpointEntries.load(ordering: .relaxed)
+        statistics.checkpointNanoseconds = counters.checkpointNanoseconds.load(ordering: .relaxed)
+        statistics.writerStalls = counters.writerStalls.load(ordering: .relaxed)
+        statistics.historyEntriesSwept = counters.historyEntriesSwept.load(ordering: .relaxed)
+        (statistics.logSegmentsInUse, statistics.logSegmentsSpare) = core.pool.counts
+        statistics.hasFailed = core.progress.withLock { $0.failure != nil }
+        statistics.failedAttempts = counters.failedAttempts.load(ordering: .relaxed)
+        statistics.obstacle = obstacle
+        statistics.refusal = refusal
+        statistics.shortage = shortage
+        statistics.reserveBytes = core.pool.bytesReserved + core.runs.space.bytesReserved
+        readMemtables(into: &statistics)
+        readRuns(into: &statistics)
+        return statistics
+    }
+
+    package func estimate(from lower: RawSpan, to upper: RawSpan) throws(StorageError) -> KeyRangeEstimate {
+        // The set keeps its files open.
+        let runs = core.runs.current
+        return unsafe try lower.withUnsafeBytes { lower throws(StorageError) in
+            unsafe try upper.withUnsafeBytes { upper throws(StorageError) in
+                unsafe try runs.estimate(from: lower, to: upper)
+            }
+        }
+    }
+
+    /// Why commits other than deletes are refused because space is missing, or nil. Costs a few locks. Any thread.
+    package var shortage: StorageError? {
+        [core.progress.withLock { $0.obstacle }, core.runs.space.shortage, core.pool.shortage]
+            .lazy.compactMap(\.self).first { $0.code == .full }
+    }
+
+    /// Why the last attempt to write a file of a run or of the log failed, unless space was missing; it is made again.
+    private var obstacle: StorageError? {
+        [
+            core.progress.withLock { $0.obstacle }, core.merging.withLock { $0.obstacle }, core.runs.space.shortage,
+            core.pool.error,
+        ].lazy.compactMap(\.self).first { $0.code != .full }
+    }
+
+    /// Why commits are refused because of such a file: the memtables are full, or the log has no segment.
+    private var refusal: StorageError? {
+        let blocked = core.progress.withLock { progress -> StorageError? in
+            let isFull = core.registry.viewForUpdate.active.byteCount >= core.memtableGrowthBytesMax
+            return isFull ? progress.obstacle : nil
+        }
+        return [blocked, core.runs.space.shortage, core.pool.shortage]
+            .lazy.compactMap(\.self).first { $0.code != .full }
+    }
+
+    package var recentObstacle: StorageError? { core.recentFailure ?? obstacle }
+
+    package var recentShortage: StorageError? { shortage ?? core.runs.space.recentShortage }
+
+    /// The numbers that need a look through a reader's eyes; left at zero when the engine is closed.
+    private func readMemtables(into statistics: inout EngineStatistics) {
+        let reader = EmbeddedReader(core)
+        guard let view = try? reader.open(at: .max) else { return }
+        defer { reader.close(view) }
+        statistics.memtableEntries = view.active.entryCount + (view.frozen?.entryCount ?? 0)
+        statistics.memtableBytes = view.active.byteCount + (view.frozen?.byteCount ?? 0)
+    }
+
+    private func readRuns(into statistics: inout EngineStatistics) {
+        let set = core.runs.current
+        let runs = set.manifest.runs
+        statistics.runs = runs.count
+        statistics.runBytes = set.manifest.byteCount
+        for file in set.files.joined() {
+            let footer = file.footer
+            statistics.runEntries += Int(footer.entryCount)
+            statistics.historyEntries += Int(footer.supersededCount)
+        }
+        var pending = set.manifest.merges.reduce(0) { bytes, merge in
+            bytes + runs[merge.inputs].reduce(0) { $0 + $1.byteCount }
+        }
+        if let choice = MergePolicy.choice(set.manifest, isIdle: false, hasGarbage: { _ in false }) {
+            pending += runs[choice.places].reduce(0) { $0 + $1.byteCount }
+        }
+        statistics.mergePendingBytes = pending
+        let counters = core.counters
+        statistics.merges = counters.merges.load(ordering: .relaxed)
+        statistics.mergedEntries = counters.mergedEntries.load(ordering: .relaxed)
+        statistics.mergeNanoseconds = counters.mergeNanoseconds.load(ordering: .relaxed)
+        statistics.paceNanoseconds = counters.paceNanoseconds.load(ordering: .relaxed)
+        statistics.runBytesWritten = (0..<8).map { counters.runBytesWritten[$0].load(ordering: .relaxed) }
+    }
+}

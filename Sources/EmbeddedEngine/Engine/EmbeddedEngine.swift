@@ -1,0 +1,202 @@
+internal import Basics
+internal import CommitLog
+package import Storage
+internal import Synchronization
+
+/// An open data directory: a write-ahead log for durability, a memtable for recent commits, sorted runs
+/// for the rest.
+///
+///     DIR/FORMAT            the format of the directory; an unknown one is refused
+///     DIR/LOCK              locked (flock) by the process that has the directory open
+///     DIR/TIMELINE          the time from which the directory's history is its own (``TimelineFile``)
+///     DIR/log/….log         segments of the log (`LogFormat`)
+///     DIR/runs/MANIFEST     which runs there are (`Manifest`)
+///     DIR/runs/….run        files of sorted runs (`RunFormat`)
+///
+/// - Write: stage → memtable (invisible) and log group → seal → write and sync the group → publish → reply.
+/// - Read: the memtables, then the runs, the newest first; the first that has the key at the version is used
+/// (``EmbeddedReader``).
+/// - Checkpoint: the memtable is frozen, written to a new run, and released; its log segments are recycled
+///   (``Checkpoint``).
+/// - Merge: runs become fewer and larger ones (``MergePolicy``).
+/// - Open: commits in the log after the last checkpoint go into a new memtable (`EmbeddedEngine+Open`).
+///
+/// docs/storage.md has the complete description. ``EngineCore`` lists the threads.
+package final class EmbeddedEngine: KeyValueEngine {
+    let core: EngineCore
+    let synchronizer: LogSynchronizer
+    package let timelineStart: CommitVersion
+    private let parts: Monitor<Parts>
+
+    /// What is handed out or ended once.
+    struct Parts {
+        var log: LogWriter?
+        /// The writer's reader, which may still be open when the engine closes.
+        var latest: EmbeddedLatest?
+        var logThread: SystemThread?
+        var checkpointThread: SystemThread?
+        var mergeThread: SystemThread?
+        var poolThread: SystemThread?
+        var isClosed = false
+    }
+
+    init(
+        core: EngineCore, log: LogWriter, checkpointThread: CheckpointThread, mergeThread: MergeThread,
+        timelineStart: CommitVersion
+    ) throws(StorageError) {
+        self.core = core
+        self.timelineStart = timelineStart
+        synchronizer = LogSynchronizer(fault: core.fault) { core.groupFinished($0, $1) }
+        parts = Monitor(Parts(log: log))
+        if core.options.isReadOnly { return }
+        let runner = ThreadBodies(checkpointThread, mergeThread)
+        let synchronizer = synchronizer
+        let poolThread = try SystemThread.start("segments") { core.pool.run() }
+        let logThread = try SystemThread.start("log") { synchronizer.run() }
+        let thread = try SystemThread.start("checkpoint") { runner.checkpointThread.run() }
+        let merging = try SystemThread.start("merge") { runner.mergeThread.run() }
+        parts.withLock { parts in
+            parts.mergeThread = merging
+            parts.poolThread = poolThread
+            parts.logThread = logThread
+            parts.checkpointThread = thread
+        }
+    }
+
+    deinit {
+        try? close()
+    }
+
+    package var directory: String { core.directory }
+    package var options: EngineOptions { core.options }
+
+    /// The one writer.
+    /// - Throws: `closed`. Asking twice is a bug of the caller, and traps.
+    package func makeWriter() throws(StorageError) -> EmbeddedWriter {
+        let log = try parts.withLock { parts throws(StorageError) -> LogWriter in
+            if parts.isClosed { throw StorageError(.closed, "the engine is closed") }
+            guard let log = parts.log else { preconditionFailure("the writer of an engine is made once") }
+            parts.log = nil
+            return log
+        }
+        let writer = EmbeddedWriter(core, log: log, synchronizer: synchronizer)
+        parts.withLock { $0.latest = writer.latest }
+        return writer
+    }
+
+    /// A reader for one thread; make one per event loop and keep it.
+    package func makeReader() throws(StorageError) -> EmbeddedReader {
+        if core.isClosed.load(ordering: .acquiring) { throw StorageError(.closed, "the engine is closed") }
+        return EmbeddedReader(core)
+    }
+
+    /// The last version that is durable and visible.
+    package var publishedVersion: CommitVersion {
+        CommitVersion(microseconds: core.published.load(ordering: .acquiring))
+    }
+
+    /// Snapshots below this version are refused. Only ever grows.
+    package var oldestReadableVersion: CommitVersion {
+        CommitVersion(microseconds: core.horizon.load(ordering: .acquiring))
+    }
+
+    /// Writes everything published so far into runs, and returns when it is there. Waits for an open group to be
+    /// sealed, so the commit thread must not call it with something staged.
+    /// - Throws: `full` or `inputOutput` if a checkpoint fails, which is tried again; `failed`, `closed`.
+    package func checkpointNow() throws(StorageError) {
+        try core.checkWritable()
+        let request = try core.progress.update { progress throws(StorageError) -> UInt64 in
+            if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
+            progress.requested += 1
+            return progress.requested
+        }
+        try waitForCheckpoint(request)
+    }
+
+    private func waitForCheckpoint(_ request: UInt64) throws(StorageError) {
+        try core.progress.wait { progress throws(StorageError) -> Void? in
+            if progress.satisfied >= request { return () }
+            if let failure = progress.failure { throw failure }
+            if let obstacle = progress.obstacle { throw obstacle }
+            if progress.isCheckpointThreadEnded { throw StorageError(.closed, "the engine is closed") }
+            return nil
+        }
+    }
+
+    /// Removes all history that has become too old by the engine's clock, and returns when it is gone: merges all runs.
+    /// It also happens by itself.
+    /// - Throws: `full`, `failed`, `closed`.
+    package func sweepHistoryNow() throws(StorageError) {
+        try core.checkWritable()
+        let request = core.progress.update { progress in
+            progress.sweepsRequested += 1
+            return progress.sweepsRequested
+        }
+        try core.progress.wait { progress throws(StorageError) -> Void? in
+            if progress.sweepsDone >= request { return () }
+            if let failure = progress.failure { throw failure }
+            if let obstacle = progress.obstacle ?? core.merging.withLock({ $0.obstacle }) { throw obstacle }
+            if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
+            return nil
+        }
+    }
+
+    /// Ends all activity; what is published goes to runs, so that the next open is quick. A group that is being
+    /// synced is waited for; what is staged and not sealed is lost. Calling it again does nothing.
+    ///
+    /// No other thread may be using the writer. Snapshots should be closed: while one is open the lock and the files
+    /// stay with it.
+    /// - Throws: `full`, `inputOutput` or `failed` when the last checkpoint did not succeed. The engine is closed all
+    ///   the same, and the log keeps what is not in runs.
+    package func close() throws(StorageError) {
+        let threads = parts.withLock { parts -> Parts? in
+            if parts.isClosed { return nil }
+            parts.isClosed = true
+            return parts
+        }
+        guard let threads else { return }
+        synchronizer.waitUntilIdle()
+        threads.latest?.finish()
+        core.progress.update { progress in
+            progress.isGroupOpen = false
+            progress.isClosed = true
+        }
+        core.merging.update { $0.isStopping = true }
+        threads.mergeThread?.join()
+        threads.checkpointThread?.join()
+        synchronizer.stop()
+        threads.logThread?.join()
+        core.pool.stop()
+        threads.poolThread?.join()
+        if !core.options.isReadOnly { core.pool.removeFree() }
+        core.isClosed.store(true, ordering: .sequentiallyConsistent)
+        core.endReaders()
+        if core.options.isReadOnly { return }
+        let (failure, obstacle) = core.progress.withLock { ($0.failure, $0.obstacle) }
+        if let error = failure ?? obstacle { throw error }
+        core.runs.space.shrink()
+    }
+}
+
+/// Passes two threads their states.
+private final class ThreadBodies: @unchecked Sendable {  // Made before the threads; each uses its own alone.
+    let checkpointThread: CheckpointThread
+    let mergeThread: MergeThread
+
+    init(_ checkpointThread: CheckpointThread, _ mergeThread: MergeThread) {
+        self.checkpointThread = checkpointThread
+        self.mergeThread = mergeThread
+    }
+}
+
+extension EngineCore {
+    /// Releases the lock, unless a snapshot is still open; then it goes with the last reader.
+    func endReaders() {
+        let isInUse = readers.withLock { readers in
+            // A reader that is going waits for this lock in its deinit: it is still whole.
+            let all = unsafe readers.values.map { unsafe $0.reader }
+            return unsafe all.contains { unsafe $0._withUnsafeGuaranteedRef { $0.isInUse } }
+        }
+        if !isInUse { lock.unlock() }
+    }
+}

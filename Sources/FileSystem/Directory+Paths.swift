@@ -1,0 +1,71 @@
+// Which paths lead to the same place, whatever links and mounts are on the way.
+
+internal import Glibc
+package import Storage
+
+extension Directory {
+    /// What a path leads to.
+    package struct Status {
+        /// The device and the number on it; nil if there is nothing.
+        package var identity: Identity?
+        package var isDirectory = false
+        package var isRegularFile = false
+        package var byteCount = 0
+    }
+
+    /// A file or directory, by whatever name.
+    package struct Identity: Equatable {
+        var device: UInt64
+        var number: UInt64
+    }
+
+    /// Looks at what a path leads to (stat(2), or lstat(2) if `followsLink` is false).
+    package static func status(of path: String, followsLink: Bool = true) -> Status {
+        var found = stat()
+        guard unsafe (followsLink ? stat(path, &found) : lstat(path, &found)) == 0 else { return Status() }
+        return Status(
+            identity: Identity(device: UInt64(found.st_dev), number: UInt64(found.st_ino)),
+            isDirectory: found.st_mode & S_IFMT == S_IFDIR, isRegularFile: found.st_mode & S_IFMT == S_IFREG,
+            byteCount: Int(found.st_size))
+    }
+
+    /// The path from the root, without symbolic links. What does not exist yet is at the end, as it is given.
+    package static func resolved(_ path: String) -> String {
+        var existing = path.isEmpty ? "." : path
+        var missing: [Substring] = []
+        while true {
+            if let resolved = unsafe realpath(existing, nil) {
+                defer { unsafe free(resolved) }
+                let start = unsafe String(cString: resolved)
+                return missing.reversed().reduce(start) { $0 == "/" ? "/\($1)" : "\($0)/\($1)" }
+            }
+            let above = parent(of: existing)
+            if above == existing { return path }
+            if let name = existing.split(separator: "/").last { missing.append(name) }
+            existing = above
+        }
+    }
+
+    /// Refuses two directories of which one is the other or lies in it, by whatever names. Either may not exist yet.
+    ///
+    /// - Parameter what: what they would be used for, for example "a backup".
+    /// - Throws: `inputOutput`.
+    package static func checkApart(_ one: String, _ other: String, for what: String) throws(StorageError) {
+        let (first, second) = (resolved(one), resolved(other))
+        guard first == second || contains(first, second) || contains(second, first) else { return }
+        let places = first == second ? "both are \(first)" : "one of \(first) and \(second) is in the other"
+        throw StorageError(.inputOutput, "\(what) needs two separate directories, but \(places)")
+    }
+
+    /// Whether a directory that exists is the same as, or above, what is at a resolved path.
+    private static func contains(_ directory: String, _ path: String) -> Bool {
+        guard let identity = status(of: directory).identity else { return false }
+        var place = path
+        while status(of: place).identity != identity {
+            let above = parent(of: place)
+            if above == place { return false }
+            place = above
+        }
+        return true
+    }
+}

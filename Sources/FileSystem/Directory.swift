@@ -1,0 +1,96 @@
+// Directories: making, listing, syncing; names change durably only when their directory is synced.
+
+internal import Glibc
+package import Storage
+
+package enum Directory {
+    /// Makes `path` and what is missing above it; each new name is durable when this returns.
+    package static func create(_ path: String) throws(StorageError) {
+        if exists(path) { return }
+        let parent = parent(of: path)
+        try create(parent)
+        let result = DiskWatch.of(path).make(.makeDirectory(path: path)) { unsafe Int(mkdir(path, 0o700)) }
+        if result != 0, errno != EEXIST {
+            throw .system(errno, "cannot make the directory", file: path)
+        }
+        try sync(parent)
+    }
+
+    package static func exists(_ path: String) -> Bool {
+        unsafe access(path, F_OK) == 0
+    }
+
+    /// The names in a directory, sorted, without `.` and `..`.
+    package static func names(in path: String) throws(StorageError) -> [String] {
+        guard let stream = unsafe opendir(path) else { throw .system(errno, "cannot list", file: path) }
+        defer { unsafe closedir(stream) }
+        var names: [String] = []
+        while let entry = unsafe readdir(stream) {
+            // `d_name` is zero-terminated and lives until the next readdir.
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                unsafe String(cString: UnsafeRawPointer(pointer).assumingMemoryBound(to: CChar.self))
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    /// Makes the names in a directory durable.
+    package static func sync(_ path: String) throws(StorageError) {
+        try File(path, flags: O_RDONLY | O_DIRECTORY).sync()
+    }
+
+    /// Makes the name of a directory durable, unless the directory above must not be read: then it belongs to others.
+    package static func syncName(of path: String) throws(StorageError) {
+        let parent = parent(of: path)
+        if unsafe access(parent, R_OK) == 0 { try sync(parent) }
+    }
+
+    /// Gives a file or directory a new name, replacing a file or an empty directory that has it. Durable after `sync`
+    /// of the directory above.
+    package static func rename(_ path: String, to newPath: String) throws(StorageError) {
+        let result = DiskWatch.of(path).make(.rename(path: path, newPath: newPath)) {
+            unsafe Int(Glibc.rename(path, newPath))
+        }
+        guard result == 0 else {
+            throw .system(errno, "cannot rename to \(newPath)", file: path)
+        }
+    }
+
+    /// Removes a file; a missing file is not an error.
+    package static func removeFile(_ path: String) throws(StorageError) {
+        let result = DiskWatch.of(path).make(.removeFile(path: path)) { unsafe Int(unlink(path)) }
+        if result != 0, errno != ENOENT { throw .system(errno, "cannot remove", file: path) }
+    }
+
+    /// Removes an empty directory; a missing one is not an error.
+    package static func remove(_ path: String) throws(StorageError) {
+        let result = DiskWatch.of(path).make(.removeDirectory(path: path)) { unsafe Int(rmdir(path)) }
+        if result != 0, errno != ENOENT { throw .system(errno, "cannot remove the directory", file: path) }
+    }
+
+    /// Removes a directory with all that is in it; symbolic links are removed, not followed. A missing one is not an
+    /// error.
+    package static func removeAll(_ path: String) throws(StorageError) {
+        guard exists(path) else { return }
+        try removeContents(of: path)
+        try remove(path)
+    }
+
+    /// Removes all that is in a directory.
+    package static func removeContents(of path: String) throws(StorageError) {
+        for name in try names(in: path) {
+            let entry = path + "/" + name
+            if status(of: entry, followsLink: false).isDirectory { try removeAll(entry) } else { try removeFile(entry) }
+        }
+    }
+
+    package static func parent(of path: String) -> String {
+        var end = path.utf8.count
+        let bytes = Array(path.utf8)
+        while end > 1 && bytes[end - 1] == UInt8(ascii: "/") { end -= 1 }
+        while end > 0 && bytes[end - 1] != UInt8(ascii: "/") { end -= 1 }
+        while end > 1 && bytes[end - 1] == UInt8(ascii: "/") { end -= 1 }
+        return end == 0 ? "." : String(decoding: bytes[..<end], as: UTF8.self)
+    }
+}

@@ -1,0 +1,148 @@
+// Moving through a range of an engine in memory.
+
+internal import Basics
+package import Storage
+
+/// A cursor over a sorted table that may change between two steps: each step searches for the key after the current
+/// one.
+package struct MemoryCursor: ~Copyable, ~Escapable, KeyValueCursor {
+    /// Where the next step begins.
+    private enum Start {
+        case edge
+        /// At the key or beyond it.
+        case at([UInt8])
+        /// Beyond the current entry.
+        case current
+    }
+
+    private let volume: MemoryVolume
+    private let atMost: UInt64
+    private let lower: [UInt8]
+    private let upper: [UInt8]?
+    private let direction: ScanDirection
+
+    private var start = Start.edge
+    private var isAtEnd = false
+    /// Held so that key and value stay when the table drops them.
+    private(set) var currentKey: MemoryBytes?
+    private(set) var currentValue: MemoryBytes?
+    private(set) var currentVersion: UInt64 = 0
+
+    @_lifetime(immortal)
+    private init(
+        _ volume: MemoryVolume, version: UInt64, lower: [UInt8], upper: [UInt8]?, direction: ScanDirection
+    ) {
+        self.volume = volume
+        atMost = version
+        self.lower = lower
+        self.upper = upper
+        self.direction = direction
+        isAtEnd = upper?.isEmpty ?? false
+    }
+
+    /// A cursor before its first entry. The caller ties it to the snapshot.
+    @_lifetime(immortal)
+    static func open(
+        _ volume: MemoryVolume, version: UInt64, from lower: RawSpan?, to upper: RawSpan?, direction: ScanDirection
+    ) throws(StorageError) -> MemoryCursor {
+        MemoryCursor(
+            volume, version: version, lower: try RangeBound.copy(lower) ?? [], upper: try RangeBound.copy(upper),
+            direction: direction)
+    }
+
+    package var key: RawSpan {
+        @_lifetime(borrow self)
+        borrowing get { unsafe _overrideLifetime(RawSpan(_unsafeBytes: currentKey!.bytes), borrowing: self) }
+    }
+
+    package var value: RawSpan {
+        @_lifetime(borrow self)
+        borrowing get { unsafe _overrideLifetime(RawSpan(_unsafeBytes: currentValue!.bytes), borrowing: self) }
+    }
+
+    package var version: CommitVersion { CommitVersion(microseconds: currentVersion) }
+
+    @_lifetime(self: copy self)
+    package mutating func seek(to key: RawSpan) throws(StorageError) {
+        guard let target = try RangeBound.copy(key) else { return }
+        isAtEnd = upper?.isEmpty ?? false
+        switch direction {
+        case .forward:
+            start = MemoryCursor.isBelow(target, lower) ? .edge : .at(target)
+        case .backward:
+            if target.isEmpty { isAtEnd = true }
+            let isBeyond = upper.map { !MemoryCursor.isBelow(target, $0) } ?? false
+            start = isBeyond ? .edge : .at(target)
+        }
+    }
+
+    private static func isBelow(_ key: [UInt8], _ other: [UInt8]) -> Bool { key.lexicographicallyPrecedes(other) }
+
+    @_lifetime(self: copy self)
+    package mutating func next() throws(StorageError) -> Bool {
+        if isAtEnd { return false }
+        let found = volume.contents.withLock { contents in nextVisible(in: contents.table) }
+        start = .current
+        guard let (entry, version) = found else {
+            isAtEnd = true
+            return false
+        }
+        currentKey = entry.key
+        currentValue = version.value
+        currentVersion = version.version
+        return true
+    }
+
+    /// The next entry of the range that has a value at the version.
+    private borrowing func nextVisible(in table: MemoryTable) -> (MemoryEntry, MemoryVersion)? {
+        var position = direction == .forward ? firstForward(table) : firstBackward(table)
+        while let at = position, let entry = table.entry(at: at), isInRange(entry.key) {
+            if let version = entry.version(atMost: atMost), version.value != nil { return (entry, version) }
+            position = direction == .forward ? table.position(after: at) : table.position(before: at)
+        }
+        return nil
+    }
+
+    private borrowing func firstForward(_ table: MemoryTable) -> MemoryTable.Position {
+        switch start {
+        case .edge: unsafe lower.withUnsafeBytes { unsafe table.position(of: $0, isInclusive: true) }
+        case .at(let key): unsafe key.withUnsafeBytes { unsafe table.position(of: $0, isInclusive: true) }
+        case .current: unsafe table.position(of: currentKey!.bytes, isInclusive: false)
+        }
+    }
+
+    private borrowing func firstBackward(_ table: MemoryTable) -> MemoryTable.Position? {
+        let beyond =
+            switch start {
+            case .edge:
+                if let upper {
+                    unsafe upper.withUnsafeBytes { unsafe table.position(of: $0, isInclusive: true) }
+                } else {
+                    table.end
+                }
+            case .at(let key): unsafe key.withUnsafeBytes { unsafe table.position(of: $0, isInclusive: false) }
+            case .current: unsafe table.position(of: currentKey!.bytes, isInclusive: true)
+            }
+        return table.position(before: beyond)
+    }
+
+    private borrowing func isInRange(_ key: MemoryBytes) -> Bool {
+        switch direction {
+        case .forward:
+            guard let upper else { return true }
+            return unsafe upper.withUnsafeBytes { unsafe compareBytes(key.bytes, $0) < 0 }
+        case .backward:
+            return unsafe lower.withUnsafeBytes { unsafe compareBytes(key.bytes, $0) >= 0 }
+        }
+    }
+}
+
+extension MemoryCursor {
+    /// Like `next()`, and puts the new entry into `entry`.
+    @_lifetime(self: copy self)
+    package mutating func next(_ entry: inout CursorEntry) throws(StorageError) -> Bool {
+        guard try next() else { return false }
+        unsafe entry = unsafe CursorEntry(key: currentKey!.bytes, value: currentValue!.bytes, version: currentVersion)
+        return true
+    }
+}

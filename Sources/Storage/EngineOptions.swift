@@ -1,0 +1,124 @@
+// What can be set when an engine is opened, with the reason for each default, and what cannot: the limits.
+
+import Basics
+
+/// Settings of an engine. Defaults suit a server; tests make things small. An engine in memory does not use those about
+/// files.
+package struct EngineOptions: Sendable {
+    /// Size at which the memtable is frozen and checkpointed; during a checkpoint it may grow to twice as much.
+    ///
+    /// It bounds memory (one memtable being filled and one being written: twice this, four times if checkpoints cannot
+    /// keep up), the log, and the time of recovery. A larger memtable makes checkpoints of random keys cheaper.
+    package var memtableBytesMax = 64 << 20
+
+    /// The multiple of `memtableBytesMax` at which commits wait for a checkpoint.
+    package static let memtableGrowthMax = 2
+
+    /// Size of one log segment in bytes. A segment is recycled as a whole.
+    package var logSegmentBytes = 16 << 20
+
+    /// Maximum number of spare segments while there are writes. Further ones are deleted; when idle, one is kept.
+    package var logSpareSegmentsMax = 6
+
+    /// Disk space reserved for commits that only delete, in bytes, so that they succeed on a full disk. A quarter of
+    /// it, at most one segment, is for the log, the rest for the runs. 0 reserves none.
+    package var diskReserveBytes = 16 << 20
+
+    /// The log's part of the reserve.
+    package var logReserveBytes: Int { min(diskReserveBytes / 4, logSegmentBytes) }
+
+    /// Retention while the disk is full, in microseconds, if it is less than `retentionMicroseconds`.
+    package var retentionWhenFullMicroseconds: UInt64 = 60_000_000
+
+    /// Staged bytes at which a writer should seal a group.
+    package var groupBytesMax = 4 << 20
+
+    /// Bound of all files of runs together, in bytes. Beyond it commits are refused.
+    package var runBytesMax = 1 << 40
+
+    /// Size at which a file of a run is closed, in bytes; a 64th of the data, and at least 1 MiB, if this is less. A
+    /// merge needs space for ten files, and gives the space of its inputs back in such steps.
+    package var runFileBytesMax = 64 << 20
+
+    /// Number of runs from which on commits are slowed, so that merges keep up.
+    package var runsUsual = 40
+
+    /// How long superseded values stay readable, in microseconds. With 0 there is no history.
+    package var retentionMicroseconds: UInt64 = 3_600_000_000
+
+    /// Minimum time between two sweeps of history, which otherwise start after an eighth of the retention.
+    package var sweepPauseMicroseconds: UInt64 = 1_000_000
+
+    /// Keys with these first bytes have no history: a read returns the value of its version or of a later one.
+    package var latestOnlySpaces: Set<UInt8> = []
+
+    /// First bytes of keys that are read by ranges, rarely one by one. The memtable does not insert their entries of a
+    /// large group one by one: it sorts them as a batch. Hash indexes of runs do not have them.
+    package var scannedSpaces: ClosedRange<UInt8>?
+
+    /// Entries of a group in `scannedSpaces` that are enough for a batch. Cursors merge all batches of a memtable.
+    package var batchEntriesMin = 1024
+
+    /// Time without commits after which the memtable is checkpointed and its memory released. 0 disables this.
+    package var idleCheckpointMicroseconds: UInt64 = 2_000_000
+
+    /// Time from a checkpoint or merge that failed to the next attempt, in microseconds. After errors other than a full
+    /// disk it doubles with each failure, up to 32 times.
+    package var retryMicroseconds: UInt64 = 200_000
+
+    /// The current time in microseconds since 1970. It only decides when history is removed.
+    package var clock: @Sendable () -> UInt64 = { SystemClock.microseconds() }
+
+    /// Whether opening a new directory or a backup begins its own history (``KeyValueEngine/timelineStart``). False for
+    /// tools that only read it.
+    package var beginsTimeline = true
+
+    /// Nothing is written: the log is replayed into memory, and commits are visible until the engine is closed, as far
+    /// as there is room in memory. For tools, and for file systems that are read-only.
+    package var isReadOnly = false
+
+    /// Fault injection for tests: called before each file operation, which fails with the returned `errno` unless it
+    /// is 0. The engine in memory calls it with `syncLog` only.
+    package var fault: (@Sendable (FileOperation) -> Int32)?
+
+    package init() {}
+}
+
+/// Bounds that no setting changes.
+@usableFromInline package enum EngineLimits {
+    /// Bytes of a key.
+    @inlinable package static var keyBytesMax: Int { 503 }
+
+    /// Bytes of a value.
+    @inlinable package static var valueBytesMax: Int { 64 << 20 }
+
+    /// Bytes of one log record.
+    @inlinable package static var recordBytesMax: Int { 128 << 20 }
+
+    /// Keys and values staged between two seals.
+    @inlinable package static var groupBytesMax: Int { 256 << 20 }
+}
+
+/// A step that touches the disk, as seen by `EngineOptions.fault`.
+package enum FileOperation: Hashable, Sendable {
+    /// A new log segment is being filled with zeros, or the log's reserve allocated.
+    case allocateSegment
+    /// Space for the runs is being allocated.
+    case allocateRun
+    /// Part of a run is being written by a checkpoint.
+    case writeRun
+    /// Part of a run is being written by a merge.
+    case writeMerge
+    /// A commit group is being written to the log.
+    case writeLog
+    /// A commit group is being made durable.
+    case syncLog
+    /// The manifest is being written when a directory is opened.
+    case openRuns
+    /// A checkpoint or a new horizon is being entered into the manifest.
+    case commitRun
+    /// A step of a merge is being entered into the manifest.
+    case commitMerge
+    /// The manifest does not name some files any more, which are about to be removed. A fault has no effect here.
+    case removeRuns
+}

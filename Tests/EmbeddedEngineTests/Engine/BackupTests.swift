@@ -1,0 +1,107 @@
+// Copies made while serving.
+
+import Dispatch
+import EngineTestSupport
+import Foundation
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Backup", .timeLimit(.minutes(20)))
+struct BackupTests {
+    let directory = TemporaryDirectory()
+
+    @Test("A backup is a separate directory with everything up to a version, history included")
+    func backup() throws {
+        let store = try Store(directory.path(of: "data"))
+        let copy = directory.path(of: "copies/one")
+        for version in 1...50 as ClosedRange<UInt64> {
+            try store.commit(version, [.put("k\(version % 10)", "\(version)"), .delete("k\((version + 5) % 10)")])
+            if version == 20 { try store.engine.checkpointNow() }
+        }
+        try store.engine.backup(to: copy)
+        try store.commit(51, [.put("later", "51")])
+        try expectClean(copy)
+        let restored = try Store(copy)
+        #expect(restored.replayed == [])
+        #expect(restored.engine.publishedVersion.microseconds == 50)
+        for version in 1...50 as ClosedRange<UInt64> {
+            let expected = try store.scan(at: version)
+            #expect(try restored.scan(at: version) == expected)
+        }
+        // It is written to like any other.
+        try restored.commit(60, [.put("new", "60")])
+        try restored.engine.close()
+        try expectClean(copy)
+        #expect(throws: StorageError.self) { try store.engine.backup(to: copy) }
+        try store.engine.close()
+    }
+
+    @Test("A backup begins its own history when it is opened for use, and keeps it")
+    func timeline() throws {
+        let (data, copy) = (directory.path(of: "data"), directory.path(of: "copy"))
+        /// Opens a directory at a time, and returns where its history begins.
+        func start(_ path: String, at now: UInt64, begins: Bool = true, backup: String? = nil) throws -> UInt64 {
+            var options = EngineOptions.small
+            options.clock = { now }
+            options.beginsTimeline = begins
+            let store = try Store(path, options)
+            if let backup { try store.engine.backup(to: backup) }
+            let start = store.engine.timelineStart.microseconds
+            try store.engine.close()
+            return start
+        }
+        #expect(try start(data, at: 100, backup: copy) == 100)
+        #expect(try start(data, at: 200) == 100)
+        #expect(try start(copy, at: 300, begins: false) == 300)
+        #expect(try start(copy, at: 400) == 400)
+        #expect(try start(copy, at: 500, begins: false) == 400)
+        try Data("4x".utf8).write(to: URL(fileURLWithPath: copy + "/TIMELINE"))
+        #expect(throws: StorageError.self) { try start(copy, at: 600) }
+    }
+
+    @Test("A backup made under writing is one consistent state")
+    func backupUnderWriting() throws {
+        var options = EngineOptions.small
+        options.memtableBytesMax = 40 << 10
+        let store = try Store(directory.path(of: "data"), options)
+        let keys = (0..<50).map { Bytes("key \($0)".utf8) }
+        let isOver = Atomic<Bool>(false)
+        let box = Box(store)
+        let engine = store.engine
+        let copies = (0..<3).map { directory.path(of: "copy\($0)") }
+        try store.commit(1, keys.map { Change(key: $0, value: [1]) })
+        DispatchQueue.concurrentPerform(iterations: 2) { index in
+            do {
+                if index == 0 {
+                    defer { isOver.store(true, ordering: .releasing) }
+                    for copy in copies { try engine.backup(to: copy) }
+                } else {
+                    var version: UInt64 = 1
+                    while !isOver.load(ordering: .acquiring) {
+                        version += 1
+                        try box.store.commit(version, keys.map { Change(key: $0, value: Bytes("\(version)".utf8)) })
+                    }
+                }
+            } catch {
+                Issue.record("\(error)")
+            }
+        }
+        try store.engine.close()
+        for copy in copies {
+            try expectClean(copy)
+            let restored = try Store(copy)
+            let version = restored.engine.publishedVersion.microseconds
+            let entries = try restored.scan()
+            #expect(entries.count == keys.count)
+            #expect(entries.allSatisfy { $0.version == version })
+            try restored.engine.close()
+        }
+    }
+
+    private final class Box: @unchecked Sendable {
+        let store: Store
+        init(_ store: Store) { self.store = store }
+    }
+}

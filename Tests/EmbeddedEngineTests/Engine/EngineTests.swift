@@ -1,0 +1,35 @@
+// Committing and reading, through the public face of the engine.
+
+import EngineTestSupport
+import Storage
+import TestSupport
+import Testing
+
+@Suite("Engine", .timeLimit(.minutes(20)))
+struct EngineTests {
+    let directory = TemporaryDirectory()
+
+    @Test("A commit is visible once it is sealed, and still there after reopening")
+    func commitAndReopen() throws {
+        do {
+            let store = try Store(directory.path)
+            try store.stage(10, [.put("a", "1"), .put("b", "2")])
+            #expect(try store.get("a") == nil)
+            #expect(try store.writer.commitGroup().microseconds == 10)
+            #expect(try store.get("a") == "1")
+            try store.commit(11, [.delete("a"), .put("c", "3")])
+            #expect(try store.get("a") == nil)
+            #expect(try store.get("a", at: 10) == "1")
+            try store.engine.close()
+        }
+        try expectClean(directory.path)
+        let store = try Store(directory.path)
+        #expect(store.replayed == [])
+        #expect(store.engine.publishedVersion.microseconds == 11)
+        #expect(try store.scan().description == "[b=2@10, c=3@11]")
+        #expect(try store.scan(at: 10).description == "[a=1@10, b=2@10]")
+        #expect(try store.scan(.backward).description == "[c=3@11, b=2@10]")
+        try store.engine.close()
+        try expectClean(directory.path)
+    }
+}

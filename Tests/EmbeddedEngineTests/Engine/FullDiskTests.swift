@@ -1,0 +1,162 @@
+// Disks that are really full: a tmpfs of a few megabytes.
+
+import EngineTestSupport
+import Foundation
+import Storage
+import TestSupport
+import Testing
+
+@Suite("A full disk", .timeLimit(.minutes(20)))
+struct FullDiskTests {
+    private var options: EngineOptions {
+        var options = EngineOptions.small
+        options.logSegmentBytes = 256 << 10
+        options.runFileBytesMax = 256 << 10
+        options.diskReserveBytes = 2 << 20
+        options.retentionMicroseconds = 0
+        options.sweepPauseMicroseconds = 1000
+        return options
+    }
+
+    private static func value(_ version: UInt64) -> Bytes {
+        Bytes(repeating: UInt8(truncatingIfNeeded: version), count: 32 << 10)
+    }
+
+    /// Commits until it is refused; answers the last version that was acknowledged.
+    private func commitUntilFull(_ store: Store, from first: UInt64) throws -> UInt64 {
+        var version = first
+        while true {
+            do throws(StorageError) {
+                try store.commit(version, [Change(key: Bytes("\(version)".utf8), value: Self.value(version))])
+            } catch {
+                #expect(error.code == .full)
+                return version - 1
+            }
+            version += 1
+        }
+    }
+
+    private func commitWhenPossible(_ store: Store, _ version: UInt64, _ value: Bytes = [1]) throws {
+        try waitUntil("there is space for commit \(version)") {
+            do throws(StorageError) {
+                try store.commit(version, [Change(key: Bytes("again \(version)".utf8), value: value)])
+                return true
+            } catch {
+                if error.code != .full { throw error }
+                return false
+            }
+        }
+    }
+
+    private func expectAll(_ versions: ClosedRange<UInt64>, in store: Store) throws {
+        let found = try store.scan()
+        let expected = versions.map { Entry(key: Bytes("\($0)".utf8), value: Self.value($0), version: $0) }
+        #expect(found.sorted { $0.version < $1.version } == expected)
+    }
+
+    @Test("Commits are refused, nothing acknowledged is lost, deletes make room, and commits resume")
+    func deletesMakeRoom() throws {
+        let disk = try TemporaryDisk(megabytes: 24)
+        let store = try Store(disk.path(of: "data"), options)
+        let last = try commitUntilFull(store, from: 1)
+        #expect(last > 100)
+        #expect(store.engine.statistics.isFull)
+        #expect(!store.engine.statistics.hasFailed)
+        try expectAll(1...last, in: store)
+        var version = last
+        for deleted in 1...last where deleted % 2 == 0 {
+            version += 1
+            try store.delete(version, "\(deleted)")
+        }
+        // Room for a good part of what was deleted, as soon as it is swept.
+        for _ in 0..<(last / 4) {
+            version += 1
+            try commitWhenPossible(store, version, Self.value(version))
+        }
+        #expect(try store.scan().count == Int(last - last / 2 + last / 4))
+        try? store.engine.close()
+        try expectClean(disk.path(of: "data"))
+    }
+
+    @Test("An engine opens on a disk without a free block; it reads, deletes, and commits when there is room")
+    func opensWhenFull() throws {
+        let disk = try TemporaryDisk(megabytes: 32)
+        let data = disk.path(of: "data")
+        // Given back at the end: the store itself fills what is left, so its filler alone may be a few blocks.
+        try Data(count: 8 << 20).write(to: URL(fileURLWithPath: disk.path(of: "room")))
+        var last: UInt64
+        do {
+            let store = try Store(data, options)
+            last = try commitUntilFull(store, from: 1)
+            try disk.fill()
+            try? store.engine.close()
+        }
+        try disk.fill()
+        do {
+            let store = try Store(data, options)
+            try expectAll(1...last, in: store)
+            last = try commitUntilFull(store, from: last + 1)
+            #expect(store.engine.statistics.isFull)
+            try store.delete(last + 1, "1")
+            #expect(try store.get("1") == nil)
+            try? store.engine.close()
+        }
+        try disk.remove()
+        try disk.remove("room")
+        let store = try Store(data, options)
+        #expect(try store.scan().map(\.version).sorted() == Array(2...last))
+        try commitWhenPossible(store, last + 2)
+        try store.engine.close()
+        try expectClean(data)
+    }
+
+    @Test("After a restart on a full disk deletes use what is left of the reserve")
+    func reserveAfterRestart() throws {
+        let disk = try TemporaryDisk(megabytes: 24)
+        let data = disk.path(of: "data")
+        do {
+            let store = try Store(data, options)
+            try store.commit(1, [.put("1", "a"), .put("2", "b")])
+            try waitUntil("the reserve is whole") { store.engine.statistics.reserveBytes == options.diskReserveBytes }
+            try store.engine.close()
+        }
+        // Less than the slack and the reserve: the first is counted before the second.
+        let left = 2 << 20
+        let space = try FileHandle(forUpdating: URL(fileURLWithPath: data + "/runs/space"))
+        #expect(ftruncate(space.fileDescriptor, off_t(left)) == 0)
+        try disk.fill()
+
+        let store = try Store(data, options)
+        let reserve = store.engine.statistics.reserveBytes
+        // A manifest that was written on the full disk has taken a few blocks of it.
+        #expect(reserve >= left / 2 + options.logSegmentBytes - (64 << 10))
+        #expect(reserve < options.diskReserveBytes)
+        #expect(try commitUntilFull(store, from: 2) == 1)
+        try store.delete(2, "1")
+        #expect(try store.scan().map(\.key) == [Bytes("2".utf8)])
+        try store.engine.close()
+        try expectClean(data)
+    }
+
+    @Test("A checkpoint without space is a full disk and not a failed one")
+    func shortWrite() throws {
+        let disk = try TemporaryDisk(megabytes: 24)
+        let data = disk.path(of: "data")
+        let store = try Store(data, options)
+        for version in 1...20 as ClosedRange<UInt64> {
+            try store.commit(version, [Change(key: Bytes("\(version)".utf8), value: Self.value(version))])
+        }
+        // Takes the allocated blocks away, as an administrator's `truncate` may.
+        #expect(truncate(data + "/runs/space", 0) == 0)
+        try disk.fill()
+        let error = #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
+        #expect(error?.code == .full)
+        #expect(!store.engine.statistics.hasFailed)
+        try expectAll(1...20, in: store)
+        try disk.remove()
+        try commitWhenPossible(store, 21)
+        try store.engine.checkpointNow()
+        try store.engine.close()
+        try expectClean(data)
+    }
+}

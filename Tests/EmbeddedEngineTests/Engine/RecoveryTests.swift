@@ -1,0 +1,298 @@
+// Recovery from logs that are cut, damaged, or full of what earlier lives left.
+
+import EngineTestSupport
+import Glibc
+import Storage
+import StorageEngines
+import TestSupport
+import Testing
+
+@testable import CommitLog
+@testable import EmbeddedEngine
+
+/// A directory whose log holds some commits, and where they lie.
+private final class LoggedDirectory {
+    let directory = TemporaryDirectory()
+    let original: String
+    let copy: String
+    /// Frames of the first segment, in order.
+    private(set) var frames: [FrameHeader] = []
+    let segmentName = LogFormat.fileName(sequence: 1)
+    private(set) var segment: Bytes = []
+
+    /// Commits 10, 20, …, one frame each.
+    init(commits: Int) throws {
+        original = directory.path(of: "original")
+        copy = directory.path(of: "copy")
+        let store = try Store(original)
+        for number in 1...UInt64(commits) { try store.commit(number * 10, Self.changes(number * 10)) }
+        // Not closed: what a kill leaves.
+        Files.copyTree(original, to: directory.path(of: "killed"))
+        try store.engine.close()
+        segment = Files.read(killed + "/log/" + segmentName)
+        frames = Self.frames(segment)
+        #expect(frames.map(\.lastVersion) == (1...UInt64(commits)).map { $0 * 10 })
+    }
+
+    var killed: String { directory.path(of: "killed") }
+
+    static func changes(_ version: UInt64) -> [Change] {
+        [.put("all", "\(version)"), .put("k\(version)", "v"), .delete("k\(version - 10)")]
+    }
+
+    static func frames(_ segment: Bytes) -> [FrameHeader] {
+        segment.withUnsafeBytes { bytes in
+            guard let header = SegmentHeader(bytes) else { return [] }
+            var frames: [FrameHeader] = []
+            var offset = LogFormat.framesStart
+            while let frame = FrameHeader(segment: bytes, at: offset, nonce: header.nonce) {
+                frames.append(frame)
+                offset += frame.frameBytes
+            }
+            return frames
+        }
+    }
+
+    /// Makes `copy` a killed directory whose first segment is `bytes`.
+    func damage(_ bytes: Bytes) {
+        Files.remove(copy)
+        Files.copyTree(killed, to: copy)
+        Files.write(bytes, to: copy + "/log/" + segmentName)
+    }
+
+    /// Opens the copy, expects the commits up to `version` and nothing of later ones, commits more, and looks again.
+    func expectRecovered(upTo version: UInt64, _ what: String) throws {
+        do {
+            let store = try Store(copy)
+            #expect(store.replayed == stride(from: 10, through: version, by: 10).map { $0 }, "\(what)")
+            #expect(try store.get("all") == (version == 0 ? nil : "\(version)"), "\(what)")
+            #expect(try store.get("k\(version + 10)") == nil, "\(what)")
+            try store.commit(1000, [.put("after", "1")])
+            // Killed again, so that the new commit must come from the log.
+            let again = copy + "-again"
+            Files.copyTree(copy, to: again)
+            defer { Files.remove(again) }
+            let second = try Store(again)
+            #expect(second.replayed == store.replayed + [1000], "\(what)")
+            #expect(try second.get("after") == "1", "\(what)")
+            try second.engine.close()
+            try expectClean(again)
+            try store.engine.close()
+        }
+        try expectClean(copy)
+    }
+}
+
+@Suite("Recovery", .timeLimit(.minutes(20)))
+struct RecoveryTests {
+    @Test("A log whose last two groups are zeros from any byte on gives the groups before")
+    func zerosFromAnywhere() throws {
+        let logged = try LoggedDirectory(commits: 4)
+        let third = logged.frames[2]
+        let fourth = logged.frames[3]
+        let end = fourth.offset + fourth.frameBytes
+        for cut in third.offset...end {
+            logged.damage(Bytes(logged.segment[..<cut]) + Bytes(repeating: 0, count: logged.segment.count - cut))
+            // A group may end with zeros, and then loses nothing.
+            func isWhole(upTo end: Int) -> Bool { logged.segment[min(cut, end)..<end].allSatisfy { $0 == 0 } }
+            let expected: UInt64 = isWhole(upTo: end) ? 40 : isWhole(upTo: fourth.offset) ? 30 : 20
+            try logged.expectRecovered(upTo: expected, "zeros from \(cut)")
+        }
+    }
+
+    @Test("A segment that is shorter than its header says is corruption, named by file and size")
+    func cutAnywhere() throws {
+        let logged = try LoggedDirectory(commits: 4)
+        let ends = logged.frames.flatMap { [$0.offset, $0.offset + 9, $0.offset + $0.frameBytes] }
+        for size in [0, 1, 47, 48, 4095, 4096, logged.segment.count - 1] + ends {
+            logged.damage(Bytes(logged.segment[..<size]))
+            let error = #expect(throws: StorageError.self) { try Store(logged.copy) }
+            #expect(error?.code == .corrupt, "cut to \(size)")
+            #expect(error?.file == logged.copy + "/log/" + logged.segmentName)
+            #expect(error?.offset == size)
+            let report = try EngineCheck.run(directory: logged.copy)
+            #expect(report.problems.count == 1, "cut to \(size)")
+            // It was looked at and left alone.
+            #expect(Files.read(logged.copy + "/log/" + logged.segmentName).count == size)
+        }
+    }
+
+    @Test("An unused segment that is cut short is corruption too: it may have held commits")
+    func cutUnused() throws {
+        let logged = try LoggedDirectory(commits: 2)
+        logged.damage(logged.segment)
+        let unused = logged.copy + "/log/" + LogFormat.fileName(sequence: 2)
+        var bytes = Bytes(repeating: 0, count: 5000)
+        bytes.withUnsafeMutableBytes { SegmentHeader(sequence: 2, nonce: 7, byteCount: 64 << 10).encode(into: $0) }
+        Files.write(bytes, to: unused)
+        let error = #expect(throws: StorageError.self) { try Store(logged.copy) }
+        #expect(error?.code == .corrupt)
+        #expect(error?.file == unused)
+        #expect(try !EngineCheck.run(directory: logged.copy).isClean)
+    }
+
+    @Test("A log whose last group was torn in the middle gives the groups before it", arguments: [1, 8, 40, 56, 70])
+    func tornGroup(written: Int) throws {
+        let logged = try LoggedDirectory(commits: 3)
+        let last = logged.frames[2]
+        var torn = logged.segment
+        for index in (last.offset + written)..<(last.offset + last.frameBytes) { torn[index] = 0 }
+        logged.damage(torn)
+        try logged.expectRecovered(upTo: 20, "torn after \(written) bytes")
+    }
+
+    @Test("A bit flipped anywhere in the last group cuts it off")
+    func flippedInLastGroup() throws {
+        let logged = try LoggedDirectory(commits: 3)
+        let last = logged.frames[2]
+        for index in last.offset..<(last.offset + last.frameBytes) {
+            var damaged = logged.segment
+            damaged[index] ^= 1 << (index % 8)
+            logged.damage(damaged)
+            try logged.expectRecovered(upTo: 20, "bit flipped at \(index)")
+        }
+    }
+
+    @Test("A bit flipped anywhere before the last group is corruption, named by file and byte")
+    func flippedBefore() throws {
+        let logged = try LoggedDirectory(commits: 3)
+        for frame in logged.frames[..<2] {
+            for index in frame.offset..<(frame.offset + frame.frameBytes) {
+                var damaged = logged.segment
+                damaged[index] ^= 1 << (index % 8)
+                logged.damage(damaged)
+                let error = #expect(throws: StorageError.self) { try Store(logged.copy) }
+                #expect(error?.code == .corrupt)
+                #expect(error?.file == logged.copy + "/log/" + logged.segmentName)
+                #expect(error?.offset == frame.offset)
+                let report = try EngineCheck.run(directory: logged.copy)
+                #expect(report.problems.count == 1)
+            }
+        }
+    }
+
+    @Test("A damaged segment header is corruption", arguments: [0, 8, 16, 24, 32, 47])
+    func damagedHeader(index: Int) throws {
+        let logged = try LoggedDirectory(commits: 1)
+        var damaged = logged.segment
+        damaged[index] ^= 0x10
+        logged.damage(damaged)
+        let error = #expect(throws: StorageError.self) { try Store(logged.copy) }
+        #expect(error?.code == .corrupt)
+    }
+
+    @Test("A missing segment is corruption, unless it is the last", arguments: UInt64(1)...4)
+    func missingSegment(missing: UInt64) throws {
+        let directory = TemporaryDirectory()
+        let original = directory.path(of: "original")
+        let copy = directory.path(of: "copy")
+        let store = try Store(original)
+        // Each of these takes most of a segment.
+        for version in 1...4 as ClosedRange<UInt64> {
+            try store.commit(version, [Change(key: [1], value: Bytes(repeating: 7, count: 50 << 10))])
+        }
+        Files.copyTree(original, to: copy)
+        try store.engine.close()
+        Files.remove(copy + "/log/" + LogFormat.fileName(sequence: missing))
+        // Prepared ahead; without it the row ends where the missing one stood.
+        Files.remove(copy + "/log/" + LogFormat.fileName(sequence: 5))
+        if missing == 4 {
+            // Nothing can tell that there ever was one more.
+            let cut = try Store(copy)
+            #expect(cut.replayed == [1, 2, 3])
+            try cut.engine.close()
+            return try expectClean(copy)
+        }
+        let error = #expect(throws: StorageError.self) { try Store(copy) }
+        #expect(error?.code == .corrupt)
+        #expect(try !EngineCheck.run(directory: copy).isClean)
+    }
+
+    @Test("A record that replay refuses ends the opening with its error")
+    func refusedRecord() throws {
+        struct Refusal: Error {}
+        let logged = try LoggedDirectory(commits: 2)
+        #expect(throws: Refusal.self) {
+            try StorageEngine.open(directory: logged.killed) { _, _, _, _ in throw Refusal() }
+        }
+        let store = try Store(logged.killed)
+        #expect(store.replayed == [10, 20])
+        try store.engine.close()
+        try expectClean(logged.killed)
+    }
+
+    @Test("Recycled segments never give back commits of an earlier life", arguments: UInt64(1)...4)
+    func recycledSegments(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let directory = TemporaryDirectory()
+        var options = EngineOptions.small
+        options.logSegmentBytes = 12 << 10
+        options.logSpareSegmentsMax = 2
+        let original = directory.path(of: "original")
+        let store = try Store(original, options)
+        var version: UInt64 = 0
+        var sinceCheckpoint: [UInt64] = []
+        for step in 0..<120 {
+            version += 1
+            // Same sizes again and again, so that frames of different lives begin at the same places.
+            try store.commit(
+                version, [Change(key: [1], value: Bytes(repeating: UInt8(truncatingIfNeeded: version), count: 900))])
+            sinceCheckpoint.append(version)
+            if random.oneIn(15) {
+                try store.engine.checkpointNow()
+                sinceCheckpoint = []
+            }
+            guard step % 10 == 9 else { continue }
+            let copy = directory.path(of: "copy")
+            Files.copyTree(original, to: copy)
+            let killed = try Store(copy, options)
+            #expect(killed.replayed == sinceCheckpoint, "seed \(seed), step \(step)")
+            #expect(killed.engine.publishedVersion.microseconds == version)
+            try killed.engine.close()
+            try expectClean(copy)
+            Files.remove(copy)
+        }
+        try store.engine.close()
+        try expectClean(original)
+        #expect(Files.names(in: original + "/log").count <= 6)
+    }
+
+    @Test("A log larger than the memtable is replayed with checkpoints in between")
+    func largeLog() throws {
+        let directory = TemporaryDirectory()
+        let copy = directory.path(of: "copy")
+        let store = try Store(directory.path(of: "original"))
+        for version in 1...60 as ClosedRange<UInt64> {
+            try store.commit(version, [Change(key: [UInt8(version)], value: Bytes(repeating: 7, count: 10 << 10))])
+        }
+        Files.copyTree(directory.path(of: "original"), to: copy)
+        try store.engine.close()
+        var options = EngineOptions.small
+        options.memtableBytesMax = 64 << 10
+        let small = try Store(copy, options)
+        #expect(small.replayed == Array(1...60))
+        #expect(small.engine.statistics.runEntries > 40)
+        #expect(try small.scan().map(\.version) == Array(1...60))
+        try small.engine.close()
+        try expectClean(copy)
+    }
+
+    @Test("A group larger than a segment gets its own segment")
+    func giantGroup() throws {
+        let directory = TemporaryDirectory()
+        let copy = directory.path(of: "copy")
+        let store = try Store(directory.path(of: "original"))
+        let giant = Bytes(repeating: 9, count: 300 << 10)
+        try store.commit(1, [.put("a", "1")])
+        try store.commit(2, [Change(key: [2], value: giant)])
+        try store.commit(3, [.put("a", "3")])
+        Files.copyTree(directory.path(of: "original"), to: copy)
+        let killed = try Store(copy)
+        #expect(killed.replayed == [1, 2, 3])
+        #expect(try killed.scan().map(\.value.count) == [300 << 10, 1])
+        try killed.engine.close()
+        try expectClean(copy)
+        try store.engine.close()
+        try expectClean(directory.path(of: "original"))
+    }
+}

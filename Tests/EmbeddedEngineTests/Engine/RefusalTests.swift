@@ -1,0 +1,240 @@
+// Opening, closing, limits: what is refused, and with which code.
+
+import EngineTestSupport
+import Glibc
+import Storage
+import TestSupport
+import Testing
+
+@testable import EmbeddedEngine
+
+@Suite("Refusals", .timeLimit(.minutes(20)))
+struct RefusalTests {
+    let directory = TemporaryDirectory()
+
+    private func code(_ body: () throws -> Void) -> StorageError.Code? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? StorageError)?.code
+        }
+    }
+
+    @Test("A directory is open once at a time, in one process or several")
+    func locked() throws {
+        let store = try Store(directory.path)
+        #expect(code { _ = try Store(directory.path) } == .locked)
+        #expect(code { _ = try EngineCheck.run(directory: directory.path) } == .locked)
+        try store.engine.close()
+        let again = try Store(directory.path)
+        try again.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("An unknown format is refused and left alone")
+    func unknownFormat() throws {
+        try Store(directory.path).engine.close()
+        Files.write(Bytes("hearth key-value store, format 99\n".utf8), to: directory.path(of: "FORMAT"))
+        #expect(code { _ = try Store(directory.path) } == .unsupportedFormat)
+        #expect(code { _ = try EngineCheck.run(directory: directory.path) } == .unsupportedFormat)
+        Files.remove(directory.path(of: "FORMAT"))
+        #expect(code { _ = try Store(directory.path) } == .unsupportedFormat)
+    }
+
+    @Test(
+        "A directory of a former format is refused with its number, and left alone", arguments: 1...4, [false, true])
+    func formerFormat(number: Int, isReadOnly: Bool) throws {
+        try Store(directory.path).engine.close()
+        let line = Bytes("hearth key-value store, format \(number)\n".utf8)
+        Files.write(line, to: directory.path(of: "FORMAT"))
+        var options = EngineOptions.small
+        options.isReadOnly = isReadOnly
+        let error = #expect(throws: StorageError.self) { try Store(directory.path, options) }
+        #expect(error?.code == .unsupportedFormat)
+        #expect(error?.message.contains("format \(number),") == true)
+        #expect(error?.message.contains("export") == true)
+        #expect(code { _ = try EngineCheck.run(directory: directory.path) } == .unsupportedFormat)
+        #expect(Files.read(directory.path(of: "FORMAT")) == line)
+    }
+
+    @Test(
+        "A directory whose manifest or run is missing or empty is refused, and nothing is made in its place",
+        arguments: [true, false], [true, false])
+    func lostRun(isClean: Bool, isManifest: Bool) throws {
+        let original = directory.path(of: "original")
+        let copy = directory.path(of: "copy")
+        let store = try Store(original)
+        try store.commit(1, [.put("a", "1")])
+        try store.engine.checkpointNow()
+        if isClean { try store.engine.close() }
+        Files.copyTree(original, to: copy)
+        let names = Files.names(in: copy + "/runs")
+        let name = try #require(names.first { isManifest ? $0 == "MANIFEST" : $0.hasSuffix(".run") })
+        let file = copy + "/runs/" + name
+        for isThere in [true, false] {
+            if isThere { Files.write([], to: file) } else { Files.remove(file) }
+            let error = #expect(throws: StorageError.self) { try Store(copy) }
+            #expect(error?.code == .corrupt)
+            #expect(error?.file == file)
+            #expect(try EngineCheck.run(directory: copy).problems.count == 1)
+            #expect(Files.names(in: copy + "/runs").contains(name) == isThere)
+        }
+        Files.remove(copy + "/runs")
+        #expect(code { _ = try Store(copy) } == .corrupt)
+        #expect(!Files.names(in: copy).contains("runs"))
+    }
+
+    @Test("A directory whose log is missing is refused", arguments: [true, false])
+    func lostLog(hasCheckpoint: Bool) throws {
+        let original = directory.path(of: "original")
+        let copy = directory.path(of: "copy")
+        let store = try Store(original)
+        try store.commit(1, [.put("a", "1")])
+        if hasCheckpoint { try store.engine.checkpointNow() }
+        try store.commit(2, [.put("b", "1")])
+        Files.copyTree(original, to: copy)
+        for name in Files.names(in: copy + "/log") { Files.remove(copy + "/log/" + name) }
+        #expect(code { _ = try Store(copy) } == .corrupt)
+        #expect(try !EngineCheck.run(directory: copy).isClean)
+        Files.remove(copy + "/log")
+        #expect(code { _ = try Store(copy) } == .corrupt)
+        #expect(try !EngineCheck.run(directory: copy).isClean)
+    }
+
+    @Test("A directory whose creation was interrupted is created again")
+    func leftWhileMade() throws {
+        try Store(directory.path(of: "whole")).engine.close()
+        let states: [(String, [String])] = [
+            ("marked", ["NEW"]), ("runs", ["NEW", "runs"]), ("formatted", ["NEW", "FORMAT", "runs"]),
+        ]
+        for (name, kept) in states {
+            let path = directory.path(of: name)
+            Files.copyTree(directory.path(of: "whole"), to: path)
+            Files.write([], to: path + "/NEW")
+            for entry in Files.names(in: path) where !kept.contains(entry) { Files.remove(path + "/" + entry) }
+            if name == "runs" { Files.write([1, 2, 3], to: path + "/runs/MANIFEST") }
+            // The log of the whole directory is gone; a process that got as far as FORMAT had not begun one.
+            if name == "formatted" { try RunStore.create(path + "/runs") }
+            let store = try Store(path)
+            try store.commit(1, [.put("a", "1")])
+            try store.engine.close()
+            #expect(!Files.names(in: path).contains("NEW"))
+            #expect(try Store(path).get("a") == "1")
+            try expectClean(path)
+        }
+    }
+
+    @Test("Versions must increase, also beyond a restart and whatever the clock says")
+    func versionsIncrease() throws {
+        let store = try Store(directory.path)
+        try store.commit(100, [.put("a", "1")])
+        #expect(code { try store.stage(100, [.put("a", "2")]) } == .versionNotIncreasing)
+        #expect(code { try store.stage(99, [.put("a", "2")]) } == .versionNotIncreasing)
+        #expect(!store.writer.hasStaged)
+        try store.stage(101, [.put("a", "2")])
+        #expect(code { try store.stage(101, [.put("a", "3")]) } == .versionNotIncreasing)
+        try store.writer.commitGroup()
+        try store.engine.close()
+        let again = try Store(directory.path)
+        #expect(again.writer.lastVersion.microseconds == 101)
+        #expect(code { try again.commit(50, [.put("a", "4")]) } == .versionNotIncreasing)
+        #expect(try again.get("a") == "2")
+        try again.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("A commit that fits no group is refused whole")
+    func giantCommit() throws {
+        let store = try Store(directory.path)
+        let record = Bytes(repeating: 0, count: EngineLimits.recordBytesMax + 1)
+        let batch = MutationBatch()
+        #expect(
+            code {
+                try store.writer.stage(
+                    version: CommitVersion(microseconds: 1), record: record.span.bytes, mutations: batch)
+            } == .valueTooLong)
+        try store.commit(1, [.put("a", "1")])
+        #expect(try store.scan().count == 1)
+        try store.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("What a batch needs includes what the memtable has beside keys and values")
+    func batchBytes() {
+        var batch = MutationBatch()
+        for number in UInt32(0)..<1_000 {
+            let key = withUnsafeBytes(of: number.bigEndian) { Bytes($0) }
+            batch.put(key: key.span.bytes, value: key.span.bytes)
+        }
+        #expect(batch.bytesNeeded > batch.byteCount + batch.count * 32)
+    }
+
+    @Test("After close everything is refused, and closing again does nothing")
+    func afterClose() throws {
+        let store = try Store(directory.path)
+        let reader = try store.engine.makeReader()
+        try store.commit(1, [.put("a", "1")])
+        _ = try store.writer.latest.bytes(Bytes("a".utf8))
+        try store.engine.close()
+        try store.engine.close()
+        #expect(code { _ = try reader.snapshot() } == .closed)
+        #expect(code { _ = try store.engine.makeReader() } == .closed)
+        #expect(code { try store.commit(2, [.put("a", "2")]) } == .closed)
+        #expect(code { try store.engine.checkpointNow() } == .closed)
+        #expect(code { try store.engine.sweepHistoryNow() } == .closed)
+        #expect(code { try store.engine.backup(to: directory.path + "-backup") } == .closed)
+        try expectClean(directory.path)
+    }
+
+    @Test("What is staged and never sealed is gone after close, and nothing else is")
+    func stagedAtClose() throws {
+        let store = try Store(directory.path)
+        try store.commit(1, [.put("a", "1")])
+        try store.stage(2, [.put("a", "2")])
+        try store.engine.close()
+        let again = try Store(directory.path)
+        #expect(again.engine.publishedVersion.microseconds == 1)
+        #expect(try again.get("a") == "1")
+        try again.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("A snapshot open at close keeps working, and the lock stays until it goes")
+    func snapshotAtClose() throws {
+        do {
+            let store = try Store(directory.path)
+            try store.commit(1, [.put("a", "1")])
+            let reader = try store.engine.makeReader()
+            let snapshot = try reader.snapshot()
+            try store.engine.close()
+            #expect(try snapshot.text("a") == "1")
+            #expect(code { _ = try Store(directory.path) } == .locked)
+        }
+        let again = try Store(directory.path)
+        #expect(try again.get("a") == "1")
+        try again.engine.close()
+        try expectClean(directory.path)
+    }
+
+    @Test("Bounds and keys of odd lengths do not trap")
+    func oddKeys() throws {
+        let store = try Store(directory.path)
+        let longest = Bytes(repeating: 255, count: EngineLimits.keyBytesMax)
+        try store.commit(1, [Change(key: longest, value: []), .put("a", "")])
+        try store.engine.checkpointNow()
+        try store.commit(2, [Change(key: longest, value: [1])])
+        let snapshot = try store.engine.makeReader().snapshot()
+        #expect(try snapshot.bytes([]) == nil)
+        #expect(try snapshot.bytes(longest + [0]) == nil)
+        #expect(try snapshot.bytes(longest) == [1])
+        #expect(try snapshot.text("a") == "")
+        #expect(try snapshot.entries([], longest).count == 1)
+        #expect(try snapshot.entries([], []).count == 0)
+        #expect(try snapshot.entries([], [], .backward).count == 0)
+        #expect(try snapshot.entries(longest, [97]).count == 0)
+        #expect(try snapshot.entries(longest, [97], .backward).count == 0)
+        #expect(code { _ = try snapshot.entries(longest + [0], nil) } == .keyTooLong)
+        #expect(try store.get("a", at: 0) == nil)
+    }
+}

@@ -1,0 +1,274 @@
+// Files of runs that cannot be written for a while: nothing is lost, what is accepted is kept, and what is refused is
+// refused with the truth.
+
+import Basics
+import EngineTestSupport
+import Glibc
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import EmbeddedEngine
+@testable import FileSystem
+
+/// The files of runs of a directory, of which chosen changes fail.
+private final class FailingDisk: Sendable {
+    private struct State {
+        var paths: [Int32: String] = [:]
+        var count = 0
+        var failing = 0..<0
+        var failed: [String] = []
+    }
+
+    private let state = Mutex(State())
+    private let watch = Mutex<DiskWatch?>(nil)
+
+    /// - Parameter directory: its runs are watched until `end`.
+    init(_ directory: String) {
+        let began = DiskWatch.begin(directory + "/runs") { [self] change, call in
+            if case .close(let descriptor) = change { state.withLock { $0.paths[descriptor] = nil } }
+            guard let status = status(change) else {
+                let result = call()
+                if case .open(let path, _, _, _) = change, result >= 0 {
+                    state.withLock { $0.paths[Int32(result)] = path }
+                }
+                return result
+            }
+            errno = status
+            return -1
+        }
+        watch.withLock { $0 = began }
+    }
+
+    func end() { watch.withLock { $0.take()?.end() } }
+
+    /// From now on these changes fail, counted from the first one after this call.
+    func fail(_ changes: Range<Int>) {
+        state.withLock { state in
+            state.count = 0
+            state.failing = changes
+        }
+    }
+
+    var count: Int { state.withLock { $0.count } }
+    var failed: [String] { state.withLock { $0.failed } }
+
+    /// What a change fails with, if it does. Space and reading are not concerned.
+    private func status(_ change: DiskChange) -> Int32? {
+        state.withLock { state in
+            let what: String
+            var status = EIO
+            switch change {
+            case .open(let path, _, let creates, _):
+                if path.hasSuffix("/space") { return nil }
+                what = (creates ? "create " : "open ") + path
+                status = EMFILE
+            case .write(let descriptor, _, _): what = "write \(state.paths[descriptor] ?? "")"
+            case .sync(let descriptor): what = "sync \(state.paths[descriptor] ?? "")"
+            case .rename(let path, _): what = "rename \(path)"
+            case .removeFile(let path): what = "remove \(path)"
+            case .resize, .close, .makeDirectory, .removeDirectory: return nil
+            }
+            if what.hasSuffix("/space") { return nil }
+            defer { state.count += 1 }
+            guard state.failing.contains(state.count) else { return nil }
+            state.failed.append(what)
+            return status
+        }
+    }
+}
+
+@Suite("Retries", .timeLimit(.minutes(20)))
+struct RetryTests {
+    let directory = TemporaryDirectory()
+
+    private static let options: EngineOptions = {
+        var options = EngineOptions.small
+        options.runFileBytesMax = 8 << 10
+        options.retryMicroseconds = 1_000
+        options.retentionMicroseconds = 0
+        options.sweepPauseMicroseconds = 1 << 40
+        return options
+    }()
+
+    private func changes(_ version: UInt64) -> [Change] {
+        (0..<60).map { number in
+            Change(key: Bytes("key \(number)".utf8), value: Bytes(repeating: UInt8(version), count: 100))
+        }
+    }
+
+    private func expect(_ directory: String, _ last: UInt64, _ what: String) throws {
+        try expectClean(directory)
+        let store = try Store(directory)
+        #expect(store.engine.publishedVersion.microseconds == last, "\(what)")
+        let entries = try store.scan()
+        #expect(entries.map(\.version) == Array(repeating: last, count: 60), "\(what)")
+        #expect(entries.allSatisfy { $0.value == Bytes(repeating: UInt8(last), count: 100) }, "\(what)")
+        try store.engine.close()
+        let runs = directory + "/runs"
+        let named = try Manifest.read(in: runs).files.map { RunFormat.fileName($0) }
+        #expect(Files.names(in: runs).sorted() == (named + ["MANIFEST", "space"]).sorted(), "\(what)")
+    }
+
+    /// Checkpoints and merges, each until it succeeds, with commits in between.
+    private func work(_ store: Store, _ last: inout UInt64) throws {
+        for _ in 0..<3 {
+            last += 1
+            try store.commit(last, changes(last))
+            try waitUntil("a checkpoint succeeds") { (try? store.engine.checkpointNow()) != nil }
+        }
+        try waitUntil("a merge succeeds") { (try? store.engine.sweepHistoryNow()) != nil }
+        last += 1
+        try store.commit(last, changes(last))
+    }
+
+    @Test("A failure of any one change of the files, in a checkpoint or a merge, delays it and loses nothing")
+    func eachChange() throws {
+        var total = 1
+        var kinds: Set<Substring> = []
+        var number = 0
+        while number < total {
+            let path = directory.path(of: "\(number)")
+            let disk = FailingDisk(path)
+            let store = try Store(path, Self.options)
+            disk.fail(number..<(number + 1))
+            var last: UInt64 = 0
+            try work(store, &last)
+            total = max(total, disk.count)
+            let failed = disk.failed
+            disk.fail(0..<0)
+            #expect(!store.engine.statistics.hasFailed, "\(failed)")
+            // Names that could not be removed stay; a failed close of a file is not one of them.
+            let isHarmless = failed.isEmpty || failed[0].hasPrefix("remove")
+            #expect(isHarmless || store.engine.statistics.failedAttempts > 0, "\(failed)")
+            try store.engine.close()
+            disk.end()
+            for what in failed { kinds.insert(what.prefix { $0 != " " }) }
+            try expect(path, last, "change \(number): \(failed)")
+            Files.remove(path)
+            number += 1
+        }
+        #expect(kinds == ["create", "open", "write", "sync", "rename", "remove"])
+    }
+
+    @Test("While files fail, commits are accepted as long as memory has room, then refused; later all is well")
+    func lastingFailure() throws {
+        let disk = FailingDisk(directory.path)
+        var options = Self.options
+        options.memtableBytesMax = 100 << 10
+        let store = try Store(directory.path, options)
+        var last: UInt64 = 1
+        try store.commit(last, changes(last))
+        disk.fail(0..<Int.max)
+        #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
+        #expect(store.engine.statistics.obstacle?.code == .inputOutput)
+        #expect(store.engine.statistics.refusal == nil)
+        #expect(store.engine.recentObstacle != nil)
+        var refusal: StorageError?
+        while refusal == nil, last < 1_000 {
+            do throws(StorageError) {
+                try store.commit(last + 1, changes((last + 1) % 250))
+                last += 1
+            } catch {
+                refusal = error
+            }
+        }
+        // Two memtables and more, but not without bound.
+        #expect(last > 10 && last < 100)
+        #expect(refusal?.code == .refused)
+        #expect(!store.writer.hasStaged)
+        let statistics = store.engine.statistics
+        #expect(statistics.refusal?.code == .inputOutput)
+        #expect(statistics.failedAttempts > 0)
+        #expect(!statistics.hasFailed && !statistics.isFull)
+        #expect(statistics.memtableBytes < 5 * options.memtableBytesMax)
+        #expect(try store.scan().count == 60)
+        let accepted = last
+        disk.fail(0..<0)
+        try waitUntil("a commit is accepted") { (try? store.commit(accepted + 1, changes(accepted + 1))) != nil }
+        try store.engine.checkpointNow()
+        #expect(store.engine.statistics.obstacle == nil)
+        try store.engine.close()
+        disk.end()
+        try expect(directory.path, accepted + 1, "")
+    }
+
+    @Test("A close while files fail keeps everything in the log; one after they have failed writes it")
+    func close() throws {
+        let disk = FailingDisk(directory.path)
+        var options = Self.options
+        // Longer than the test: only the close tries again.
+        options.retryMicroseconds = 1 << 40
+        do {
+            let store = try Store(directory.path, options)
+            try store.commit(1, changes(1))
+            disk.fail(0..<Int.max)
+            #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
+            let error = #expect(throws: StorageError.self) { try store.engine.close() }
+            #expect(error?.code == .inputOutput)
+        }
+        disk.fail(0..<0)
+        do {
+            let store = try Store(directory.path, options)
+            #expect(store.replayed == [1])
+            try store.commit(2, changes(2))
+            disk.fail(0..<Int.max)
+            #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
+            disk.fail(0..<0)
+            try store.engine.close()
+        }
+        let store = try Store(directory.path, options)
+        #expect(store.replayed == [])
+        try store.engine.close()
+        disk.end()
+        try expect(directory.path, 2, "")
+    }
+
+    @Test("Without a descriptor for a log segment commits are refused as not applied, and accepted when there is one")
+    func noSegment() throws {
+        let faults = Faults([.allocateSegment], EMFILE)
+        var options = Self.options
+        options.fault = faults.injection
+        let store = try Store(directory.path, options)
+        var last: UInt64 = 1
+        try store.commit(last, changes(last))
+        faults.isOn.store(true, ordering: .releasing)
+        var refusal: StorageError?
+        while refusal == nil, last < 200 {
+            do throws(StorageError) {
+                try store.commit(last + 1, changes(last + 1))
+                last += 1
+            } catch {
+                refusal = error
+            }
+        }
+        #expect(refusal?.code == .refused)
+        #expect(!store.engine.statistics.isFull)
+        #expect(store.engine.shortage == nil)
+        #expect(store.engine.statistics.refusal?.code == .inputOutput)
+        faults.isOn.store(false, ordering: .releasing)
+        let accepted = last
+        try waitUntil("a commit is accepted") { (try? store.commit(accepted + 1, changes(accepted + 1))) != nil }
+        try store.engine.close()
+        try expect(directory.path, accepted + 1, "")
+    }
+
+    @Test("A client learns whether its commit was applied, was not, or may have been")
+    func textsOfClients() {
+        let unknown = RequestError(StorageError(.failed, "the log cannot be written: why"))
+        #expect(unknown.code == .unavailable && unknown.message.contains("the outcome is unknown"))
+        let failure = StorageError(.failed, "the log cannot be written: why")
+        let obstacle = StorageError(.inputOutput, "cannot open: Too many open files", file: "/a/b")
+        for refused in [failure.asFinalRefusal, obstacle.asRefusal] {
+            let refusal = RequestError(refused)
+            #expect(refusal.code == .unavailable)
+            #expect(refusal.message.hasPrefix("The commit was not applied: "))
+            #expect(!refusal.message.contains("unknown") && !refusal.message.contains("/a/b"))
+        }
+        // These say it themselves.
+        for code in [StorageError.Code.full, .closed, .valueTooLong] {
+            #expect(StorageError(code, "").asRefusal.code == code)
+        }
+    }
+}

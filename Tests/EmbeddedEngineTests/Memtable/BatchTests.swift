@@ -1,0 +1,182 @@
+// Sorted batches of a memtable against a dictionary: lookups, cursors at every version, and the walk of a checkpoint.
+
+import EngineTestSupport
+import Storage
+import TestSupport
+import Testing
+
+@testable import EmbeddedEngine
+
+@Suite("Sorted batches", .timeLimit(.minutes(20)))
+struct BatchTests {
+    private struct Name: Hashable {
+        let key: Bytes
+        let version: UInt64
+    }
+
+    /// A memtable whose groups go to the list or to batches in turn, and what it must hold.
+    private struct Filled {
+        let memtable: Memtable
+        var values: [Name: Bytes?] = [:]
+
+        init(count: Int) throws {
+            memtable = try Memtable(reservedBytes: count * 800, scannedSpaces: 0...255)
+        }
+
+        /// Writes a group of commits with one change each.
+        mutating func add(_ changes: [(name: Name, value: Bytes?)], batchEntriesMin: Int) {
+            let collected = CollectedEntries(batchEntriesMin: batchEntriesMin)
+            for (name, value) in changes {
+                let entry = name.key.withUnsafeBytes { key in
+                    guard let value else { return memtable.makeEntry(key, name.version, nil) }
+                    return value.withUnsafeBytes { memtable.makeEntry(key, name.version, $0) }
+                }
+                collected.append(entry)
+                values[name] = .some(value)
+            }
+            collected.settle(into: memtable)
+            #expect(collected.isEmpty)
+        }
+
+        func newest(_ key: Bytes, atMost version: UInt64) -> Name? {
+            values.keys.filter { $0.key == key && $0.version <= version }.max { $0.version < $1.version }
+        }
+
+        var sorted: [Name] {
+            values.keys.sorted { $0.key == $1.key ? $0.version > $1.version : $0.key.lexicographicallyPrecedes($1.key) }
+        }
+
+        /// The newest entry of each key that a version sees.
+        func seen(at version: UInt64) -> [Name] {
+            var last: Bytes?
+            return sorted.filter { name in
+                guard name.version <= version, name.key != last else { return false }
+                last = name.key
+                return true
+            }
+        }
+    }
+
+    /// Keys that are prefixes of each other, end in zeros, share long beginnings, or are as long as keys may be.
+    private static func key(_ random: inout SeededGenerator) -> Bytes {
+        let start: Bytes = random.pick([
+            [0], [0, 0], Bytes(repeating: 0, count: 9), Bytes(repeating: 7, count: 30),
+            Bytes(repeating: 255, count: 16),
+            Bytes(repeating: 3, count: 480),
+        ])
+        return start + (0..<random.below(12)).map { _ in random.pick([0, 0, 1, 128, 255]) }
+    }
+
+    private static func filled(_ random: inout SeededGenerator, count: Int) throws -> Filled {
+        var filled = try Filled(count: count)
+        var version: UInt64 = 0
+        while filled.values.count < count {
+            var changes: [(Name, Bytes?)] = []
+            for _ in 0..<(1 + random.below(count / 8)) {
+                // The same key may be changed twice by a commit.
+                if !random.oneIn(6) { version += 1 }
+                let key = changes.isEmpty || !random.oneIn(6) ? key(&random) : changes[changes.count - 1].0.key
+                let value = random.oneIn(5) ? nil : Bytes(repeating: UInt8(random.below(256)), count: random.below(9))
+                changes.append((Name(key: key, version: version), value))
+            }
+            filled.add(changes.map { (name: $0.0, value: $0.1) }, batchEntriesMin: random.pick([1, 1, .max]))
+            version += 1
+        }
+        return filled
+    }
+
+    private static func walk(_ memtable: Memtable, at version: UInt64, _ direction: ScanDirection, from: Bytes?)
+        -> [Name]
+    {
+        var cursor = MemtableCursor(memtable, version: CommitVersion(microseconds: version))
+        func seek(_ key: UnsafeRawBufferPointer?) {
+            if direction == .forward { cursor.seekForward(key) } else { cursor.seekBackward(key, inclusive: true) }
+        }
+        if let from { from.withUnsafeBytes { seek($0) } } else { seek(nil) }
+        var found: [Name] = []
+        while cursor.isAtEntry {
+            found.append(Name(key: Bytes(cursor.key), version: cursor.entryVersion))
+            cursor.step(direction)
+        }
+        return found
+    }
+
+    @Test("Lookups and cursors find in list and batches what each version sees", arguments: UInt64(1)...6)
+    func reads(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let filled = try Self.filled(&random, count: 2_000)
+        let memtable = filled.memtable
+        defer { memtable.release() }
+        #expect(memtable.batchCount > 2)
+        let names = filled.sorted
+        for version in [0, 1, 700, 1_500, UInt64.max] {
+            let seen = filled.seen(at: version)
+            #expect(Self.walk(memtable, at: version, .forward, from: nil) == seen)
+            #expect(Self.walk(memtable, at: version, .backward, from: nil) == seen.reversed())
+            let from = random.pick(names).key
+            let tail = seen.filter { !$0.key.lexicographicallyPrecedes(from) }
+            #expect(Self.walk(memtable, at: version, .forward, from: from) == tail)
+            let head = seen.filter { $0.key == from || $0.key.lexicographicallyPrecedes(from) }
+            #expect(Self.walk(memtable, at: version, .backward, from: from) == head.reversed())
+        }
+        for _ in 0..<200 {
+            let (key, version) = (random.pick(names).key, UInt64(random.below(2_500)))
+            let entry = key.withUnsafeBytes {
+                memtable.newest($0, atMost: version, listed: memtable.find($0, atMost: version))
+            }
+            let expected = filled.newest(key, atMost: version)
+            #expect((entry == 0 ? nil : memtable.version(entry)) == expected?.version)
+            if entry != 0, let expected {
+                #expect(memtable.value(entry).map { Bytes($0) } == filled.values[expected]!)
+            }
+        }
+    }
+
+    @Test("A checkpoint's walk has every version of every key once, in order", arguments: UInt64(1)...4)
+    func walk(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let filled = try Self.filled(&random, count: 3_000)
+        defer { filled.memtable.release() }
+        var found: [Name] = []
+        var walk = MemtableWalk(filled.memtable)
+        while walk.entry != 0 {
+            let entry = walk.entry
+            let name = Name(key: Bytes(filled.memtable.key(entry)), version: filled.memtable.version(entry))
+            found.append(name)
+            #expect(filled.memtable.value(entry).map { Bytes($0) } == filled.values[name]!)
+            walk.next()
+        }
+        #expect(found == filled.sorted)
+        #expect(filled.memtable.entryCount == found.count)
+    }
+
+    @Test("Keys of which each begins like all longer ones do not exhaust the stack")
+    func deep() throws {
+        var filled = try Filled(count: 20_000)
+        defer { filled.memtable.release() }
+        var changes: [(name: Name, value: Bytes?)] = []
+        // Each byte divides the keys once more, with enough left for another part.
+        for depth in 0..<480 {
+            for other in 0..<20 as Range<UInt8> {
+                let key = Bytes(repeating: 1, count: depth) + [2, other]
+                changes.append((Name(key: key, version: UInt64(changes.count + 1)), []))
+            }
+        }
+        var random = SeededGenerator(seed: 5)
+        changes.shuffle(using: &random)
+        filled.add(changes, batchEntriesMin: 1)
+        #expect(Self.walk(filled.memtable, at: .max, .forward, from: nil) == filled.sorted)
+    }
+
+    @Test("When there are many batches further groups go to the list")
+    func many() throws {
+        var filled = try Filled(count: 400)
+        defer { filled.memtable.release() }
+        for number in 1...200 as ClosedRange<UInt64> {
+            let key: Bytes = [UInt8(number % 7), UInt8(number)]
+            filled.add([(Name(key: key, version: number), [1])], batchEntriesMin: 1)
+        }
+        #expect(filled.memtable.batchCount == 128)
+        #expect(Self.walk(filled.memtable, at: .max, .backward, from: nil) == filled.sorted.reversed())
+    }
+}

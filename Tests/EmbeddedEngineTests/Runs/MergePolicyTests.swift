@@ -1,0 +1,142 @@
+// Which runs are merged; what the manifest says about it; and merges that end in the middle.
+
+import EngineTestSupport
+import Foundation
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import EmbeddedEngine
+
+@Suite("Merge policy", .timeLimit(.minutes(20)))
+struct MergePolicyTests {
+    /// Runs of these levels and sizes, the newest first.
+    private func manifest(_ runs: [(level: UInt64, bytes: UInt64)]) -> Manifest {
+        var manifest = Manifest()
+        for (index, run) in runs.enumerated() {
+            let number = UInt64(index + 1)
+            let part = Manifest.Part(file: 100 + number, identity: number, byteCount: run.bytes)
+            manifest.runs.append(Manifest.Run(number: number, level: run.level, parts: [part]))
+        }
+        return manifest
+    }
+
+    private func choice(_ manifest: Manifest, isIdle: Bool = false) -> MergePolicy.Choice? {
+        MergePolicy.choice(manifest, isIdle: isIdle, hasGarbage: { _ in false })
+    }
+
+    @Test("Eight runs of a level become one of the next, the smallest level first")
+    func tiers() {
+        let seven = Array(repeating: (level: UInt64(0), bytes: UInt64(10)), count: 7)
+        #expect(choice(manifest(seven + [(1, 1_000)])) == nil)
+        let eight = seven + [(0, 10)]
+        #expect(choice(manifest(eight + [(1, 1_000)])) == .init(places: 0..<8, level: 1))
+        let levelOne = Array(repeating: (level: UInt64(1), bytes: UInt64(80)), count: 8)
+        #expect(choice(manifest(eight + levelOne + [(2, 9_000)])) == .init(places: 0..<8, level: 1))
+        #expect(choice(manifest(seven + levelOne + [(2, 9_000)])) == .init(places: 7..<15, level: 2))
+    }
+
+    @Test("The lowest run is merged when the others have as many bytes; when idle, if they have a sixteenth")
+    func lowest() {
+        #expect(choice(manifest([(0, 60), (1, 40), (2, 101)])) == nil)
+        #expect(choice(manifest([(0, 60), (1, 40), (2, 100)])) == .init(places: 0..<3, level: 2))
+        #expect(choice(manifest([(0, 7), (2, 100)]), isIdle: true) == .init(places: 0..<2, level: 2))
+        #expect(choice(manifest([(0, 6), (2, 100)]), isIdle: true) == nil)
+        #expect(choice(manifest([(0, 3), (0, 3), (2, 100)]), isIdle: true) == .init(places: 0..<2, level: 1))
+        #expect(choice(manifest([(0, 100)]), isIdle: true) == nil)
+    }
+
+    @Test("Runs that a merge uses are left alone, and a smaller merge comes in between")
+    func underWay() {
+        var runs = manifest(Array(repeating: (0, 10), count: 8) + [(1, 80), (1, 80), (2, 40)])
+        runs.runs[8].output = 11
+        runs.runs[9].output = 11
+        #expect(runs.merges.map(\.inputs) == [8..<10])
+        #expect(runs.merges.map(\.output) == [10])
+        #expect(choice(runs) == .init(places: 0..<8, level: 1))
+        #expect(MergePolicy.all(runs) == nil)
+        runs.runs.removeFirst(8)
+        #expect(choice(runs, isIdle: true) == nil)
+    }
+
+    @Test("A run with much history that may go is merged by itself")
+    func garbage() {
+        let runs = manifest([(0, 10), (1, 100)])
+        let choice = MergePolicy.choice(runs, isIdle: false) { $0 == 1 }
+        #expect(choice == .init(places: 1..<2, level: 1))
+    }
+
+    @Test("A manifest is read as it was written, and any other bytes are refused")
+    func bytes() throws {
+        var runs = manifest([(0, 10), (1, 100), (2, 1_000)])
+        runs.checkpoint = CommitVersion(microseconds: 77)
+        runs.horizon = CommitVersion(microseconds: 70)
+        runs.firstSegment = 5
+        runs.nextNumber = 900
+        runs.runs[0].output = 2
+        runs.runs[0].lowerBound = [1, 2, 3]
+        let bytes = runs.encoded()
+        #expect(Manifest(bytes) == runs)
+        for index in bytes.indices {
+            var damaged = bytes
+            damaged[index] ^= 1
+            #expect(Manifest(damaged) == nil)
+            #expect(Manifest(Array(bytes.prefix(index))) == nil)
+        }
+        #expect(Manifest(bytes + [0]) == nil)
+    }
+
+    @Test("A merge that ends in the middle continues after a restart, and reads are right in between", arguments: 0...6)
+    func interrupted(steps: Int) throws {
+        let directory = TemporaryDirectory()
+        let left = Atomic<Int>(steps)
+        var options = EngineOptions.small
+        options.runFileBytesMax = 8 << 10
+        options.retentionMicroseconds = 0
+        options.sweepPauseMicroseconds = 1 << 40
+        options.clock = { 0 }
+        options.fault = { operation in
+            guard operation == .commitMerge else { return 0 }
+            return left.subtract(1, ordering: .relaxed).newValue >= 0 ? 0 : EIO
+        }
+        var model = Model()
+        var random = SeededGenerator(seed: UInt64(steps))
+        do {
+            let store = try Store(directory.path, options)
+            for version in 1...5 as ClosedRange<UInt64> {
+                let changes = (0..<120).map { _ in
+                    let value = Bytes(repeating: UInt8(random.below(256)), count: random.below(300))
+                    return Change(
+                        key: Bytes("key \(random.below(300))".utf8), value: random.oneIn(4) ? nil : value)
+                }
+                try store.commit(version, changes)
+                model.commit(version, changes)
+                try store.engine.checkpointNow()
+            }
+            let error = #expect(throws: StorageError.self) { try store.engine.sweepHistoryNow() }
+            #expect(error?.code == .inputOutput)
+            try? store.engine.close()
+        }
+        try expectClean(directory.path)
+        let expected = model.entries([], [255], at: 5, .forward)
+        options.fault = nil
+        let store = try Store(directory.path, options)
+        #expect(try store.scan() == expected)
+        #expect(try store.scan(at: 3) == model.entries([], [255], at: 3, .forward))
+        try store.engine.sweepHistoryNow()
+        #expect(try store.scan() == expected)
+        #expect(try store.scan(.backward) == expected.reversed())
+        #expect(store.engine.statistics.runs == 1)
+        try store.engine.close()
+        try expectClean(directory.path)
+        // What the manifest does not name is gone.
+        let files = Files.names(in: directory.path(of: "runs")).filter { $0.hasSuffix(".run") }
+        #expect(
+            Set(files)
+                == Set(
+                    try Manifest.read(in: directory.path(of: "runs")).runs.flatMap { run in
+                        run.parts.map { RunFormat.fileName($0.file) }
+                    }))
+    }
+}
