@@ -100,7 +100,7 @@ struct SegmentHeader: Equatable {
 }
 
 /// The header of a frame.
-struct FrameHeader: Equatable {
+struct LogFrameHeader: Equatable {
     var recordCount: Int
     var nonce: UInt64
     var offset: Int

@@ -102,7 +102,7 @@ package struct LogRecovery {
         let bytes = UnsafeRawBufferPointer(whole)
         log.segments.append(LogSegment(file: file, header: header))
         var offset = LogFormat.framesStart
-        while let frame = unsafe FrameHeader(segment: bytes, at: offset, nonce: header.nonce) {
+        while let frame = unsafe LogFrameHeader(segment: bytes, at: offset, nonce: header.nonce) {
             try accept(frame, path: path)
             unsafe try visitRecords(of: frame, bytes, path: path, visit)
             log.endSegmentIndex = log.segments.count - 1
@@ -140,7 +140,7 @@ package struct LogRecovery {
     }
 
     /// Checks a good frame's place in the chain.
-    private mutating func accept(_ frame: FrameHeader, path: String) throws(StorageError) {
+    private mutating func accept(_ frame: LogFrameHeader, path: String) throws(StorageError) {
         // A gap among commits that the runs have is harmless: the first segment may begin with such, and a damaged
         // group of such may have been cut.
         let isContinuous =
@@ -160,7 +160,7 @@ package struct LogRecovery {
     }
 
     private mutating func visitRecords(
-        of frame: FrameHeader, _ segment: UnsafeRawBufferPointer, path: String, _ visit: Visit
+        of frame: LogFrameHeader, _ segment: UnsafeRawBufferPointer, path: String, _ visit: Visit
     ) throws {
         var offset = frame.offset + LogFormat.frameHeaderBytes
         let end = offset + frame.payloadBytes
@@ -199,7 +199,7 @@ package struct LogRecovery {
         var offset = bad + 8
         while offset <= bytes.count - LogFormat.frameHeaderBytes {
             if unsafe bytes.word(at: offset + 16) == header.nonce,
-                unsafe FrameHeader(segment: bytes, at: offset, nonce: header.nonce) != nil
+                unsafe LogFrameHeader(segment: bytes, at: offset, nonce: header.nonce) != nil
             {
                 throw StorageError(
                     .corrupt, "a group of the log is damaged, and a later one at byte \(offset) is whole", file: path,

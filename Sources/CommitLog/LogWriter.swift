@@ -114,7 +114,7 @@ package final class LogWriter {
     /// Ends the group and gives it its place. The group before must be done: its buffer is used for the next.
     package func seal() -> LogGroup {
         precondition(recordCount > 0, "an empty group is sealed")
-        var header = FrameHeader(
+        var header = LogFrameHeader(
             recordCount: recordCount, nonce: 0, offset: offset, previousVersion: sealedVersion.microseconds,
             lastVersion: lastVersion.microseconds, payloadBytes: payloadBytes)
         if header.frameBytes > bytesLeft {

@@ -162,7 +162,7 @@ package final class DocumentStore: Sendable {
             switch options {
             case .readOnly(let readTime):
                 guard let readTime else {
-                    let kind = Transaction.Kind.readOnly(microseconds: versions.readTime())
+                    let kind = StoreTransaction.Kind.readOnly(microseconds: versions.readTime())
                     return completion(.success(try begin(in: database, kind, owner)))
                 }
                 let time = try readableTime(readTime)
@@ -175,7 +175,7 @@ package final class DocumentStore: Sendable {
                 }
             case .readWrite(let retried, let mode):
                 let isPessimistic = (mode == .unspecified ? configuration.concurrencyMode : mode) == .pessimistic
-                let kind = isPessimistic ? Transaction.Kind.pessimistic : .optimistic
+                let kind = isPessimistic ? StoreTransaction.Kind.pessimistic : .optimistic
                 // What the transaction finds missing must have keys all the same.
                 _ = try databases.reserve(database)
                 let attempt = abortedAttempt(named: retried)
@@ -195,7 +195,7 @@ package final class DocumentStore: Sendable {
     }
 
     private func begin(
-        in database: DatabaseName, _ kind: Transaction.Kind, _ owner: TransactionOwner?,
+        in database: DatabaseName, _ kind: StoreTransaction.Kind, _ owner: TransactionOwner?,
         _ retried: AbortedAttempt? = nil
     ) throws(RequestError) -> TransactionIdentifier {
         let identifier = transactions.reserveIdentifier()
@@ -251,7 +251,7 @@ package final class DocumentStore: Sendable {
     }
 
     /// Locks what a scan has met; nobody waits for it.
-    func lockScanned(_ transaction: Transaction, _ keys: [UInt64]) {
+    func lockScanned(_ transaction: StoreTransaction, _ keys: [UInt64]) {
         submit(
             .lock(
                 LockRequest(

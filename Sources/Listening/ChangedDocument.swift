@@ -33,7 +33,7 @@ struct EncodedDocument {
     let updateMicroseconds: UInt64
     let createMicroseconds: UInt64
 
-    init(_ document: borrowing DocumentFields, namePrefix: [UInt8]) {
+    init(_ document: borrowing LentDocument, namePrefix: [UInt8]) {
         var writer = WireWriter(capacity: namePrefix.count + document.path.byteCount + document.fields.byteCount + 64)
         fields = ListenResponseWriter.appendDocument(
             ListenResponseWriter.Name(prefix: namePrefix.byteSpan, path: document.path), fields: document.fields,

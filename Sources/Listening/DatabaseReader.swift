@@ -4,7 +4,7 @@ import DocumentStore
 internal import QueryEngine
 
 /// A stored document, lent.
-struct DocumentFields: ~Escapable {
+struct LentDocument: ~Escapable {
     /// The path below `documents`.
     let path: RawSpan
     /// Canonical field entries.
@@ -55,14 +55,14 @@ struct DatabaseReader {
     ///
     /// - Parameter path: the path below `documents`.
     func withDocument(
-        _ path: RawSpan, at version: UInt64, _ body: (DocumentFields?) throws(RequestError) -> Void
+        _ path: RawSpan, at version: UInt64, _ body: (LentDocument?) throws(RequestError) -> Void
     ) throws(RequestError) {
         var name = WireWriter(capacity: namePrefix.count + path.byteCount)
         name.append(namePrefix)
         name.append(path)
         let point = reader.readPoint(atReadTime: version, in: database)
         try reader.withDocument(name.bytes, at: point) { (found) throws(RequestError) in
-            if let found { try body(DocumentFields(found, path: path)) } else { try body(nil) }
+            if let found { try body(LentDocument(found, path: path)) } else { try body(nil) }
         }
     }
 

@@ -154,7 +154,7 @@ package final class ListenHub {
         wakeTouched()
     }
 
-    private func route(_ change: DocumentChange) {
+    private func route(_ change: StoreChange) {
         guard let targets = targets(ofDatabase: change.database) else { return }
         var document: ChangedDocument?
         targets.router.route(change) { target, before, now in

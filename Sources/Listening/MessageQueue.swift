@@ -66,7 +66,7 @@ struct MessageQueue: ~Copyable {
     ) {
         let message = document.bytes
         if let selection {
-            let document = DocumentFields(document, message.byteSpan.extracting(document.fields), path: path)
+            let document = LentDocument(document, message.byteSpan.extracting(document.fields), path: path)
             return appendChange(document, selection, targets: targets, removed: removed)
         }
         ListenResponseWriter.appendChange(document: message.byteSpan, targets: targets, removed: removed, to: &bytes)
@@ -77,7 +77,7 @@ struct MessageQueue: ~Copyable {
     ///
     /// - Parameter selection: the fields to send; nil sends all.
     mutating func appendChange(
-        _ document: DocumentFields, _ selection: FieldSelection?, targets: [Int32], removed: [Int32]
+        _ document: LentDocument, _ selection: FieldSelection?, targets: [Int32], removed: [Int32]
     ) {
         if let selection {
             var fields = WireWriter(capacity: 256)
@@ -89,7 +89,7 @@ struct MessageQueue: ~Copyable {
     }
 
     private mutating func appendChange(
-        _ document: DocumentFields, _ fields: RawSpan, _ targets: [Int32], _ removed: [Int32]
+        _ document: LentDocument, _ fields: RawSpan, _ targets: [Int32], _ removed: [Int32]
     ) {
         let prefix = namePrefix
         ListenResponseWriter.appendChange(

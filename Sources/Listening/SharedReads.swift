@@ -20,7 +20,7 @@ struct SharedReads {
         if let known = changed.document(at: version) { return known }
         var document: EncodedDocument?
         let path = changed.path
-        try reader.withDocument(path.byteSpan, at: version) { (found: DocumentFields?) in
+        try reader.withDocument(path.byteSpan, at: version) { (found: LentDocument?) in
             if let found { document = EncodedDocument(found, namePrefix: reader.namePrefix) }
         }
         let size = document?.bytes.count ?? 0

@@ -44,7 +44,7 @@ final class Target {
     // MARK: A query with offset or limit
 
     /// The results that the client has.
-    var window = ResultWindow()
+    var window = ResultRange()
     /// The version before the first change that may have changed the results; nil if there was none.
     var windowBase: UInt64?
 

@@ -69,7 +69,7 @@ final class TargetQuery {
     }
 
     /// Notes the sort keys of a change, which its targets compare with their windows.
-    func noteSortKeys(of change: DocumentChange, _ matchedBefore: Bool, _ matches: Bool) {
+    func noteSortKeys(of change: StoreChange, _ matchedBefore: Bool, _ matches: Bool) {
         guard isWindow else { return }
         changedKeys.before = matchedBefore ? sortKey(path: change.path, fields: change.before) : nil
         changedKeys.after = matches ? sortKey(path: change.path, fields: change.after) : nil
@@ -84,7 +84,7 @@ final class TargetQuery {
 }
 
 /// The results that offset and limit leave: all documents that match from the first key to the last.
-struct ResultWindow {
+struct ResultRange {
     /// Sort keys of the first and of the last result; nil if there are none.
     var first: [UInt8]?
     var last: [UInt8]?

@@ -37,13 +37,13 @@ final class TargetReading {
     /// The next document of a documents target.
     private var nextDocument = 0
 
-    private var baseWindow: ResultWindow
+    private var baseWindow: ResultRange
     /// Documents at the base; counted if the client has said how many it has.
     private var baseCount = 0
     private let expectedCount: Int?
     private var unchanged: NameFilter?
     /// The results at the new version.
-    private(set) var window = ResultWindow()
+    private(set) var window = ResultRange()
 
     /// Results of the base that are looked up at the new version in one step.
     private static let lookupsPerStep = 256
@@ -53,14 +53,14 @@ final class TargetReading {
     ///   - baseWindow: the window at the base; nil if it is not known.
     ///   - expectedCount: the number of documents that the client says it has.
     init(
-        _ target: Target, from base: UInt64?, _ baseWindow: ResultWindow? = nil, expectedCount: Int? = nil,
+        _ target: Target, from base: UInt64?, _ baseWindow: ResultRange? = nil, expectedCount: Int? = nil,
         to version: UInt64
     ) {
         self.target = target
         self.base = base
         self.version = version
         self.expectedCount = base == nil ? nil : expectedCount
-        self.baseWindow = baseWindow ?? ResultWindow()
+        self.baseWindow = baseWindow ?? ResultRange()
         let isWindowMissing = target.windowQuery != nil && baseWindow == nil
         phase = base != nil && (isWindowMissing || expectedCount != nil) ? .base : .results
     }
@@ -129,7 +129,7 @@ final class TargetReading {
             let path = paths[nextDocument]
             var exists = false
             var isUnchanged = false
-            try reader.withDocument(path.byteSpan, at: version) { (document: DocumentFields?) in
+            try reader.withDocument(path.byteSpan, at: version) { (document: LentDocument?) in
                 guard let document else { return }
                 exists = true
                 isUnchanged = document.updateMicroseconds <= base ?? 0
@@ -182,7 +182,7 @@ final class TargetReading {
                 window.count += 1
             }
             if isNew {
-                queue.appendChange(DocumentFields(row), query.selection, targets: [id], removed: [])
+                queue.appendChange(LentDocument(row), query.selection, targets: [id], removed: [])
             } else if notesUnchanged {
                 unchangedNames.append([UInt8](copying: row.path))
             }
@@ -205,7 +205,7 @@ final class TargetReading {
             return paths.count >= Self.lookupsPerStep ? .full : .more
         }
         for path in paths {
-            try reader.withDocument(path.byteSpan, at: version) { (document: DocumentFields?) in
+            try reader.withDocument(path.byteSpan, at: version) { (document: LentDocument?) in
                 guard let document else {
                     return queue.appendDelete(path.byteSpan, removed: [target.id], at: version)
                 }
@@ -221,7 +221,7 @@ final class TargetReading {
     }
 
     /// Whether a result of the base is still a result.
-    private func isResult(_ document: DocumentFields, of query: TargetQuery, _ base: UInt64) -> Bool {
+    private func isResult(_ document: LentDocument, of query: TargetQuery, _ base: UInt64) -> Bool {
         let matches =
             document.updateMicroseconds <= base || query.matcher.matches(path: document.path, fields: document.fields)
         guard matches, query.isWindow else { return matches }

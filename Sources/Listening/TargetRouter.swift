@@ -83,7 +83,7 @@ struct TargetRouter {
     /// Calls `body` for each target that a change concerns.
     ///
     /// - Parameter body: gets the target, and whether the document matched before and matches now.
-    mutating func route(_ change: DocumentChange, _ body: (Target, _ before: Bool, _ now: Bool) -> Void) {
+    mutating func route(_ change: StoreChange, _ body: (Target, _ before: Bool, _ now: Bool) -> Void) {
         changes += 1
         if !documents.isEmpty, let targets = documents[[UInt8](copying: change.path)] {
             for target in targets { body(target, change.existedBefore, change.existsAfter) }
@@ -97,7 +97,7 @@ struct TargetRouter {
     }
 
     private func route(
-        _ change: DocumentChange, _ index: QueryIndex, _ body: (Target, _ before: Bool, _ now: Bool) -> Void
+        _ change: StoreChange, _ index: QueryIndex, _ body: (Target, _ before: Bool, _ now: Bool) -> Void
     ) {
         let visit = changes
         index.forEachCandidate(change) { query in
@@ -138,7 +138,7 @@ struct QueryIndex {
     }
 
     /// Calls `body` with every query that a changed document may match before or after, some of them repeatedly.
-    func forEachCandidate(_ change: DocumentChange, _ body: (TargetQuery) -> Void) {
+    func forEachCandidate(_ change: StoreChange, _ body: (TargetQuery) -> Void) {
         for query in others { body(query) }
         if byValue.isEmpty { return }
         var key = WireWriter(capacity: 64)

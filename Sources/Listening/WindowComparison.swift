@@ -24,7 +24,7 @@ final class WindowComparison {
     let base: UInt64
     let version: UInt64
     /// The newer results.
-    private(set) var window = ResultWindow()
+    private(set) var window = ResultRange()
     /// Valid when the comparison is finished.
     private(set) var differences: [Difference] = []
 

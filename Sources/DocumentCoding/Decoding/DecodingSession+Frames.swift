@@ -52,7 +52,7 @@ extension DecodingSession {
     }
 
     @inline(__always)
-    func cursor(_ range: WireValue) -> WireCursor {
+    func cursor(_ range: ValueRange) -> WireCursor {
         unsafe WireCursor(state.pointee.base, range.start, range.end)
     }
 

@@ -6,7 +6,7 @@ extension DecodingSession {
     // MARK: Opening
 
     /// Notes the entries of a map and opens a frame for it.
-    func openMap(_ body: WireValue, entryTag: UInt8, parent: Int) throws -> Int {
+    func openMap(_ body: ValueRange, entryTag: UInt8, parent: Int) throws -> Int {
         let first = unsafe state.pointee.entryCount
         var cursor = cursor(body)
         var names = NameOrder()
@@ -28,7 +28,7 @@ extension DecodingSession {
     ///
     /// An entry is compared first with the key that followed the entry before it in the last map with such keys.
     func openMap(
-        _ body: WireValue, entryTag: UInt8, parent: Int, placesIn slot: UnsafeMutablePointer<KeyedDecodingSlot>
+        _ body: ValueRange, entryTag: UInt8, parent: Int, placesIn slot: UnsafeMutablePointer<KeyedDecodingSlot>
     ) throws -> Int {
         let table = unsafe slot.pointee.table
         if unsafe !table.pointee.isEnumeration || !state.pointee.usesDefaultKeys {
@@ -140,7 +140,7 @@ extension DecodingSession {
     ///
     /// - Returns: its place.
     @inline(__always)
-    private func noteEntry(_ name: WireValue, _ value: WireValue) -> Int {
+    private func noteEntry(_ name: ValueRange, _ value: ValueRange) -> Int {
         let place = unsafe state.pointee.entryCount
         if unsafe place == state.pointee.entryCapacity { growEntries() }
         unsafe (state.pointee.entries + place).initialize(
@@ -204,7 +204,7 @@ extension DecodingSession {
 
     /// The first eight bytes of a name as a number that compares as they do; zeros fill up.
     @inline(__always)
-    private func keyPrefix(_ key: WireValue) -> UInt64 {
+    private func keyPrefix(_ key: ValueRange) -> UInt64 {
         let count = key.end &- key.start
         if unsafe key.start &+ 8 <= state.pointee.byteCount {
             let word = unsafe UInt64(
@@ -221,7 +221,7 @@ extension DecodingSession {
 
     /// Whether a name is that of a key. It is false if the key has no name yet.
     @inline(__always)
-    private func isName(_ name: WireValue, _ known: UnsafeRawBufferPointer?) -> Bool {
+    private func isName(_ name: ValueRange, _ known: UnsafeRawBufferPointer?) -> Bool {
         let count = name.end &- name.start
         guard let known = unsafe known, count == known.count else { return false }
         guard let start = known.baseAddress else { return true }
@@ -239,7 +239,7 @@ extension DecodingSession {
 
     /// The key with a name, or -1; the key is remembered as the one that follows another, or is the first.
     @inline(never)
-    private func search(_ name: WireValue, in table: UnsafeMutablePointer<DecodingKeyTable>, after previous: Int) -> Int
+    private func search(_ name: ValueRange, in table: UnsafeMutablePointer<DecodingKeyTable>, after previous: Int) -> Int
     {
         let expected = unsafe previous < 0 ? table.pointee.first : table.pointee.names[previous].next
         if expected >= 0, unsafe isName(name, table.pointee.names[expected].name) { return expected }
@@ -257,9 +257,9 @@ extension DecodingSession {
     }
 
     @inline(__always)
-    func value(ofEntry index: Int) -> WireValue {
+    func value(ofEntry index: Int) -> ValueRange {
         let entry = unsafe state.pointee.entries[index]
-        return WireValue(start: Int(entry.value), end: Int(entry.valueEnd))
+        return ValueRange(start: Int(entry.value), end: Int(entry.valueEnd))
     }
 
     @inline(__always)
@@ -269,9 +269,9 @@ extension DecodingSession {
     }
 
     @inline(__always)
-    private func nameRange(ofEntry index: Int) -> WireValue {
+    private func nameRange(ofEntry index: Int) -> ValueRange {
         let entry = unsafe state.pointee.entries[index]
-        return WireValue(start: Int(entry.key), end: Int(entry.key) + Int(entry.keyCount))
+        return ValueRange(start: Int(entry.key), end: Int(entry.key) + Int(entry.keyCount))
     }
 
     // MARK: Key strategies

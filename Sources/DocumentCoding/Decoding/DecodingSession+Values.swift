@@ -8,7 +8,7 @@ extension DecodingSession {
     // MARK: Errors
 
     @inline(never)
-    func mismatch(_ type: Any.Type, _ value: WireValue, parent: Int) -> DecodingError {
+    func mismatch(_ type: Any.Type, _ value: ValueRange, parent: Int) -> DecodingError {
         let path = codingPath(inFrame: parent)
         guard let kind = try? kind(of: value, parent: parent) else {
             return malformed(MalformedBytes(offset: value.start), parent: parent)
@@ -31,7 +31,7 @@ extension DecodingSession {
 
     /// What a value holds; the document is a map.
     @inline(__always)
-    func kind(of value: WireValue, parent: Int) throws -> WireKind {
+    func kind(of value: ValueRange, parent: Int) throws -> WireKind {
         if parent < 0 { return .map(value) }
         var cursor = cursor(value)
         do throws(MalformedBytes) {
@@ -47,7 +47,7 @@ extension DecodingSession {
 
     /// Whether a value is null, or nothing.
     @inline(__always)
-    func isNull(_ value: WireValue) -> Bool {
+    func isNull(_ value: ValueRange) -> Bool {
         var cursor = cursor(value)
         if case .null? = try? cursor.value() { return true }
         return false
@@ -64,7 +64,7 @@ extension DecodingSession {
     /// The payload of a value as encoders write it: nothing but the given tag, a length of one or two bytes, and the
     /// bytes; nil for every other value.
     @inline(__always)
-    func plainPayload(_ value: WireValue, _ tag: UInt8, _ tagEnd: UInt8? = nil) -> WireValue? {
+    func plainPayload(_ value: ValueRange, _ tag: UInt8, _ tagEnd: UInt8? = nil) -> ValueRange? {
         let base = unsafe state.pointee.base
         var start = value.start &+ (tagEnd == nil ? 2 : 3)
         if start > value.end { return nil }
@@ -78,11 +78,11 @@ extension DecodingSession {
             count = count & 0x7f | second << 7
             start &+= 1
         }
-        return start &+ count == value.end ? WireValue(start: start, end: value.end) : nil
+        return start &+ count == value.end ? ValueRange(start: start, end: value.end) : nil
     }
 
     @inline(__always)
-    func string(_ value: WireValue, parent: Int) throws -> String {
+    func string(_ value: ValueRange, parent: Int) throws -> String {
         if parent >= 0, let payload = plainPayload(value, ValueWireTag.string, ValueWireTag.longTagEnd) {
             return text(payload)
         }
@@ -94,7 +94,7 @@ extension DecodingSession {
 
     /// The text of a range; bytes that are not UTF-8 are replaced.
     @inline(__always)
-    private func text(_ range: WireValue) -> String {
+    private func text(_ range: ValueRange) -> String {
         let count = range.end &- range.start
         if count <= SmallString.countMax, unsafe range.start &+ 16 <= state.pointee.smallStringEnd,
             let small = unsafe SmallString.make(state.pointee.base + range.start, count)
@@ -105,7 +105,7 @@ extension DecodingSession {
     }
 
     @inline(__always)
-    func boolean(_ value: WireValue, parent: Int) throws -> Bool {
+    func boolean(_ value: ValueRange, parent: Int) throws -> Bool {
         guard case .boolean(let boolean) = try kind(of: value, parent: parent) else {
             throw mismatch(Bool.self, value, parent: parent)
         }
@@ -114,7 +114,7 @@ extension DecodingSession {
 
     /// An integer, or a double without a fraction, that fits the type.
     @inline(__always)
-    func integer<I: FixedWidthInteger>(_ type: I.Type, _ value: WireValue, parent: Int) throws -> I {
+    func integer<I: FixedWidthInteger>(_ type: I.Type, _ value: ValueRange, parent: Int) throws -> I {
         let kind = try kind(of: value, parent: parent)
         if case .integer(let integer) = kind, let fitting = I(exactly: integer) { return fitting }
         return try unusualInteger(type, kind, value, parent: parent)
@@ -122,7 +122,7 @@ extension DecodingSession {
 
     @inline(never)
     private func unusualInteger<I: FixedWidthInteger>(
-        _ type: I.Type, _ kind: WireKind, _ value: WireValue, parent: Int
+        _ type: I.Type, _ kind: WireKind, _ value: ValueRange, parent: Int
     ) throws -> I {
         let number: String
         switch kind {
@@ -140,13 +140,13 @@ extension DecodingSession {
     }
 
     @inline(__always)
-    func double(_ value: WireValue, parent: Int) throws -> Double {
+    func double(_ value: ValueRange, parent: Int) throws -> Double {
         let kind = try kind(of: value, parent: parent)
         if case .double(let double) = kind { return double }
         return try unusualDouble(Double.self, kind, value, parent: parent)
     }
 
-    func float(_ value: WireValue, parent: Int) throws -> Float {
+    func float(_ value: ValueRange, parent: Int) throws -> Float {
         let kind = try kind(of: value, parent: parent)
         if case .string = kind { return Float(try unusualDouble(Float.self, kind, value, parent: parent)) }
         let double: Double =
@@ -161,7 +161,7 @@ extension DecodingSession {
     }
 
     @inline(never)
-    private func unusualDouble(_ type: Any.Type, _ kind: WireKind, _ value: WireValue, parent: Int) throws -> Double {
+    private func unusualDouble(_ type: Any.Type, _ kind: WireKind, _ value: ValueRange, parent: Int) throws -> Double {
         switch kind {
         case .integer(let integer): return Double(integer)
         case .string(let payload):
@@ -184,7 +184,7 @@ extension DecodingSession {
 
     // MARK: Types of Foundation, as the strategies demand
 
-    func date(_ value: WireValue, parent: Int) throws -> Date {
+    func date(_ value: ValueRange, parent: Int) throws -> Date {
         if unsafe state.pointee.readsTimestamps { return try storedDate(value, parent: parent) }
         switch strategies?.values.date ?? .timestamp {
         case .timestamp: return try storedDate(value, parent: parent)
@@ -207,7 +207,7 @@ extension DecodingSession {
     }
 
     @inline(__always)
-    private func storedDate(_ value: WireValue, parent: Int) throws -> Date {
+    private func storedDate(_ value: ValueRange, parent: Int) throws -> Date {
         if parent >= 0, let payload = plainPayload(value, ValueWireTag.timestamp) {
             let (seconds, nanoseconds) = try timestampParts(payload, parent: parent)
             return Date(timeIntervalSince1970: Double(seconds) + Double(nanoseconds) / 1e9)
@@ -219,7 +219,7 @@ extension DecodingSession {
         return try timestamp(value, as: Date.self, parent: parent).dateValue()
     }
 
-    func data(_ value: WireValue, parent: Int) throws -> Data {
+    func data(_ value: ValueRange, parent: Int) throws -> Data {
         switch strategies?.values.data ?? .blob {
         case .blob:
             switch try kind(of: value, parent: parent) {
@@ -233,14 +233,14 @@ extension DecodingSession {
         }
     }
 
-    private func base64(_ value: WireValue, parent: Int) throws -> Data {
+    private func base64(_ value: ValueRange, parent: Int) throws -> Data {
         guard let data = Data(base64Encoded: try string(value, parent: parent)) else {
             throw corrupted("Encountered Data is not valid Base64.", parent: parent)
         }
         return data
     }
 
-    func url(_ value: WireValue, parent: Int) throws -> URL {
+    func url(_ value: ValueRange, parent: Int) throws -> URL {
         guard let url = URL(string: try string(value, parent: parent)) else {
             throw corrupted("Invalid URL string.", parent: parent)
         }
@@ -250,12 +250,12 @@ extension DecodingSession {
     // MARK: Types of Firestore
 
     @inline(__always)
-    private func timestampParts(_ payload: WireValue, parent: Int) throws -> (seconds: Int64, nanoseconds: Int32) {
+    private func timestampParts(_ payload: ValueRange, parent: Int) throws -> (seconds: Int64, nanoseconds: Int32) {
         var cursor = cursor(payload)
         do throws(MalformedBytes) { return try cursor.timestamp() } catch { throw malformed(error, parent: parent) }
     }
 
-    func timestamp(_ value: WireValue, as type: Any.Type = Timestamp.self, parent: Int) throws -> Timestamp {
+    func timestamp(_ value: ValueRange, as type: Any.Type = Timestamp.self, parent: Int) throws -> Timestamp {
         let kind = try kind(of: value, parent: parent)
         switch kind {
         case .timestamp(let payload):
@@ -271,7 +271,7 @@ extension DecodingSession {
         }
     }
 
-    func geoPoint(_ value: WireValue, parent: Int) throws -> GeoPoint {
+    func geoPoint(_ value: ValueRange, parent: Int) throws -> GeoPoint {
         let kind = try kind(of: value, parent: parent)
         switch kind {
         case .geoPoint(let payload):
@@ -289,7 +289,7 @@ extension DecodingSession {
         }
     }
 
-    func vector(_ value: WireValue, parent: Int) throws -> VectorValue {
+    func vector(_ value: ValueRange, parent: Int) throws -> VectorValue {
         let kind = try kind(of: value, parent: parent)
         if case .map(let body) = kind {
             if let vector = try? cursor(body).vector() { return vector }
@@ -299,7 +299,7 @@ extension DecodingSession {
         throw mismatch(VectorValue.self, value, parent: parent)
     }
 
-    func reference(_ value: WireValue, parent: Int) throws -> DocumentReference {
+    func reference(_ value: ValueRange, parent: Int) throws -> DocumentReference {
         let kind = try kind(of: value, parent: parent)
         if case .reference(let payload) = kind {
             let name = cursor(value).text(payload)
@@ -316,13 +316,13 @@ extension DecodingSession {
 
     /// Makes a value of whatever type.
     @inline(__always)
-    func decode<T: Decodable>(_ type: T.Type, _ value: WireValue, parent: Int) throws -> T {
+    func decode<T: Decodable>(_ type: T.Type, _ value: ValueRange, parent: Int) throws -> T {
         try unsafe decode(type, value, typeRecord(type), parent: parent)
     }
 
     @inline(__always)
     func decode<T: Decodable>(
-        _ type: T.Type, _ value: WireValue, _ record: UnsafeMutablePointer<DecodingTypeRecord>, parent: Int
+        _ type: T.Type, _ value: ValueRange, _ record: UnsafeMutablePointer<DecodingTypeRecord>, parent: Int
     ) throws -> T {
         switch unsafe record.pointee.kind {
         case .other: try decodable(type, value, parent: parent)
@@ -336,7 +336,7 @@ extension DecodingSession {
     /// Makes a value of one of the types that are met less often.
     @inline(never)
     private func decodeSpecial<T: Decodable>(
-        _ type: T.Type, _ value: WireValue, _ kind: DecodingTypeKind, parent: Int
+        _ type: T.Type, _ value: ValueRange, _ kind: DecodingTypeKind, parent: Int
     ) throws -> T {
         // Each cast is from the type that the kind stands for.
         switch kind {
@@ -359,12 +359,12 @@ extension DecodingSession {
 
     /// Makes a value by its own `init(from:)`. `type` may be a subclass of `T`.
     @inline(__always)
-    func decodable<T: Decodable>(_ type: T.Type, _ value: WireValue, parent: Int) throws -> T {
+    func decodable<T: Decodable>(_ type: T.Type, _ value: ValueRange, parent: Int) throws -> T {
         try withDecoder(value, parent: parent) { try type.init(from: $0) }
     }
 
     @inline(__always)
-    func withDecoder<R>(_ value: WireValue, parent: Int, _ body: (WireDecoder) throws -> R) throws -> R {
+    func withDecoder<R>(_ value: ValueRange, parent: Int, _ body: (WireDecoder) throws -> R) throws -> R {
         let frameMark = unsafe state.pointee.frameCount
         unsafe state.pointee.depth &+= 1
         defer {
@@ -399,8 +399,8 @@ extension WireCursor {
     /// The vector of a MapValue that is one.
     func vector() throws(MalformedBytes) -> VectorValue? {
         var entries = self
-        var type: WireValue?
-        var elements: WireValue?
+        var type: ValueRange?
+        var elements: ValueRange?
         // Of entries with one name the last counts.
         while let (key, value) = try entries.nextEntry(ValueWireTag.mapEntry) {
             switch text(key) {

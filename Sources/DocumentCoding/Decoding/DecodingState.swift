@@ -30,7 +30,7 @@ struct DecodedEntry {
 ///
 /// One thread at a time uses it. It is reused and never freed.
 ///
-/// Values are decoded on demand. A value is a range of the bytes (``WireValue``). A keyed container for it notes the
+/// Values are decoded on demand. A value is a range of the bytes (``ValueRange``). A keyed container for it notes the
 /// positions of its entries on a stack that all containers share, and a frame with their range. At the same time it
 /// finds the key of each entry: it expects the key that the last map had there (`DecodingKey.next`).
 ///

@@ -27,7 +27,7 @@ protocol DirectlyDecodable {
     /// Makes a value of this very type: `T` is `Self`.
     ///
     /// - Parameter parent: the frame whose current key leads to the value.
-    static func decode<T>(_ type: T.Type, _ value: WireValue, _ session: DecodingSession, parent: Int) throws -> T
+    static func decode<T>(_ type: T.Type, _ value: ValueRange, _ session: DecodingSession, parent: Int) throws -> T
     /// Whether null entries of dictionaries with values of this type are dropped, as the SDK does.
     static var dropsNullEntries: Bool { get }
 }

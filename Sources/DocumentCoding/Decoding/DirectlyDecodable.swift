@@ -4,7 +4,7 @@
 extension Array: DirectlyDecodable where Element: Decodable {
     static var dropsNullEntries: Bool { false }
 
-    static func decode<T>(_ type: T.Type, _ value: WireValue, _ session: DecodingSession, parent: Int) throws -> T {
+    static func decode<T>(_ type: T.Type, _ value: ValueRange, _ session: DecodingSession, parent: Int) throws -> T {
         let record = unsafe session.typeRecord(Element.self)
         guard let body = try session.array(value, parent: parent) else {
             throw session.notAContainer(Self.self, value, parent: parent, "unkeyed")
@@ -29,7 +29,7 @@ extension Array: DirectlyDecodable where Element: Decodable {
 extension Optional: DirectlyDecodable where Wrapped: Decodable {
     static var dropsNullEntries: Bool { false }
 
-    static func decode<T>(_ type: T.Type, _ value: WireValue, _ session: DecodingSession, parent: Int) throws -> T {
+    static func decode<T>(_ type: T.Type, _ value: ValueRange, _ session: DecodingSession, parent: Int) throws -> T {
         let isNull = parent >= 0 && session.isNull(value)
         let result: Self = isNull ? nil : try session.decode(Wrapped.self, value, parent: parent)
         return unsafe reinterpret(result, as: type)
@@ -39,7 +39,7 @@ extension Optional: DirectlyDecodable where Wrapped: Decodable {
 extension Dictionary: DirectlyDecodable where Key: Decodable, Value: Decodable {
     static var dropsNullEntries: Bool { Key.self == String.self }
 
-    static func decode<T>(_ type: T.Type, _ value: WireValue, _ session: DecodingSession, parent: Int) throws -> T {
+    static func decode<T>(_ type: T.Type, _ value: ValueRange, _ session: DecodingSession, parent: Int) throws -> T {
         // Other keys than strings are decoded as the standard library has it.
         guard Key.self == String.self else {
             return unsafe reinterpret(try session.decodable(Self.self, value, parent: parent), as: type)
@@ -70,7 +70,7 @@ extension Dictionary: DirectlyDecodable where Key: Decodable, Value: Decodable {
 extension DecodingSession {
     /// The body of a value that is an array; nil for other values.
     @inline(__always)
-    func array(_ value: WireValue, parent: Int) throws -> WireValue? {
+    func array(_ value: ValueRange, parent: Int) throws -> ValueRange? {
         if parent < 0 { return nil }
         if let body = plainPayload(value, ValueWireTag.array) { return body }
         if case .array(let body) = try kind(of: value, parent: parent) { return body }
@@ -78,7 +78,7 @@ extension DecodingSession {
     }
 
     /// How many elements an array has.
-    func elementCount(_ body: WireValue, parent: Int) throws -> Int {
+    func elementCount(_ body: ValueRange, parent: Int) throws -> Int {
         var cursor = cursor(body)
         var count = 0
         do throws(MalformedBytes) {
@@ -91,7 +91,7 @@ extension DecodingSession {
 
     /// The entries of a value that is a map, or of the document; nil for other values.
     @inline(__always)
-    func map(_ value: WireValue, parent: Int) throws -> (range: WireValue, entryTag: UInt8)? {
+    func map(_ value: ValueRange, parent: Int) throws -> (range: ValueRange, entryTag: UInt8)? {
         if parent < 0 { return (value, ValueWireTag.documentField) }
         if let body = plainPayload(value, ValueWireTag.map) { return (body, ValueWireTag.mapEntry) }
         if case .map(let body) = try kind(of: value, parent: parent) { return (body, ValueWireTag.mapEntry) }
@@ -100,7 +100,7 @@ extension DecodingSession {
 
     /// - Parameter container: the kind of container in the words of the SDK.
     @inline(never)
-    func notAContainer(_ type: Any.Type, _ value: WireValue, parent: Int, _ container: String) -> DecodingError {
+    func notAContainer(_ type: Any.Type, _ value: ValueRange, parent: Int, _ container: String) -> DecodingError {
         if parent < 0 {
             return .typeMismatch(
                 type,

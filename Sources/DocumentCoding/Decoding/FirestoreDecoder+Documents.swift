@@ -13,7 +13,7 @@ extension FirestoreDecoder {
         _ type: T.Type, fromDocumentBytes bytes: RawSpan, of document: DocumentReference? = nil
     ) throws -> T {
         try withSession(fields: bytes, document: document) { session in
-            try session.decode(type, WireValue(start: 0, end: bytes.byteCount), parent: -1)
+            try session.decode(type, ValueRange(start: 0, end: bytes.byteCount), parent: -1)
         }
     }
 

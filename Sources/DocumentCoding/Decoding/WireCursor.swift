@@ -7,7 +7,7 @@ struct MalformedBytes: Error {
 }
 
 /// The body of a Value message, as offsets into the bytes being decoded. Empty: a null.
-struct WireValue {
+struct ValueRange {
     var start: Int
     var end: Int
 }
@@ -57,12 +57,12 @@ struct WireValue {
 
     /// The range of a length-delimited payload.
     @inline(__always)
-    mutating func payload() throws(MalformedBytes) -> WireValue {
+    mutating func payload() throws(MalformedBytes) -> ValueRange {
         let length = try varint()
         if length > UInt64(end &- at) { throw MalformedBytes(offset: at) }
         let start = at
         at &+= Int(truncatingIfNeeded: length)
-        return WireValue(start: start, end: at)
+        return ValueRange(start: start, end: at)
     }
 
     /// Eight little-endian bytes.
@@ -95,15 +95,15 @@ enum WireKind {
     case boolean(Bool)
     case integer(Int64)
     case double(Double)
-    case timestamp(WireValue)
-    case string(WireValue)
-    case bytes(WireValue)
-    case reference(WireValue)
-    case geoPoint(WireValue)
+    case timestamp(ValueRange)
+    case string(ValueRange)
+    case bytes(ValueRange)
+    case reference(ValueRange)
+    case geoPoint(ValueRange)
     /// The body of the ArrayValue.
-    case array(WireValue)
+    case array(ValueRange)
     /// The body of the MapValue.
-    case map(WireValue)
+    case map(ValueRange)
     /// An object passed through; see `ValueWireTag.treeObject`.
     case object(Int)
 }
@@ -169,7 +169,7 @@ extension WireCursor {
 
     /// The next element of an ArrayValue, or nil at its end.
     @inline(__always)
-    mutating func nextElement() throws(MalformedBytes) -> WireValue? {
+    mutating func nextElement() throws(MalformedBytes) -> ValueRange? {
         while !isAtEnd {
             let tag = try varint()
             if tag == UInt64(ValueWireTag.arrayElement) { return try payload() }
@@ -180,7 +180,7 @@ extension WireCursor {
 
     /// The next entry of a map with the given tag, or nil at its end.
     @inline(__always)
-    mutating func nextEntry(_ entryTag: UInt8) throws(MalformedBytes) -> (key: WireValue, value: WireValue)? {
+    mutating func nextEntry(_ entryTag: UInt8) throws(MalformedBytes) -> (key: ValueRange, value: ValueRange)? {
         if let usual = usualEntry(entryTag) { return usual }
         return isAtEnd ? nil : try unusualEntry(entryTag)
     }
@@ -189,7 +189,7 @@ extension WireCursor {
     ///
     /// - Returns: nil, without a step, for everything else, also for malformed bytes.
     @inline(__always)
-    private mutating func usualEntry(_ entryTag: UInt8) -> (key: WireValue, value: WireValue)? {
+    private mutating func usualEntry(_ entryTag: UInt8) -> (key: ValueRange, value: ValueRange)? {
         // The shortest entry has six bytes.
         if end &- at < 6 { return nil }
         let head = unsafe base.loadUnaligned(fromByteOffset: at, as: UInt32.self).littleEndian
@@ -219,14 +219,14 @@ extension WireCursor {
         }
         if valueStart &+ valueCount != entryEnd { return nil }
         at = entryEnd
-        return (WireValue(start: keyStart, end: keyEnd), WireValue(start: valueStart, end: entryEnd))
+        return (ValueRange(start: keyStart, end: keyEnd), ValueRange(start: valueStart, end: entryEnd))
     }
 
     /// The next entry in any form: with its fields in another order, missing, repeated, or with unknown ones between.
     ///
     /// - Returns: nil at the end.
     @inline(never)
-    private mutating func unusualEntry(_ entryTag: UInt8) throws(MalformedBytes) -> (key: WireValue, value: WireValue)?
+    private mutating func unusualEntry(_ entryTag: UInt8) throws(MalformedBytes) -> (key: ValueRange, value: ValueRange)?
     {
         while !isAtEnd {
             let tag = try varint()
@@ -236,7 +236,7 @@ extension WireCursor {
             }
             let range = try payload()
             var entry = unsafe WireCursor(base, range.start, range.end)
-            var key = WireValue(start: entry.at, end: entry.at)
+            var key = ValueRange(start: entry.at, end: entry.at)
             var value = key
             while !entry.isAtEnd {
                 switch try entry.varint() {
@@ -252,11 +252,11 @@ extension WireCursor {
 
     /// The bytes of a range.
     @inline(__always)
-    func bytes(_ range: WireValue) -> UnsafeRawBufferPointer {
+    func bytes(_ range: ValueRange) -> UnsafeRawBufferPointer {
         unsafe UnsafeRawBufferPointer(start: base + range.start, count: range.end - range.start)
     }
 
     /// The text of a range; bytes that are not UTF-8 are replaced.
     @inline(__always)
-    func text(_ range: WireValue) -> String { unsafe String(decoding: bytes(range), as: UTF8.self) }
+    func text(_ range: ValueRange) -> String { unsafe String(decoding: bytes(range), as: UTF8.self) }
 }

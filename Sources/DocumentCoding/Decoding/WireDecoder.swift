@@ -11,7 +11,7 @@ struct WireDecoder: Decoder {
     private let call: UInt32
 
     @inline(__always)
-    init(session: DecodingSession, value: WireValue, parent: Int) {
+    init(session: DecodingSession, value: ValueRange, parent: Int) {
         self.session = session
         start = UInt32(truncatingIfNeeded: value.start)
         end = UInt32(truncatingIfNeeded: value.end)
@@ -19,7 +19,7 @@ struct WireDecoder: Decoder {
         call = unsafe session.state.pointee.call
     }
 
-    @inline(__always) var value: WireValue { WireValue(start: Int(start), end: Int(end)) }
+    @inline(__always) var value: ValueRange { ValueRange(start: Int(start), end: Int(end)) }
     @inline(__always) var parent: Int { Int(parentFrame) }
 
     /// Whether the call that this decoder belongs to has not ended.
@@ -86,7 +86,7 @@ struct WireSingleValueDecodingContainer: SingleValueDecodingContainer {
     var codingPath: [any CodingKey] { decoder.codingPath }
 
     @inline(__always)
-    private func read<R>(_ read: (DecodingSession, WireValue, Int) throws -> R) throws -> R {
+    private func read<R>(_ read: (DecodingSession, ValueRange, Int) throws -> R) throws -> R {
         if !decoder.isAlive { throw decodingHandleOutlived() }
         // The document itself is not a single value.
         if decoder.parent < 0 {
@@ -130,7 +130,7 @@ struct WireUnkeyedDecodingContainer: UnkeyedDecodingContainer {
     private let frame: UInt16
     private let call: UInt16
 
-    init(session: DecodingSession, body: WireValue, frame: Int) {
+    init(session: DecodingSession, body: ValueRange, frame: Int) {
         self.session = session
         at = UInt32(truncatingIfNeeded: body.start)
         end = UInt32(truncatingIfNeeded: body.end)
@@ -147,21 +147,21 @@ struct WireUnkeyedDecodingContainer: UnkeyedDecodingContainer {
     var codingPath: [any CodingKey] { isAlive ? session.codingPath(ofFrame: Int(frame)) : [] }
     var count: Int? {
         if !isAlive { return 0 }
-        return (try? session.elementCount(WireValue(start: Int(at), end: Int(end)), parent: Int(frame))).map {
+        return (try? session.elementCount(ValueRange(start: Int(at), end: Int(end)), parent: Int(frame))).map {
             $0 + Int(index)
         }
     }
-    var isAtEnd: Bool { !isAlive || !session.hasElement(WireValue(start: Int(at), end: Int(end))) }
+    var isAtEnd: Bool { !isAlive || !session.hasElement(ValueRange(start: Int(at), end: Int(end))) }
     var currentIndex: Int { Int(index) }
 
     /// The next element; the position moves only when it was decoded.
     private mutating func element<R>(
-        _ type: Any.Type, _ read: (DecodingSession, WireValue, Int) throws -> R
+        _ type: Any.Type, _ read: (DecodingSession, ValueRange, Int) throws -> R
     ) throws -> R {
         if !isAlive { throw decodingHandleOutlived() }
         unsafe session.state.pointee.frames[Int(frame)].index = Int(index)
-        var cursor = session.cursor(WireValue(start: Int(at), end: Int(end)))
-        let next: WireValue?
+        var cursor = session.cursor(ValueRange(start: Int(at), end: Int(end)))
+        let next: ValueRange?
         do throws(MalformedBytes) {
             next = try cursor.nextElement()
         } catch {
@@ -240,12 +240,12 @@ struct WireUnkeyedDecodingContainer: UnkeyedDecodingContainer {
 
 extension DecodingSession {
     /// `decode`, as a separate function for the containers that are rare.
-    func decodeValue<T: Decodable>(_ type: T.Type, _ value: WireValue, parent: Int) throws -> T {
+    func decodeValue<T: Decodable>(_ type: T.Type, _ value: ValueRange, parent: Int) throws -> T {
         try decode(type, value, parent: parent)
     }
 
     /// Whether there is an element, or bytes that are none: reading them throws.
-    func hasElement(_ body: WireValue) -> Bool {
+    func hasElement(_ body: ValueRange) -> Bool {
         var cursor = cursor(body)
         do throws(MalformedBytes) { return try cursor.nextElement() != nil } catch { return true }
     }

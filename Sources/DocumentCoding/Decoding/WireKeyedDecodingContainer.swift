@@ -60,7 +60,7 @@ import Glibc
     }
 
     @inline(__always)
-    private func value(_ key: Key) throws -> WireValue {
+    private func value(_ key: Key) throws -> ValueRange {
         let entry = try find(key)
         if entry < 0 { throw notFound(key) }
         return session.value(ofEntry: entry)
@@ -77,14 +77,14 @@ import Glibc
 
     @inline(__always)
     private func read<R>(
-        _ type: Any.Type, _ key: Key, _ read: (DecodingSession, WireValue, Int) throws -> R
+        _ type: Any.Type, _ key: Key, _ read: (DecodingSession, ValueRange, Int) throws -> R
     ) throws -> R {
         let value = try value(key)
         return try unsafe read(session, value, slot.pointee.frame)
     }
 
     @inline(__always)
-    private func readIfPresent<R>(_ key: Key, _ read: (DecodingSession, WireValue, Int) throws -> R) throws -> R? {
+    private func readIfPresent<R>(_ key: Key, _ read: (DecodingSession, ValueRange, Int) throws -> R) throws -> R? {
         let entry = try find(key)
         if entry < 0 { return nil }
         let value = session.value(ofEntry: entry)
@@ -143,7 +143,7 @@ import Glibc
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
         let record = unsafe session.typeRecord(type)
         if unsafe record.pointee.kind == .documentID {
-            return try session.decodable(type, WireValue(start: 0, end: 0), parent: unsafe slot.pointee.frame)
+            return try session.decodable(type, ValueRange(start: 0, end: 0), parent: unsafe slot.pointee.frame)
         }
         let value = try value(key)
         return try unsafe session.decode(type, value, record, parent: slot.pointee.frame)
@@ -224,7 +224,7 @@ import Glibc
 
     /// A missing value is seen as null.
     private func superDecoder(entry: Int, frame: Int) -> any Decoder {
-        let value = entry < 0 ? WireValue(start: 0, end: 0) : session.value(ofEntry: entry)
+        let value = entry < 0 ? ValueRange(start: 0, end: 0) : session.value(ofEntry: entry)
         return WireDecoder(session: session, value: value, parent: frame)
     }
 }

@@ -45,7 +45,7 @@ extension FirestoreDecoder {
         return try unsafe withSession(
             fields: bytes.span.bytes, document: document, objects: objects
         ) { session in
-            let value = WireValue(start: 0, end: bytes.count)
+            let value = ValueRange(start: 0, end: bytes.count)
             if isDocument { return try session.decode(type, value, parent: -1) }
             // Not a dictionary: an only element of an array that stands for nothing.
             let frame = try session.pushFrame(.array, parent: -1, firstEntry: 0)

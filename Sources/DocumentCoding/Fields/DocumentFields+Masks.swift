@@ -79,11 +79,11 @@ extension DocumentFields {
 
 extension WireCursor {
     /// The value at a path of names, starting from the entries of a map; nil if there is none.
-    func find(_ path: ArraySlice<String>, _ entryTag: UInt8) -> WireValue? {
+    func find(_ path: ArraySlice<String>, _ entryTag: UInt8) -> ValueRange? {
         guard let name = path.first else { return nil }
         let nameCount = name.utf8.count
         var entries = self
-        var found: WireValue?
+        var found: ValueRange?
         while let (key, value) = try? entries.nextEntry(entryTag) {
             if key.end - key.start == nameCount, unsafe bytes(key).elementsEqual(name.utf8) { found = value }
         }

@@ -73,7 +73,7 @@ struct AnyReader {
         var entries = entries
         var dictionary: [String: Any] = [:]
         while true {
-            let entry: (key: WireValue, value: WireValue)?
+            let entry: (key: ValueRange, value: ValueRange)?
             do throws(MalformedBytes) {
                 entry = try entries.nextEntry(entryTag)
             } catch {
@@ -95,7 +95,7 @@ struct AnyReader {
         } catch {
             throw MalformedDocument(offset: error.offset, reason: "not a value")
         }
-        func cursor(_ range: WireValue) -> WireCursor { unsafe WireCursor(contents.base, range.start, range.end) }
+        func cursor(_ range: ValueRange) -> WireCursor { unsafe WireCursor(contents.base, range.start, range.end) }
         switch kind {
         case .null: return NSNull()
         case .boolean(let boolean): return NSNumber(value: boolean)
@@ -137,7 +137,7 @@ struct AnyReader {
         var elements = elements
         var array: [Any] = []
         while true {
-            let element: WireValue?
+            let element: ValueRange?
             do throws(MalformedBytes) {
                 element = try elements.nextElement()
             } catch {

@@ -33,17 +33,17 @@ package final class ChangeBatch: Sendable {
     var byteCount: Int { bytes.count + entries.count * MemoryLayout<Entry>.stride }
 
     /// Lends the changes of the commits above `position`, up to and including `readTime`, in their order.
-    package func forEachChange(after position: UInt64, through readTime: UInt64, _ body: (DocumentChange) -> Void) {
+    package func forEachChange(after position: UInt64, through readTime: UInt64, _ body: (StoreChange) -> Void) {
         let bytes = bytes
         let span = bytes.byteSpan
         for entry in entries where entry.version > position && entry.version <= readTime {
-            body(DocumentChange(entry, in: span))
+            body(StoreChange(entry, in: span))
         }
     }
 }
 
 /// One document before and after a commit.
-package struct DocumentChange: ~Escapable {
+package struct StoreChange: ~Escapable {
     /// The commit's version, in microseconds since 1970.
     package let version: UInt64
     /// The number that stands for the database in keys.

@@ -32,7 +32,7 @@ extension CommitPipeline {
     ///
     /// - Parameter winners: the transactions that a retry waits for, because they won a deadlock.
     func noteAborted(
-        _ transaction: Transaction, _ conflicts: ReadValidation.Conflicts, winners: [UInt64] = [],
+        _ transaction: StoreTransaction, _ conflicts: ReadValidation.Conflicts, winners: [UInt64] = [],
         request: RequestIdentifier?
     ) {
         var conflicts = conflicts

@@ -47,7 +47,7 @@ enum QueuedRequest: Sendable {
 struct BeginRequest: Sendable {
     var identifier: TransactionIdentifier
     var database: DatabaseName
-    var kind: Transaction.Kind
+    var kind: StoreTransaction.Kind
     var retried: AbortedAttempt
     var account: TransactionAccount?
     var completion: @Sendable (Result<TransactionIdentifier, RequestError>) -> Void

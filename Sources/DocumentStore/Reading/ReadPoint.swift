@@ -31,7 +31,7 @@ package struct ReadPoint: Sendable {
     let databaseNumber: UInt32?
 
     /// The transaction that takes note of what is read.
-    let transaction: Transaction?
+    let transaction: StoreTransaction?
 
     package var readTime: TimestampValue { TimestampValue(microseconds: Int64(clamping: readMicroseconds)) }
 }

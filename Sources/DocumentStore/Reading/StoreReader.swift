@@ -135,7 +135,7 @@ package final class StoreReader {
     }
 
     private func withDocument(
-        _ name: borrowing ResourceNameView, database: UInt32?, version: CommitVersion?, transaction: Transaction?,
+        _ name: borrowing ResourceNameView, database: UInt32?, version: CommitVersion?, transaction: StoreTransaction?,
         _ body: (FoundDocument?) throws(RequestError) -> Void
     ) throws(RequestError) {
         guard name.isDocument else { throw RequestError(.notADocument, name: name.bytes) }
@@ -146,7 +146,8 @@ package final class StoreReader {
 
     /// Lends what the snapshot has for `hot.state.key`.
     private func lend(
-        _ name: borrowing ResourceNameView, from snapshot: borrowing EngineSnapshot, notedBy transaction: Transaction?,
+        _ name: borrowing ResourceNameView, from snapshot: borrowing EngineSnapshot,
+        notedBy transaction: StoreTransaction?,
         _ body: (FoundDocument?) throws(RequestError) -> Void
     ) throws(RequestError) {
         let stored: StoredValue?
@@ -168,7 +169,7 @@ package final class StoreReader {
 
     @_lifetime(borrow snapshot)
     private static func value(
-        forKey key: borrowing WireWriter, in snapshot: borrowing EngineSnapshot, notedBy transaction: Transaction?
+        forKey key: borrowing WireWriter, in snapshot: borrowing EngineSnapshot, notedBy transaction: StoreTransaction?
     ) throws(RequestError) -> StoredValue? {
         let stored: StoredValue?
         do throws(StorageError) { stored = try snapshot.value(forKey: key.bytes) } catch { throw RequestError(error) }

@@ -45,7 +45,7 @@ struct ReadValidation {
 
     /// The changes that keep a transaction from committing.
     func conflicts(
-        of transaction: Transaction, changes: borrowing RecentChanges
+        of transaction: StoreTransaction, changes: borrowing RecentChanges
     ) throws(RequestError) -> Conflicts {
         var conflicts = Conflicts()
         try transaction.withReads { (reads) throws(RequestError) in
@@ -81,7 +81,7 @@ struct ReadValidation {
     ///
     /// - Parameter steps: documents and changes that may still be looked at; less afterwards.
     func isDoomed(
-        _ transaction: Transaction, changes: borrowing RecentChanges, steps: inout Int
+        _ transaction: StoreTransaction, changes: borrowing RecentChanges, steps: inout Int
     ) -> Bool {
         do throws(RequestError) {
             let cost = try transaction.withReads { (reads) throws(RequestError) in

@@ -11,7 +11,7 @@ package typealias DocumentFilter = @Sendable (_ path: RawSpan, _ fields: RawSpan
 /// What one transaction sees, and for one that may write, what it has read.
 ///
 /// Shared by the threads that read in it and the commit thread; what changes is guarded by a lock.
-final class Transaction: Sendable {
+final class StoreTransaction: Sendable {
     let identifier: TransactionIdentifier
     let database: DatabaseName
     let kind: Kind

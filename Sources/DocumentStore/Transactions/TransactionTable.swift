@@ -22,7 +22,7 @@ struct AbortedAttempt: Sendable {
 /// Finds transactions by their identifiers. Thread-safe.
 final class TransactionTable: Sendable {
     private struct State {
-        var open: [UInt64: Transaction] = [:]
+        var open: [UInt64: StoreTransaction] = [:]
         /// Accounts of closed connections with open transactions.
         var left: [TransactionAccount] = []
         var aborted: [UInt64: AbortedAttempt] = [:]
@@ -31,12 +31,12 @@ final class TransactionTable: Sendable {
         var abortedStart = 0
         var nextNumber: UInt64 = 1
 
-        mutating func add(_ transaction: Transaction) {
+        mutating func add(_ transaction: StoreTransaction) {
             open[transaction.identifier.number] = transaction
             transaction.account?.open.insert(transaction.identifier.number)
         }
 
-        mutating func remove(_ transaction: Transaction) {
+        mutating func remove(_ transaction: StoreTransaction) {
             open[transaction.identifier.number] = nil
             transaction.account?.open.remove(transaction.identifier.number)
         }
@@ -86,10 +86,10 @@ final class TransactionTable: Sendable {
     ///   - retried: the aborted attempt that this one follows, if any.
     ///   - account: that of the connection it comes over, if any.
     func begin(
-        _ identifier: TransactionIdentifier, in database: DatabaseName, kind: Transaction.Kind,
+        _ identifier: TransactionIdentifier, in database: DatabaseName, kind: StoreTransaction.Kind,
         retried: AbortedAttempt?, account: TransactionAccount?
     ) throws(RequestError) {
-        let transaction = Transaction(
+        let transaction = StoreTransaction(
             identifier: identifier, database: database, kind: kind, account: account, nowMilliseconds: nowMilliseconds,
             age: retried?.age ?? identifier.number, earlierConflicts: retried?.conflicts ?? [],
             readsMaximum: configuration.transactionReadsMaximum)
@@ -128,17 +128,17 @@ final class TransactionTable: Sendable {
     }
 
     /// The open transaction of this name, or nil.
-    func open(_ identifier: TransactionIdentifier) -> Transaction? {
+    func open(_ identifier: TransactionIdentifier) -> StoreTransaction? {
         let found = state.withLock { $0.open[identifier.number] }
         return found?.identifier == identifier ? found : nil
     }
 
     /// The open transaction of this number, or nil.
-    func open(number: UInt64) -> Transaction? { state.withLock { $0.open[number] } }
+    func open(number: UInt64) -> StoreTransaction? { state.withLock { $0.open[number] } }
 
     /// The open transaction of this name, which thereby counts as used.
     /// - Throws: `INVALID_ARGUMENT` when it is unknown, has ended or expired, or is another database's.
-    func transaction(_ identifier: TransactionIdentifier) throws(RequestError) -> Transaction {
+    func transaction(_ identifier: TransactionIdentifier) throws(RequestError) -> StoreTransaction {
         let now = nowMilliseconds
         let found = state.withLock { $0.open[identifier.number] }
         guard let found, found.identifier == identifier, !isExpired(found, nowMilliseconds: now) else {
@@ -149,9 +149,9 @@ final class TransactionTable: Sendable {
     }
 
     /// Takes a transaction out of the table, if it is open.
-    func end(_ identifier: TransactionIdentifier) -> Transaction? {
+    func end(_ identifier: TransactionIdentifier) -> StoreTransaction? {
         let now = nowMilliseconds
-        let found = state.withLock { state -> Transaction? in
+        let found = state.withLock { state -> StoreTransaction? in
             guard let found = state.open[identifier.number], found.identifier == identifier else { return nil }
             state.remove(found)
             return found
@@ -168,7 +168,7 @@ final class TransactionTable: Sendable {
     // MARK: Aborted attempts
 
     func noteAborted(
-        _ transaction: Transaction, conflicts: [UInt64], winners: [UInt64], request: RequestIdentifier?
+        _ transaction: StoreTransaction, conflicts: [UInt64], winners: [UInt64], request: RequestIdentifier?
     ) {
         let attempt = AbortedAttempt(
             nonce: transaction.identifier.nonce, age: transaction.age, conflicts: conflicts, winners: winners,
@@ -202,7 +202,7 @@ final class TransactionTable: Sendable {
 
     // MARK: Time
 
-    private func isExpired(_ transaction: Transaction, nowMilliseconds now: UInt64) -> Bool {
+    private func isExpired(_ transaction: StoreTransaction, nowMilliseconds now: UInt64) -> Bool {
         now >= transaction.beganMilliseconds + configuration.transactionLifetimeMilliseconds
             || now >= transaction.lastUsedMilliseconds + configuration.transactionIdleMilliseconds
     }

@@ -15,7 +15,7 @@ extension FirestoreService {
         guard !message.collectionID.isEmpty else {
             throw RequestError.invalidArgument("collectionId is the empty string.")
         }
-        let id = message.documentID.isEmpty ? DocumentID.random() : message.documentID
+        let id = message.documentID.isEmpty ? GeneratedID.random() : message.documentID
         try ResourceID.check(message.collectionID, isCollection: true)
         try ResourceID.check(id, isCollection: false)
         let name = "\(message.parent)/\(message.collectionID)/\(id)"
@@ -75,7 +75,7 @@ extension FirestoreService {
 }
 
 /// Ids that the server makes up.
-enum DocumentID {
+enum GeneratedID {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
     /// Twenty random letters and digits: 119 bits.

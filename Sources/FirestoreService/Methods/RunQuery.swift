@@ -14,7 +14,7 @@ extension FirestoreService {
         let plan = try withParent(call, message.parent) { (parent) throws(RequestError) in
             try QueryPlan(query, parent: parent.bytes, options: queryOptions)
         }
-        let source = QuerySource(service: self, call: call, plan, explain: message.explain)
+        let source = QueryResponses(service: self, call: call, plan, explain: message.explain)
         try withReadPoint(call, message.consistency, in: plan.database) { service, point, transaction in
             source.point = point
             source.newTransaction = transaction
@@ -93,7 +93,7 @@ extension FirestoreService {
 ///
 /// A page is filled when the one before has been sent, so that a stream holds one page however large its result is, and
 /// the scan is taken up again once a page and not once a document.
-final class QuerySource: ResponseSource {
+final class QueryResponses: ResponseSource {
     private unowned let service: FirestoreService
     private let call: Call
     private var run: QueryExecution

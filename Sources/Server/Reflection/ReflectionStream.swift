@@ -105,7 +105,7 @@ private final class ReflectionStream: CallStream, LastingStream {
     // MARK: Answers
 
     private func answer(_ request: [UInt8], into output: inout ByteBuffer) throws {
-        let catalogue = call.isLocal ? Catalogue.local : Catalogue.gateway
+        let catalogue = call.isLocal ? ReflectionCatalogue.local : ReflectionCatalogue.gateway
         let message = try ServerReflectionRequest(wire: request.byteSpan)
         ServerReflectionResponseWriter.append(host: message.host, original: request, to: &output)
         switch message.question {
@@ -134,17 +134,17 @@ private final class ReflectionStream: CallStream, LastingStream {
     }
 
     /// The file and all that it imports, so that one answer is enough.
-    private static func append(_ file: FileDescriptor, of catalogue: Catalogue, to output: inout ByteBuffer) {
+    private static func append(_ file: FileDescriptor, of catalogue: ReflectionCatalogue, to output: inout ByteBuffer) {
         ServerReflectionResponseWriter.append(fileSets: catalogue.closure(of: file).map(\.set), to: &output)
     }
 }
 
 /// The descriptors, by the names that reflection is asked for.
-private struct Catalogue: Sendable {
+private struct ReflectionCatalogue: Sendable {
     /// What the TCP port serves.
-    static let gateway = Catalogue(isLocal: false)
+    static let gateway = ReflectionCatalogue(isLocal: false)
     /// What the socket in the data directory serves.
-    static let local = Catalogue(isLocal: true)
+    static let local = ReflectionCatalogue(isLocal: true)
 
     private(set) var filesByName: [String: FileDescriptor] = [:]
     private(set) var filesBySymbol: [String: FileDescriptor] = [:]

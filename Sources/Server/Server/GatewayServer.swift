@@ -59,12 +59,12 @@ package final class GatewayServer: Sendable {
     private let metrics: MetricsPage
     private let readiness: Readiness
     private let routers: [LoopBound<CallRouter>]
-    private let housekeeper: Housekeeper
+    private let housekeeper: HousekeepingTimer
 
     private init(
         _ configuration: GatewayConfiguration, store: DocumentStore, group: EventLoopGroup, server: Server,
         counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, routers: [LoopBound<CallRouter>],
-        housekeeper: Housekeeper
+        housekeeper: HousekeepingTimer
     ) {
         self.configuration = configuration
         self.log = configuration.log
@@ -119,7 +119,7 @@ package final class GatewayServer: Sendable {
             let gateway = GatewayServer(
                 configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
                 readiness: readiness, routers: routers,
-                housekeeper: Housekeeper(store: store, log: log))
+                housekeeper: HousekeepingTimer(store: store, log: log))
             gateway.scheduleFigures()
             return gateway
         } catch {

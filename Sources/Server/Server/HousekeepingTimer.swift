@@ -10,7 +10,7 @@ internal import Synchronization
 
 /// Ends reads that wait for too long, gives memory back to the system, and logs when commits are refused for lack of
 /// space. Thread-safe.
-final class Housekeeper: @unchecked Sendable {  // A dispatch source may be used by all threads.
+final class HousekeepingTimer: @unchecked Sendable {  // A dispatch source may be used by all threads.
     private let store: DocumentStore
     private let log: Log
     private let queue = DispatchQueue(label: "hearth.housekeeper", qos: .utility)

@@ -69,14 +69,14 @@ import Testing
             try writer.commitGroup()
         }
 
-        func begin() -> Transaction {
-            Transaction(
+        func begin() -> StoreTransaction {
+            StoreTransaction(
                 identifier: TransactionIdentifier(number: 1, nonce: 1), database: try! DatabaseName(project: "p"),
                 kind: .optimistic, nowMilliseconds: 0, age: 1, earlierConflicts: [], readsMaximum: 1_000)
         }
 
         /// The transaction reads a document in the state of now.
-        func read(_ path: String, _ transaction: Transaction) throws {
+        func read(_ path: String, _ transaction: StoreTransaction) throws {
             let last = history[path]?.last
             let seen = last?.number == nil ? 0 : last?.version ?? 0
             try transaction.noteRead(key: Self.key(path).byteSpan, versionMicroseconds: seen)
@@ -84,7 +84,7 @@ import Testing
 
         /// The transaction walks a collection in the state of now, asking for numbers that `matches` holds for.
         func walk(
-            _ collection: String, _ transaction: Transaction, matching wanted: (@Sendable (Int64) -> Bool)? = nil
+            _ collection: String, _ transaction: StoreTransaction, matching wanted: (@Sendable (Int64) -> Bool)? = nil
         ) throws {
             let document = Self.key(collection + "/x")
             let prefix = document[..<(DocumentKey.parts(of: document.byteSpan)?.collectionByteCount ?? 0)]
@@ -103,11 +103,11 @@ import Testing
                     collectionID: nil, matches: filter, version: CommitVersion(microseconds: version)))
         }
 
-        func conflicts(of transaction: Transaction) throws -> ReadValidation.Conflicts {
+        func conflicts(of transaction: StoreTransaction) throws -> ReadValidation.Conflicts {
             try validation.conflicts(of: transaction, changes: changes)
         }
 
-        func mayCommit(_ transaction: Transaction) throws -> Bool { try conflicts(of: transaction).isEmpty }
+        func mayCommit(_ transaction: StoreTransaction) throws -> Bool { try conflicts(of: transaction).isEmpty }
 
         deinit { try? engine.close() }
     }

@@ -16,7 +16,7 @@ private final class LoggedDirectory {
     let original: String
     let copy: String
     /// Frames of the first segment, in order.
-    private(set) var frames: [FrameHeader] = []
+    private(set) var frames: [LogFrameHeader] = []
     let segmentName = LogFormat.fileName(sequence: 1)
     private(set) var segment: Bytes = []
 
@@ -40,12 +40,12 @@ private final class LoggedDirectory {
         [.put("all", "\(version)"), .put("k\(version)", "v"), .delete("k\(version - 10)")]
     }
 
-    static func frames(_ segment: Bytes) -> [FrameHeader] {
+    static func frames(_ segment: Bytes) -> [LogFrameHeader] {
         segment.withUnsafeBytes { bytes in
             guard let header = SegmentHeader(bytes) else { return [] }
-            var frames: [FrameHeader] = []
+            var frames: [LogFrameHeader] = []
             var offset = LogFormat.framesStart
-            while let frame = FrameHeader(segment: bytes, at: offset, nonce: header.nonce) {
+            while let frame = LogFrameHeader(segment: bytes, at: offset, nonce: header.nonce) {
                 frames.append(frame)
                 offset += frame.frameBytes
             }
