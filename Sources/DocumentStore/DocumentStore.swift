@@ -3,7 +3,7 @@
 //     DocumentStore          the facade; any thread
 //     CommitPipeline         the commit thread (docs/commits.md)
 //     StoreReader            one per reading thread
-//     KeyValueStore          log, memtable, sorted runs (docs/storage.md); docs/keys.md describes the keys
+//     EmbeddedEngine         log, memtable, sorted runs (docs/storage.md); docs/keys.md describes the keys
 
 package import Basics
 package import DocumentModel
