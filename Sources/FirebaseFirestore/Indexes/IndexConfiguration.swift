@@ -1,8 +1,8 @@
 import Basics
 import ClientCache
+import DocumentJSON
 import DocumentModel
 import FirebaseCore
-import Foundation
 
 /// The indexes of a `firestore.indexes.json` file, as the cache can keep them.
 ///
@@ -23,19 +23,12 @@ enum IndexConfiguration {
     /// - Throws: INVALID_ARGUMENT for text in another format.
     static func indexes(_ json: [UInt8]) throws(RequestError) -> [LocalIndexDefinition] {
         if json.count > bytesMax { throw invalid("it has more than \(bytesMax) bytes") }
-        guard let file = try? JSONSerialization.jsonObject(with: Data(json)) as? [String: Any] else {
-            throw invalid("it is not a JSON object")
-        }
-        var result: [LocalIndexDefinition] = []
-        var known: Set<LocalIndexDefinition> = []
-        for index in try array("indexes", of: file) {
-            guard let collectionID = try string("collectionGroup", of: index) else {
-                throw invalid("'collectionGroup' of an index is missing")
-            }
-            for field in try array("fields", of: index) {
-                guard let definition = try definition(field, collectionID) else { continue }
-                if known.insert(definition).inserted { result.append(definition) }
-            }
+        guard let file = try? JSONObject(json) else { throw invalid("it is not a JSON object") }
+        let result: [LocalIndexDefinition]
+        do throws(JSONObject.Mistake) {
+            result = try definitions(of: file)
+        } catch {
+            throw invalid(error.description)
         }
         if result.count > LocalIndexDefinition.countMax {
             FirebaseLog.write(
@@ -45,34 +38,35 @@ enum IndexConfiguration {
         return result
     }
 
+    private static func definitions(of file: JSONObject) throws(JSONObject.Mistake) -> [LocalIndexDefinition] {
+        var result: [LocalIndexDefinition] = []
+        var known: Set<LocalIndexDefinition> = []
+        for index in try file.objects("indexes") ?? [] {
+            guard let collectionID = try index.string("collectionGroup") else {
+                throw JSONObject.Mistake("'collectionGroup' of an index is missing")
+            }
+            for field in try index.objects("fields") ?? [] {
+                guard let definition = try definition(field, collectionID) else { continue }
+                if known.insert(definition).inserted { result.append(definition) }
+            }
+        }
+        return result
+    }
+
     /// Nil for a field that the cache cannot have an index of.
     private static func definition(
-        _ field: [String: Any], _ collectionID: String
-    ) throws(RequestError) -> LocalIndexDefinition? {
-        guard let path = try string("fieldPath", of: field) else { throw invalid("'fieldPath' of a field is missing") }
-        let parsed: DocumentModel.FieldPath
-        do {
-            parsed = try DocumentModel.FieldPath(path)
-        } catch {
-            throw invalid("the field path '\(path.prefix(100))' is malformed")
+        _ field: JSONObject, _ collectionID: String
+    ) throws(JSONObject.Mistake) -> LocalIndexDefinition? {
+        guard let path = try field.string("fieldPath") else {
+            throw JSONObject.Mistake("'fieldPath' of a field is missing")
         }
-        let isOfElements = try string("arrayConfig", of: field) == "CONTAINS"
-        _ = try string("order", of: field)
-        if parsed.isDocumentName || field["vectorConfig"] != nil { return nil }
+        guard let parsed = try? DocumentModel.FieldPath(path) else {
+            throw JSONObject.Mistake("the field path '\(path.prefix(100))' is malformed")
+        }
+        let isOfElements = try field.string("arrayConfig") == "CONTAINS"
+        _ = try field.string("order")
+        if parsed.isDocumentName || field.has("vectorConfig") { return nil }
         return LocalIndexDefinition(collectionID: collectionID, field: parsed, isOfElements: isOfElements)
-    }
-
-    private static func array(_ name: String, of object: [String: Any]) throws(RequestError) -> [[String: Any]] {
-        guard let member = object[name] else { return [] }
-        guard let elements = member as? [[String: Any]] else { throw invalid("'\(name)' is not an array of objects") }
-        return elements
-    }
-
-    /// Nil if there is no such member.
-    private static func string(_ name: String, of object: [String: Any]) throws(RequestError) -> String? {
-        guard let member = object[name] else { return nil }
-        guard let text = member as? String else { throw invalid("'\(name)' is not a string") }
-        return text
     }
 
     private static func invalid(_ problem: String) -> RequestError {

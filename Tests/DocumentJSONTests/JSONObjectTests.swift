@@ -1,0 +1,54 @@
+import Basics
+import DocumentJSON
+import Testing
+
+@Suite(.timeLimit(.minutes(20))) struct JSONObjectTests {
+    private func read(_ text: String) throws -> JSONObject { try JSONObject(Array(text.utf8)) }
+
+    @Test("Members are read by their kind")
+    func members() throws {
+        let object = try read(
+            """
+             { "text": "a\\u00e9\\/\\n", "number": -12, "large": 18446744073709551615, "yes": true, "no": false,
+              "none": null, "object": {"x": {"y": 1.5}}, "objects": [{"a": 1}, {}], "empty": [] }
+
+            """)
+        #expect(try object.string("text") == "aé/\n")
+        #expect(try object.integer("number") as Int? == -12)
+        #expect(try object.integer("large") as UInt64? == .max)
+        #expect(try object.boolean("yes") == true && object.boolean("no") == false)
+        #expect(try object.string("none") == nil && !object.has("none") && !object.has("other"))
+        #expect(try object.object("object")?.object("x")?.has("y") == true)
+        #expect(try object.objects("objects")?.map { $0.has("a") } == [true, false])
+        #expect(try object.objects("empty") == [])
+        #expect(try read(#"{"a": 1, "a": "last"}"#).string("a") == "last")
+    }
+
+    @Test("A member of another kind is named")
+    func kinds() throws {
+        let object = try read(#"{"text": "1", "number": 1, "fraction": 1.5, "array": [1]}"#)
+        #expect(throws: JSONObject.Mistake("'number' is not a string")) { try object.string("number") }
+        #expect(throws: JSONObject.Mistake("'text' is not an integer of its range")) {
+            try object.integer("text") as Int?
+        }
+        #expect(throws: JSONObject.Mistake.self) { try object.integer("fraction") as Int? }
+        #expect(throws: JSONObject.Mistake("'number' is not true or false")) {
+            try object.boolean("number")
+        }
+        #expect(throws: JSONObject.Mistake("'array' is not an object")) { try object.object("array") }
+        #expect(throws: JSONObject.Mistake("'array' is not an array of objects")) {
+            try object.objects("array")
+        }
+    }
+
+    @Test(
+        "What is no JSON object is refused",
+        arguments: [
+            "", "[]", "{", "{} x", #"{"a"}"#, #"{"a": }"#, #"{"a": 1,}"#, #"{"a": [1,]}"#, #"{"a": 01}"#,
+            #"{"a": tru}"#, #"{"a": "\q"}"#, #"{"a": "\ud800"}"#, #"{a: 1}"#,
+            #"{"a": "# + String(repeating: "[", count: 100_000),
+        ])
+    func refusals(text: String) {
+        #expect(throws: JSONObject.Mistake.self) { try read(text) }
+    }
+}
