@@ -40,6 +40,10 @@ let package = Package(
         .library(name: "DocumentCoding", targets: ["DocumentCoding"]),
         .library(name: "CFirestoreProto", targets: ["CFirestoreProto"]),
     ],
+    traits: [
+        .trait(name: "InProcess", description: "The client can open a data directory in its own process."),
+        .default(enabledTraits: ["InProcess"]),
+    ],
     targets: [
         // C libraries of the system.
         systemLibrary("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
@@ -135,13 +139,23 @@ let package = Package(
                 "Indexing", "QueryEngine", "DocumentStore", "FirestoreService", "Transport",
             ],
             swiftSettings: strict),
+        .target(
+            name: "HearthClient",
+            dependencies: ["Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Transport"],
+            swiftSettings: strict),
+        .target(
+            name: "InProcess",
+            dependencies: [
+                "Basics", "Storage", "MemoryEngine", "DocumentStore", "Transport", "FirestoreService", "HearthClient",
+            ],
+            swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
         .target(
             name: "FirebaseFirestore",
             dependencies: [
                 "Basics", "DocumentModel", "DocumentCoding", "DocumentJSON", "FirestoreMessages", "FirestoreJSON",
-                "Storage", "MemoryEngine", "StoreFormat", "QueryEngine", "ClientCache", "DocumentStore",
-                "FirestoreService", "Transport", "FirebaseCore",
+                "Storage", "MemoryEngine", "StoreFormat", "QueryEngine", "ClientCache", "HearthClient",
+                .byName(name: "InProcess", condition: .when(traits: ["InProcess"])), "FirebaseCore",
             ],
             swiftSettings: strict),
         .target(name: "Firebase", dependencies: ["FirebaseCore", "FirebaseFirestore"], swiftSettings: strict),
@@ -153,7 +167,7 @@ let package = Package(
             dependencies: [
                 "Basics", "CArguments", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
                 "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Transport",
-                "FirestoreService", "Server", "FirebaseFirestore",
+                "FirestoreService", "Server", "HearthClient", "InProcess",
             ],
             swiftSettings: strict),
 
@@ -165,7 +179,7 @@ let package = Package(
             name: "hearth-bench",
             dependencies: [
                 "DocumentModel", "DocumentJSON", "StorageEngines", "QueryEngine", "DocumentStore", "FirestoreMessages",
-                "FirebaseFirestore",
+                "HearthClient", "FirebaseFirestore",
             ],
             path: "Benchmarks/Workloads", swiftSettings: strict),
 
@@ -249,6 +263,14 @@ let package = Package(
                 "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "DocumentStore", "Transport",
                 "FirestoreService", "Server", "ServiceTestSupport",
             ]),
+        // A server that answers by a script.
+        .target(
+            name: "ClientTestSupport",
+            dependencies: ["Basics", "DocumentModel", "FirestoreMessages", "Transport", "TestSupport"],
+            path: "Tests/ClientTestSupport", swiftSettings: strict),
+        tests(
+            "HearthClientTests",
+            ["Basics", "DocumentModel", "FirestoreMessages", "Transport", "HearthClient", "ClientTestSupport"]),
         // Programs of users that tests start and watch end.
         .executableTarget(
             name: "client-programs", dependencies: ["FirebaseFirestore"], path: "Tests/ClientPrograms",
@@ -256,9 +278,9 @@ let package = Package(
         tests(
             "FirebaseFirestoreTests",
             [
-                "client-programs", "Basics", "FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift",
-                "DocumentCoding", "DocumentModel", "QueryEngine", "DocumentStore", "FirestoreMessages",
-                "FirestoreJSON", "Transport", "TypedFirestore",
+                "client-programs", "Basics", "HearthClient", "FirebaseFirestore", "FirebaseCore", "Firebase",
+                "FirebaseFirestoreSwift", "DocumentCoding", "DocumentModel", "QueryEngine", "DocumentStore",
+                "FirestoreMessages", "FirestoreJSON", "Transport", "TypedFirestore", "ClientTestSupport",
             ],
             resources: [.copy("Conformance/Vectors")]),
         tests("TypedFirestoreTests", ["TypedFirestore", "FirebaseFirestore", "FirebaseCore"]),
@@ -271,10 +293,10 @@ let package = Package(
         .testTarget(
             name: "UserCodeSwift6Tests", dependencies: ["FirebaseCore", "FirebaseFirestore", "TestSupport"],
             swiftSettings: [.swiftLanguageMode(.v6)]),
-        tests("HearthTests", ["Basics", "Storage", "hearth", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
+        tests("HearthTests", ["Basics", "Storage", "hearth", "HearthClient", "FirestoreMessages", "DocumentModel"]),
         tests("OfficialClientTests", []),
-        tests("LoadTests", ["Basics", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
-        tests("AtomicityTests", ["Basics", "FirebaseFirestore", "FirestoreMessages", "DocumentModel"]),
+        tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
+        tests("AtomicityTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
     ],
     cLanguageStandard: .c11
 )

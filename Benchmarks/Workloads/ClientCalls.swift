@@ -4,6 +4,7 @@ import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages
 import Foundation
+import HearthClient
 
 /// Reads and commits of one document at a time, by one task and by 64.
 struct ClientCalls {

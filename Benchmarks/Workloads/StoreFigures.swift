@@ -5,6 +5,7 @@ import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages
 import Foundation
+import HearthClient
 
 struct StoreFigures {
     /// A data directory that holds the books and no server uses.

@@ -4,6 +4,7 @@ import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages
 import Foundation
+import HearthClient
 
 struct Transfers {
     let address: String

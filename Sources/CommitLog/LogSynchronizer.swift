@@ -34,7 +34,9 @@ package final class LogSynchronizer: Sendable {
     }
 
     /// Hands a group to the log thread. None may be on its way.
-    package func submit(_ group: LogGroup, completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void) {
+    package func submit(
+        _ group: LogGroup, completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
+    ) {
         state.update { state in
             precondition(!state.isBusy, "a group is submitted while another is on its way")
             state.group = group

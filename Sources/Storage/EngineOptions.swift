@@ -97,6 +97,12 @@ package struct EngineOptions: Sendable {
 
     /// Keys and values staged between two seals.
     @inlinable package static var groupBytesMax: Int { 256 << 20 }
+
+    /// Memory that an engine needs at most for an entry of a batch, beside its key and value, in bytes.
+    @inlinable package static var entryOverheadMax: Int { 128 }
+
+    /// Memory that an engine needs at most for a batch, beside its entries, in bytes.
+    @inlinable package static var batchOverheadMax: Int { 8192 }
 }
 
 /// A step that touches the disk, as seen by `EngineOptions.fault`.

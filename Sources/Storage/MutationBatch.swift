@@ -31,7 +31,9 @@
     package var isEmpty: Bool { count == 0 }
 
     /// Memory that staging the batch takes at most, in bytes.
-    package var bytesNeeded: Int { Memtable.bytesNeeded(count: count, bytes: byteCount) }
+    package var bytesNeeded: Int {
+        byteCount + count * EngineLimits.entryOverheadMax + EngineLimits.batchOverheadMax
+    }
 
     /// Sets `key` to `value`.
     package mutating func put(key: RawSpan, value: RawSpan) {

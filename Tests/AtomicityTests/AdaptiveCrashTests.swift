@@ -2,9 +2,9 @@
 // entries, there are no others, and queries return what a scan returns.
 
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
 import Foundation
+import HearthClient
 import TestSupport
 import Testing
 

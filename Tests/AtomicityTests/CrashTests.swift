@@ -2,9 +2,9 @@
 // a commit that was sent again because its answer was lost counts once.
 
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
 import Foundation
+import HearthClient
 import Synchronization
 import TestSupport
 import Testing

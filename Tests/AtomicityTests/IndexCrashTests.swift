@@ -2,9 +2,9 @@
 // and there are no others.
 
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
 import Foundation
+import HearthClient
 import Synchronization
 import TestSupport
 import Testing

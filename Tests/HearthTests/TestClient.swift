@@ -1,8 +1,8 @@
 // A client of a server process with the few words that these tests need.
 
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
+import HearthClient
 import TestSupport
 
 /// Sets and gets documents with one number each.

@@ -3,8 +3,8 @@
 
 import Basics
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
+import HearthClient
 import TestSupport
 import Testing
 

@@ -2,8 +2,8 @@
 
 import Basics
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
+import HearthClient
 import TestSupport
 import Testing
 

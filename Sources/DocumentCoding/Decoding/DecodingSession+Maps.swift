@@ -239,7 +239,8 @@ extension DecodingSession {
 
     /// The key with a name, or -1; the key is remembered as the one that follows another, or is the first.
     @inline(never)
-    private func search(_ name: ValueRange, in table: UnsafeMutablePointer<DecodingKeyTable>, after previous: Int) -> Int
+    private func search(_ name: ValueRange, in table: UnsafeMutablePointer<DecodingKeyTable>, after previous: Int)
+        -> Int
     {
         let expected = unsafe previous < 0 ? table.pointee.first : table.pointee.names[previous].next
         if expected >= 0, unsafe isName(name, table.pointee.names[expected].name) { return expected }

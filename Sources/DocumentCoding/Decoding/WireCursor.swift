@@ -226,8 +226,9 @@ extension WireCursor {
     ///
     /// - Returns: nil at the end.
     @inline(never)
-    private mutating func unusualEntry(_ entryTag: UInt8) throws(MalformedBytes) -> (key: ValueRange, value: ValueRange)?
-    {
+    private mutating func unusualEntry(_ entryTag: UInt8) throws(MalformedBytes) -> (
+        key: ValueRange, value: ValueRange
+    )? {
         while !isAtEnd {
             let tag = try varint()
             if tag != UInt64(entryTag) {

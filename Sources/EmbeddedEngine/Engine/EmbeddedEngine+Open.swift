@@ -139,7 +139,7 @@ private final class Opening {
         batch.removeAll()
         try replay(version, unsafe RawSpan(_unsafeBytes: record), &batch, latest)
         let memtable = core.registry.viewForUpdate.active
-        let needed = batch.bytesNeeded
+        let needed = Memtable.bytesNeeded(count: batch.count, bytes: batch.byteCount)
         guard needed <= EngineLimits.groupBytesMax else {
             throw StorageError(.valueTooLong, "replay of commit \(version) gives \(needed) bytes of mutations")
         }

@@ -94,7 +94,7 @@ package final class EmbeddedWriter: KeyValueWriter {
         guard version > log.lastVersion else {
             throw StorageError(.versionNotIncreasing, "commit \(version) comes after \(log.lastVersion)")
         }
-        let needed = mutations.bytesNeeded
+        let needed = Memtable.bytesNeeded(count: mutations.count, bytes: mutations.byteCount)
         guard record.byteCount <= EngineLimits.recordBytesMax,
             stagedBytes + record.byteCount + needed <= EngineLimits.groupBytesMax
         else {

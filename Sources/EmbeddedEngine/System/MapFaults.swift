@@ -60,7 +60,8 @@ enum MapFaults {
     }()
 
     /// From now on a fault in these bytes is handled.
-    /// - Parameter words: cleared at each fault, after the page of zeros has appeared. They must be valid until `remove`.
+    /// - Parameter words: cleared at each fault, after the page of zeros has appeared. They must be valid until
+    ///   `remove`.
     /// - Returns: the slot, for `remove`; nil if there is none left, and faults end the process.
     static func add(
         _ start: UnsafeRawPointer, byteCount: Int, file: String, words: UnsafeMutableBufferPointer<Atomic<UInt64>>

@@ -4,6 +4,7 @@ import DocumentCoding
 import DocumentModel
 import FirestoreMessages
 public import Foundation
+import HearthClient
 
 /// A query and the totals wanted over its results. Immutable and thread-safe.
 public final class AggregateQuery: NSObject, @unchecked Sendable {

@@ -6,6 +6,7 @@ import DocumentCoding
 import DocumentModel
 import FirebaseCore
 import Foundation
+import HearthClient
 
 extension Firestore {
     /// Allows connections again after `disableNetwork`.

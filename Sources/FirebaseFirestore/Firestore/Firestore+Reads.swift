@@ -8,6 +8,7 @@ import DocumentCoding
 import DocumentModel
 import FirestoreMessages
 import Foundation
+import HearthClient
 internal import QueryEngine
 
 extension Firestore {

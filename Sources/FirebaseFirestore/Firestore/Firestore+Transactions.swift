@@ -2,6 +2,7 @@
 
 import DocumentCoding
 import Foundation
+import HearthClient
 import Synchronization
 
 extension Firestore {

@@ -3,6 +3,7 @@ import DocumentCoding
 import DocumentModel
 public import FirebaseCore
 public import Foundation
+import HearthClient
 import Synchronization
 
 /// A database of a Hearth server, or of a store in this process: the entry point of the SDK.
@@ -33,8 +34,6 @@ public final class Firestore: NSObject, @unchecked Sendable {
     let pendingWrites = PendingWrites()
     /// Bundles are loaded one after the other.
     let bundleQueue = DispatchQueue(label: "hearth.bundles")
-    /// How long writes wait for a server that cannot be reached before a line on standard error reports it.
-    private static let outageNoticeAfter = Duration.seconds(3)
 
     private struct State: @unchecked Sendable {
         // Unchecked: the settings object is a private copy.
@@ -44,24 +43,6 @@ public final class Firestore: NSObject, @unchecked Sendable {
         var isTerminated = false
         var isNetworkEnabled = true
         var indexManager: PersistentCacheIndexManager?
-
-        func makeClient() throws(RequestError) -> HearthClient {
-            var configuration = try HearthClient.Configuration(address: settings.host)
-            if settings.explicitSSL == true, configuration.store == nil {
-                throw RequestError(
-                    .unimplemented,
-                    "This version does not support TLS: do not set isSSLEnabled, or set it to false.")
-            }
-            configuration.outageNoticeAfter = Firestore.outageNoticeAfter
-            configuration.remedy = """
-                Start a Hearth server at this address, or set another one: settings.host, HEARTH_ADDRESS or \
-                FIRESTORE_EMULATOR_HOST. Without a server, HEARTH_DATA names a directory to open in this process.
-                """
-            let client = try HearthClient(configuration)
-            // Before the writes that an earlier process has left can be sent.
-            if !isNetworkEnabled { client.switchNetwork(false) }
-            return client
-        }
     }
     private let state: Mutex<State>
 
@@ -107,7 +88,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
     /// The client, made now if this is the first use.
     ///
     /// - Throws: `RequestError` with `.failedPrecondition` after `terminate`, `.unimplemented` if the settings insist
-    ///   on TLS, `.invalidArgument` if the host cannot be read, and what ``SharedStore/use(_:)`` throws.
+    ///   on TLS, `.invalidArgument` if the host cannot be read, and what opening a store in this process throws.
     func client() throws(RequestError) -> HearthClient { try engine().client }
 
     /// The engine with its client and its cache, made now if this is the first use.
@@ -120,7 +101,13 @@ public final class Firestore: NSObject, @unchecked Sendable {
                 if state.isTerminated { throw RequestError.terminated }
                 let place = CachePlace(state.settings, app: app.name, database: databaseName)
                 let engine = try SyncEngine(
-                    place.configuration, makeClient: { () throws(RequestError) in try state.makeClient() },
+                    place.configuration,
+                    makeClient: { () throws(RequestError) in
+                        let client = try HearthClient(HearthClient.Configuration(state.settings))
+                        // Before the writes that an earlier process has left can be sent.
+                        if !state.isNetworkEnabled { client.switchNetwork(false) }
+                        return client
+                    },
                     pendingWrites: pendingWrites
                 ) { [weak self] body in self?.callBack(body) }
                 state.client = engine.client

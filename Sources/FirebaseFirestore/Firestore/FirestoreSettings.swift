@@ -1,6 +1,7 @@
 public import Dispatch
 import DocumentCoding
 public import Foundation
+import HearthClient
 
 /// Settings of a ``Firestore`` instance: the server or the data directory, the queue of the callbacks, and the cache
 /// settings.

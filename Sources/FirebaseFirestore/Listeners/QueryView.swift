@@ -26,7 +26,7 @@ struct QueryView {
     var isIndexed: Bool { unindexed == nil }
 
     /// The document of a name, if it is in the results; after ``index()``.
-    func document(_ name: String) -> StoredDocument? { byName[name]?.content.document }
+    func document(_ name: String) -> VisibleDocument? { byName[name]?.content.document }
 
     /// The row of a document, if it is in the results; after ``index()``.
     func row(_ name: String) -> ViewRow? { byName[name] }
@@ -49,7 +49,7 @@ struct QueryView {
     /// - Parameter changes: documents by their names; `nil` for those that have left the results.
     /// - Returns: removed, then added, then modified documents, each in the order of the query. The indexes are those
     ///   of applying one change after the other. Documents that look the same are left out.
-    mutating func apply(_ changes: [String: StoredDocument?]) -> [RowChange] {
+    mutating func apply(_ changes: [String: VisibleDocument?]) -> [RowChange] {
         index()
         if tree.isEmpty { return fill(changes) }
         var removed: [ViewRow] = []
@@ -87,7 +87,7 @@ struct QueryView {
     }
 
     /// The first documents.
-    private mutating func fill(_ changes: [String: StoredDocument?]) -> [RowChange] {
+    private mutating func fill(_ changes: [String: VisibleDocument?]) -> [RowChange] {
         var sorted: [ViewRow] = []
         for (name, stored) in changes {
             guard let stored else { continue }
@@ -139,7 +139,7 @@ struct QueryView {
     }
 
     /// Bytes that compare like the query's order.
-    func key(of document: StoredDocument, _ name: String) -> [UInt8] {
+    func key(of document: VisibleDocument, _ name: String) -> [UInt8] {
         var key = WireWriter(capacity: 64)
         let fields = document.queryFields
         for order in orders {

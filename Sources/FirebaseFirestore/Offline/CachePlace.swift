@@ -1,6 +1,7 @@
 import ClientCache
 import DocumentModel
 import Foundation
+import HearthClient
 
 /// Where the cache of an instance is, and how large it may be.
 ///

@@ -71,10 +71,10 @@ struct LimitWindow {
     /// - Parameters:
     ///   - rows: the first results of the wider query over the cache, in the order of the query.
     ///   - shown: what stands for some documents of the cache.
-    mutating func refill(_ rows: [SnapshotRow], showing shown: [String: StoredDocument]) {
+    mutating func refill(_ rows: [SnapshotRow], showing shown: [String: VisibleDocument]) {
         view = QueryView(orders: orders)
         fill(rows, limit: limit.widerCount)
-        var changes: [String: StoredDocument?] = [:]
+        var changes: [String: VisibleDocument?] = [:]
         for (name, document) in shown where view.document(name) != nil { changes[name] = document }
         apply(changes)
     }
@@ -103,8 +103,8 @@ struct LimitWindow {
     /// Applies what has changed.
     ///
     /// - Parameter changes: documents by their names; nil for those that do not match.
-    mutating func apply(_ changes: [String: StoredDocument?]) {
-        var known: [String: StoredDocument?] = [:]
+    mutating func apply(_ changes: [String: VisibleDocument?]) {
+        var known: [String: VisibleDocument?] = [:]
         for (name, document) in changes {
             if let document, bound.map({ !isBeyond(view.key(of: document, name), $0) }) ?? true {
                 known[name] = document
@@ -119,7 +119,7 @@ struct LimitWindow {
     /// Forgets rows if there are many more than are shown.
     private mutating func trim() {
         guard view.count > limit.widerCount + (limit.widerCount - limit.count) else { return }
-        var excess: [String: StoredDocument?] = [:]
+        var excess: [String: VisibleDocument?] = [:]
         for position in limit.widerCount..<view.count { excess[row(position).content.name] = .some(nil) }
         bound = row(limit.widerCount - 1).key
         _ = view.apply(excess)

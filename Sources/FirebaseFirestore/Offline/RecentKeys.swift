@@ -1,3 +1,5 @@
+import HearthClient
+
 /// The keys that were inserted last, a bounded number of them.
 struct RecentKeys {
     /// The most keys.

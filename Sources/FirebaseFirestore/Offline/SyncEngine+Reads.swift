@@ -6,6 +6,7 @@ import Basics
 import ClientCache
 import DocumentModel
 import FirestoreMessages
+import HearthClient
 internal import QueryEngine
 
 /// What a read has found.
@@ -59,7 +60,7 @@ extension SyncEngine {
                 store.noteUse(of: [name])
                 return .success(
                     ReadResult(
-                        rows: [SnapshotRow(name: name, document: StoredDocument(document))], isFromCache: true))
+                        rows: [SnapshotRow(name: name, document: VisibleDocument(document))], isFromCache: true))
             }
         } catch {
             return .failure(error)
@@ -89,7 +90,7 @@ extension SyncEngine {
                     if !changes.isEmpty { broadcast(changes) }
                 }
                 let found = try store.state(of: name, before: start.nextBatch).document.map {
-                    SnapshotRow(name: name, document: StoredDocument($0))
+                    SnapshotRow(name: name, document: VisibleDocument($0))
                 }
                 return .success(ReadResult(rows: found.map { [$0] } ?? [], isFromCache: false))
             } catch {
@@ -164,7 +165,7 @@ extension SyncEngine {
             }
             var rows: [SnapshotRow] = []
             try store.run(query.plan) { name, document in
-                rows.append(SnapshotRow(name: name, document: StoredDocument(document)))
+                rows.append(SnapshotRow(name: name, document: VisibleDocument(document)))
             }
             if query.isReversed { rows.reverse() }
             store.noteUse(of: rows.lazy.map(\.name))
@@ -183,15 +184,15 @@ extension SyncEngine {
     ) throws(RequestError) -> [SnapshotRow] {
         // Without a limit: such a write may have displaced a result.
         let everything = try query.unlimitedPlan()
-        var found: [String: StoredDocument?] = [:]
+        var found: [String: VisibleDocument?] = [:]
         try store.run(everything) { name, document in
-            if !names.contains(name) { found[name] = StoredDocument(document) }
+            if !names.contains(name) { found[name] = VisibleDocument(document) }
         }
         for name in names {
             guard let document = try store.state(of: name, before: nextBatch).document,
                 matches(query, name, document)
             else { continue }
-            found[name] = StoredDocument(document)
+            found[name] = VisibleDocument(document)
         }
         return rows(of: query, found)
     }
@@ -203,7 +204,7 @@ extension SyncEngine {
     }
 
     /// The documents in the order of a query, as many as it has.
-    private func rows(of query: QueryRead, _ found: [String: StoredDocument?]) -> [SnapshotRow] {
+    private func rows(of query: QueryRead, _ found: [String: VisibleDocument?]) -> [SnapshotRow] {
         var view = QueryView(orders: query.orders)
         _ = view.apply(found)
         let rows = Array(view.rows)
@@ -229,7 +230,7 @@ extension SyncEngine {
         if !store.configuration.isEager { readQueries.insert(query.canonical(database)) }
         if isPlain {
             // Nothing of this client changes the result: the program gets it before it is cached.
-            var rows = reply.documents.map { SnapshotRow(name: $0.name, document: $0.content) }
+            var rows = reply.documents.map { SnapshotRow(name: $0.name, document: VisibleDocument($0.content)) }
             if query.isReversed { rows.reverse() }
             completion(.success(ReadResult(rows: rows, isFromCache: false)))
         }
@@ -248,13 +249,13 @@ extension SyncEngine {
         _ query: QueryRead, _ reply: QueryReply, _ recent: [String], _ start: ReadStart
     ) throws(RequestError) -> ReadResult {
         let readMicroseconds = UInt64(clamping: reply.readTime?.microseconds ?? 0)
-        var found: [String: StoredDocument?] = [:]
+        var found: [String: VisibleDocument?] = [:]
         let results = Set(reply.documents.map(\.name))
         for name in results.union(store.pendingNames).union(recent) {
             guard let document = try store.state(of: name, before: start.nextBatch).document else { continue }
             let isOwn = document.hasPendingWrites || document.updateMicroseconds > readMicroseconds
             guard results.contains(name) || isOwn, matches(query, name, document) else { continue }
-            found[name] = StoredDocument(document)
+            found[name] = VisibleDocument(document)
         }
         return ReadResult(rows: rows(of: query, found), isFromCache: false)
     }

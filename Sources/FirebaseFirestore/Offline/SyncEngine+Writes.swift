@@ -5,6 +5,7 @@ import Basics
 import ClientCache
 import DocumentModel
 import FirestoreMessages
+import HearthClient
 
 extension CommitSequence.Ticket {
     init(_ identity: BatchIdentity) {

@@ -5,6 +5,7 @@ import DocumentModel
 import FirebaseCore
 import FirestoreMessages
 import Foundation
+import HearthClient
 internal import QueryEngine
 import Synchronization
 

@@ -101,12 +101,12 @@ struct SyncView {
         switch subject {
         case .document(let name):
             let state = try store.state(of: name)
-            if let document = state.document { _ = view.apply([name: StoredDocument(document)]) }
+            if let document = state.document { _ = view.apply([name: VisibleDocument(document)]) }
             if case .missing = state { hasCachedResult = !store.pendingNames.contains(name) }
         case .query(let plan, let isReversed, _):
             var rows: [SnapshotRow] = []
             try store.run(plan) { name, document in
-                rows.append(SnapshotRow(name: name, document: StoredDocument(document)))
+                rows.append(SnapshotRow(name: name, document: VisibleDocument(document)))
             }
             view.fill(rows, isReversed: isReversed)
         }
@@ -181,7 +181,7 @@ struct SyncView {
     ) throws(RequestError) -> ViewSnapshot? {
         index()
         hasNewTarget = false
-        var next: [String: StoredDocument?] = [:]
+        var next: [String: VisibleDocument?] = [:]
         for change in changes { consider(change, &next) }
         try release(upTo: snapshotMicroseconds, from: store, &next)
         if window != nil, !next.isEmpty { next = try limited(next, store) }
@@ -198,12 +198,12 @@ struct SyncView {
     }
 
     /// What is known of a document: as it is shown, or kept for later.
-    private func known(_ name: String) -> StoredDocument? {
+    private func known(_ name: String) -> VisibleDocument? {
         view.document(name) ?? window?.row(of: name)?.content.document
     }
 
     /// Decides what a changed document means for the rows.
-    private mutating func consider(_ change: Change, _ next: inout [String: StoredDocument?]) {
+    private mutating func consider(_ change: Change, _ next: inout [String: VisibleDocument?]) {
         examinedCount += 1
         guard let document = change.document, matches(change) else {
             held[change.name] = nil
@@ -217,7 +217,7 @@ struct SyncView {
             return
         }
         held[change.name] = nil
-        next[change.name] = StoredDocument(document)
+        next[change.name] = VisibleDocument(document)
     }
 
     private func matches(_ change: Change) -> Bool {
@@ -230,7 +230,7 @@ struct SyncView {
 
     /// Shows the documents whose acknowledged writes a state of the server contains, or all if it cannot be reached.
     private mutating func release(
-        upTo microseconds: UInt64?, from store: LocalStore, _ next: inout [String: StoredDocument?]
+        upTo microseconds: UInt64?, from store: LocalStore, _ next: inout [String: VisibleDocument?]
     ) throws(RequestError) {
         if held.isEmpty { return }
         for (name, time) in held where !isCurrent || time <= microseconds ?? 0 {
@@ -239,7 +239,7 @@ struct SyncView {
             guard next[name] == nil else { continue }
             let change = Change(name, try store.state(of: name), namePrefix: store.namePrefixByteCount)
             if let document = change.document, matches(change) {
-                next[name] = StoredDocument(document)
+                next[name] = VisibleDocument(document)
             } else if known(name) != nil {
                 next[name] = .some(nil)
             }
@@ -252,12 +252,12 @@ struct SyncView {
     ///
     /// - Parameter next: what has changed among the results without the limit.
     private mutating func limited(
-        _ next: [String: StoredDocument?], _ store: LocalStore
-    ) throws(RequestError) -> [String: StoredDocument?] {
+        _ next: [String: VisibleDocument?], _ store: LocalStore
+    ) throws(RequestError) -> [String: VisibleDocument?] {
         window?.apply(next)
         if window?.needsRows ?? false { return try refilled(store) }
         guard let window else { return next }
-        var changes: [String: StoredDocument?] = [:]
+        var changes: [String: VisibleDocument?] = [:]
         for name in next.keys {
             if let row = window.row(of: name), window.isShown(row) {
                 changes[name] = row.content.document
@@ -292,19 +292,19 @@ struct SyncView {
     /// Reads the window from the cache again.
     ///
     /// - Returns: what changes among the shown documents.
-    private mutating func refilled(_ store: LocalStore) throws(RequestError) -> [String: StoredDocument?] {
+    private mutating func refilled(_ store: LocalStore) throws(RequestError) -> [String: VisibleDocument?] {
         guard var window, case .query(_, let isReversed, _) = subject else { return [:] }
         var rows: [SnapshotRow] = []
         try store.run(window.widerPlan) { name, document in
-            rows.append(SnapshotRow(name: name, document: StoredDocument(document)))
+            rows.append(SnapshotRow(name: name, document: VisibleDocument(document)))
         }
         if isReversed { rows.reverse() }
         examinedCount += rows.count
-        var shown: [String: StoredDocument] = [:]
+        var shown: [String: VisibleDocument] = [:]
         for name in held.keys { shown[name] = view.document(name) }
         window.refill(rows, showing: shown)
         self.window = window
-        var changes: [String: StoredDocument?] = [:]
+        var changes: [String: VisibleDocument?] = [:]
         for name in view.names { changes[name] = .some(nil) }
         for position in 0..<window.shownCount {
             let row = window.row(position).content

@@ -10,12 +10,12 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
     /// The document that was read.
     public let reference: DocumentReference
     /// `nil` if the document did not exist.
-    let stored: StoredDocument?
+    let stored: VisibleDocument?
 
     /// The source of the contents.
     public final let metadata: SnapshotMetadata
 
-    init(reference: DocumentReference, stored: StoredDocument?, metadata: SnapshotMetadata = .fromServer) {
+    init(reference: DocumentReference, stored: VisibleDocument?, metadata: SnapshotMetadata = .fromServer) {
         self.reference = reference
         self.stored = stored
         self.metadata = metadata
@@ -88,7 +88,7 @@ extension DocumentSnapshot {
 
 /// A document that a query found: it exists, so its data is never `nil`.
 public final class QueryDocumentSnapshot: DocumentSnapshot, @unchecked Sendable {
-    init(reference: DocumentReference, found stored: StoredDocument, isFromCache: Bool = false) {
+    init(reference: DocumentReference, found stored: VisibleDocument, isFromCache: Bool = false) {
         super.init(
             reference: reference, stored: stored,
             metadata: .of(hasPendingWrites: stored.hasPendingWrites, isFromCache: isFromCache))

@@ -8,7 +8,7 @@ import Synchronization
 struct SnapshotRow: Sendable {
     /// The full resource name.
     var name: String
-    var document: StoredDocument
+    var document: VisibleDocument
 }
 
 /// A change of a row between two snapshots.

@@ -8,7 +8,7 @@ import Foundation
 /// Reads the fields of snapshots.
 enum SnapshotValues {
     static func dictionary(
-        _ document: StoredDocument, of reference: DocumentReference, with behavior: ServerTimestampBehavior
+        _ document: VisibleDocument, of reference: DocumentReference, with behavior: ServerTimestampBehavior
     ) -> [String: Any] {
         readable(reference.name, otherwise: [:]) { () throws(MalformedDocument) in
             try DocumentFields.dictionary(from: document.fields(with: behavior).span.bytes, owner: reference.owner)
@@ -25,7 +25,7 @@ enum SnapshotValues {
     }
 
     static func value(
-        _ document: StoredDocument, at path: DocumentCoding.FieldPath, of reference: DocumentReference,
+        _ document: VisibleDocument, at path: DocumentCoding.FieldPath, of reference: DocumentReference,
         with behavior: ServerTimestampBehavior
     ) -> Any? {
         if path.isDocumentID { return reference.documentID }
@@ -43,7 +43,7 @@ enum SnapshotValues {
     }
 
     static func decode<T: Decodable>(
-        _ type: T.Type, _ document: StoredDocument?, of reference: DocumentReference,
+        _ type: T.Type, _ document: VisibleDocument?, of reference: DocumentReference,
         with serverTimestampBehavior: ServerTimestampBehavior, decoder: FirestoreDecoder
     ) throws -> T {
         guard let document else { return try decoder.decodeMissing(type) }

@@ -4,6 +4,7 @@
 import Basics
 import DocumentModel
 import Foundation
+import HearthClient
 
 extension Firestore {
     /// Applies the writes of a call that the program does not await, and sends them. Totals of the same collections

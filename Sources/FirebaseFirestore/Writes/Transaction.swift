@@ -4,6 +4,7 @@ import Basics
 public import DocumentCoding
 import DocumentModel
 public import Foundation
+import HearthClient
 import Synchronization
 
 /// Reads and writes that happen as if nothing else happened meanwhile.
@@ -38,7 +39,7 @@ public final class Transaction: NSObject {
         switch attempt.readBlocking(document.name) {
         case .success(let stored):
             if stored == nil { missing.insert(document.name) }
-            return DocumentSnapshot(reference: document, stored: stored)
+            return DocumentSnapshot(reference: document, stored: stored.map { VisibleDocument($0) })
         case .failure(let error):
             // A read on its way when the client ends is cancelled.
             throw (firestore.isTerminated ? RequestError.terminated : error).asNSError

@@ -2,6 +2,7 @@ import Basics
 import Dispatch
 import DocumentModel
 import FirestoreMessages
+import HearthClient
 import Synchronization
 
 /// One attempt of a transaction on the server: begin, reads, end.

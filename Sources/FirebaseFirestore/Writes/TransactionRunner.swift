@@ -4,6 +4,7 @@ import Basics
 import Dispatch
 import DocumentModel
 import Foundation
+import HearthClient
 import Synchronization
 
 /// One transaction from its first attempt to its result. Runs on the transaction queue; one step at a time.

@@ -1,6 +1,8 @@
 // The flags that every command uses to reach a server and a database.
 
-import FirebaseFirestore
+import Basics
+import HearthClient
+import InProcess
 
 /// Flags of the commands that are clients of a running server.
 enum ServerFlags {
@@ -24,6 +26,10 @@ enum ServerFlags {
         _ arguments: ParsedArguments, of address: String
     ) throws -> HearthClient.Configuration {
         var configuration = try HearthClient.Configuration(address: address)
+        configuration.openStore = { (location) throws(RequestError) in try SharedStore.use(location) }
+        configuration.log = { level, message in
+            if level == .error { CommandRouter.complain(message()) }
+        }
         let timeout = Duration.milliseconds(arguments[timeout].milliseconds)
         configuration.connectTimeout = min(timeout, connectTimeMax)
         configuration.outageMax = timeout

@@ -127,7 +127,6 @@ struct CommandRouter {
 
     /// Writes a message to stderr.
     static func complain(_ message: String) {
-        var line = "hearth: \(message)\n"
-        line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
+        StandardError.write("hearth: \(message)\n")
     }
 }

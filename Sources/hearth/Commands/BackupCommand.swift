@@ -1,9 +1,11 @@
 // `hearth backup`: a consistent copy of a data directory, while it is served or not.
 
+import Basics
+import Dispatch
 import DocumentStore
 import FileSystem
 import FirestoreService
-import Foundation
+import Glibc
 import Server
 import Storage
 
@@ -66,19 +68,18 @@ private enum GrowthDisplay {
 
     /// Does work that copies the runs of one data directory to another, and shows meanwhile how these grow.
     static func show(_ target: String, upTo source: String, _ line: ProgressLine, _ work: () throws -> Void) rethrows {
-        let (done, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        Thread.detachNewThread {
+        let done = DispatchSemaphore(value: 0)
+        let display = try? SystemThread(name: "progress") {
             var line = line
             repeat {
                 let total = runBytes(source)
                 line.update(WorkProgress("copying", done: min(runBytes(target), total), total: total, .bytes))
             } while done.wait(timeout: .now() + .milliseconds(pollMilliseconds)) == .timedOut
             line.clear()
-            ended.signal()
         }
         defer {
             done.signal()
-            ended.wait()
+            display?.join()
         }
         try work()
     }
@@ -86,10 +87,10 @@ private enum GrowthDisplay {
     /// Bytes of the sorted runs of a data directory.
     private static func runBytes(_ directory: String) -> Int {
         let runs = "\(directory)/runs"
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: runs)) ?? []
+        let names = (try? Directory.names(in: runs)) ?? []
         return names.reduce(0) { bytes, name in
-            let size = try? FileManager.default.attributesOfItem(atPath: "\(runs)/\(name)")[.size] as? Int
-            return bytes + (size ?? 0)
+            var status = stat()
+            return stat("\(runs)/\(name)", &status) == 0 ? bytes + Int(status.st_size) : bytes
         }
     }
 }

@@ -3,8 +3,8 @@
 import DocumentJSON
 import DocumentModel
 import DocumentStore
-import FirebaseFirestore
 import FirestoreService
+import HearthClient
 import Server
 
 /// Prints documents of a server or a data directory.

@@ -1,10 +1,10 @@
 // `hearth indexes`: the indexes that a database is to have beside the automatic ones.
 
 import Basics
+import DocumentJSON
 import DocumentModel
 import DocumentStore
 import FirestoreService
-import Foundation
 import Indexing
 import Server
 
@@ -53,7 +53,7 @@ enum IndexesCommand: Subcommand {
             if arguments.given.contains(ServerFlags.address.name) {
                 throw UsageError(message: "indexes apply needs --data DIR, on the machine of the server, not --address")
             }
-            guard let text = FileManager.default.contents(atPath: files[1]) else {
+            guard let text = try InputFile.contents(of: files[1]) else {
                 throw CommandFailure("cannot read \(files[1])")
             }
             let file = try IndexFile(json: text)
@@ -142,104 +142,90 @@ struct IndexFile {
     /// What the file asks for that is not needed or not possible here.
     private(set) var notes: [String] = []
 
-    private struct Contents: Decodable {
-        struct Index: Decodable {
-            var collectionGroup: String
-            var queryScope: String?
-            var fields: [Field]
-        }
-        struct Field: Decodable {
-            var fieldPath: String
-            var order: String?
-            var arrayConfig: String?
-            var vectorConfig: Vector?
-        }
-        struct Vector: Decodable {
-            var dimension: Int
-        }
-        struct Override: Decodable {
-            struct Index: Decodable {
-                var queryScope: String?
-                var order: String?
-                var arrayConfig: String?
-            }
-            var collectionGroup: String
-            var fieldPath: String
-            var indexes: [Index]?
-            var ttl: Bool?
-        }
-        var indexes: [Index]?
-        var fieldOverrides: [Override]?
-    }
-
-    init(json: Data) throws {
-        let contents: Contents
+    init(json: [UInt8]) throws {
         do {
-            contents = try JSONDecoder().decode(Contents.self, from: json)
-        } catch {
-            throw CommandFailure("invalid firestore.indexes.json: \(ErrorText.describe(error))")
+            let file = try JSONObject(json)
+            for index in try file.objects("indexes") ?? [] { try add(index: index) }
+            for override in try file.objects("fieldOverrides") ?? [] { try add(override: override) }
+        } catch let mistake as JSONObject.Mistake {
+            throw CommandFailure("invalid firestore.indexes.json: \(mistake)")
         }
-        for index in contents.indexes ?? [] { try add(index) }
-        for override in contents.fieldOverrides ?? [] { try add(override) }
     }
 
-    private mutating func add(_ index: Contents.Index) throws {
+    private mutating func add(index: JSONObject) throws {
+        let collectionID = try Self.required("collectionGroup", of: index)
         var parts: [IndexShape.Part] = []
         var vector: IndexShape.VectorPart?
         var nameKind: IndexShape.Part.Kind?
-        for field in index.fields {
-            if nameKind != nil, field.vectorConfig == nil {
-                throw CommandFailure("index of \(index.collectionGroup): no field may follow __name__")
+        for field in try index.objects("fields") ?? [] {
+            let path = try Self.required("fieldPath", of: field)
+            let vectorConfiguration = try field.object("vectorConfig")
+            if nameKind != nil, vectorConfiguration == nil {
+                throw CommandFailure("index of \(collectionID): no field may follow __name__")
             }
-            if vector != nil {
-                throw CommandFailure("index of \(index.collectionGroup): the vector must be the last field")
-            }
-            if let configuration = field.vectorConfig {
-                guard (1...Limits.vectorDimension).contains(configuration.dimension) else {
-                    let path = "\(index.collectionGroup).\(field.fieldPath)"
-                    throw CommandFailure("\(path): a vector must have 1 to \(Limits.vectorDimension) dimensions")
+            if vector != nil { throw CommandFailure("index of \(collectionID): the vector must be the last field") }
+            if let vectorConfiguration {
+                guard let dimension: Int = try vectorConfiguration.integer("dimension"),
+                    (1...Limits.vectorDimension).contains(dimension)
+                else {
+                    throw CommandFailure(
+                        "\(collectionID).\(path): a vector must have 1 to \(Limits.vectorDimension) dimensions")
                 }
-                vector = IndexShape.VectorPart(
-                    field: try DocumentModel.FieldPath(field.fieldPath), dimension: configuration.dimension)
+                vector = IndexShape.VectorPart(field: try DocumentModel.FieldPath(path), dimension: dimension)
                 continue
             }
-            guard let kind = Self.kind(field.order, field.arrayConfig) else {
+            guard let kind = try Self.kind(of: field) else {
                 throw CommandFailure(
-                    "\(index.collectionGroup).\(field.fieldPath): expected order, arrayConfig CONTAINS or vectorConfig")
+                    "\(collectionID).\(path): expected order, arrayConfig CONTAINS or vectorConfig")
             }
-            if field.fieldPath == "__name__" {
+            if path == "__name__" {
                 nameKind = kind
                 continue
             }
-            parts.append(IndexShape.Part(field: try DocumentModel.FieldPath(field.fieldPath), kind: kind))
+            parts.append(IndexShape.Part(field: try DocumentModel.FieldPath(path), kind: kind))
         }
         if parts.isEmpty, vector == nil { return }
         append(
             IndexShape(
-                collectionID: index.collectionGroup, isGroup: index.queryScope == "COLLECTION_GROUP", parts: parts,
-                vector: vector,
+                collectionID: collectionID, isGroup: try Self.isGroup(index), parts: parts, vector: vector,
                 reversesName: nameKind.map { ($0 == .descending) != (parts.last?.kind == .descending) } ?? false))
     }
 
-    private mutating func add(_ override: Contents.Override) throws {
-        let name = "\(override.collectionGroup).\(override.fieldPath)"
-        let field = override.fieldPath == "*" ? nil : try DocumentModel.FieldPath(override.fieldPath)
-        let modes = override.indexes.map { $0.reduce(into: FieldOverride.Modes()) { $0.formUnion(Self.mode($1)) } }
+    private mutating func add(override: JSONObject) throws {
+        let collectionID = try Self.required("collectionGroup", of: override)
+        let path = try Self.required("fieldPath", of: override)
+        let field = path == "*" ? nil : try DocumentModel.FieldPath(path)
+        let modes = try override.objects("indexes").map { indexes in
+            try indexes.reduce(into: FieldOverride.Modes()) { $0.formUnion(try Self.mode($1)) }
+        }
         if field == nil, let modes, modes != modes.intersection(.automatic) {
-            notes.append("\(name): an index with scope COLLECTION_GROUP needs the name of a field; * is ignored")
+            notes.append(
+                "\(collectionID).\(path): an index with scope COLLECTION_GROUP needs the name of a field; * is ignored")
         }
         declaration.fieldOverrides.append(
             FieldOverride(
-                collectionID: override.collectionGroup, field: field, indexes: modes, expires: override.ttl ?? false))
+                collectionID: collectionID, field: field, indexes: modes,
+                expires: try override.boolean("ttl") ?? false))
     }
 
     private mutating func append(_ shape: IndexShape) {
         if !declaration.indexes.contains(shape) { declaration.indexes.append(shape) }
     }
 
-    private static func mode(_ index: Contents.Override.Index) -> FieldOverride.Modes {
-        let isGroup = index.queryScope == "COLLECTION_GROUP"
-        return switch kind(index.order, index.arrayConfig) {
+    private static func required(_ name: String, of object: JSONObject) throws -> String {
+        guard let text = try object.string(name) else {
+            throw JSONObject.Mistake("'\(name)' is missing")
+        }
+        return text
+    }
+
+    private static func isGroup(_ index: JSONObject) throws -> Bool {
+        try index.string("queryScope") == "COLLECTION_GROUP"
+    }
+
+    private static func mode(_ index: JSONObject) throws -> FieldOverride.Modes {
+        let isGroup = try isGroup(index)
+        return switch try kind(of: index) {
         case .ascending: isGroup ? .groupAscending : .ascending
         case .descending: isGroup ? .groupDescending : .descending
         case .contains: isGroup ? .groupContains : .contains
@@ -247,8 +233,8 @@ struct IndexFile {
         }
     }
 
-    private static func kind(_ order: String?, _ arrayConfig: String?) -> IndexShape.Part.Kind? {
-        switch (order, arrayConfig) {
+    private static func kind(of field: JSONObject) throws -> IndexShape.Part.Kind? {
+        switch (try field.string("order"), try field.string("arrayConfig")) {
         case ("ASCENDING", nil): .ascending
         case ("DESCENDING", nil): .descending
         case (nil, "CONTAINS"): .contains

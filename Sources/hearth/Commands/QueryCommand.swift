@@ -2,9 +2,9 @@
 
 import DocumentJSON
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
 import FirestoreService
+import HearthClient
 import Server
 
 /// Runs a query on a server or a data directory and prints its results.

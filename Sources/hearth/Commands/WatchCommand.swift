@@ -3,8 +3,8 @@
 import Basics
 import DocumentJSON
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
+import HearthClient
 
 /// Prints a document or the results of a query, then every change.
 enum WatchCommand: Subcommand {

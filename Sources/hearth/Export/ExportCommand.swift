@@ -1,8 +1,8 @@
 import DocumentJSON
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
-import Foundation
+import Glibc
+import HearthClient
 
 /// `hearth export`: writes a collection as JSON lines.
 enum ExportCommand: Subcommand {
@@ -47,7 +47,7 @@ enum ExportCommand: Subcommand {
                 output: try openOutput(arguments.value(of: output)), progressLine: ProgressFlags.line(arguments))
             let count = try await exporter.run()
             if !arguments[ProgressFlags.quiet] {
-                FileHandle.standardError.write(Data("exported \(ProgressLine.grouped(count)) documents\n".utf8))
+                StandardError.write("exported \(ProgressLine.grouped(count)) documents\n")
             }
         } catch {
             await client.close()
@@ -59,18 +59,7 @@ enum ExportCommand: Subcommand {
     /// What takes the lines: standard output, or a file, which is created.
     private static func openOutput(_ path: String?) throws -> Exporter.Output {
         guard let path else { return { try StandardOutput.write($0) } }
-        // Not by way of Foundation, which would put a file in the place of a device or a pipe.
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
-        guard descriptor >= 0 else {
-            throw CommandFailure("cannot write \(path): \(String(cString: strerror(errno)))")
-        }
-        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        return { bytes in
-            do {
-                try file.write(contentsOf: bytes)
-            } catch {
-                throw CommandFailure("cannot write \(path): \(ErrorText.describe(error))")
-            }
-        }
+        let file = try OutputFile(path, flags: O_TRUNC)
+        return { try file.write($0) }
     }
 }

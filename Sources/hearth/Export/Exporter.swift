@@ -1,7 +1,7 @@
 import DocumentJSON
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
+import HearthClient
 
 /// The work of `hearth export`: it reads pages of a collection at one read time and writes each before it requests the
 /// next.

@@ -1,5 +1,5 @@
 import DocumentModel
-import FirebaseFirestore
+import HearthClient
 import QueryEngine
 
 /// `hearth load`: loads JSON lines into a collection.

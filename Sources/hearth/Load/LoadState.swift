@@ -1,9 +1,10 @@
 // The progress of a load, kept next to the input so that an interrupted load can continue.
 
-import Foundation
+import Basics
+import DocumentJSON
 
 /// What `--resume` needs to know: everything before `progress.offset` is stored.
-struct LoadState: Codable, Equatable {
+struct LoadState: Equatable {
     /// Where the documents go, in full; a resumed load must go to the same place.
     var collection: String
     /// The field that names documents, if any.
@@ -23,30 +24,70 @@ struct LoadState: Codable, Equatable {
 
     /// The state kept at `path`, or nil where there is none.
     static func read(from path: String) throws -> LoadState? {
-        guard let data = FileManager.default.contents(atPath: path) else { return nil }
-        do {
-            return try JSONDecoder().decode(LoadState.self, from: data)
-        } catch {
+        guard let text = try InputFile.contents(of: path) else { return nil }
+        guard let object = try? JSONObject(text), let state = try? LoadState(object) else {
             throw CommandFailure("\(path) is not the state of a load; delete it to load from the start")
         }
+        return state
     }
 
     /// Replaces the file in one step, so that an interruption leaves the old state or the new one.
-    func write(to path: String) throws {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-        try encoder.encode(self).write(to: URL(fileURLWithPath: path), options: .atomic)
+    func write(to path: String) throws { try OutputFile.replace(path, with: Array(json.utf8)) }
+}
+
+extension LoadState {
+    /// `nil` if a member is missing.
+    private init?(_ object: JSONObject) throws {
+        guard let collection = try object.string("collection"), let seed: UInt64 = try object.integer("seed"),
+            let windowBytes: Int = try object.integer("windowBytes"), let stored: Int = try object.integer("stored"),
+            let storedOf: Int = try object.integer("storedOf"),
+            let progress = try object.object("progress").flatMap(LoadProgress.init)
+        else { return nil }
+        self.init(
+            collection: collection, idField: try object.string("idField"), seed: seed, windowBytes: windowBytes,
+            progress: progress, stored: stored, storedOf: storedOf)
+    }
+
+    private var json: String {
+        let idField = idField.map { "\n  \"idField\": \(JSONText.quoted($0))," } ?? ""
+        return """
+            {
+              "collection": \(JSONText.quoted(collection)),\(idField)
+              "progress": \(progress.json),
+              "seed": \(seed),
+              "stored": \(stored),
+              "storedOf": \(storedOf),
+              "windowBytes": \(windowBytes)
+            }
+
+            """
     }
 }
 
 /// A place in the input, the start of a line, and what was made of everything before it.
-struct LoadProgress: Codable, Equatable, Sendable {
+struct LoadProgress: Equatable, Sendable {
     /// Bytes before the place.
     var offset = 0
     var lines = 0
     var documents = 0
     /// Bad lines that were put aside.
     var skipped = 0
+}
+
+extension LoadProgress {
+    /// `nil` if a member is missing.
+    fileprivate init?(_ object: JSONObject) throws {
+        guard let offset: Int = try object.integer("offset"), let lines: Int = try object.integer("lines"),
+            let documents: Int = try object.integer("documents"), let skipped: Int = try object.integer("skipped")
+        else { return nil }
+        self.init(offset: offset, lines: lines, documents: documents, skipped: skipped)
+    }
+
+    fileprivate var json: String {
+        """
+        {"documents": \(documents), "lines": \(lines), "offset": \(offset), "skipped": \(skipped)}
+        """
+    }
 }
 
 /// Turns batches that finish in any order into the place before which all are stored.

@@ -4,7 +4,6 @@
 // has just used.
 
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
 
 /// Documents of consecutive lines, each name once, in the order of their names.

@@ -10,8 +10,8 @@
 
 import Basics
 import DocumentModel
-import FirebaseFirestore
-import Foundation
+import Glibc
+import HearthClient
 
 /// Loads one input; used once.
 struct Loader {
@@ -64,7 +64,7 @@ struct Loader {
         var summary = ProgressLine.text(
             documents: documents, bytes: done.offset - start.offset, totalBytes: nil, seconds: progressLine.seconds)
         if done.skipped > 0, let path = options.skipBadPath { summary += "; \(done.skipped) invalid lines in \(path)" }
-        if let statePath { try? FileManager.default.removeItem(atPath: statePath) }
+        if let statePath { unlink(statePath) }
         try StandardOutput.print("loaded \(summary)")
     }
 
@@ -214,7 +214,7 @@ private actor WindowReader {
     func next() async throws -> LoadWindow? {
         if isAtEnd { return nil }
         var window = LoadWindow(start: place)
-        let tasksMax = ProcessInfo.processInfo.activeProcessorCount
+        let tasksMax = max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1)
         try await withThrowingTaskGroup(of: (Int, ParsedChunk).self) { [rules] group in
             var parsed: [Int: ParsedChunk] = [:]
             var (begun, appended, readBytes) = (0, 0, 0)

@@ -1,6 +1,6 @@
 // The line that shows the progress of a command.
 
-import Foundation
+import Glibc
 import Storage
 
 /// Prints progress on standard error: one line that is rewritten on a terminal, lines at intervals elsewhere.
@@ -55,11 +55,11 @@ struct ProgressLine {
     static func text(documents: Int, bytes: Int, totalBytes: Int?, seconds: Double) -> String {
         var parts = ["\(grouped(documents)) documents"]
         if let totalBytes, totalBytes > 0 {
-            parts.append(String(format: "%.1f %%", Double(bytes) * 100 / Double(totalBytes)))
+            parts.append("\(oneDecimal(Double(bytes) * 100 / Double(totalBytes))) %")
         }
         if seconds > 0 {
             parts.append("\(grouped(Int(Double(documents) / seconds))) documents/s")
-            parts.append(String(format: "%.1f MB/s", Double(bytes) / seconds / 1e6))
+            parts.append("\(oneDecimal(Double(bytes) / seconds / 1e6)) MB/s")
         }
         return parts.joined(separator: ", ")
     }
@@ -70,14 +70,20 @@ struct ProgressLine {
         // The total is about right: the store may have changed since it was counted.
         let share = min(Double(progress.done) * 100 / Double(progress.total), 100)
         let total = Self.amount(max(progress.total, progress.done), progress.unit)
-        return "\(progress.stage): \(amount) of \(total)" + String(format: ", %.1f %%", share)
+        return "\(progress.stage): \(amount) of \(total), \(oneDecimal(share)) %"
     }
 
     private static func amount(_ number: Int, _ unit: WorkProgress.Unit) -> String {
         switch unit {
-        case .bytes: String(format: "%.1f MB", Double(number) / 1e6)
+        case .bytes: "\(oneDecimal(Double(number) / 1e6)) MB"
         case .entries: "\(grouped(number)) entries"
         }
+    }
+
+    /// A number that is not negative, with one decimal: 12.345 as 12.3.
+    private static func oneDecimal(_ number: Double) -> String {
+        let tenths = Int((number * 10).rounded())
+        return "\(tenths / 10).\(tenths % 10)"
     }
 
     /// 1234567 as 1,234,567.
@@ -101,5 +107,5 @@ struct ProgressLine {
 
     private func show(_ text: String) { write(isTerminal ? "\r\u{1B}[K\(text)" : "\(text)\n") }
 
-    private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+    private func write(_ text: String) { StandardError.write(text) }
 }

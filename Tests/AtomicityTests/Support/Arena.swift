@@ -1,9 +1,9 @@
 // A real server on its own directory, its clients, and the operations that the tests consist of.
 
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
 import Foundation
+import HearthClient
 import Synchronization
 import TestSupport
 import Testing

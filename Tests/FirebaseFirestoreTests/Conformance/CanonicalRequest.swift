@@ -1,6 +1,7 @@
 // Requests in a form in which those with the same effect are equal.
 
 import Basics
+import ClientTestSupport
 import DocumentModel
 import FirestoreJSON
 import FirestoreMessages

@@ -1,6 +1,7 @@
 // The conformance cases: what the client sends, what it refuses, and the snapshots that it makes of a Listen stream.
 
 import Basics
+import ClientTestSupport
 import DocumentModel
 import FirestoreMessages
 import Foundation

@@ -4,6 +4,7 @@ import Basics
 import DocumentModel
 import FirestoreMessages
 import Foundation
+import HearthClient
 import Synchronization
 import TestSupport
 import Testing

@@ -2,6 +2,7 @@
 
 import DocumentModel
 import Foundation
+import HearthClient
 import TestSupport
 import Testing
 
@@ -11,14 +12,14 @@ import Testing
 struct QueryViewTests {
     private let firestore = TestFirestore.detached()
 
-    private func document(_ number: Int, _ version: Int) -> StoredDocument {
+    private func document(_ number: Int, _ version: Int) -> VisibleDocument {
         var writer = WireWriter()
         writer.withLengthPrefix(field: 2) { entry in
             entry.appendField(1, string: "n")
             entry.withLengthPrefix(field: 2) { Value.integer(Int64(number)).encode(into: &$0) }
         }
         let time = TimestampValue(seconds: Int64(version), nanoseconds: 0)
-        return StoredDocument(fields: writer.copyBytes(), createTime: time, updateTime: time)
+        return VisibleDocument(StoredDocument(fields: writer.copyBytes(), createTime: time, updateTime: time))
     }
 
     private func name(_ id: Int) -> String { "\(firestore.documentsRoot)/c/d\(id)" }
@@ -33,7 +34,7 @@ struct QueryViewTests {
         var model: [Int: Int] = [:]
         var replayed: [String] = []
         for version in 0..<200 {
-            var changes: [String: StoredDocument?] = [:]
+            var changes: [String: VisibleDocument?] = [:]
             for _ in 0..<generator.below(6) {
                 let (id, number) = (generator.below(12), generator.below(5))
                 let isDeleted = generator.oneIn(3)
@@ -58,8 +59,8 @@ struct QueryViewTests {
         var view = QueryView(orders: firestore.collection("c").order(by: "n").definition.effectiveOrders)
         let first = view.apply([name(1): document(1, 1), name(2): document(2, 1), name(3): document(3, 1)])
         #expect(first.map(\.newIndex) == [0, 1, 2])
-        let changes: [String: StoredDocument?] = [
-            name(3): document(0, 2), name(1): StoredDocument?.none, name(5): document(9, 2), name(4): document(8, 2),
+        let changes: [String: VisibleDocument?] = [
+            name(3): document(0, 2), name(1): VisibleDocument?.none, name(5): document(9, 2), name(4): document(8, 2),
         ]
         let next = view.apply(changes)
         #expect(next.map(\.type) == [.removed, .added, .added, .modified])

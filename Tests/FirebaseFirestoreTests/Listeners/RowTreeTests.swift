@@ -1,6 +1,7 @@
 // The ordered rows of a view against a sorted array, and how many nodes a change makes.
 
 import DocumentModel
+import HearthClient
 import TestSupport
 import Testing
 
@@ -14,7 +15,8 @@ struct RowTreeTests {
         return ViewRow(
             key: key,
             content: SnapshotRow(
-                name: "\(number)", document: StoredDocument(fields: [], createTime: time, updateTime: time)))
+                name: "\(number)",
+                document: VisibleDocument(StoredDocument(fields: [], createTime: time, updateTime: time))))
     }
 
     private static func depth(_ node: RowTree.Node?) -> Int {

@@ -3,6 +3,7 @@
 import DocumentModel
 import FirestoreMessages
 import Foundation
+import HearthClient
 import TestSupport
 import Testing
 

@@ -2,6 +2,7 @@
 
 import DocumentModel
 import Foundation
+import HearthClient
 import Testing
 
 @testable import FirebaseFirestore
@@ -192,7 +193,8 @@ import Testing
         let reference = books.document("b1")
         let time = TimestampValue(seconds: 0, nanoseconds: 0)
         let snapshot = DocumentSnapshot(
-            reference: reference, stored: StoredDocument(fields: fields, createTime: time, updateTime: time))
+            reference: reference,
+            stored: VisibleDocument(StoredDocument(fields: fields, createTime: time, updateTime: time)))
         let query = books.order(by: "a").start(afterDocument: snapshot).definition.structuredQuery()
         #expect(
             query.startAt

@@ -1,6 +1,7 @@
 // Every async call that waits for the server ends when its task is cancelled.
 
 import Basics
+import ClientTestSupport
 import DocumentModel
 import Foundation
 import Testing

@@ -1,5 +1,6 @@
 // Reads, snapshots and what they decode to.
 
+import ClientTestSupport
 import DocumentModel
 import Foundation
 import Testing

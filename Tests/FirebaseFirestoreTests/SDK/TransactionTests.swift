@@ -1,6 +1,7 @@
 // Transactions of the SDK: blocking reads, retries, and errors that are delivered as they are.
 
 import Basics
+import ClientTestSupport
 import DocumentModel
 import Foundation
 import Synchronization

@@ -1,6 +1,7 @@
 // What the write methods send, in which order, and how their callers hear of it.
 
 import Basics
+import ClientTestSupport
 import DocumentModel
 import Foundation
 import Synchronization

@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import Foundation
+import HearthClient
 import Testing
 
 @testable import FirebaseFirestore

@@ -1,9 +1,9 @@
 // A real server under load: how tests start it, talk to it and watch its memory.
 
 import DocumentModel
-import FirebaseFirestore
 import FirestoreMessages
 import Foundation
+import HearthClient
 import TestSupport
 import Testing
 

@@ -1,0 +1,41 @@
+// What the settings of an instance mean for its client.
+
+import Basics
+import FirebaseCore
+import HearthClient
+
+#if InProcess
+    import InProcess
+#endif
+
+extension HearthClient.Configuration {
+    /// - Throws: `.unimplemented` if the settings insist on TLS, `.invalidArgument` if the host cannot be read.
+    init(_ settings: FirestoreSettings) throws(RequestError) {
+        try self.init(address: settings.host)
+        if settings.explicitSSL == true, store == nil {
+            throw RequestError(
+                .unimplemented, "This version does not support TLS: do not set isSSLEnabled, or set it to false.")
+        }
+        log = FirebaseLog.client
+        outageNoticeAfter = .seconds(3)
+        remedy = """
+            Start a Hearth server at this address, or set another one: settings.host, HEARTH_ADDRESS or \
+            FIRESTORE_EMULATOR_HOST.
+            """
+        #if InProcess
+            openStore = { (location) throws(RequestError) in try SharedStore.use(location) }
+            remedy += " Without a server, HEARTH_DATA names a directory to open in this process."
+        #endif
+    }
+}
+
+extension FirebaseLog {
+    /// The log of a client.
+    fileprivate static let client: ClientLog = { level, message in
+        switch level {
+        case .debug: write(.debug, message())
+        case .warning: write(.warning, message())
+        case .error: write(.error, message())
+        }
+    }
+}

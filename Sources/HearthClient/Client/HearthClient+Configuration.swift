@@ -1,0 +1,84 @@
+// The configuration of a `HearthClient`: the address of the server, limits and timeouts.
+
+package import Basics
+import DocumentModel
+
+extension HearthClient {
+    /// The configuration of a client. Every value has a default that suits a service on the same network.
+    package struct Configuration: Sendable {
+        /// The server's host name or address, without brackets.
+        package var host: String
+        package var port: UInt16
+        /// The store in this process that calls go to instead of a server; the host and the port are not used then.
+        package var store: StoreLocation?
+        /// Opens the store, or shares it if this process has it open; `release()` must follow. Blocks. `nil` in programs
+        /// that only talk to servers.
+        package var openStore: (@Sendable (StoreLocation) throws(RequestError) -> any OpenStore)?
+        /// Event loops, each a thread with separate connections. One is enough for about 200,000 calls a second.
+        package var eventLoops = 1
+        /// Connections for each loop; a further one is opened when those there are busy.
+        package var connectionsPerLoop = 2
+        /// Calls in flight on one connection that justify a further one.
+        package var callsPerConnection = 64
+        /// Calls that may wait for a connection, for each loop.
+        package var waitingCallsMax = 100_000
+        /// How long a dial may take.
+        package var connectTimeout: Duration = .seconds(5)
+        /// The deadline of unary calls that do not say otherwise.
+        package var callTimeout: Duration = .seconds(60)
+        /// The deadline of streams that do not say otherwise.
+        package var streamTimeout: Duration = .seconds(300)
+        /// The largest message that is accepted from the server, in bytes.
+        package var messageBytesMax = 16 << 20
+        /// Takes the client's messages; `nil` = nobody does.
+        package var log: ClientLog?
+        /// How long calls wait for a server that cannot be reached before the client logs it; `nil` = never.
+        package var outageNoticeAfter: Duration?
+        /// Gets the reason of an outage instead of the log, when a notice is due; called on a loop's thread.
+        package var outageNotice: (@Sendable (_ reason: String) -> Void)?
+        /// How long calls wait for a server that cannot be reached before they fail with UNAVAILABLE and the reason,
+        /// counted from the first call that waits; `nil` = until their own deadlines.
+        package var outageMax: Duration?
+        /// What a person can do when the server cannot be reached; the last sentence of such errors and notices.
+        package var remedy = ""
+
+        /// `HOST:PORT`, IPv6 addresses in brackets; or the location of the store.
+        package var address: String {
+            if let store { return "\(store)" }
+            return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        }
+
+        package init(host: String, port: UInt16) {
+            self.host = host
+            self.port = port
+        }
+
+        /// - Parameter address: `HOST:PORT`, `HOST` (port 8080), `[IPV6]:PORT`, or the location of a store
+        ///   (``StoreLocation``).
+        package init(address: String) throws(RequestError) {
+            if let store = try StoreLocation(address) {
+                self.init(host: "", port: 0)
+                self.store = store
+                return
+            }
+            let invalid = RequestError.invalidArgument("\"\(address)\" is not an address of the form HOST:PORT.")
+            var host = address[...]
+            var port: UInt16 = 8080
+            if address.hasPrefix("[") {
+                guard let close = address.firstIndex(of: "]") else { throw invalid }
+                host = address[address.index(after: address.startIndex)..<close]
+                let rest = address[address.index(after: close)...]
+                if !rest.isEmpty {
+                    guard rest.hasPrefix(":"), let number = UInt16(rest.dropFirst()) else { throw invalid }
+                    port = number
+                }
+            } else if let colon = address.lastIndex(of: ":") {
+                guard let number = UInt16(address[address.index(after: colon)...]) else { throw invalid }
+                host = address[..<colon]
+                port = number
+            }
+            guard !host.isEmpty, port != 0, !host.contains("/") else { throw invalid }
+            self.init(host: String(host), port: port)
+        }
+    }
+}

@@ -1,0 +1,427 @@
+// The connections of one event loop and the calls on them. The pool carries out the decisions of `PoolStateMachine`,
+// keeps deadlines, and repeats calls according to `RetryPolicy`.
+
+import Basics
+import DocumentModel
+import Synchronization
+import Transport
+
+/// The pool of one loop. Everything except the part "From other threads" and the initializer is for the loop's thread.
+///
+/// A pool and its calls refer to each other until the calls have ended, a pool and its connections until they are
+/// closed. So a pool without an owner ends when its work does. Its timers hold it weakly.
+final class ConnectionPool: @unchecked Sendable {
+    // Unchecked: the variables are confined to the loop's thread.
+
+    typealias Machine = PoolStateMachine<PooledCall>
+    typealias ConnectionID = Machine.ConnectionID
+
+    let loop: EventLoop
+    private let isOpen = Mutex(true)
+    private let configuration: HearthClient.Configuration
+    private var machine: Machine
+    private var connections: [ConnectionID: any PooledConnection] = [:]
+    /// The service that the calls go to if there is no server.
+    private let service: (any StoreService)?
+    private var isCarryingOut = false
+    private var sequence = CommitSequence()
+    private var nextOrderNumber: UInt64 = 1
+    /// Calls that ended as unavailable in this iteration; the next one shows whether their connection ended too.
+    private var orphans: [ObjectIdentifier: PooledCall] = [:]
+    /// Calls in backoff, so that the shutdown of the pool can end them.
+    private var backingOff: [ObjectIdentifier: PooledCall] = [:]
+    /// Ended calls in the machine's queue; they are removed when they are many.
+    private var deadWaiting = 0
+    private var onShutDown: (() -> Void)?
+    private var random = JitterGenerator(seed: .random(in: 0 ... .max))
+    /// Why the last connection failed or ended, for messages; nil before that.
+    private var lastTrouble: String?
+    /// Decides when to report that calls wait for a server that cannot be reached.
+    private var notice: OutageNotice?
+    /// Ends the calls that wait when an outage has lasted too long; nil while no call waits in vain.
+    private var outageTimer: EventLoop.Timer?
+
+    /// - Parameter store: where the calls go; `nil` = to the server of the configuration.
+    init(loop: EventLoop, configuration: HearthClient.Configuration, store: (any OpenStore)? = nil) {
+        self.loop = loop
+        service = store?.makeService(on: loop, log: configuration.log)
+        self.configuration = configuration
+        var pool = Machine.Configuration()
+        pool.connectionsMax = configuration.connectionsPerLoop
+        pool.growthThreshold = configuration.callsPerConnection
+        pool.waitingMax = configuration.waitingCallsMax
+        machine = Machine(configuration: pool, jitterSeed: .random(in: 0 ... .max))
+        notice = configuration.outageNoticeAfter.map {
+            OutageNotice(firstAfterMilliseconds: $0.nanoseconds / 1_000_000)
+        }
+    }
+
+    private var nowNanoseconds: UInt64 { loop.nowMilliseconds &* 1_000_000 }
+
+    // MARK: From other threads
+
+    /// Submits a call, unless the pool is shutting down. Calls of one thread arrive in its order.
+    ///
+    /// - Returns: whether the pool accepted the call; only then will it finish the call.
+    func enqueue(_ call: PooledCall) -> Bool { enqueue { self.submit(call) } }
+
+    /// Submits calls in their order, unless the pool is shutting down.
+    ///
+    /// - Returns: whether the pool accepted the calls; only then will it finish them.
+    func enqueue(_ calls: [PooledCall]) -> Bool { enqueue { for call in calls { self.submit(call) } } }
+
+    private func enqueue(_ job: @escaping @Sendable () -> Void) -> Bool {
+        // Under the lock, so that no call arrives after the job that shuts down.
+        isOpen.withLock { isOpen in
+            if isOpen { loop.execute(job) }
+            return isOpen
+        }
+    }
+
+    /// Ends every call and closes every connection, then calls `completion` on the loop's thread. Once.
+    func shutDownFromAnywhere(_ completion: @escaping @Sendable () -> Void) {
+        isOpen.withLock { isOpen in
+            isOpen = false
+            loop.execute { self.shutDown(completion) }
+        }
+    }
+
+    /// Ends a call with CANCELLED, unless it has ended.
+    func cancelFromAnywhere(_ call: PooledCall) {
+        loop.execute { self.end(call, RequestError(.cancelled, "The call was cancelled.")) }
+    }
+
+    // MARK: Calls
+
+    private func submit(_ call: PooledCall) {
+        if call.isOrdered {
+            call.orderNumber = nextOrderNumber
+            nextOrderNumber += 1
+        }
+        switch call.kind {
+        case .commit, .queuedWrite: if call.ticket == nil { call.ticket = sequence.begin() }
+        case .repeatable, .once: break
+        }
+        call.submittedAtMilliseconds = loop.nowMilliseconds
+        call.deadlineMilliseconds = call.timeoutMilliseconds.map { loop.nowMilliseconds + $0 }
+        configuration.log?(.debug) { "\(call.title): started, request of \(call.request.count) bytes" }
+        place(call)
+    }
+
+    /// Finds a connection for a new try.
+    private func place(_ call: PooledCall) {
+        let lane = call.isOrdered ? Machine.Lane.ordered(call.orderNumber) : .any
+        switch machine.submit(call, lane: lane, mayWait: call.waitsForConnection, now: nowNanoseconds) {
+        case .send(let connection): send(call, on: connection)
+        case .waiting:
+            call.phase = .waiting
+            startDeadline(call)
+            watchForOutage()
+        case .rejected(let reason): end(call, error(for: reason))
+        }
+        carryOutActions()
+    }
+
+    private func send(_ call: PooledCall, on id: ConnectionID) {
+        if call.isOver {
+            deadWaiting = max(0, deadWaiting - 1)
+            return machine.finished(on: id, answered: false)
+        }
+        guard let connection = connections[id] else {
+            preconditionFailure("the pool chose a connection that does not exist")
+        }
+        stopDeadline(call)
+        let deadline = call.deadlineMilliseconds.map {
+            UInt32(clamping: max(1, Int64($0) - Int64(loop.nowMilliseconds)))
+        }
+        let requestID = call.ticket.map {
+            RequestID(
+                sessionHigh: $0.session.high, sessionLow: $0.session.low, sequence: $0.sequence,
+                oldestPending: call.numbers?.oldestPending(of: $0) ?? sequence.oldestPending(of: $0))
+        }
+        // A connection that is closing ends the call before `start` returns.
+        call.sending()
+        call.phase = .inFlight(id, nil)
+        let started = connection.start(call, deadlineMilliseconds: deadline, requestID: requestID)
+        if case .inFlight(id, nil) = call.phase { call.phase = .inFlight(id, started) }
+    }
+
+    /// A try ended.
+    ///
+    /// - Parameter isClosing: whether this side is closing the connection, which ends all calls on it.
+    func ended(_ call: PooledCall, on id: ConnectionID, _ outcome: CallOutcome, isClosing: Bool) {
+        guard case .inFlight(id, _) = call.phase else { return }
+        call.phase = .idle
+        if outcome.code == .ok {
+            machine.finished(on: id, answered: true)
+            end(call, nil)
+            return carryOutActions()
+        }
+        guard isClosing || outcome.code == .unavailable else {
+            machine.finished(on: id, answered: true)
+            carryOutActions()
+            return answered(call, outcome)
+        }
+        // Either the server is unavailable or the connection is closed; then `closed` comes before the next iteration.
+        startDeadline(call)
+        orphans[ObjectIdentifier(call)] = call
+        loop.execute { self.settleOrphan(call, on: id, outcome) }
+    }
+
+    private func settleOrphan(_ call: PooledCall, on id: ConnectionID, _ outcome: CallOutcome) {
+        orphans[ObjectIdentifier(call)] = nil
+        if connections[id] == nil {
+            let failure = outcome.isUnprocessed ? CallFailure.notProcessed : .connectionLost
+            tryAgain(
+                call, failure,
+                RequestError(.unavailable, "The connection to the server was lost: \(outcome.message)"))
+        } else {
+            machine.finished(on: id, answered: true)
+            carryOutActions()
+            answered(call, outcome)
+        }
+    }
+
+    private func answered(_ call: PooledCall, _ outcome: CallOutcome) {
+        call.answeredTries += 1
+        let error = RequestError(outcome.code, outcome.message)
+        // A server that sends GOAWAY did not process these calls.
+        let isHandedBack = outcome.isUnprocessed && outcome.code == .unavailable
+        tryAgain(call, isHandedBack ? .notProcessed : .status(outcome.code), error)
+    }
+
+    private func tryAgain(_ call: PooledCall, _ failure: CallFailure, _ error: RequestError) {
+        guard !call.isOver else { return }
+        guard call.isRepeatable else { return end(call, error) }
+        switch RetryPolicy.decide(call.kind, failure, answeredTries: call.answeredTries) {
+        case .giveUp:
+            end(call, error)
+        case .now:
+            call.restart()
+            place(call)
+        case .afterBackoff:
+            call.restart()
+            startDeadline(call)
+            let wait = BackoffPolicy.reconnect.delayNanoseconds(
+                attempt: call.answeredTries - 1, unit: random.nextUnit())
+            let timer = loop.schedule(afterMilliseconds: wait / 1_000_000) { [weak self] in self?.backoffEnded(call) }
+            call.phase = .backingOff(timer)
+            backingOff[ObjectIdentifier(call)] = call
+        }
+    }
+
+    private func backoffEnded(_ call: PooledCall) {
+        backingOff[ObjectIdentifier(call)] = nil
+        call.phase = .idle
+        place(call)
+    }
+
+    private func startDeadline(_ call: PooledCall) {
+        guard call.deadlineTimer == nil, let deadline = call.deadlineMilliseconds else { return }
+        let now = loop.nowMilliseconds
+        call.deadlineTimer = loop.schedule(afterMilliseconds: deadline > now ? deadline - now : 0, call)
+    }
+
+    private func stopDeadline(_ call: PooledCall) {
+        guard let timer = call.deadlineTimer else { return }
+        loop.cancel(timer)
+        call.deadlineTimer = nil
+    }
+
+    func deadlinePassed(_ call: PooledCall) {
+        call.deadlineTimer = nil
+        let detail: String
+        if case .waiting = call.phase { detail = " while waiting for a connection (\(trouble))" } else { detail = "" }
+        end(call, RequestError(.deadlineExceeded, "The deadline passed\(detail)."))
+    }
+
+    /// Ends a call in any state; `nil` after success. It has no effect if the call has ended.
+    private func end(_ call: PooledCall, _ error: RequestError?) {
+        guard !call.isOver else { return }
+        call.isOver = true
+        stopDeadline(call)
+        if let ticket = call.ticket, call.numbers == nil { sequence.finish(ticket) }
+        switch call.phase {
+        case .idle: break
+        case .waiting: sweepDeadWaiting()
+        case .backingOff(let timer):
+            loop.cancel(timer)
+            backingOff[ObjectIdentifier(call)] = nil
+        case .inFlight(let id, let started):
+            call.phase = .idle
+            started?.cancel()
+            machine.finished(on: id, answered: false)
+            carryOutActions()
+        }
+        call.phase = .idle
+        configuration.log?(.debug) { describeEnd(of: call, error) }
+        call.finished(error)
+    }
+
+    private func describeEnd(of call: PooledCall, _ error: RequestError?) -> String {
+        let outcome = error.map { "\($0.code): \($0.message)" } ?? "OK"
+        return "\(call.title): \(outcome) after \(loop.nowMilliseconds - call.submittedAtMilliseconds) ms"
+    }
+
+    /// One more call in the queue has ended. Removing them when they are half of it keeps the cost of each constant.
+    private func sweepDeadWaiting() {
+        deadWaiting += 1
+        guard deadWaiting * 2 > machine.waitingCount else { return }
+        _ = machine.removeWaiting(where: \.isOver)
+        deadWaiting = 0
+    }
+
+    private func error(for rejection: Machine.Rejection) -> RequestError {
+        switch rejection {
+        case .notConnected:
+            RequestError(
+                .unavailable,
+                machine.isNetworkEnabled ? unreachable : "The network is disabled.")
+        case .queueFull:
+            RequestError(.resourceExhausted, "\(configuration.waitingCallsMax) calls already wait for the server.")
+        case .shutDown:
+            RequestError(.cancelled, "The client is closed.")
+        }
+    }
+
+    // MARK: Messages for users
+
+    private var trouble: String { lastTrouble ?? "it has not replied yet" }
+
+    private var unreachable: String {
+        let sentence = "The server \(configuration.address) cannot be reached: \(trouble)."
+        return configuration.remedy.isEmpty ? sentence : "\(sentence) \(configuration.remedy)"
+    }
+
+    /// Calls that wait for a connection and have not ended.
+    private var callsInVain: Int {
+        machine.isNetworkEnabled && machine.readyCount == 0 ? max(0, machine.waitingCount - deadWaiting) : 0
+    }
+
+    private func watchForOutage() {
+        guard callsInVain > 0 else { return }
+        if let timer = notice?.callWaits() { start(timer) }
+        guard outageTimer == nil, let limit = configuration.outageMax else { return }
+        outageTimer = loop.schedule(afterMilliseconds: limit.nanoseconds / 1_000_000) { [weak self] in
+            self?.outageLasts()
+        }
+    }
+
+    private func outageLasts() {
+        outageTimer = nil
+        guard machine.readyCount == 0 else { return }
+        machine.failWaitingCalls()
+        carryOutActions()
+    }
+
+    private func start(_ timer: OutageNotice.Timer) {
+        loop.schedule(afterMilliseconds: timer.afterMilliseconds) { [weak self] in self?.timerFired(timer) }
+    }
+
+    private func timerFired(_ timer: OutageNotice.Timer) {
+        let count = callsInVain
+        // A person who waits for a command needs the notice in time, with or without the reason.
+        let isReasonKnown = lastTrouble != nil || configuration.outageNotice != nil
+        guard let step = notice?.timerFired(timer, isOutage: count > 0, isReasonKnown: isReasonKnown) else { return }
+        if step.speaks, let tell = configuration.outageNotice {
+            tell(trouble)
+        } else if step.speaks {
+            let calls = count == 1 ? "1 call waits" : "\(count) calls wait"
+            configuration.log?(.warning) { "\(unreachable) \(calls) and will be sent when the server is reachable." }
+        }
+        if let next = step.next { start(next) }
+    }
+
+    // MARK: Connections
+
+    private func carryOutActions() {
+        // A call in this process may end while it is sent; what follows from that comes after the actions before it.
+        if isCarryingOut { return }
+        isCarryingOut = true
+        defer { isCarryingOut = false }
+        while !machine.actions.isEmpty {
+            let actions = machine.actions
+            machine.actions.removeAll(keepingCapacity: true)
+            for action in actions { carryOut(action) }
+        }
+    }
+
+    private func carryOut(_ action: Machine.Action) {
+        switch action {
+        case .connect(let id):
+            let connection: any PooledConnection =
+                if let service {
+                    HandlerConnection(id, pool: self, to: service)
+                } else {
+                    SocketConnection(id, pool: self)
+                }
+            connections[id] = connection
+            configuration.log?(.debug) { "connecting to \(configuration.address)" }
+            connection.dial(configuration)
+        case .close(let id):
+            connections[id]?.close()
+        case .send(let call, let id):
+            send(call, on: id)
+        case .fail(let call, let reason):
+            call.phase = .idle
+            end(call, error(for: reason))
+        case .wake(let time):
+            let now = nowNanoseconds
+            let wait = time > now ? (time - now + 999_999) / 1_000_000 : 0
+            loop.schedule(afterMilliseconds: wait) { [weak self] in self?.wake() }
+        }
+    }
+
+    private func wake() {
+        machine.timerFired(now: nowNanoseconds)
+        carryOutActions()
+    }
+
+    func connected(_ id: ConnectionID) {
+        configuration.log?(.debug) { "connected to \(configuration.address)" }
+        if let timer = outageTimer.take() { loop.cancel(timer) }
+        if notice?.connected() == true, configuration.outageNotice == nil {
+            configuration.log?(.warning) { "The server \(configuration.address) can be reached again." }
+        }
+        machine.connected(id, streamLimit: nil)
+        carryOutActions()
+    }
+
+    func goingAway(_ id: ConnectionID) {
+        machine.goingAway(id, now: nowNanoseconds)
+        carryOutActions()
+    }
+
+    /// An attempt to connect failed, or a connection ended. Called once for each connection.
+    ///
+    /// - Parameter description: the reason, with the address.
+    func closed(_ id: ConnectionID, _ description: String) {
+        configuration.log?(.debug) { "connection closed: \(description)" }
+        lastTrouble = description
+        connections[id] = nil
+        machine.lost(id, now: nowNanoseconds)
+        carryOutActions()
+        reportShutDown()
+        watchForOutage()
+    }
+
+    func setNetworkEnabled(_ isEnabled: Bool) {
+        machine.setNetworkEnabled(isEnabled, now: nowNanoseconds)
+        carryOutActions()
+    }
+
+    private func shutDown(_ completion: @escaping () -> Void) {
+        onShutDown = completion
+        machine.shutDown()
+        carryOutActions()
+        for call in Array(backingOff.values) + Array(orphans.values) { end(call, error(for: .shutDown)) }
+        reportShutDown()
+    }
+
+    private func reportShutDown() {
+        guard machine.isShutDown, connections.isEmpty, let completion = onShutDown else { return }
+        onShutDown = nil
+        service?.close()
+        completion()
+    }
+}

@@ -1,0 +1,43 @@
+import Glibc
+
+/// A file that is written from its start, or from its end, on. Closed when the last reference goes.
+final class OutputFile {
+    private let path: String
+    private let descriptor: Int32
+
+    /// Opens a file, and makes it if it is missing.
+    ///
+    /// - Parameter flags: for `open(2)`, beside those for that.
+    init(_ path: String, flags: Int32) throws(CommandFailure) {
+        self.path = path
+        descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0o666)
+        if descriptor < 0 { throw Self.failure(path) }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Writes all of the bytes.
+    func write(_ bytes: [UInt8]) throws(CommandFailure) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno != EINTR { throw Self.failure(path) }
+            rest = rest.dropFirst(max(count, 0))
+        }
+    }
+
+    /// Replaces a file in one step, so that an interruption leaves the old file or the new one.
+    static func replace(_ path: String, with bytes: [UInt8]) throws(CommandFailure) {
+        let temporary = "\(path).new"
+        try OutputFile(temporary, flags: O_TRUNC).write(bytes)
+        guard rename(temporary, path) == 0 else {
+            let failure = failure(path)
+            unlink(temporary)
+            throw failure
+        }
+    }
+
+    private static func failure(_ path: String) -> CommandFailure {
+        CommandFailure("cannot write \(path): \(String(cString: strerror(errno)))")
+    }
+}

@@ -1,0 +1,117 @@
+// Transactions of the lower-level client against a scripted server.
+
+import Basics
+import ClientTestSupport
+import DocumentModel
+import FirestoreMessages
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+@testable import HearthClient
+
+@Suite(.timeLimit(.minutes(20))) struct ClientTransactionTests {
+    private let database: DatabaseName
+
+    init() throws { database = try DatabaseName(project: "p") }
+
+    /// A server whose commits are aborted so many times before one succeeds.
+    private func server(abortingFirst aborts: Int, code: StatusCode = .aborted) throws -> FakeServer {
+        let state = Mutex((begun: UInt8(0), commits: 0))
+        return try FakeServer { call in
+            state.withLock { state in
+                switch call.method {
+                case .batchGetDocuments:
+                    state.begun += 1
+                    return .stream([
+                        BatchGetDocumentsResponse(
+                            result: .missing("n"), transaction: [state.begun],
+                            readTime: TimestampValue(seconds: 1, nanoseconds: 0)
+                        ).encodedBytes()
+                    ])
+                case .beginTransaction:
+                    state.begun += 1
+                    return .respond(BeginTransactionResponse(transaction: [state.begun]).encodedBytes())
+                case .getDocument: return .fail(.notFound, "none")
+                case .commit:
+                    state.commits += 1
+                    guard state.commits > aborts else { return .fail(code, "conflict") }
+                    return .respond(
+                        CommitResponse(writeResults: [], commitTime: TimestampValue(seconds: 2, nanoseconds: 0))
+                            .encodedBytes())
+                default: return .respond([])
+                }
+            }
+        }
+    }
+
+    private func run(_ server: FakeServer, attemptsMax: Int = 5) async throws -> Int {
+        let client = try HearthClient(try .init(address: server.address))
+        defer { Task { await client.close() } }
+        let name = "\(database.documentsRoot)/a/b"
+        var attempts = 0
+        try await client.runTransaction(database: database, attemptsMax: attemptsMax) { transaction in
+            attempts += 1
+            let found = try await transaction.get(name)
+            #expect(found == nil)
+            transaction.writes.set(name, fields: [])
+        }
+        return attempts
+    }
+
+    @Test("The first read begins the transaction, and the commit names it")
+    func firstAttempt() async throws {
+        let server = try server(abortingFirst: 0)
+        #expect(try await run(server) == 1)
+        #expect(server.calls.map(\.method) == [.batchGetDocuments, .commit])
+        let commit = server.calls[1].payload
+        let request = try CommitRequestView(commit.span.bytes)
+        let transaction = [UInt8](copying: request.transaction)
+        #expect(transaction == [1])
+    }
+
+    @Test("A conflict leads to another attempt that names the one before")
+    func retry() async throws {
+        let server = try server(abortingFirst: 2)
+        #expect(try await run(server) == 3)
+        #expect(
+            server.calls.map(\.method) == [
+                .batchGetDocuments, .commit, .beginTransaction, .getDocument, .commit, .beginTransaction, .getDocument,
+                .commit,
+            ])
+        let second = server.calls[5].payload
+        let begin = try BeginTransactionRequest(wire: second.span.bytes)
+        #expect(begin.options == .readWrite(retryTransaction: [2], concurrency: .unspecified))
+    }
+
+    @Test("After the last attempt the conflict is reported")
+    func exhausted() async throws {
+        let server = try server(abortingFirst: 100)
+        await #expect(throws: RequestError(.aborted, "conflict")) { _ = try await run(server, attemptsMax: 3) }
+        #expect(server.calls.count { $0.method == .commit } == 3)
+    }
+
+    @Test("A final error of the commit ends the transaction")
+    func finalError() async throws {
+        let server = try server(abortingFirst: 100, code: .notFound)
+        await #expect(throws: RequestError(.notFound, "conflict")) { _ = try await run(server) }
+        #expect(server.calls.count { $0.method == .commit } == 1)
+    }
+
+    @Test("An error of the body rolls back and is thrown as it is")
+    func bodyError() async throws {
+        struct Refusal: Error, Equatable {}
+        let server = try server(abortingFirst: 0)
+        let client = try HearthClient(try .init(address: server.address))
+        await #expect(throws: Refusal()) {
+            try await client.runTransaction(database: database) { transaction in
+                _ = try await transaction.get("x")
+                throw Refusal()
+            }
+        }
+        await server.waitForCalls(2)
+        #expect(server.calls.map(\.method) == [.batchGetDocuments, .rollback])
+        await client.close()
+    }
+}

@@ -1,0 +1,76 @@
+// Request ids of commits.
+
+import Synchronization
+import Testing
+
+@testable import HearthClient
+
+@Suite(.timeLimit(.minutes(20))) struct CommitSequenceTests {
+    @Test("Numbers start at 1 and grow; the oldest pending one follows the answers")
+    func oldestPending() {
+        var sequence = CommitSequence()
+        let tickets = (0..<4).map { _ in sequence.begin() }
+        #expect(tickets.map(\.sequence) == [1, 2, 3, 4])
+        #expect(Set(tickets.map(\.session)).count == 1)
+        sequence.finish(tickets[1])
+        #expect(sequence.oldestPending(of: tickets[3]) == 1, "1 is still pending")
+        sequence.finish(tickets[0])
+        #expect(sequence.oldestPending(of: tickets[3]) == 3)
+        sequence.finish(tickets[2])
+        sequence.finish(tickets[3])
+        #expect(sequence.oldestPending(of: sequence.begin()) == 5)
+    }
+
+    @Test("Finishing twice changes nothing")
+    func finishTwice() {
+        var sequence = CommitSequence()
+        let first = sequence.begin()
+        let second = sequence.begin()
+        sequence.finish(first)
+        sequence.finish(first)
+        #expect(sequence.oldestPending(of: second) == 2)
+        #expect(sequence.trackedCount == 1)
+    }
+
+    @Test("A commit that stays unanswered does not stretch the window: a new session begins")
+    func sessionChange() {
+        let names = Mutex<UInt64>(0)
+        var sequence = CommitSequence(windowMax: 8) {
+            names.withLock { number in
+                number += 1
+                return .init(high: 0, low: number)
+            }
+        }
+        let stuck = sequence.begin()
+        var last = stuck
+        for _ in 0..<100 {
+            last = sequence.begin()
+            sequence.finish(last)
+        }
+        #expect(last.session != stuck.session)
+        #expect(sequence.oldestPending(of: stuck) == 1)
+        #expect(sequence.sessionCount == 2, "settled sessions are forgotten")
+        sequence.finish(stuck)
+        #expect(sequence.sessionCount == 1)
+    }
+
+    @Test("The oldest pending number never passes a pending one", arguments: 0..<10)
+    func random(seed: UInt64) {
+        var generator = JitterGenerator(seed: seed)
+        var sequence = CommitSequence(windowMax: 32)
+        var pending: [CommitSequence.Ticket] = []
+        for _ in 0..<600 {
+            if generator.nextUnit() < 0.5 || pending.isEmpty {
+                pending.append(sequence.begin())
+            } else {
+                sequence.finish(pending.remove(at: Int(generator.nextUnit() * Double(pending.count))))
+            }
+            for ticket in pending {
+                let oldest = sequence.oldestPending(of: ticket)
+                let truth = pending.filter { $0.session == ticket.session }.map(\.sequence).min()
+                #expect(oldest == truth, "seed \(seed)")
+            }
+        }
+        #expect(sequence.trackedCount < 32 * (sequence.sessionCount + 1))
+    }
+}

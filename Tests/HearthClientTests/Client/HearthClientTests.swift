@@ -1,0 +1,360 @@
+// The lower-level client against a scripted server: retries, deadlines, lost answers, streams.
+
+import Basics
+import ClientTestSupport
+import DocumentModel
+import FirestoreMessages
+import Synchronization
+import TestSupport
+import Testing
+import Transport
+
+@testable import HearthClient
+
+@Suite(.timeLimit(.minutes(20))) struct HearthClientTests {
+    private let database: DatabaseName
+
+    init() throws { database = try DatabaseName(project: "p") }
+
+    private func client(
+        _ server: FakeServer, _ change: (inout HearthClient.Configuration) -> Void = { _ in }
+    ) throws -> HearthClient {
+        var configuration = try HearthClient.Configuration(address: server.address)
+        change(&configuration)
+        return try HearthClient(configuration)
+    }
+
+    private func writes(_ id: String = "b1") -> CommitWrites {
+        var writes = CommitWrites(database: database)
+        writes.delete("\(database.documentsRoot)/books/\(id)")
+        return writes
+    }
+
+    private static let time = TimestampValue(seconds: 5, nanoseconds: 6000)
+    private static let committed = CommitResponse(
+        writeResults: [WriteResult(updateMicroseconds: nil)], commitTime: time
+    ).encodedBytes()
+
+    @Test("A commit brings back the server's answer and carries deadline and request id")
+    func commit() async throws {
+        let server = try FakeServer { _ in .respond(Self.committed) }
+        let client = try client(server)
+        let response = try await client.commit(writes(), options: .init(timeout: .seconds(7)))
+        #expect(response.commitTime == Self.time)
+        #expect(response.writeResults.count == 1)
+        let call = try #require(server.calls.first)
+        #expect(call.method == .commit)
+        #expect(call.payload == writes().request())
+        #expect(call.requestID?.sequence == 1)
+        #expect(call.requestID?.oldestPending == 1)
+        #expect((1...7000).contains(call.deadlineMilliseconds ?? 0))
+        await client.close()
+    }
+
+    @Test("A client that is let go of ends its calls and its threads")
+    func droppedClient() async throws {
+        let server = try FakeServer { _ in .hold }
+        let task: Task<Void, any Error>
+        do {
+            let client = try HearthClient(.init(address: server.address))
+            let (outcomes, continuation) = AsyncStream<Result<[UInt8], RequestError>>.makeStream()
+            client.call(.getDocument, [], kind: .repeatable, options: .standard) { result in
+                continuation.yield(result)
+                continuation.finish()
+            }
+            task = Task { for await outcome in outcomes { _ = try outcome.get() } }
+            await server.waitForCalls(1)
+        }
+        let error = await #expect(throws: RequestError.self) { try await task.value }
+        #expect(error?.code == .cancelled)
+    }
+
+    @Test("A commit whose connection is lost is sent again with the same request id")
+    func lostAnswer() async throws {
+        let first = try FakeServer { _ in .hold }
+        let port = first.port
+        let client = try client(first)
+        async let response = client.commit(writes())
+        await first.waitForCalls(1)
+        let lost = try #require(first.calls.first)
+        first.cut()
+        let second = try FakeServer(port: port) { _ in .respond(Self.committed) }
+        #expect(try await response.commitTime == Self.time)
+        let again = try #require(second.calls.first)
+        #expect(again.requestID == lost.requestID)
+        #expect(again.payload == lost.payload)
+        await client.close()
+    }
+
+    @Test("A batch of independent writes whose connection is lost is not sent again")
+    func batchWriteIsNotRepeated() async throws {
+        let first = try FakeServer { _ in .hold }
+        let client = try client(first)
+        let writes = writes()
+        let task = Task { try await client.batchWrite(writes) }
+        await first.waitForCalls(1)
+        first.cut()
+        let result = await task.result
+        #expect {
+            try result.get()
+        } throws: {
+            ($0 as? RequestError)?.code == .unavailable
+        }
+        await client.close()
+    }
+
+    @Test("Ordered commits arrive in the order in which they were handed over, before and after a lost connection")
+    func orderedCommits() async throws {
+        let first = try FakeServer { call in
+            call.requestID!.sequence <= 20 ? .respond(Self.committed) : .hold
+        }
+        let port = first.port
+        let client = try client(first)
+        let answered = Mutex<[Int]>([])
+        let done = AsyncStream<Void>.makeStream()
+        let numbers = WriteNumbers()
+        func commit(_ number: Int) -> HearthClient.OrderedCommit {
+            let ticket = numbers.begin()
+            return HearthClient.OrderedCommit(
+                request: writes("b\(number)").request(), ticket: ticket, cancellation: nil
+            ) { result in
+                numbers.finish(ticket)
+                if case .success = result { answered.withLock { $0.append(number) } }
+                if answered.withLock({ $0.count }) == 100 { done.continuation.finish() }
+            }
+        }
+        for number in 1...50 { client.commitInOrder([commit(number)], of: numbers) }
+        client.commitInOrder((51...100).map(commit), of: numbers)
+        await first.waitForCalls(100)
+        #expect(first.calls.map { $0.requestID!.sequence } == Array(1...100))
+        first.cut()
+        let second = try FakeServer(port: port) { _ in .respond(Self.committed) }
+        for await _ in done.stream {}
+        let again = second.calls.map { $0.requestID!.sequence }
+        #expect(again == again.sorted())
+        #expect(Set(again).isSuperset(of: 21...100))
+        #expect(answered.withLock { Set($0) } == Set(1...100))
+        await client.close()
+    }
+
+    @Test("A server that is not available yet is tried again")
+    func unavailable() async throws {
+        let tries = Mutex(0)
+        let server = try FakeServer { _ in
+            tries.withLock { tries in
+                tries += 1
+                return tries < 3 ? .fail(.unavailable, "later") : .respond(Self.committed)
+            }
+        }
+        let client = try client(server)
+        try await client.commit(writes())
+        #expect(tries.withLock { $0 } == 3)
+        #expect(Set(server.calls.map(\.requestID!.sequence)) == [1])
+        await client.close()
+    }
+
+    @Test("Final errors come back with the server's code and text")
+    func finalError() async throws {
+        let server = try FakeServer { _ in .fail(.failedPrecondition, "no such thing") }
+        let client = try client(server)
+        await #expect(throws: RequestError(.failedPrecondition, "no such thing")) { try await client.commit(writes()) }
+        #expect(server.calls.count == 1)
+        await client.close()
+    }
+
+    @Test("A call without a reply ends at its deadline, and the client cancels it at the server")
+    func deadline() async throws {
+        let server = try FakeServer { _ in .hold }
+        let client = try client(server)
+        await #expect {
+            try await client.commit(writes(), options: .init(timeout: .milliseconds(50)))
+        } throws: {
+            ($0 as? RequestError)?.code == .deadlineExceeded
+        }
+        await client.close()
+    }
+
+    @Test("A call that waits for a server ends at its deadline")
+    func deadlineWhileWaiting() async throws {
+        let server = try FakeServer { _ in .hold }
+        let client = try client(server)
+        server.cut()
+        await #expect {
+            try await client.commit(writes(), options: .init(timeout: .milliseconds(100)))
+        } throws: {
+            ($0 as? RequestError)?.code == .deadlineExceeded
+        }
+        await client.close()
+    }
+
+    @Test("A call that must not wait fails with the first failed dial")
+    func impatientCall() async throws {
+        let server = try FakeServer { _ in .hold }
+        let client = try client(server)
+        server.cut()
+        await #expect {
+            _ = try await client.getDocument("x", options: .impatient)
+        } throws: {
+            ($0 as? RequestError)?.code == .unavailable
+        }
+        await client.close()
+    }
+
+    @Test("A cancelled task cancels its call on the server")
+    func cancellation() async throws {
+        let server = try FakeServer { _ in .hold }
+        let client = try client(server)
+        let writes = writes()
+        let task = Task { try await client.commit(writes) }
+        await server.waitForCalls(1)
+        task.cancel()
+        let result = await task.result
+        #expect(throws: RequestError.self) { try result.get() }
+        await server.waitForCancellations(1)
+        await client.close()
+    }
+
+    @Test("A draining server finishes what it accepted, and later calls go to its successor")
+    func goAway() async throws {
+        let first = try FakeServer { _ in .respond(Self.committed) }
+        let port = first.port
+        let client = try client(first)
+        try await client.commit(writes())
+        await first.drain()
+        first.cut()
+        let second = try FakeServer(port: port) { _ in .respond(Self.committed) }
+        try await client.commit(writes())
+        #expect(second.calls.count == 1)
+        await client.close()
+    }
+
+    @Test("Closing ends every call with CANCELLED, also those that come later")
+    func close() async throws {
+        let server = try FakeServer { _ in .hold }
+        let client = try client(server)
+        let writes = writes()
+        let task = Task { try await client.commit(writes) }
+        await server.waitForCalls(1)
+        await client.close()
+        for result in [await task.result, await Task { try await client.commit(writes) }.result] {
+            #expect {
+                try result.get()
+            } throws: {
+                ($0 as? RequestError)?.code == .cancelled
+            }
+        }
+    }
+
+    @Test("A document is read with its times and its bytes as they are; a missing one is nil")
+    func getDocument() async throws {
+        let name = "\(database.documentsRoot)/books/b1"
+        let fields: [UInt8] = [0x12, 0x07, 0x0a, 0x01, 0x61, 0x12, 0x02, 0x10, 0x05]
+        let message = DocumentMessage(
+            name: name, fields: fields, createTime: Self.time, updateTime: TimestampValue(seconds: 9, nanoseconds: 0)
+        ).encodedBytes()
+        let server = try FakeServer { call in
+            let request = try! GetDocumentRequest(wire: call.payload.span.bytes)
+            return request.name == name ? .respond(message) : .fail(.notFound, "none")
+        }
+        let client = try client(server)
+        let document = try #require(try await client.getDocument(name))
+        #expect(document.fields == fields)
+        #expect(document.createTime == Self.time)
+        #expect(document.updateTime.seconds == 9)
+        #expect(try await client.getDocument("other") == nil)
+        await client.close()
+    }
+
+    @Test("A stream that is cut in the middle is started again as long as its result is not delivered")
+    func collectingStartsAgain() async throws {
+        let root = database.documentsRoot
+        @Sendable func message(_ number: Int) -> [UInt8] {
+            RunQueryResponse(
+                document: DocumentMessage(name: "\(root)/c/\(number)", fields: []), readTime: Self.time
+            ).encodedBytes()
+        }
+        let first = try FakeServer { _ in .hold }
+        let port = first.port
+        let client = try client(first)
+        async let documents = client.runQuery(RunQueryRequest(parent: root, query: StructuredQuery()))
+        await first.waitForCalls(1)
+        first.cut()
+        let second = try FakeServer(port: port) { _ in .stream((0..<3).map(message)) }
+        #expect(try await documents.map(\.name) == (0..<3).map { "\(root)/c/\($0)" })
+        #expect(second.calls.count == 1)
+        await client.close()
+    }
+
+    @Test("A stream is read at the consumer's pace, and ending early cancels it")
+    func slowReader() async throws {
+        let server = try FakeServer { _ in .longStream(count: 10_000, byteCount: 10_000) }
+        let client = try client(server)
+        do {
+            let stream = client.stream(.runQuery, [], options: .standard)
+            let first = try await stream.next()
+            #expect(first?.count == 10_000)
+            for _ in 0..<200 { #expect(try await stream.next() != nil) }
+        }
+        await server.waitForCancellations(1)
+        #expect(server.producedCount < 2000, "a slow reader does not make the server run ahead")
+        await client.close()
+    }
+
+    @Test("A whole stream arrives, in order")
+    func wholeStream() async throws {
+        let server = try FakeServer { _ in .longStream(count: 3000, byteCount: 5000) }
+        let client = try client(server)
+        let stream = client.stream(.runQuery, [], options: .standard)
+        var count = 0
+        while let message = try await stream.next() {
+            #expect(message.count == 5000)
+            #expect(message[0] == UInt8(truncatingIfNeeded: 2999 - count))
+            count += 1
+        }
+        #expect(count == 3000)
+        await client.close()
+    }
+
+    @Test("Many tasks share few connections and every call gets its own answer", arguments: [1, 2])
+    func manyTasks(eventLoops: Int) async throws {
+        let server = try FakeServer(loops: 2) { call in .respond(call.payload) }
+        let client = try client(server) {
+            $0.eventLoops = eventLoops
+            $0.callsPerConnection = 8
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for task in 0..<64 {
+                group.addTask {
+                    for call in 0..<50 {
+                        let payload = Array("\(task).\(call)".utf8)
+                        let answer = try await client.call(
+                            .getDocument, payload, kind: .repeatable, options: .standard)
+                        #expect(answer == payload)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(server.calls.count == 64 * 50)
+        await client.close()
+    }
+
+    @Test("With the network off impatient calls fail and the others wait until it is on")
+    func network() async throws {
+        let server = try FakeServer { _ in .respond(Self.committed) }
+        let client = try client(server)
+        try await client.commit(writes())
+        client.switchNetwork(false)
+        await client.networkSwitched()
+        await #expect {
+            _ = try await client.getDocument("x", options: .impatient)
+        } throws: {
+            ($0 as? RequestError)?.code == .unavailable
+        }
+        async let late = client.commit(writes())
+        client.switchNetwork(true)
+        await client.networkSwitched()
+        #expect(try await late.commitTime == Self.time)
+        await client.close()
+    }
+}

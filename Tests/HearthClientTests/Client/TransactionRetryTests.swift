@@ -1,0 +1,70 @@
+// When a transaction is tried again.
+
+import Basics
+import DocumentModel
+import Testing
+
+@testable import HearthClient
+
+@Suite(.timeLimit(.minutes(20))) struct TransactionRetryTests {
+    @Test(
+        "Codes that another attempt may cure are retried, the others end the transaction",
+        arguments: [
+            (StatusCode.aborted, true), (.failedPrecondition, true), (.alreadyExists, true), (.cancelled, true),
+            (.unknown, true), (.deadlineExceeded, true), (.resourceExhausted, true), (.internal, true),
+            (.unavailable, true), (.unauthenticated, true), (.invalidArgument, false), (.notFound, false),
+            (.permissionDenied, false), (.outOfRange, false), (.unimplemented, false), (.dataLoss, false),
+        ])
+    func codes(code: StatusCode, isRetried: Bool) {
+        #expect(TransactionRetry.isRetryable(code, "") == isRetried)
+    }
+
+    @Test("A transaction that the server has forgotten is retried")
+    func expired() {
+        #expect(
+            TransactionRetry.isRetryable(
+                .invalidArgument, "The referenced transaction has expired or is no longer valid."))
+    }
+
+    @Test("Five attempts in all: the second at once, the others after growing waits")
+    func attempts() {
+        var retry = TransactionRetry(jitterSeed: 1)
+        #expect(retry.failed(.unavailable, "") == .retry(afterNanoseconds: 0))
+        for (attempt, seconds) in [1.0, 1.5, 2.25].enumerated() {
+            guard case .retry(let wait) = retry.failed(.unavailable, "") else {
+                Issue.record("attempt \(attempt + 3) is missing")
+                return
+            }
+            #expect((seconds * 0.5...seconds * 1.5).contains(Double(wait) / 1e9))
+        }
+        #expect(retry.attempt == 5)
+        #expect(retry.failed(.unavailable, "") == .giveUp)
+    }
+
+    @Test("While the server cannot be reached all waits together are less than a second")
+    func outage() {
+        for seed in 0..<100 as Range<UInt64> {
+            var retry = TransactionRetry(jitterSeed: seed)
+            var total: UInt64 = 0
+            while case .retry(let wait) = retry.failed(.unavailable, "", hasReachedServer: false) { total += wait }
+            #expect(retry.attempt == 5 && total < 1_000_000_000)
+        }
+    }
+
+    @Test("After a conflict the wait is short: the server queues the retried attempt")
+    func contention() {
+        var retry = TransactionRetry(jitterSeed: 1)
+        _ = retry.failed(.aborted, "")
+        guard case .retry(let wait) = retry.failed(.aborted, "") else {
+            Issue.record("no third attempt")
+            return
+        }
+        #expect(wait < 100_000_000)
+    }
+
+    @Test("One attempt means none after a failure")
+    func oneAttempt() {
+        var retry = TransactionRetry(attemptsMax: 1, jitterSeed: 1)
+        #expect(retry.failed(.aborted, "") == .giveUp)
+    }
+}

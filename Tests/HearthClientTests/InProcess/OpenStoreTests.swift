@@ -1,0 +1,14 @@
+import Basics
+import Testing
+
+@testable import HearthClient
+
+@Suite("Stores in the process", .timeLimit(.minutes(20))) struct OpenStoreTests {
+    @Test("A program that was built without them says so")
+    func missing() throws {
+        let configuration = try HearthClient.Configuration(address: "file::memory:")
+        let error = #expect(throws: RequestError.self) { try HearthClient(configuration) }
+        #expect(error?.code == .unimplemented)
+        #expect(error?.message.contains("file::memory:") == true && error?.message.contains("InProcess") == true)
+    }
+}

@@ -1,0 +1,44 @@
+import Basics
+import Foundation
+import TestSupport
+import Testing
+
+@testable import HearthClient
+
+@Suite(.timeLimit(.minutes(20))) struct StoreLocationTests {
+    @Test("Locations are read, percent-encoding included")
+    func reads() throws {
+        let cases: [(String, StoreLocation?)] = [
+            ("127.0.0.1:8080", nil), ("localhost", nil), ("FILE:/a", nil),
+            ("file:///a/b", .directory("/a/b")), ("file:/a/b/", .directory("/a/b")),
+            ("file://localhost/a", .directory("/a")), ("file:///a/./b/../c", .directory("/a/c")),
+            ("file:///a%20b/%C3%A9", .directory("/a b/é")),
+            ("file:data", .directory("\(FileManager.default.currentDirectoryPath)/data")),
+            ("file::memory:", .memory("")), ("file::memory:one", .memory("one")),
+        ]
+        for (text, location) in cases { #expect(try StoreLocation(text) == location, "\(text)") }
+    }
+
+    @Test(
+        "Another computer, no path, and what is not text are refused",
+        arguments: [
+            "file:", "file://", "file://host/a", "file:///%", "file:///%zz", "file:///%FF", "file:///a%00b",
+        ])
+    func refuses(text: String) {
+        #expect(throws: RequestError.self) { try StoreLocation(text) }
+    }
+
+    @Test("A path becomes a location and the same path again", arguments: ["/a/b", "/a b/é?#%", "/"])
+    func roundTrip(path: String) throws {
+        #expect(try StoreLocation(StoreLocation.host(ofDirectory: path)) == .directory(path))
+    }
+
+    @Test("A symbolic link names the same store as its target")
+    func links() throws {
+        let directory = TemporaryDirectory("location")
+        try FileManager.default.createSymbolicLink(
+            atPath: directory.path(of: "link"), withDestinationPath: directory.path)
+        let target = try StoreLocation("file://\(directory.path)/data")
+        #expect(try StoreLocation("file://\(directory.path)/link/data") == target)
+    }
+}

@@ -1,0 +1,222 @@
+// What a client makes of the messages of a Listen stream. The first group follows the public conformance vectors.
+
+import Basics
+import DocumentModel
+import FirestoreMessages
+import Testing
+
+@testable import HearthClient
+
+@Suite("The state of a Listen stream", .timeLimit(.minutes(20)))
+struct WatchStateTests {
+    private static let root = "projects/p/databases/d/documents"
+
+    /// A state with target 1, and what it reports.
+    private struct Stream {
+        var state = WatchState(database: "projects/p/databases/d")
+        /// For each event: ids of documents with their update times in seconds; nil for a removed one.
+        var snapshots: [[String: Int64?]] = []
+        var failures: [StatusCode] = []
+        var requests: [ListenRequest] = []
+
+        init() { _ = state.add(1, .documents([])) }
+
+        mutating func receive(_ responses: ListenResponse...) throws {
+            for response in responses {
+                let step = try state.receive(response)
+                requests += step.requests
+                for (_, event) in step.events {
+                    switch event {
+                    case .snapshot(let snapshot):
+                        snapshots.append(
+                            Dictionary(
+                                uniqueKeysWithValues: snapshot.changes.map { name, change in
+                                    var seconds: Int64?
+                                    if case .found(let document) = change { seconds = document.updateTime.seconds }
+                                    return (String(name.split(separator: "/").last ?? ""), seconds)
+                                }))
+                    case .failure(let error): failures.append(error.code)
+                    }
+                }
+            }
+        }
+    }
+
+    private static func name(_ id: String) -> String { "\(root)/C/\(id)" }
+
+    private static func changed(_ id: String, _ seconds: Int64, removed: Bool = false) -> ListenResponse {
+        let time = TimestampValue(seconds: seconds, nanoseconds: 0)
+        let document = DocumentMessage(name: name(id), fields: [], createTime: time, updateTime: time)
+        return .documentChange(
+            ListenResponse.DocumentChange(
+                document: document.encodedBytes(), targets: removed ? [] : [1], removedTargets: removed ? [1] : []))
+    }
+
+    private static func target(_ kind: ListenResponse.TargetChange.Kind, _ ids: [Int32] = []) -> ListenResponse {
+        .targetChange(ListenResponse.TargetChange(kind, targets: ids))
+    }
+
+    private static func consistent(_ seconds: Int64) -> ListenResponse {
+        var change = ListenResponse.TargetChange(.noChange)
+        change.readTime = TimestampValue(seconds: seconds, nanoseconds: 0)
+        change.resumeToken = [UInt8(seconds)]
+        return .targetChange(change)
+    }
+
+    private static func deleted(_ id: String, _ targets: [Int32] = [1]) -> ListenResponse.DocumentRemoval {
+        ListenResponse.DocumentRemoval(name: name(id), removedTargets: targets)
+    }
+
+    // MARK: The conformance vectors
+
+    @Test("listen: add a doc")
+    func addOne() throws {
+        var stream = Stream()
+        try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(2))
+        #expect(stream.snapshots == [["d1": 1]])
+    }
+
+    @Test("listen: a document that is removed, deleted, or in removed_target_ids", arguments: [0, 1, 2, 3])
+    func removals(form: Int) throws {
+        var stream = Stream()
+        try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))
+        switch form {
+        case 0: try stream.receive(.documentRemove(Self.deleted("d1")))
+        case 1: try stream.receive(.documentDelete(Self.deleted("d1")))
+        case 2: try stream.receive(.documentRemove(Self.deleted("d1", [])))
+        default: try stream.receive(Self.changed("d1", 1, removed: true))
+        }
+        try stream.receive(Self.consistent(2))
+        #expect(stream.snapshots == [["d1": 1], ["d1": nil]])
+    }
+
+    @Test("listen: a filter with the same size is a no-op")
+    func filterOfSameSize() throws {
+        var stream = Stream()
+        try stream.receive(
+            Self.changed("d1", 1), Self.changed("d2", 1), Self.target(.current), Self.consistent(1),
+            Self.changed("d3", 1), .documentDelete(Self.deleted("d1")),
+            .filter(ListenResponse.ExistenceFilter(target: 1, count: 2)), Self.consistent(2))
+        #expect(stream.snapshots == [["d1": 1, "d2": 1], ["d1": nil, "d3": 1]])
+        #expect(stream.requests.isEmpty)
+    }
+
+    @Test("listen: no snapshot before CURRENT")
+    func noCurrent() throws {
+        var stream = Stream()
+        try stream.receive(Self.changed("d1", 1), Self.consistent(1))
+        #expect(stream.snapshots.isEmpty)
+        try stream.receive(Self.changed("d2", 1), Self.target(.current), Self.consistent(2))
+        #expect(stream.snapshots == [["d1": 1, "d2": 1]])
+    }
+
+    @Test("listen: ADD of the same target changes nothing")
+    func repeatedAdd() throws {
+        var stream = Stream()
+        try stream.receive(
+            Self.changed("d1", 1), Self.target(.current), Self.target(.add, [1]), Self.consistent(1))
+        #expect(stream.snapshots == [["d1": 1]])
+    }
+
+    @Test("listen: REMOVE without a cause is an error")
+    func removeTarget() throws {
+        var stream = Stream()
+        try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.target(.remove), Self.consistent(1))
+        #expect(stream.snapshots.isEmpty)
+        #expect(stream.failures == [.internal])
+    }
+
+    // MARK: Further rules
+
+    @Test("An empty result is one empty snapshot; later ones need a change")
+    func emptyResult() throws {
+        var stream = Stream()
+        try stream.receive(Self.target(.add, [1]), Self.target(.current, [1]), Self.consistent(1), Self.consistent(2))
+        #expect(stream.snapshots == [[:]])
+    }
+
+    @Test("An equal document is not a change; a deletion is reported also if the document was not there")
+    func noEffect() throws {
+        var stream = Stream()
+        try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))
+        try stream.receive(
+            Self.changed("d1", 1), Self.changed("d2", 2), .documentDelete(Self.deleted("d2")), Self.consistent(2))
+        #expect(stream.snapshots == [["d1": 1], ["d2": nil]])
+    }
+
+    @Test("After RESET, documents that do not come again are removed")
+    func reset() throws {
+        var stream = Stream()
+        try stream.receive(
+            Self.changed("d1", 1), Self.changed("d2", 1), Self.target(.current), Self.consistent(1),
+            Self.target(.reset, [1]), Self.changed("d2", 1), Self.consistent(2))
+        #expect(stream.snapshots.count == 1, "not consistent before CURRENT")
+        try stream.receive(Self.target(.current, [1]), Self.consistent(3))
+        #expect(stream.snapshots == [["d1": 1, "d2": 1], ["d1": nil]])
+    }
+
+    @Test("A filter with another size lists the target again without a token")
+    func filterOfOtherSize() throws {
+        var stream = Stream()
+        try stream.receive(
+            Self.changed("d1", 1), Self.changed("d2", 1), Self.target(.current), Self.consistent(1),
+            .filter(ListenResponse.ExistenceFilter(target: 1, count: 1)))
+        #expect(
+            stream.requests.map(\.change) == [.remove(1), .add(ListenTarget(.documents([]), id: 1))])
+        try stream.receive(Self.changed("d2", 1), Self.target(.current, [1]), Self.consistent(2))
+        #expect(stream.snapshots == [["d1": 1, "d2": 1], ["d1": nil]])
+    }
+
+    @Test("A new stream continues from the last snapshot; what came after it is forgotten")
+    func reconnect() throws {
+        var stream = Stream()
+        try stream.receive(
+            Self.changed("d1", 1), Self.target(.current), Self.consistent(1), Self.changed("d9", 2))
+        let requests = stream.state.reconnect()
+        #expect(
+            requests.map(\.change) == [
+                .add(ListenTarget(.documents([]), id: 1, resume: .token([1]), expectedCount: 1))
+            ])
+        try stream.receive(
+            Self.target(.add, [1]), Self.changed("d2", 3), Self.target(.current, [1]), Self.consistent(4))
+        #expect(stream.snapshots == [["d1": 1], ["d2": 3]])
+    }
+
+    @Test("After a reconnect a target is reported when it is complete again, also without changes")
+    func reconnectWithoutChanges() throws {
+        var stream = Stream()
+        try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))
+        _ = stream.state.reconnect()
+        try stream.receive(Self.target(.add, [1]), Self.consistent(2), Self.target(.current, [1]), Self.consistent(3))
+        #expect(stream.snapshots == [["d1": 1], [:]])
+    }
+
+    @Test("A target continues from what an earlier process has stored")
+    func resume() throws {
+        var state = WatchState(database: "projects/p/databases/d")
+        let documents = [Self.name("d1"): TimestampValue(seconds: 1, nanoseconds: 0)]
+        let resumption = WatchState.Resumption(place: .token([7]), documents: documents)
+        let request = state.add(1, .documents([]), resume: resumption)
+        #expect(
+            request.change
+                == .add(ListenTarget(.documents([]), id: 1, resume: .token([7]), expectedCount: 1)))
+        var stream = Stream()
+        stream.state = state
+        try stream.receive(
+            Self.changed("d1", 1), Self.changed("d2", 2), Self.target(.current, [1]), Self.consistent(3))
+        #expect(stream.snapshots == [["d2": 2]])
+    }
+
+    @Test("A target that the server refuses fails once; the others continue")
+    func refused() throws {
+        var stream = Stream()
+        _ = stream.state.add(2, .documents([]))
+        var refusal = ListenResponse.TargetChange(.remove, targets: [2])
+        refusal.cause = StatusMessage(code: .invalidArgument, message: "bad")
+        try stream.receive(
+            .targetChange(refusal), Self.changed("d1", 1), Self.target(.current, [1]), Self.consistent(1))
+        #expect(stream.failures == [.invalidArgument])
+        #expect(stream.snapshots == [["d1": 1]])
+        #expect(stream.state.reconnect().count == 1)
+    }
+}

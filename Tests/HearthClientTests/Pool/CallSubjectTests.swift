@@ -1,0 +1,46 @@
+// What lines of the log say about calls.
+
+import Basics
+import DocumentModel
+import FirestoreMessages
+import Testing
+
+@testable import HearthClient
+
+@Suite("Lines of the log", .timeLimit(.minutes(20)))
+struct CallSubjectTests {
+    private static let database = "projects/p/databases/(default)"
+    private static let root = "\(database)/documents"
+    private static let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")], limit: 3)
+
+    @Test("A line names the documents or the query of a call")
+    func subjects() throws {
+        #expect(CallSubject.text(.getDocument, GetDocumentRequest(name: "\(Self.root)/c/d").encodedBytes()) == "c/d")
+        let names = (1...5).map { "\(Self.root)/c/d\($0)" }
+        let batch = BatchGetDocumentsRequest(database: Self.database, documents: names)
+        #expect(CallSubject.text(.batchGetDocuments, batch.encodedBytes()) == "c/d1, c/d2, c/d3 and 2 others")
+        let json = #"query {"from":[{"collectionId":"c"}],"limit":3}"#
+        let run = RunQueryRequest(parent: Self.root, query: Self.query)
+        #expect(CallSubject.text(.runQuery, run.encodedBytes()) == json)
+        let below = RunQueryRequest(parent: "\(Self.root)/a/b", query: Self.query)
+        #expect(CallSubject.text(.runQuery, below.encodedBytes()) == "\(json) below a/b")
+        let target = ListenTarget(.query(parent: Self.root, Self.query), id: 7)
+        #expect(CallSubject.text(of: ListenRequest(database: Self.database, .add(target))) == "target 7, \(json)")
+        let documents = ListenTarget(.documents(["\(Self.root)/c/d"]), id: 9)
+        let listen = ListenRequest(database: Self.database, .add(documents)).encodedBytes()
+        #expect(CallSubject.text(.listen, listen) == "target 9, c/d")
+    }
+
+    @Test("A commit's line names the documents of its writes")
+    func commits() throws {
+        var recorder = WriteRecorder(database: try DatabaseName(project: "p", database: "(default)"))
+        recorder.delete("\(Self.root)/c/d")
+        recorder.delete("\(Self.root)/c/e")
+        #expect(CallSubject.text(.commit, recorder.writes.request()) == "c/d, c/e")
+    }
+
+    @Test("A request that cannot be read gives no name")
+    func damage() {
+        for method in Method.allCases { #expect(CallSubject.text(method, [0xFF, 0xFF, 0xFF]) == "") }
+    }
+}

@@ -1,0 +1,30 @@
+// The queue of waiting calls against a plain array.
+
+import Testing
+
+@testable import HearthClient
+
+@Suite(.timeLimit(.minutes(20))) struct FIFOQueueTests {
+    @Test("It gives back what was put in, in order, through growth and removal")
+    func againstArray() {
+        var queue = FIFOQueue<Int>()
+        var model: [Int] = []
+        for step in 0..<5000 {
+            switch step % 7 {
+            case 0, 1, 2, 3:
+                queue.append(step)
+                model.append(step)
+            case 4, 5:
+                #expect(queue.popFirst() == (model.isEmpty ? nil : model.removeFirst()))
+            default:
+                guard step % 91 == 90 else { continue }
+                #expect(queue.removeAll { $0 % 3 == 0 } == model.filter { $0 % 3 == 0 })
+                model.removeAll { $0 % 3 == 0 }
+            }
+            #expect(queue.count == model.count)
+        }
+        while let next = queue.popFirst() { #expect(next == model.removeFirst()) }
+        #expect(model.isEmpty)
+        #expect(queue.isEmpty)
+    }
+}

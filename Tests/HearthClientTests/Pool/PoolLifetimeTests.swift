@@ -1,0 +1,54 @@
+// How long a pool lives that nobody owns any more.
+
+import Basics
+import ClientTestSupport
+import TestSupport
+import Testing
+import Transport
+
+@testable import HearthClient
+
+@Suite("A pool without an owner", .timeLimit(.minutes(20)))
+final class PoolLifetimeTests {
+    private let loops = EventLoopGroup(count: 1, name: "test")
+    private weak var pool: ConnectionPool?
+
+    deinit { loops.stop() }
+
+    /// Makes a call in its own pool, to which nothing of the test refers.
+    private func call(
+        _ address: String, _ kind: CallKind, timeoutMilliseconds: UInt64? = nil
+    ) throws -> AsyncStream<StatusCode> {
+        let pool = ConnectionPool(loop: loops.loops[0], configuration: try HearthClient.Configuration(address: address))
+        self.pool = pool
+        let (outcomes, continuation) = AsyncStream<StatusCode>.makeStream()
+        let call = UnaryCall(
+            .getDocument, request: [], kind: kind, options: .standard, timeoutMilliseconds: timeoutMilliseconds
+        ) { result in
+            if case .failure(let error) = result { continuation.yield(error.code) }
+            continuation.finish()
+        }
+        call.home = pool
+        #expect(pool.enqueue(call))
+        return outcomes
+    }
+
+    @Test("It is there for its connection, and goes when that is closed")
+    func connection() async throws {
+        let server = try FakeServer { _ in .hold }
+        let outcomes = try call(server.address, .once)
+        await server.waitForCalls(1)
+        #expect(pool != nil)
+        server.cut()
+        for await code in outcomes { #expect(code == .unavailable) }
+        try await eventually("the pool has gone") { pool == nil }
+    }
+
+    @Test("It finishes a call that waits for a server, whatever timers are running")
+    func timers() async throws {
+        // Nothing listens on port 1: the pool dials again and again until the deadline.
+        let outcomes = try call("127.0.0.1:1", .repeatable, timeoutMilliseconds: 300)
+        for await code in outcomes { #expect(code == .deadlineExceeded) }
+        try await eventually("the pool has gone") { pool == nil }
+    }
+}

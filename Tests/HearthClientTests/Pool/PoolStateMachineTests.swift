@@ -1,0 +1,335 @@
+// The pool's decisions, with a clock that only the test moves.
+
+import TestSupport
+import Testing
+
+@testable import HearthClient
+
+private typealias Machine = PoolStateMachine<Int>
+private typealias ID = Machine.ConnectionID
+
+@Suite(.timeLimit(.minutes(20))) struct PoolStateMachineTests {
+    private static let millisecond: UInt64 = 1_000_000
+
+    private func machine(
+        connections: Int = 2, growAt: Int = 4, streams: Int = 100, waiting: Int = 10
+    ) -> Machine {
+        var configuration = Machine.Configuration()
+        configuration.connectionsMax = connections
+        configuration.growthThreshold = growAt
+        configuration.streamsPerConnection = streams
+        configuration.waitingMax = waiting
+        configuration.backoff = BackoffPolicy(
+            initial: .milliseconds(100), multiplier: 2, maximum: .seconds(1), jitter: 0)
+        return Machine(configuration: configuration, jitterSeed: 1)
+    }
+
+    private func take(_ machine: inout Machine) -> [Machine.Action] {
+        defer { machine.actions = [] }
+        return machine.actions
+    }
+
+    /// A machine whose slot 0 is connected.
+    private func connectedMachine(
+        connections: Int = 2, growAt: Int = 4, streams: Int = 100
+    ) -> Machine {
+        var machine = machine(connections: connections, growAt: growAt, streams: streams)
+        _ = machine.submit(0, lane: .any, mayWait: true, now: 0)
+        let id = ID(slot: 0, generation: 0)
+        machine.connected(id, streamLimit: nil)
+        machine.finished(on: id, answered: true)
+        machine.actions = []
+        return machine
+    }
+
+    @Test("The first call dials, waits, and is sent when the connection is up")
+    func firstCallDials() {
+        var machine = machine()
+        #expect(machine.submit(7, lane: .any, mayWait: true, now: 0) == .waiting)
+        let id = ID(slot: 0, generation: 0)
+        #expect(take(&machine).descriptions == ["connect 0.0"])
+        machine.connected(id, streamLimit: nil)
+        #expect(take(&machine).descriptions == ["send 7 on 0.0"])
+        #expect(machine.inFlightCount == 1)
+        machine.finished(on: id, answered: true)
+        #expect(machine.inFlightCount == 0)
+    }
+
+    @Test("A second call that waits does not dial again")
+    func oneDialAtATime() {
+        var machine = machine()
+        _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
+        _ = machine.submit(2, lane: .any, mayWait: true, now: 0)
+        #expect(take(&machine).descriptions == ["connect 0.0"])
+        machine.connected(ID(slot: 0, generation: 0), streamLimit: nil)
+        #expect(take(&machine).descriptions == ["send 1 on 0.0", "send 2 on 0.0"])
+    }
+
+    @Test("Calls go to the connection with the fewest in flight, and a busy pool grows to its maximum")
+    func growth() {
+        var machine = connectedMachine(growAt: 2)
+        for call in 1...2 {
+            #expect(machine.submit(call, lane: .any, mayWait: true, now: 0) == .send(ID(slot: 0, generation: 0)))
+        }
+        #expect(take(&machine).isEmpty)
+        _ = machine.submit(3, lane: .any, mayWait: true, now: 0)
+        #expect(take(&machine).descriptions == ["connect 1.0"])
+        _ = machine.submit(4, lane: .any, mayWait: true, now: 0)
+        #expect(take(&machine).isEmpty, "one dial at a time")
+        machine.connected(ID(slot: 1, generation: 0), streamLimit: nil)
+        #expect(machine.submit(5, lane: .any, mayWait: true, now: 0) == .send(ID(slot: 1, generation: 0)))
+        for call in 6...30 { _ = machine.submit(call, lane: .any, mayWait: true, now: 0) }
+        #expect(take(&machine).isEmpty, "two connections are the maximum")
+        #expect(machine.inFlightCount == 30)
+    }
+
+    @Test("A full connection makes calls wait, and each finished call lets one go, in order")
+    func streamLimit() {
+        var machine = connectedMachine(connections: 1, streams: 2)
+        let id = ID(slot: 0, generation: 0)
+        for call in 1...2 { #expect(machine.submit(call, lane: .any, mayWait: true, now: 0) == .send(id)) }
+        for call in 3...4 { #expect(machine.submit(call, lane: .any, mayWait: true, now: 0) == .waiting) }
+        machine.finished(on: id, answered: true)
+        #expect(take(&machine).descriptions == ["send 3 on 0.0"])
+        machine.finished(on: id, answered: true)
+        #expect(take(&machine).descriptions == ["send 4 on 0.0"])
+    }
+
+    @Test("A failed dial is repeated after a growing wait, not before")
+    func backoff() {
+        var machine = machine()
+        _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
+        machine.lost(ID(slot: 0, generation: 0), now: 0)
+        #expect(take(&machine).descriptions == ["connect 0.0", "wake at 100 ms"])
+        machine.timerFired(now: 99 * Self.millisecond)
+        #expect(take(&machine).descriptions == ["wake at 100 ms"])
+        machine.timerFired(now: 100 * Self.millisecond)
+        #expect(take(&machine).descriptions == ["connect 0.1"])
+        machine.lost(ID(slot: 0, generation: 1), now: 150 * Self.millisecond)
+        #expect(take(&machine).descriptions == ["wake at 350 ms"])
+        machine.timerFired(now: 350 * Self.millisecond)
+        machine.connected(ID(slot: 0, generation: 2), streamLimit: nil)
+        #expect(take(&machine).descriptions == ["connect 0.2", "send 1 on 0.2"])
+    }
+
+    @Test("A dial that fails lets the calls fail that must not wait, and keeps the others")
+    func impatientCalls() {
+        var machine = machine()
+        _ = machine.submit(1, lane: .any, mayWait: false, now: 0)
+        _ = machine.submit(2, lane: .any, mayWait: true, now: 0)
+        _ = machine.submit(3, lane: .ordered(1), mayWait: false, now: 0)
+        machine.actions = []
+        machine.lost(ID(slot: 0, generation: 0), now: 0)
+        #expect(take(&machine).descriptions == ["fail 1 notConnected", "fail 3 notConnected", "wake at 100 ms"])
+        #expect(machine.submit(4, lane: .any, mayWait: false, now: 50) == .rejected(.notConnected))
+        #expect(machine.waitingCount == 1)
+    }
+
+    @Test("A connection that worked and is lost is dialled again at once")
+    func immediateReconnect() {
+        var machine = connectedMachine()
+        #expect(machine.submit(1, lane: .any, mayWait: true, now: 0) == .send(ID(slot: 0, generation: 0)))
+        machine.lost(ID(slot: 0, generation: 0), now: 0)
+        #expect(machine.inFlightCount == 0)
+        #expect(machine.submit(1, lane: .any, mayWait: true, now: 0) == .waiting)
+        #expect(take(&machine).descriptions == ["connect 0.1"])
+    }
+
+    @Test("Connections that are lost before they answer anything wait longer and longer")
+    func flapping() {
+        var machine = machine()
+        _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
+        machine.connected(ID(slot: 0, generation: 0), streamLimit: nil)
+        machine.lost(ID(slot: 0, generation: 0), now: 0)
+        machine.actions = []
+        _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
+        machine.connected(ID(slot: 0, generation: 1), streamLimit: nil)
+        machine.lost(ID(slot: 0, generation: 1), now: 0)
+        machine.actions = []
+        _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
+        #expect(take(&machine).descriptions == ["wake at 200 ms"])
+    }
+
+    @Test("After go-away the calls in flight finish, new ones dial, and the last one closes the old connection")
+    func goAway() {
+        var machine = connectedMachine()
+        let old = ID(slot: 0, generation: 0)
+        _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
+        machine.goingAway(old, now: 0)
+        #expect(take(&machine).isEmpty)
+        #expect(machine.submit(2, lane: .any, mayWait: true, now: 0) == .waiting)
+        #expect(take(&machine).descriptions == ["connect 0.1"])
+        machine.finished(on: old, answered: true)
+        #expect(take(&machine).descriptions == ["close 0.0"])
+        machine.lost(old, now: 0)
+        machine.connected(ID(slot: 0, generation: 1), streamLimit: nil)
+        #expect(take(&machine).descriptions == ["send 2 on 0.1"])
+    }
+
+    @Test("Ordered calls travel on slot 0 in the order of their numbers, also when they come back")
+    func orderedLane() {
+        var machine = connectedMachine(growAt: 1)
+        let first = ID(slot: 0, generation: 0)
+        for call in 1...3 {
+            #expect(machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0) == .send(first))
+        }
+        machine.lost(first, now: 0)
+        machine.actions = []
+        // They come back in any order, and a new one joins them.
+        for call in [3, 1] { _ = machine.submit(call, lane: .ordered(UInt64(call)), mayWait: true, now: 0) }
+        _ = machine.submit(4, lane: .ordered(4), mayWait: true, now: 0)
+        _ = machine.submit(2, lane: .ordered(2), mayWait: true, now: 0)
+        machine.actions = []
+        machine.connected(ID(slot: 0, generation: 1), streamLimit: nil)
+        #expect(
+            take(&machine).descriptions == ["send 1 on 0.1", "send 2 on 0.1", "send 3 on 0.1", "send 4 on 0.1"])
+    }
+
+    @Test("An ordered call does not overtake one that waits for a full connection")
+    func orderedCallsQueueBehindEachOther() {
+        var machine = connectedMachine(streams: 1)
+        let id = ID(slot: 0, generation: 0)
+        #expect(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0) == .send(id))
+        #expect(machine.submit(2, lane: .ordered(2), mayWait: true, now: 0) == .waiting)
+        #expect(machine.submit(3, lane: .ordered(3), mayWait: true, now: 0) == .waiting)
+        machine.finished(on: id, answered: true)
+        #expect(take(&machine).descriptions == ["send 2 on 0.0"])
+        machine.finished(on: id, answered: true)
+        #expect(take(&machine).descriptions == ["send 3 on 0.0"])
+    }
+
+    @Test("Past the bound calls are refused")
+    func waitingIsBounded() {
+        var machine = machine(waiting: 2)
+        #expect(machine.submit(1, lane: .any, mayWait: true, now: 0) == .waiting)
+        #expect(machine.submit(2, lane: .ordered(1), mayWait: true, now: 0) == .waiting)
+        #expect(machine.submit(3, lane: .any, mayWait: true, now: 0) == .rejected(.queueFull))
+    }
+
+    @Test("A disabled network closes, refuses the impatient and lets the others wait until it is enabled")
+    func network() {
+        var machine = connectedMachine()
+        machine.setNetworkEnabled(false, now: 0)
+        #expect(take(&machine).descriptions == ["close 0.0"])
+        #expect(machine.submit(1, lane: .any, mayWait: false, now: 0) == .rejected(.notConnected))
+        #expect(machine.submit(2, lane: .any, mayWait: true, now: 0) == .waiting)
+        #expect(take(&machine).isEmpty)
+        machine.lost(ID(slot: 0, generation: 0), now: 0)
+        machine.setNetworkEnabled(true, now: 0)
+        #expect(take(&machine).descriptions == ["connect 0.1"])
+    }
+
+    @Test("A dial that succeeds after the network was switched off is closed")
+    func lateConnection() {
+        var machine = machine()
+        _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
+        machine.setNetworkEnabled(false, now: 0)
+        machine.actions = []
+        machine.connected(ID(slot: 0, generation: 0), streamLimit: nil)
+        #expect(take(&machine).descriptions == ["close 0.0"])
+        #expect(machine.readyCount == 0)
+    }
+
+    @Test("Shutting down fails what waits, closes what is open and refuses what comes")
+    func shutDown() {
+        var machine = connectedMachine(connections: 1, streams: 1)
+        _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
+        _ = machine.submit(2, lane: .any, mayWait: true, now: 0)
+        machine.shutDown()
+        #expect(take(&machine).descriptions == ["fail 2 shutDown", "close 0.0"])
+        #expect(machine.submit(3, lane: .any, mayWait: true, now: 0) == .rejected(.shutDown))
+    }
+
+    @Test("Whatever happens, no call is lost or sent twice", arguments: 0..<40)
+    func randomHistories(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var machine = machine(connections: 3, growAt: 2, streams: 3, waiting: 1000)
+        var placed: [Int: ID] = [:]
+        var waiting: Set<Int> = []
+        var connecting: Set<ID> = []
+        var open: Set<ID> = []
+        var going: Set<ID> = []
+        var now: UInt64 = 0
+        var nextCall = 0
+
+        func apply(_ actions: [Machine.Action]) {
+            for action in actions {
+                switch action {
+                case .connect(let id): #expect(connecting.insert(id).inserted)
+                case .close(let id):
+                    open.remove(id)
+                    going.remove(id)
+                    connecting.remove(id)
+                case .send(let call, let id):
+                    #expect(waiting.remove(call) != nil, "seed \(seed): call \(call) was not waiting")
+                    #expect(open.contains(id), "seed \(seed): sent on a connection that is not ready")
+                    placed[call] = id
+                case .fail(let call, _): #expect(waiting.remove(call) != nil)
+                case .wake(let time): #expect(time > now)
+                }
+            }
+        }
+
+        for _ in 0..<400 {
+            now += random.next() % (40 * Self.millisecond)
+            switch random.next() % 8 {
+            case 0, 1, 2:
+                nextCall += 1
+                let lane = random.next() % 2 == 0 ? Machine.Lane.any : .ordered(UInt64(nextCall))
+                switch machine.submit(nextCall, lane: lane, mayWait: true, now: now) {
+                case .send(let id):
+                    #expect(open.contains(id))
+                    placed[nextCall] = id
+                case .waiting: waiting.insert(nextCall)
+                case .rejected: break
+                }
+            case 3:
+                if let (call, id) = placed.sorted(by: { $0.key < $1.key }).first {
+                    placed[call] = nil
+                    machine.finished(on: id, answered: true)
+                }
+            case 4:
+                if let id = connecting.sorted(by: { $0.slot < $1.slot }).first {
+                    connecting.remove(id)
+                    if random.next() % 3 == 0 {
+                        machine.lost(id, now: now)
+                    } else {
+                        open.insert(id)
+                        machine.connected(id, streamLimit: nil)
+                    }
+                }
+            case 5:
+                if let id = open.union(going).sorted(by: { $0.slot < $1.slot }).first, random.next() % 3 == 0 {
+                    open.remove(id)
+                    going.remove(id)
+                    placed = placed.filter { $0.value != id }
+                    machine.lost(id, now: now)
+                }
+            case 6:
+                if let id = open.sorted(by: { $0.slot > $1.slot }).first, random.next() % 4 == 0 {
+                    open.remove(id)
+                    going.insert(id)
+                    machine.goingAway(id, now: now)
+                }
+            default: machine.timerFired(now: now)
+            }
+            apply(take(&machine))
+            #expect(machine.inFlightCount == placed.count, "seed \(seed)")
+            #expect(machine.waitingCount == waiting.count, "seed \(seed)")
+        }
+    }
+}
+
+extension [PoolStateMachine<Int>.Action] {
+    fileprivate var descriptions: [String] {
+        map { action in
+            switch action {
+            case .connect(let id): "connect \(id.slot).\(id.generation)"
+            case .close(let id): "close \(id.slot).\(id.generation)"
+            case .send(let call, let id): "send \(call) on \(id.slot).\(id.generation)"
+            case .fail(let call, let reason): "fail \(call) \(reason)"
+            case .wake(let time): "wake at \(time / 1_000_000) ms"
+            }
+        }
+    }
+}
