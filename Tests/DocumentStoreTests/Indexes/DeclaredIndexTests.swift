@@ -14,7 +14,7 @@ import Testing
 struct DeclaredIndexTests {
     @Test(
         "Random queries over random declared indexes return the naive evaluator's results, now and in the past",
-        arguments: 2000..<2008 as Range<UInt64>)
+        arguments: CaseShare.of(UInt64(2000)..<2008, 3))
     func sameResults(seed: UInt64) async throws {
         var random = RandomQueries(seed: seed)
         random.isLong = seed % 2 == 0

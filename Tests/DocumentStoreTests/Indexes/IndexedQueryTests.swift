@@ -114,7 +114,7 @@ struct IndexedModel {
 struct IndexedQueryTests {
     @Test(
         "Random queries return what the naive evaluator returns, now and in the past",
-        arguments: 1000..<1008 as Range<UInt64>)
+        arguments: CaseShare.of(UInt64(1000)..<1008, 3))
     func sameResults(seed: UInt64) async throws {
         var random = RandomQueries(seed: seed)
         random.isLong = seed % 2 == 0

@@ -13,7 +13,7 @@ import Testing
 struct VectorIndexTests {
     @Test(
         "They find the documents that meet the filter and have a vector of the dimension, while documents come and go",
-        arguments: 3000..<3004 as Range<UInt64>)
+        arguments: CaseShare.of(UInt64(3000)..<3004, 2))
     func sameResults(seed: UInt64) async throws {
         var random = RandomQueries(seed: seed)
         var model = try IndexedModel()

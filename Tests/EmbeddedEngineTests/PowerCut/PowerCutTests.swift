@@ -107,7 +107,9 @@ struct PowerCutTests {
         #expect(problem == nil)
     }
 
-    @Test("Commits, checkpoints, merges and closes, and a second cut during recovery", arguments: UInt64(1)...2)
+    @Test(
+        "Commits, checkpoints, merges and closes, and a second cut during recovery",
+        arguments: CaseShare.of(UInt64(1)...2, 1))
     func everything(seed: UInt64) throws {
         let run = RecordedRun(seed: seed)
         for _ in 0..<3 { try run.run(steps: 40) }
@@ -126,7 +128,7 @@ struct PowerCutTests {
         expectNoProblem(cuts, run.end(), ofEachKind: 1, others: 20)
     }
 
-    @Test("Backups: a copy is complete, or it is refused", arguments: UInt64(1)...2)
+    @Test("Backups: a copy is complete, or it is refused", arguments: CaseShare.of(UInt64(1)...2, 1))
     func backup(seed: UInt64) throws {
         let run = RecordedRun(seed: seed)
         try run.run(steps: 30)
@@ -160,7 +162,7 @@ struct PowerCutTests {
         "sync runs with MANIFEST", "sync FORMAT.new", "sync TIMELINE.new", "sync data", "sync top",
     ]
 
-    @Test("A sync that is missing is found", arguments: syncs)
+    @Test("A sync that is missing is found", arguments: CaseShare.of(syncs, 4))
     func missing(sync: String) throws {
         let run = RecordedRun(seed: 5)
         try run.run(steps: 40)
@@ -181,7 +183,7 @@ struct PowerCutTests {
 
     @Test(
         "A sync that an opening after a kill leaves out is found",
-        arguments: ["sync data", "sync runs", "sync log", "sync top"])
+        arguments: CaseShare.of(["sync data", "sync runs", "sync log", "sync top"], 2))
     func missingInOpening(sync: String) throws {
         let run = RecordedRun(seed: 7)
         try run.run(steps: 30)

@@ -41,7 +41,7 @@ struct AdaptiveModelTests {
         configuration.admitsHousekeeping = { gate.admits($0) }
     }
 
-    @Test("Queries return the same while indexes come and go", arguments: 4000..<4010 as Range<UInt64>)
+    @Test("Queries return the same while indexes come and go", arguments: CaseShare.of(UInt64(4000)..<4010, 3))
     func sameResults(seed: UInt64) async throws {
         var random = RandomQueries(seed: seed)
         random.isLong = seed % 2 == 0
