@@ -8,6 +8,8 @@ import XCTest
 @main
 struct TestProgram {
     static func main() async {
+        // A shell that starts this in its background ignores interrupts, and so would the programs that tests start.
+        signal(SIGINT, SIG_DFL)
         let arguments = CommandLine.arguments
         if arguments.contains("swift-testing") { await Testing.__swiftPMEntryPoint() as Never }
         if arguments.contains("--dump-tests-json") { XCTMain([]) }
