@@ -302,7 +302,7 @@ let package = Package(
 )
 
 // HEARTH_ONLY has the names of targets, separated by commas: these and what they need are built alone. The run under
-// the thread sanitizer (`Tools/test-threads`) builds its tests so.
+// the thread sanitizer (`Tools/test-sanitizer`) builds its tests so.
 if let only = Context.environment["HEARTH_ONLY"], !only.isEmpty {
     var names: Set<String> = []
     func add(_ name: String) {

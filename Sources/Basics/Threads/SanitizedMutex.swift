@@ -5,7 +5,7 @@
     /// type and would report everything that it guards as a race. Thread-safe.
     ///
     /// Each module with a `Mutex` names this one so in its `ThreadSanitizer.swift`, in builds with `THREAD_SANITIZER`
-    /// alone (`Tools/test-threads`).
+    /// alone (`Tools/test-sanitizer`).
     package struct SanitizedMutex<State: ~Copyable>: ~Copyable, Sendable {
         private let storage: Storage
 
