@@ -179,7 +179,7 @@ let package = Package(
             name: "hearth-bench",
             dependencies: [
                 "DocumentModel", "DocumentJSON", "StorageEngines", "QueryEngine", "DocumentStore", "FirestoreMessages",
-                "HearthClient", "FirebaseFirestore",
+                "HearthClient", "InProcess", "FirebaseFirestore",
             ],
             path: "Benchmarks/Workloads", swiftSettings: strict),
 

@@ -5,6 +5,7 @@ import FirebaseFirestore
 import FirestoreMessages
 import Foundation
 import HearthClient
+import InProcess
 
 /// Reads and commits of one document at a time, by one task and by 64.
 struct ClientCalls {
@@ -38,7 +39,9 @@ struct ClientCalls {
 
     /// The same commits without the cache and the mutation queue.
     private func plainCommits() async throws {
-        let client = try HearthClient(HearthClient.Configuration(address: host))
+        var configuration = try HearthClient.Configuration(address: host)
+        configuration.openStore = { (location) throws(RequestError) in try SharedStore.use(location) }
+        let client = try HearthClient(configuration)
         let database = try DatabaseName(project: "hearth")
         let fields = MapValue([("n", .integer(1)), ("title", .string(String(repeating: "x", count: 400)))])
             .documentBytes

@@ -150,7 +150,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
     }
 
     /// Opens the cache, and returns when the network is as the last switch has it.
-    func networkSwitched() async throws(RequestError) { await try client().networkSwitched() }
+    func networkSwitched() async throws(RequestError) { try await client().networkSwitched() }
 
     /// Ends the client and frees the instance's place, so that `firestore()` makes a new one.
     func shutDown() async {

@@ -4,15 +4,22 @@ import Basics
 import DocumentModel
 import FirestoreMessages
 import Foundation
-import HearthClient
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import FirebaseFirestore
+@testable import HearthClient
 
 @Suite("In process", .timeLimit(.minutes(20))) struct InProcessTests {
     private let directory = TemporaryDirectory("in-process")
+
+    /// The configuration of a client with a store of its own in memory.
+    private static func inMemory() throws(RequestError) -> HearthClient.Configuration {
+        let settings = FirestoreSettings()
+        settings.host = "file::memory:\(UUID().uuidString)"
+        return try HearthClient.Configuration(settings)
+    }
 
     private var host: String { "file://\(directory.path(of: "data"))" }
 
@@ -173,7 +180,7 @@ import Testing
 
     @Test("A request above the limit is refused as a server refuses it")
     func tooLarge() async throws {
-        let client = try HearthClient(.init(address: "file::memory:\(UUID().uuidString)"))
+        let client = try HearthClient(Self.inMemory())
         let request = [UInt8](repeating: 0, count: 11 << 20)
         var failure: RequestError?
         do throws(RequestError) {
@@ -188,7 +195,7 @@ import Testing
 
     @Test("A stream is produced as fast as it is read, and ends when it is released", arguments: [true, false])
     func streams(isReadToEnd: Bool) async throws {
-        let client = try HearthClient(.init(address: "file::memory:\(UUID().uuidString)"))
+        let client = try HearthClient(Self.inMemory())
         let database = try DatabaseName(project: "p")
         let root = database.documentsRoot
         let fields = try Firestore.Encoder().documentBytes(["b": Data(repeating: 7, count: 20_000)])

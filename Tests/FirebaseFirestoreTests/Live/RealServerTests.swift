@@ -184,7 +184,7 @@ import Testing
         }
         let document = try #require(try await client.getDocument(name))
         let path = try DocumentModel.FieldPath(segments: ["n"])
-        let value = try #require(document.encodedValue(at: path))
+        let value = try #require(VisibleDocument(document).encodedValue(at: path))
         #expect(try Value(wire: value.bytes.span.bytes) == .integer(Int64(tasks * rounds * 25)))
         await client.close()
         server.signal(SIGTERM)

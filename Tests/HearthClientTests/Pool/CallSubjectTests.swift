@@ -33,10 +33,10 @@ struct CallSubjectTests {
 
     @Test("A commit's line names the documents of its writes")
     func commits() throws {
-        var recorder = WriteRecorder(database: try DatabaseName(project: "p", database: "(default)"))
-        recorder.delete("\(Self.root)/c/d")
-        recorder.delete("\(Self.root)/c/e")
-        #expect(CallSubject.text(.commit, recorder.writes.request()) == "c/d, c/e")
+        var writes = CommitWrites(database: try DatabaseName(project: "p", database: "(default)"))
+        writes.delete("\(Self.root)/c/d")
+        writes.delete("\(Self.root)/c/e")
+        #expect(CallSubject.text(.commit, writes.request()) == "c/d, c/e")
     }
 
     @Test("A request that cannot be read gives no name")
