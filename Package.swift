@@ -178,8 +178,8 @@ let package = Package(
         .executableTarget(
             name: "hearth-bench",
             dependencies: [
-                "DocumentModel", "DocumentJSON", "StorageEngines", "QueryEngine", "DocumentStore", "FirestoreMessages",
-                "HearthClient", "InProcess", "FirebaseFirestore",
+                "Basics", "DocumentModel", "DocumentJSON", "StorageEngines", "QueryEngine", "DocumentStore",
+                "FirestoreMessages", "HearthClient", "InProcess", "FirebaseFirestore",
             ],
             path: "Benchmarks/Workloads", swiftSettings: strict),
 

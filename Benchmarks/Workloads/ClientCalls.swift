@@ -1,5 +1,6 @@
 // How long calls of the Swift client take, over a connection to a server or in process.
 
+import Basics
 import DocumentModel
 import FirebaseFirestore
 import FirestoreMessages
