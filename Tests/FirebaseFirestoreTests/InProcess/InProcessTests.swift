@@ -147,37 +147,6 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("disableNetwork as the first call is before the writes that an earlier instance has left in the cache")
-    func disabledFirst() async throws {
-        func make() -> Firestore {
-            TestFirestore.make(host: host, project: "p", cache: directory.path(of: "cache"))
-        }
-        let observer = TestFirestore.make(host: host, project: "p")
-        for usesCompletion in [false, true] {
-            let name = "c\(usesCompletion)/d"
-            var firestore = make()
-            try await firestore.disableNetwork()
-            firestore.document(name).setData(["n": 1], completion: nil)
-            try await firestore.terminate()
-
-            firestore = make()
-            if usesCompletion {
-                firestore.disableNetwork(completion: nil)
-                // What opens the cache and begins to send.
-                firestore.document(name).updateData(["n": 2], completion: nil)
-            } else {
-                try await firestore.disableNetwork()
-            }
-            #expect(try await firestore.document(name).getDocument(source: .cache).exists)
-            #expect(try await !observer.document(name).getDocument(source: .server).exists)
-            try await firestore.enableNetwork()
-            try await firestore.waitForPendingWrites()
-            #expect(try await observer.document(name).getDocument(source: .server).exists)
-            try await firestore.terminate()
-        }
-        try await observer.terminate()
-    }
-
     @Test("A request above the limit is refused as a server refuses it")
     func tooLarge() async throws {
         let client = try HearthClient(Self.inMemory())

@@ -108,10 +108,45 @@ import Testing
         #expect(database.stop())
     }
 
+    @Test("disableNetwork as the first call is before the writes that an earlier instance has left in the cache")
+    func disabledFirst() async throws {
+        let caches = TemporaryDirectory("disabled-first")
+        let server = try start()
+        let host = "\(server.host):\(server.port)"
+        func make() -> Firestore { TestFirestore.make(host: host, project: "p", cache: caches.path(of: "cache")) }
+        let observer = TestFirestore.make(host: host, project: "p")
+        for usesCompletion in [false, true] {
+            let name = "c\(usesCompletion)/d"
+            var firestore = make()
+            try await firestore.disableNetwork()
+            firestore.document(name).setData(["n": 1], completion: nil)
+            try await firestore.terminate()
+
+            firestore = make()
+            if usesCompletion {
+                firestore.disableNetwork(completion: nil)
+                // What opens the cache and begins to send.
+                firestore.document(name).updateData(["n": 2], completion: nil)
+            } else {
+                try await firestore.disableNetwork()
+            }
+            #expect(try await firestore.document(name).getDocument(source: .cache).exists)
+            #expect(try await !observer.document(name).getDocument(source: .server).exists)
+            try await firestore.enableNetwork()
+            try await firestore.waitForPendingWrites()
+            #expect(try await observer.document(name).getDocument(source: .server).exists)
+            try await firestore.terminate()
+        }
+        try await observer.terminate()
+        #expect(server.stop())
+    }
+
     @Test("Listing, paging and streams give every document once", arguments: TestBackend.allCases)
     func lowerLevel(backend: TestBackend) async throws {
         let live = try backend.start()
-        let client = try HearthClient(.init(address: live.host))
+        let settings = FirestoreSettings()
+        settings.host = live.host
+        let client = try HearthClient(HearthClient.Configuration(settings))
         let database = try DatabaseName(project: "live")
         let root = database.documentsRoot
         for start in stride(from: 0, to: 2000, by: 500) {

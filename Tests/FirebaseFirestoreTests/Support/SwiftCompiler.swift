@@ -45,8 +45,8 @@ struct SwiftCompiler {
     func executable(_ source: String) throws -> (verdict: Verdict, path: String) {
         let path = directory.path(of: "program")
         let modules = [
-            "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "FirestoreService", "Listening", "DocumentStore",
-            "ClientCache", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat", "StorageEngines", "MemoryEngine",
+            "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "HearthClient", "InProcess", "FirestoreService",
+            "Listening", "DocumentStore", "ClientCache", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat", "StorageEngines", "MemoryEngine",
             "EmbeddedEngine", "CommitLog", "FileSystem", "Storage", "DocumentCoding", "DocumentModel", "DocumentJSON",
             "FirestoreJSON", "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
         ]
