@@ -138,7 +138,7 @@ import Testing
             try await firestore.terminate()
         }
         try await observer.terminate()
-        #expect(server.stop())
+        #expect(server.stop() == 0)
     }
 
     @Test("Listing, paging and streams give every document once", arguments: TestBackend.allCases)
