@@ -3,7 +3,7 @@ import Basics
 /// An object of a small JSON text, such as a file of settings, as a tree. Of a name that occurs twice the last member
 /// counts; a member that is `null` counts as missing.
 package struct JSONObject: Equatable, Sendable {
-    /// Why a text is no such object, or a member is of another kind than asked for; a clause without a full stop.
+    /// Why a text is not such an object, or a member is of another kind than asked for; a clause without a full stop.
     package struct Mistake: Error, Equatable, CustomStringConvertible {
         package let description: String
 

@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(
-        "What is no JSON object is refused",
+        "What is not a JSON object is refused",
         arguments: [
             "", "[]", "{", "{} x", #"{"a"}"#, #"{"a": }"#, #"{"a": 1,}"#, #"{"a": [1,]}"#, #"{"a": 01}"#,
             #"{"a": tru}"#, #"{"a": "\q"}"#, #"{"a": "\ud800"}"#, #"{a: 1}"#,

@@ -10,7 +10,8 @@ package enum CaseShare {
     package static let number =
         environment["HEARTH_SHARE"].flatMap { Int($0) } ?? Int(Date.now.timeIntervalSince1970 / 86_400)
 
-    /// Neighbours among the cases, `count` at most. The shares of successive numbers cover all cases, and then begin again.
+    /// Neighbours among the cases, `count` at most. The shares of successive numbers cover all cases, and then begin
+    /// again.
     package static func of<Case>(_ cases: some Sequence<Case>, _ count: Int) -> [Case] {
         let cases = Array(cases)
         if environment["HEARTH_SOAK"] != nil || count >= cases.count { return cases }

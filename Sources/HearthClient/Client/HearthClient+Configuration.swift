@@ -11,8 +11,8 @@ extension HearthClient {
         package var port: UInt16
         /// The store in this process that calls go to instead of a server; the host and the port are not used then.
         package var store: StoreLocation?
-        /// Opens the store, or shares it if this process has it open; `release()` must follow. Blocks. `nil` in programs
-        /// that only talk to servers.
+        /// Opens the store, or shares it if this process has it open; `release()` must follow. Blocks. `nil` in
+        /// programs that only talk to servers.
         package var openStore: (@Sendable (StoreLocation) throws(RequestError) -> any OpenStore)?
         /// Event loops, each a thread with separate connections. One is enough for about 200,000 calls a second.
         package var eventLoops = 1

@@ -304,7 +304,8 @@ struct RepeatedWriteTests {
         var options = harness.configuration.engine
         options.idleCheckpointMicroseconds = 0
         let engine = try StorageEngine.open(
-            directory: harness.configuration.directory, options: options, replay: { _, _, _, _ in })
+            directory: harness.configuration.directory, volume: harness.configuration.volume, options: options,
+            replay: { _, _, _, _ in })
         let writer = try engine.makeWriter()
         let version = CommitVersion(microseconds: writer.lastVersion.microseconds + 1_000)
         try writer.stage(version: version, record: record.bytes, mutations: MutationBatch())

@@ -132,7 +132,7 @@ struct ReadOnlyTests {
             #expect(error.descriptionOfPlace.hasPrefix("why") && !error.descriptionOfPlace.contains("restore"))
             #expect(error.asFinalRefusal.message.contains("restore a backup"))
         }
-        #expect(StorageError(.corrupt, "why", file: "/d/TIMELINE").remedy?.hasPrefix("delete this file") == true)
+        #expect(StorageError(.corrupt, "why", remedy: "delete this file").description == "why: delete this file")
         #expect(StorageError(.inputOutput, "why", file: "/d/TIMELINE").remedy == nil)
     }
 }

@@ -14,7 +14,7 @@ import Testing
 @Suite("In process", .timeLimit(.minutes(20))) struct InProcessTests {
     private let directory = TemporaryDirectory("in-process")
 
-    /// The configuration of a client with a store of its own in memory.
+    /// The configuration of a client with a separate store in memory.
     private static func inMemory() throws(RequestError) -> HearthClient.Configuration {
         let settings = FirestoreSettings()
         settings.host = "file::memory:\(UUID().uuidString)"

@@ -46,7 +46,8 @@ struct SwiftCompiler {
         let path = directory.path(of: "program")
         let modules = [
             "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "HearthClient", "InProcess", "FirestoreService",
-            "Listening", "DocumentStore", "ClientCache", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat", "StorageEngines", "MemoryEngine",
+            "Listening", "DocumentStore", "ClientCache", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat",
+            "StorageEngines", "MemoryEngine",
             "EmbeddedEngine", "CommitLog", "FileSystem", "Storage", "DocumentCoding", "DocumentModel", "DocumentJSON",
             "FirestoreJSON", "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
         ]

@@ -135,7 +135,8 @@ struct AdaptiveIndexTests {
         try await Self.passing("the index is dropped", model) {
             model.harness.store.indexState.current.groups.all.isEmpty
         }
-        #expect(try Self.entries(model) == 0 && model.listing == [])
+        try await eventually("the removal is published") { try Self.entries(model) == 0 }
+        #expect(model.listing == [])
         #expect(try Self.run(query, model).scanned == Self.documentCount)
         #expect(model.harness.store.takeIndexEvents().map(\.change) == [.dropped])
         try model.harness.finish()
@@ -218,7 +219,7 @@ struct AdaptiveIndexTests {
             let states = model.harness.store.indexState.current
             return states.groups.common.allKeptSince == nil && !states.hasWork
         }
-        #expect(try Self.entries(model) == Self.documentCount)
+        try await eventually("the removal is published") { try Self.entries(model) == Self.documentCount }
         #expect(try Self.run(Self.equality(), model).scanned == 30)
         #expect(try Self.run(Self.order(), model).scanned == Self.documentCount)
         // Back to on: the index that exists is used throughout.
@@ -349,7 +350,7 @@ struct AdaptiveIndexTests {
         try await model.declare(
             IndexDeclaration(fieldOverrides: [FieldOverride(collectionID: "c", field: nil, indexes: [])]))
         try await eventually("the walk is over") { !model.harness.store.indexState.hasWork }
-        #expect(try Self.entries(model) == 0)
+        try await eventually("the removal is published") { try Self.entries(model) == 0 }
         try model.harness.finish()
     }
 
