@@ -104,21 +104,32 @@ let package = Package(
             ],
             swiftSettings: strictAndUnsafe),
 
-        // The wire, the service, the client.
-        .target(
-            name: "Transport", dependencies: ["Basics", "CUV", "CNGHTTP2", "CZlib"], swiftSettings: strictAndUnsafe),
+        // Calls, the service that answers them, and the connections that carry them.
+        .target(name: "Calls", dependencies: ["Basics"], swiftSettings: strictAndUnsafe),
         .target(
             name: "FirestoreService",
             dependencies: [
                 "Basics", "DocumentModel", "FirestoreMessages", "KeyValueStore", "Indexing", "QueryEngine",
-                "DocumentStore", "Listening", "Transport",
+                "DocumentStore", "Listening", "Calls",
             ],
             swiftSettings: strict),
+        .target(name: "EventLoops", dependencies: ["Basics", "CUV"], swiftSettings: strictAndUnsafe),
+        .target(name: "Connections", dependencies: ["Basics", "Calls", "EventLoops"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "NativeProtocol", dependencies: ["Basics", "Calls", "EventLoops", "Connections"],
+            swiftSettings: strictAndUnsafe),
+        .target(
+            name: "HTTPProtocols",
+            dependencies: ["Basics", "CNGHTTP2", "CZlib", "Calls", "EventLoops", "Connections"],
+            swiftSettings: strictAndUnsafe),
+
+        // The server, the client.
         .target(
             name: "Server",
             dependencies: [
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "KeyValueStore",
-                "Indexing", "QueryEngine", "DocumentStore", "FirestoreService", "Transport",
+                "Indexing", "QueryEngine", "DocumentStore", "Calls", "FirestoreService", "EventLoops", "Connections",
+                "NativeProtocol", "HTTPProtocols",
             ],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
@@ -126,9 +137,8 @@ let package = Package(
             name: "FirebaseFirestore",
             dependencies: [
                 "Basics", "DocumentModel", "DocumentCoding", "DocumentJSON", "FirestoreMessages", "FirestoreJSON",
-                "KeyValueStore", "StoreFormat", "QueryEngine", "ClientCache", "DocumentStore", "FirestoreService",
-                "Transport",
-                "FirebaseCore",
+                "KeyValueStore", "StoreFormat", "QueryEngine", "ClientCache", "DocumentStore", "Calls",
+                "FirestoreService", "EventLoops", "Connections", "NativeProtocol", "FirebaseCore",
             ],
             swiftSettings: strict),
         .target(name: "Firebase", dependencies: ["FirebaseCore", "FirebaseFirestore"], swiftSettings: strict),
@@ -139,7 +149,7 @@ let package = Package(
             name: "hearth",
             dependencies: [
                 "Basics", "CArguments", "DocumentModel", "DocumentJSON", "FirestoreMessages", "KeyValueStore",
-                "Indexing", "QueryEngine", "DocumentStore", "Transport", "FirestoreService", "Server",
+                "Indexing", "QueryEngine", "DocumentStore", "FirestoreService", "EventLoops", "Connections", "Server",
                 "FirebaseFirestore",
             ],
             swiftSettings: strict),
@@ -206,26 +216,44 @@ let package = Package(
                 "Basics", "Listening", "QueryEngine", "DocumentStore", "FirestoreMessages", "DocumentModel",
                 "KeyValueStore",
             ]),
-        tests("TransportTests", ["Basics", "Transport", "CNGHTTP2", "CZlib"]),
+        tests("EventLoopsTests", ["Basics", "EventLoops"]),
+        // A server of an echo service, and clients that break rules, for the tests of connections and protocols.
+        .target(
+            name: "ConnectionTestSupport",
+            dependencies: [
+                "Basics", "CNGHTTP2", "Calls", "EventLoops", "Connections", "NativeProtocol", "Server", "TestSupport",
+            ],
+            path: "Tests/ConnectionTestSupport", swiftSettings: strict),
+        tests("ConnectionsTests", ["Basics", "Calls", "EventLoops", "Connections", "ConnectionTestSupport"]),
+        tests(
+            "NativeProtocolTests",
+            ["Basics", "Calls", "EventLoops", "Connections", "NativeProtocol", "ConnectionTestSupport"]),
+        tests(
+            "HTTPProtocolsTests",
+            [
+                "Basics", "CNGHTTP2", "CZlib", "Calls", "EventLoops", "Connections", "NativeProtocol", "HTTPProtocols",
+                "Server", "ConnectionTestSupport",
+            ]),
         // A service on a store and calls without sockets.
         .target(
             name: "ServiceTestSupport",
             dependencies: [
-                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Transport", "FirestoreService",
-                "TestSupport",
+                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Calls", "FirestoreService",
+                "EventLoops", "TestSupport",
             ],
             path: "Tests/ServiceTestSupport", swiftSettings: strict),
         tests(
             "FirestoreServiceTests",
             [
-                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Transport", "FirestoreService",
-                "ServiceTestSupport",
+                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Calls", "FirestoreService",
+                "EventLoops", "ServiceTestSupport",
             ]),
         tests(
             "ServerTests",
             [
-                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "DocumentStore", "Transport",
-                "FirestoreService", "Server", "ServiceTestSupport",
+                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "DocumentStore", "Calls",
+                "FirestoreService", "EventLoops", "Connections", "NativeProtocol", "HTTPProtocols", "Server",
+                "ConnectionTestSupport", "ServiceTestSupport",
             ]),
         // Programs of users that tests start and watch end.
         .executableTarget(
@@ -236,7 +264,7 @@ let package = Package(
             [
                 "client-programs", "Basics", "FirebaseFirestore", "FirebaseCore", "Firebase", "FirebaseFirestoreSwift",
                 "DocumentCoding", "DocumentModel", "QueryEngine", "DocumentStore", "FirestoreMessages",
-                "FirestoreJSON", "Transport", "TypedFirestore",
+                "FirestoreJSON", "Calls", "EventLoops", "Connections", "NativeProtocol", "Server", "TypedFirestore",
             ],
             resources: [.copy("Conformance/Vectors")]),
         tests("TypedFirestoreTests", ["TypedFirestore", "FirebaseFirestore", "FirebaseCore"]),

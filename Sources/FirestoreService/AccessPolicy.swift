@@ -3,7 +3,6 @@
 package import Basics
 import DocumentModel
 package import FirestoreMessages
-import Transport
 
 /// Decides what callers may do. Security rules and token checks are policies; without one everything is allowed.
 ///

@@ -1,9 +1,9 @@
 package import Basics
 import Dispatch
 import DocumentModel
+import EventLoops
 import FirestoreMessages
 import Synchronization
-import Transport
 
 /// A client of one Hearth server over the native protocol, or of a store in this process, with connections, retries,
 /// deadlines and request identifiers.

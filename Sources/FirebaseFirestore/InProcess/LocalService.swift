@@ -1,6 +1,7 @@
+import Calls
+import EventLoops
 import FirebaseCore
 import FirestoreService
-import Transport
 
 /// The Firestore service of an open store on one event loop. Made on any thread, then for the loop's thread.
 final class LocalService: ServiceHandler, @unchecked Sendable {

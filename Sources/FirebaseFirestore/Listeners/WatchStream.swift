@@ -1,9 +1,9 @@
 import Basics
 import DocumentModel
+import EventLoops
 import FirebaseCore
 import FirestoreMessages
 import Synchronization
-import Transport
 
 /// The targets of one client on one Listen stream: opens it, keeps it open, and passes events on.
 ///

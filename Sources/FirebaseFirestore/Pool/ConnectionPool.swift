@@ -2,10 +2,11 @@
 // keeps deadlines, and repeats calls according to `RetryPolicy`.
 
 import Basics
+import Calls
 import DocumentModel
+import EventLoops
 import FirebaseCore
 import Synchronization
-import Transport
 
 /// The pool of one loop. Everything except the part "From other threads" and the initializer is for the loop's thread.
 ///

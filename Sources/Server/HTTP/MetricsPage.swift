@@ -4,14 +4,15 @@
 // transport counts is asked of each loop, so the answer comes a turn later.
 
 internal import Basics
+internal import Connections
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import FirestoreService
 internal import Glibc
+internal import HTTPProtocols
 internal import KeyValueStore
 internal import Synchronization
-internal import Transport
 
 final class MetricsPage: Sendable {
     private let counters: [ServiceCounters]

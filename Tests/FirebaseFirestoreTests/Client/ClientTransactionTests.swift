@@ -1,12 +1,12 @@
 // Transactions of the lower-level client against a scripted server.
 
 import Basics
+import Calls
 import DocumentModel
 import FirestoreMessages
 import Synchronization
 import TestSupport
 import Testing
-import Transport
 
 @testable import FirebaseFirestore
 

@@ -1,9 +1,9 @@
 // How long a pool lives that nobody owns any more.
 
 import Basics
+import EventLoops
 import TestSupport
 import Testing
-import Transport
 
 @testable import FirebaseFirestore
 

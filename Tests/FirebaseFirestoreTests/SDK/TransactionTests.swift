@@ -5,7 +5,6 @@ import DocumentModel
 import Foundation
 import Synchronization
 import Testing
-import Transport
 
 @testable import FirebaseFirestore
 

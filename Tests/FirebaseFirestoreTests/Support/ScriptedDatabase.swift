@@ -7,7 +7,6 @@ import FirebaseFirestore
 import FirestoreMessages
 import Synchronization
 import TestSupport
-import Transport
 
 /// The state of a `FakeServer`, and what was written to it.
 final class ScriptedDatabase: Sendable {

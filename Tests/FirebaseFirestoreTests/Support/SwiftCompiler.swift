@@ -48,7 +48,7 @@ struct SwiftCompiler {
             "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "FirestoreService", "Listening", "DocumentStore",
             "ClientCache", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat", "KeyValueStore", "DocumentCoding",
             "DocumentModel", "DocumentJSON", "FirestoreJSON",
-            "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
+            "FirestoreMessages", "NativeProtocol", "Connections", "EventLoops", "Calls", "Basics", "CFirestoreProto",
         ]
         let objects = try modules.flatMap { module in
             let folder = "\(build)/\(module).build"

@@ -1,7 +1,5 @@
-// sources: Sources/Basics Sources/Transport/WebChannel/WebChannelSession.swift
-// Sources/Transport/WebChannel/WebChannelFrame.swift Sources/Transport/WebChannel/WebChannelLimits.swift
-// Sources/Transport/WebChannel/WebChannelRequest.swift Tests/TransportTests/WebChannel/WebChannelCheck.swift modules:
-// Basics
+// sources: Sources/Basics Sources/HTTPProtocols/WebChannel/WebChannelSession.swift Sources/HTTPProtocols/WebChannel/WebChannelFrame.swift Sources/HTTPProtocols/WebChannel/WebChannelLimits.swift Sources/HTTPProtocols/WebChannel/WebChannelRequest.swift Tests/HTTPProtocolsTests/WebChannel/WebChannelCheck.swift
+// modules: Basics
 //
 // Fuzzes WebChannel: the parser of requests, and a session under a page whose requests and responses get lost.
 
