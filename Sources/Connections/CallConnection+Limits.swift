@@ -1,5 +1,5 @@
 import Basics
-import EventLoops
+package import EventLoops
 
 /// Token of the timer that looks after the connection; other tokens are stream numbers.
 private let housekeeping: UInt64 = 0

@@ -1,5 +1,5 @@
 import Basics
-import Calls
+package import Calls
 
 // Streaming replies are pulled: each ready source is asked in turn, a few messages at a time, while the client's
 // window and the channel have room, in the shares that the loop gives the connection.

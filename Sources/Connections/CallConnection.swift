@@ -1,6 +1,6 @@
-import Basics
-import Calls
-import EventLoops
+package import Basics
+package import Calls
+package import EventLoops
 
 /// A connection of a server: a ``ConnectionCore``, a session machine of its protocol, and the code that joins them.
 ///

@@ -1,6 +1,6 @@
 public import Basics
-import Calls
-import EventLoops
+package import Calls
+package import EventLoops
 
 /// What every connection of a server owns, whichever protocol it uses. Confined to its loop's thread.
 @usableFromInline package final class ConnectionCore {

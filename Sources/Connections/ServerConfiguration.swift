@@ -1,7 +1,7 @@
 // Every limit of a server, with its default and its reason.
 
-import Calls
-import EventLoops
+package import Calls
+package import EventLoops
 
 /// How a server listens and what it puts up with.
 package struct ServerConfiguration: Sendable {

@@ -1,8 +1,8 @@
 // A service for tests: the method says what it does with a call.
 
-import Basics
+package import Basics
 package import Calls
-import Synchronization
+package import Synchronization
 
 /// - GetDocument: echoes the message.
 /// - Commit: keeps the call open until the test answers it.

@@ -1,6 +1,6 @@
 // A blocking HTTP/2 client of tests, over RawClient.
 
-import Basics
+package import Basics
 import HTTPProtocols
 import Testing
 

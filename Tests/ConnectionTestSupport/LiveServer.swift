@@ -1,12 +1,12 @@
 // A real server on a real socket, and clients of it, for the tests that need them.
 
-import Basics
+package import Basics
 package import Calls
 package import Connections
 package import EventLoops
 package import NativeProtocol
 package import Server
-import Synchronization
+package import Synchronization
 import Testing
 
 /// A server of ``EchoService`` on a free port, ended with `stop`.

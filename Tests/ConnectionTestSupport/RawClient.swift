@@ -1,7 +1,7 @@
 // A client without manners: sends any bytes over a blocking socket and reads what comes back.
 
 import Basics
-package import EventLoops
+import EventLoops
 import Glibc
 package import NativeProtocol
 import TestSupport

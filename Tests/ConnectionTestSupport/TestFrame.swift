@@ -1,6 +1,6 @@
 // Frames of the native protocol for tests, right or wrong.
 
-import Basics
+package import Basics
 package import NativeProtocol
 
 /// One frame, whatever its merits.

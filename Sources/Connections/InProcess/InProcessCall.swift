@@ -1,5 +1,5 @@
 import Basics
-import Calls
+package import Calls
 
 /// Takes what comes back on a call in this process; used on the thread of the connection's loop.
 package protocol InProcessCallHandler: AnyObject {

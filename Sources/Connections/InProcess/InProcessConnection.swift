@@ -1,6 +1,6 @@
 package import Basics
-import Calls
-import EventLoops
+package import Calls
+package import EventLoops
 
 /// Calls of a client on a service of the same event loop: the bytes of a message go from one to the other without
 /// frames and without a socket.

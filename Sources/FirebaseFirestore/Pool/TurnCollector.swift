@@ -1,3 +1,4 @@
+import Basics
 import EventLoops
 
 /// Collects values on the thread of a loop, and hands those of one turn over together: one wake-up of another thread

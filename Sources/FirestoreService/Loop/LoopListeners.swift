@@ -1,3 +1,4 @@
+internal import Basics
 internal import Calls
 internal import DocumentStore
 internal import Listening

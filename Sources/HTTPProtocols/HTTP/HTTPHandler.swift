@@ -2,8 +2,8 @@
 // stream of HTTP/2 makes no difference to it.
 
 package import Basics
-import Calls
-import EventLoops
+package import Calls
+package import EventLoops
 
 /// Takes the HTTP requests of one loop; used on that loop's thread only.
 package protocol HTTPHandler: AnyObject {

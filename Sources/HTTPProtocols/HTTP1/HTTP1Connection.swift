@@ -1,6 +1,6 @@
-import Basics
-import Connections
-import EventLoops
+package import Basics
+package import Connections
+package import EventLoops
 
 /// One HTTP/1.1 connection on the server: performs what its session decides.
 ///

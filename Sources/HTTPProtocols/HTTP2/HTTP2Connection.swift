@@ -4,11 +4,11 @@
 // Answers gather in the session while a turn lasts; at its end, or when there is enough for a write, `transfer` has
 // them framed into the channel's output.
 
-import Basics
+package import Basics
 import CNGHTTP2
-import Calls
-import Connections
-import EventLoops
+package import Calls
+package import Connections
+package import EventLoops
 
 package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unchecked Sendable {
     // Sendable: confined to the loop, as CallCarrier says.

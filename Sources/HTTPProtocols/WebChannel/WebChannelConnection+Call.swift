@@ -1,5 +1,5 @@
 package import Basics
-import Calls
+package import Calls
 
 // The session's one call: the page's messages to its service, and the messages of the service to the page.
 

@@ -1,6 +1,6 @@
 package import Basics
 import Calls
-import EventLoops
+package import EventLoops
 
 /// What the request that opens a session says about its page.
 package struct WebChannelOrigin: Sendable {

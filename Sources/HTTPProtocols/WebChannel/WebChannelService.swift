@@ -1,5 +1,5 @@
 package import Basics
-import Calls
+package import Calls
 
 /// What the calls of WebChannel sessions reach: the service of a loop, and the JSON form of its messages. Used on that
 /// loop's thread.

@@ -1,7 +1,7 @@
 // One call as its caller sees it.
 
 package import Basics
-import Calls
+package import Calls
 import EventLoops
 
 /// Takes what comes back on a streaming call; used on the connection's loop.

@@ -1,7 +1,7 @@
 // What a client connection tolerates and how it watches over its server.
 
 package import Basics
-import EventLoops
+package import EventLoops
 
 package struct ClientConfiguration: Sendable {
     /// Time for name resolution, TCP and the server's HELLO.

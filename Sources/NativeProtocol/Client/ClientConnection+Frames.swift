@@ -2,7 +2,7 @@
 
 internal import Basics
 import Calls
-import EventLoops
+package import EventLoops
 
 extension ClientConnection: ChannelDriver {
     package func received(_ bytes: RawSpan) -> ReceiveProgress {

@@ -6,8 +6,8 @@
 // HELLO. `ClientConnection+Frames.swift` has what comes back.
 
 package import Basics
-import Calls
-import EventLoops
+package import Calls
+package import EventLoops
 
 /// A connection to a server. `unary`, `stream`, `ping`, `drain` and `close` may be called from any thread; completions
 /// and handlers are called on the loop's.

@@ -4,10 +4,10 @@
 //
 // A call whose reply is made inside `begin` touches no table, timer or heap. Other calls are parked in the session.
 
-import Basics
-import Calls
-import Connections
-import EventLoops
+package import Basics
+package import Calls
+package import Connections
+package import EventLoops
 
 package final class ServerConnection: CallConnection, @unchecked Sendable {
     // Sendable: confined to the loop, as CallCarrier says.

@@ -1,5 +1,5 @@
-import Calls
-import HTTPProtocols
+package import Calls
+package import HTTPProtocols
 
 /// What serves the clients of one loop.
 package struct LoopServices {

@@ -20,7 +20,7 @@ final class MetricsPage: Sendable {
     private let sessions: WebChannelTable
     private let version: String
     /// Set once the server runs, before which nobody asks.
-    private let server = Mutex<Server?>(nil)
+    private let server = Mutex<SocketServer?>(nil)
     /// Seconds since 1970 at which the gateway was started.
     private let startedAt: Double
 
@@ -33,7 +33,7 @@ final class MetricsPage: Sendable {
         startedAt = Self.now()
     }
 
-    func setServer(_ server: Server?) { self.server.withLock { $0 = server } }
+    func setServer(_ server: SocketServer?) { self.server.withLock { $0 = server } }
 
     func answer(_ exchange: HTTPExchange) {
         guard let server = server.withLock({ $0 }) else { return exchange.reply(.unavailable, "starting\n") }

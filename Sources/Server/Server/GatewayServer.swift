@@ -3,7 +3,7 @@
 package import Connections
 internal import Dispatch
 package import DocumentStore
-package import EventLoops
+internal import EventLoops
 package import FirestoreService
 package import HTTPProtocols
 
