@@ -30,6 +30,8 @@ package final class EchoService: ServiceHandler {
         package let state = Mutex(State())
         package let changed = Signal()
 
+        package init() {}
+
         /// Waits until the state is as `condition` says; false when it is not after a minute.
         package func reaches(_ condition: (State) -> Bool) -> Bool {
             changed.wait { state.withLock { condition($0) } }

@@ -190,6 +190,8 @@ package struct HTTP2Transcript {
     package private(set) var answers: [UInt32: HTTP2Answer] = [:]
     package private(set) var frames: [HTTP2Frame] = []
 
+    package init() {}
+
     package mutating func add(_ bytes: [UInt8]) {
         unread += bytes
         while let frame = HTTP2Frame.take(from: &unread) {

@@ -47,6 +47,8 @@ package final class Promise<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
     private let signal = Signal()
 
+    package init() {}
+
     package func fulfil(_ newValue: Value) {
         value.withLock { $0 = newValue }
         signal.notify()
