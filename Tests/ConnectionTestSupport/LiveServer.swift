@@ -75,6 +75,11 @@ package final class LiveServer {
 package struct Reply: Equatable, Sendable {
     package var outcome: CallOutcome
     package var bytes: [UInt8] = []
+
+    package init(outcome: CallOutcome, bytes: [UInt8] = []) {
+        self.outcome = outcome
+        self.bytes = bytes
+    }
 }
 
 extension ClientConnection {
@@ -96,6 +101,8 @@ package final class Collector: ClientCallHandler, Sendable {
     }
     package let state = Mutex(State())
     package let changed = Signal()
+
+    package init() {}
 
     package func received(_ message: RawSpan, on call: ClientCall) {
         let copy = [UInt8](copying: message)
