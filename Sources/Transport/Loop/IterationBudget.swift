@@ -17,14 +17,13 @@ package protocol LoopWork: AnyObject {
 ///
 /// The end of the iteration does not cut a share short that has begun: it would be the same worker's each time.
 struct IterationBudget {
-    /// Bytes of an iteration: what a loop makes in 3 to 4 ms, and a processor copies within a fraction of one.
-    static let iterationBytes = 1 << 20
-    /// Bytes of a share: some full writes to a socket. With larger shares fewer connections have their turn while
-    /// buffers are in the processor's cache.
-    static let shareBytes = 256 << 10
+    /// Bytes of an iteration: what a processor copies within a fraction of a millisecond.
+    static let iterationBytes = 512 << 10
+    /// Bytes of a share: one full write to a socket.
+    static let shareBytes = 64 << 10
     /// Time of the long work of an iteration, of a share, and of what one connection's input takes in an iteration.
-    static let iterationNanoseconds: UInt64 = 4_000_000
-    static let shareNanoseconds: UInt64 = 2_000_000
+    static let iterationNanoseconds: UInt64 = 2_000_000
+    static let shareNanoseconds: UInt64 = 1_000_000
     static let inputNanoseconds: UInt64 = 1_000_000
 
     private var iterationBytesLeft = 0
