@@ -101,7 +101,7 @@ enum Subjects {
         return [
             Subject(name: "GetDocument, the whole server", limit: 0) { try connection.repeat(read) },
             Subject(name: "Commit of one document, the whole server", limit: 12) { try connection.repeat(commit) },
-            Subject(name: "Sum over 300 documents, the whole server", limit: 106) { try connection.repeat(sum) },
+            Subject(name: "Sum over 300 documents, the whole server", limit: 107) { try connection.repeat(sum) },
         ]
     }
 }
