@@ -49,7 +49,8 @@ struct SwiftCompiler {
             "Listening", "DocumentStore", "ClientCache", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat",
             "StorageEngines", "MemoryEngine",
             "EmbeddedEngine", "CommitLog", "FileSystem", "Storage", "DocumentCoding", "DocumentModel", "DocumentJSON",
-            "FirestoreJSON", "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
+            "FirestoreJSON", "FirestoreMessages", "NativeProtocol", "Connections", "EventLoops", "Calls", "Basics",
+            "CFirestoreProto",
         ]
         let objects = try modules.flatMap { module in
             let folder = "\(build)/\(module).build"
