@@ -131,10 +131,10 @@ let package = Package(
                 "Calls",
             ],
             swiftSettings: strict),
-        .target(name: "EventLoops", dependencies: ["Basics", "CUV"], swiftSettings: strictAndUnsafe),
-        .target(name: "Connections", dependencies: ["Basics", "Calls", "EventLoops"], swiftSettings: strictAndUnsafe),
+        .target(name: "EventLoops", dependencies: ["Basics", "CUV", "TLS"], swiftSettings: strictAndUnsafe),
+        .target(name: "Connections", dependencies: ["Basics", "TLS", "Calls", "EventLoops"], swiftSettings: strictAndUnsafe),
         .target(
-            name: "NativeProtocol", dependencies: ["Basics", "Calls", "EventLoops", "Connections"],
+            name: "NativeProtocol", dependencies: ["Basics", "TLS", "Calls", "EventLoops", "Connections"],
             swiftSettings: strictAndUnsafe),
         .target(
             name: "HTTPProtocols",

@@ -41,7 +41,7 @@ struct ClientCalls {
     /// The same commits without the cache and the mutation queue.
     private func plainCommits() async throws {
         var configuration = try HearthClient.Configuration(address: host)
-        configuration.openStore = { (location) throws(RequestError) in try SharedStore.use(location) }
+        configuration.openStore = SharedStore.use
         let client = try HearthClient(configuration)
         let database = try DatabaseName(project: "hearth")
         let fields = MapValue([("n", .integer(1)), ("title", .string(String(repeating: "x", count: 400)))])

@@ -193,7 +193,7 @@ package final class SegmentPool: Sendable {
             let isUsual = state.demandBytes == segmentBytes
             let recyclable = isUsual ? state.free.lastIndex { $0.byteCount == segmentBytes } : nil
             return .prepare(
-                sequence: state.nextSequence, byteCount: LogFormat.roundedToPage(state.demandBytes),
+                sequence: state.nextSequence, byteCount: state.demandBytes,
                 recycling: recyclable.map { state.free.remove(at: $0) })
         }
         if reserve.byteCount > 0, state.reserve == nil, now >= state.reserveRetryNanoseconds {

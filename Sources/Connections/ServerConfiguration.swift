@@ -2,6 +2,7 @@
 
 package import Calls
 package import EventLoops
+package import TLS
 
 /// How a server listens and what it puts up with.
 package struct ServerConfiguration: Sendable {
@@ -73,6 +74,9 @@ package struct ServerConfiguration: Sendable {
     /// than the time above: here the connection is alive, and its program may only be busy with what it has read.
     package var stalledReplyMilliseconds: UInt64 = 5 * 60_000
 
+    /// TLS on the TCP port; nil = plain text. The socket in the file system has none.
+    package var tls: ServerTLS?
+
     /// Receives the events that belong in a log; called on the loops' threads, must not block.
     package var onEvent: @Sendable (ServerEvent) -> Void = { _ in }
 
@@ -82,6 +86,16 @@ package struct ServerConfiguration: Sendable {
         ChannelLimits(
             highWaterBytes: outputPauseBytes, outputBytesMax: outputBytesMax, stallMilliseconds: slowReaderMilliseconds)
     }
+}
+
+/// TLS of a server.
+package struct ServerTLS: Sendable {
+    /// The context for new connections; thread-safe. A reload gives another one from then on.
+    package var context: @Sendable () -> TLSContext
+    /// Handshakes at once on all loops; a connection beyond is closed.
+    package var handshakesMax = 256
+
+    package init(context: @escaping @Sendable () -> TLSContext) { self.context = context }
 }
 
 /// How connections reach the loops of a server.

@@ -17,6 +17,7 @@
 package import Basics
 import CUV
 import Glibc
+import TLS
 
 /// What a channel asks of the protocol spoken over it. Called on the loop's thread.
 package protocol ChannelDriver: AnyObject {
@@ -76,6 +77,8 @@ package enum CloseReason: Error, Equatable, Sendable {
     case protocolNotServed(String)
     /// An HTTP request that could not be read; what its sender was sent.
     case malformedRequest(String)
+    /// The handshake of TLS failed, or what came later was no TLS.
+    case tls(String)
     /// The loop or the server was stopped.
     case stopped
 }
@@ -107,7 +110,7 @@ package struct ChannelLimits: Sendable {
     private static let lingerMilliseconds: UInt64 = 2_000
 
     let limits: ChannelLimits
-    private let hot = Confined(Hot())
+    let hot = Confined(Hot())
     // Owner: this object; used by one write at a time, and freed in `deinit`, when libuv has let go of it.
     private let writeRequest: UnsafeMutablePointer<uv_write_t>
     private var stallTimer: EventLoop.Timer?
@@ -115,7 +118,7 @@ package struct ChannelLimits: Sendable {
     private var stalledAt = 0
 
     /// What every read and every message touches.
-    private struct Hot: ~Copyable {
+    struct Hot: ~Copyable {
         var driver: (any ChannelDriver)?
         /// Bytes that the driver could not use yet, without those in `large`.
         var carry: [UInt8] = []
@@ -144,6 +147,11 @@ package struct ChannelLimits: Sendable {
 
         var bytesReceived: UInt64 = 0
         var bytesSent: UInt64 = 0
+
+        /// Encrypts and decrypts everything, if the channel is secure.
+        var tls: TLSSession?
+        /// The bytes that the driver did not consume are the first ciphertext.
+        var beginsTLS = false
     }
 
     /// The protocol spoken; replaced when the first bytes have shown which.
@@ -197,9 +205,9 @@ package struct ChannelLimits: Sendable {
     /// Where the next read goes: after the carried bytes in the loop's buffer, or into the large frame.
     private func roomForRead() -> uv_buf_t {
         let room: UnsafeMutableRawBufferPointer
-        if let large = hot.state.large {
+        if hot.state.tls == nil, let large = hot.state.large {
             unsafe room = large.room()
-        } else if hot.state.carry.isEmpty {
+        } else if hot.state.carry.isEmpty || hot.state.tls != nil {
             unsafe room = loop.readBuffer
         } else {
             unsafe hot.state.carry.withUnsafeBytes { unsafe loop.readBuffer.copyMemory(from: $0) }
@@ -215,6 +223,9 @@ package struct ChannelLimits: Sendable {
         }
         hot.state.bytesReceived &+= UInt64(count)
         if hot.state.readsToEnd { return }
+        if hot.state.tls != nil {
+            return receiveSecured(unsafe RawSpan(_unsafeStart: loop.readBuffer.baseAddress!, byteCount: count))
+        }
         if let large = hot.state.large {
             large.filled(count)
             guard large.isWhole else { return }
@@ -227,7 +238,7 @@ package struct ChannelLimits: Sendable {
     }
 
     /// Shows the bytes to the driver until it can use no more, and keeps the rest.
-    private func process(_ bytes: RawSpan) {
+    func process(_ bytes: RawSpan) {
         beginSlice()
         var consumed = 0
         var needed = 1
@@ -249,9 +260,13 @@ package struct ChannelLimits: Sendable {
             }
         }
         guard !isClosing, hot.state.closesAfterFlush == nil else { return dropInput() }
+        if hot.state.beginsTLS { return receiveSecured(bytes.extracting(consumed..<bytes.byteCount)) }
         keep(bytes.extracting(consumed..<bytes.byteCount), needed)
-        if isCongested || hot.state.isInputPaused || hot.state.isInputDeferred { stopReading() }
+        if isInputHeld { stopReading() }
     }
+
+    /// Nothing more is shown to the driver for now.
+    var isInputHeld: Bool { isCongested || hot.state.isInputPaused || hot.state.isInputDeferred }
 
     // MARK: Slices of input
 
@@ -395,11 +410,8 @@ package struct ChannelLimits: Sendable {
     package func flush() {
         guard !isClosing else { return }
         if pendingBytes > limits.outputBytesMax { return close(.outputOverflow) }
-        guard !hot.state.isWriting, hot.state.outputBytes > 0, var writer = hot.state.output.take() else {
-            return closeIfFlushed()
-        }
-        let count = hot.state.outputBytes
-        hot.state.outputBytes = 0
+        guard !hot.state.isWriting, var writer = takeBytesToWrite() else { return closeIfFlushed() }
+        let count = writer.count
         let sent = tryWrite(writer.bytes)
         guard sent >= 0 else { return close(.broken(describeError(Int32(sent)))) }
         hot.state.bytesSent &+= UInt64(sent)
@@ -410,6 +422,22 @@ package struct ChannelLimits: Sendable {
         } else {
             writeRest(writer, from: sent)
         }
+    }
+
+    /// The output, encrypted if the channel is secure; nil if there is nothing to write, or the channel closed.
+    @inline(__always)
+    private func takeBytesToWrite() -> ByteBuffer? {
+        if let session = hot.state.tls {
+            do throws(TLSError) {
+                return try sealOutput(session)
+            } catch {
+                close(.tls(error.description))
+                return nil
+            }
+        }
+        guard hot.state.outputBytes > 0 else { return nil }
+        hot.state.outputBytes = 0
+        return hot.state.output.take()
     }
 
     /// Bytes that the socket took at once, or libuv's error.
@@ -499,7 +527,7 @@ package struct ChannelLimits: Sendable {
     /// Last words are out: say so to the other side, and read on until it closes, since closing with unread input would
     /// make its kernel throw our words away.
     private func closeIfFlushed() {
-        guard hot.state.closesAfterFlush != nil, !hot.state.readsToEnd, !hot.state.isWriting else { return }
+        guard hot.state.closesAfterFlush != nil, !hot.state.readsToEnd, !hot.state.isWriting, !isClosing else { return }
         hot.state.readsToEnd = true
         var descriptor: uv_os_fd_t = -1
         if unsafe uv_fileno(handle, &descriptor) == 0 { _ = shutdown(descriptor, Int32(SHUT_WR)) }

@@ -23,7 +23,7 @@ extension HearthClient.Configuration {
             FIRESTORE_EMULATOR_HOST.
             """
         #if InProcess
-            openStore = { (location) throws(RequestError) in try SharedStore.use(location) }
+            openStore = SharedStore.use
             remedy += " Without a server, HEARTH_DATA names a directory to open in this process."
         #endif
     }

@@ -2,6 +2,7 @@
 
 package import Basics
 import DocumentModel
+package import TLS
 
 extension HearthClient {
     /// The configuration of a client. Every value has a default that suits a service on the same network.
@@ -14,6 +15,8 @@ extension HearthClient {
         /// Opens the store, or shares it if this process has it open; `release()` must follow. Blocks. `nil` in
         /// programs that only talk to servers.
         package var openStore: (@Sendable (StoreLocation) throws(RequestError) -> any OpenStore)?
+        /// TLS with the server; `nil` = plain text.
+        package var tls: TLSContext?
         /// Event loops, each a thread with separate connections. One is enough for about 200,000 calls a second.
         package var eventLoops = 1
         /// Connections for each loop; a further one is opened when those there are busy.

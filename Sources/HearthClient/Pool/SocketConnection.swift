@@ -25,6 +25,7 @@ final class SocketConnection: PooledConnection, @unchecked Sendable {
         var transport = ClientConfiguration()
         transport.connectMilliseconds = max(1, configuration.connectTimeout.nanoseconds / 1_000_000)
         transport.messageBytesMax = UInt32(clamping: configuration.messageBytesMax)
+        transport.tls = configuration.tls
         connection = ClientConnection.connect(
             to: configuration.host, port: configuration.port, on: pool.loop, transport
         ) { event in

@@ -2,6 +2,7 @@
 
 package import Basics
 package import EventLoops
+package import TLS
 
 package struct ClientConfiguration: Sendable {
     /// Time for name resolution, TCP and the server's HELLO.
@@ -10,6 +11,9 @@ package struct ClientConfiguration: Sendable {
     package var keepAliveMilliseconds: UInt64 = 20_000
     /// A ping without any answer for so long ends the connection.
     package var keepAliveTimeoutMilliseconds: UInt64 = 10_000
+    /// TLS with servers on TCP, whose certificate must have the host's name; nil = plain text. The context should offer
+    /// ``Preface/protocolName``.
+    package var tls: TLSContext?
     /// Largest frame payload accepted.
     package var frameBytesMax: UInt32 = 256 << 10
     /// Largest message accepted. Replies can exceed the request limit: a page of documents, each up to 1 MiB.

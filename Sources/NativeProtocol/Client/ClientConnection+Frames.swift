@@ -116,5 +116,5 @@ extension ClientConnection: ChannelDriver {
         closeIfDone()
     }
 
-    package func channelClosed(_ reason: CloseReason) { close(reason, session.isOpen ? lost : refused) }
+    package func channelClosed(_ reason: CloseReason) { close(reason, outcome(of: reason)) }
 }

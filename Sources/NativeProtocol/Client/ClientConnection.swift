@@ -8,6 +8,7 @@
 package import Basics
 package import Calls
 package import EventLoops
+import TLS
 
 /// A connection to a server. `unary`, `stream`, `ping`, `drain` and `close` may be called from any thread; completions
 /// and handlers are called on the loop's.
@@ -18,6 +19,8 @@ package final class ClientConnection: @unchecked Sendable {
     /// What it connects to, as `host:port`, IPv6 addresses in brackets.
     package let remote: String
     let configuration: ClientConfiguration
+    /// The name that the server's certificate must have; nil for a unix socket. Set before the loop knows this object.
+    private var serverName: String?
     var onEvent: ((ClientConnectionEvent) -> Void)?
 
     var phase = Phase.connecting
@@ -61,6 +64,7 @@ package final class ClientConnection: @unchecked Sendable {
     ) -> ClientConnection {
         let remote = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
         let connection = ClientConnection(remote: remote, loop: loop, configuration: configuration, onEvent: onEvent)
+        connection.serverName = host
         connection.onLoop { $0.beginConnecting(host, port) }
         return connection
     }
@@ -318,6 +322,7 @@ package final class ClientConnection: @unchecked Sendable {
             phase = .connected
             self.channel = channel
             channel.driver = self
+            guard secure(channel) else { return }
             let settings = session.settings
             channel.write {
                 $0.append(Preface.hearth)
@@ -325,6 +330,28 @@ package final class ClientConnection: @unchecked Sendable {
             }
             channel.startReading()
         }
+    }
+
+    /// Has TLS begin, if it is configured; false if that fails, and then the connection is closed.
+    private func secure(_ channel: Channel) -> Bool {
+        guard let context = configuration.tls, let serverName else { return true }
+        do throws(TLSError) {
+            channel.secure(try TLSSession(client: context, serverName: serverName))
+            return true
+        } catch {
+            close(.tls(error.description), untrusted(error.description))
+            return false
+        }
+    }
+
+    private func untrusted(_ reason: String) -> CallOutcome {
+        CallOutcome(.unavailable, "no secure connection to \(remote): \(reason)", isUnprocessed: true)
+    }
+
+    /// The outcome of open calls when the channel ends.
+    func outcome(of reason: CloseReason) -> CallOutcome {
+        if case .tls(let text) = reason, !session.isOpen { return untrusted(text) }
+        return session.isOpen ? lost : refused
     }
 
     var lost: CallOutcome { CallOutcome(.unavailable, "the connection to \(remote) was lost") }

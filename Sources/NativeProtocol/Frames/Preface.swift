@@ -2,5 +2,8 @@
 package enum Preface {
     /// `0x89 "HEARTH" 0x0A`: no text, no HTTP and no TLS begins so; damaged by anything that strips bits or rewrites
     /// line ends.
+    /// The name of the protocol for ALPN (RFC 7301).
+    package static let protocolName = "hearth"
+
     package static let hearth: [UInt8] = [0x89, 0x48, 0x45, 0x41, 0x52, 0x54, 0x48, 0x0A]
 }

@@ -3,9 +3,12 @@
 import Basics
 import Calls
 import EventLoops
+import Connections
 import NativeProtocol
+import TLS
 
-/// Waits for the first bytes, then puts the right driver in its place: one case of ``WireProtocol``, one driver.
+/// Waits for the first bytes, then puts the right driver in its place: one case of ``WireProtocol``, one driver. With
+/// TLS, the first bytes are those after the handshake.
 final class OpeningConnection: ChannelDriver, TimerTarget {
     let channel: Channel
     private let peerAddress: String
@@ -14,6 +17,9 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     private let rpcs: RPCTable
     private let openedAt: UInt64
     private var timer: EventLoop.Timer?
+    private var isSecured = false
+    /// Whether `ServerShared` counts a handshake of this connection.
+    private var isShakingHands = false
 
     init(channel: Channel, server: ServerLoop, peerAddress: String, isLocal: Bool, rpcs: RPCTable) {
         self.isLocal = isLocal
@@ -26,8 +32,14 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     }
 
     func received(_ bytes: RawSpan) -> ReceiveProgress {
+        if let tls = server.configuration.tls, !isLocal, !isSecured { return begin(tls, bytes) }
+        endHandshake()
         guard let detected = WireProtocol.of(bytes) else {
             return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1)
+        }
+        guard detected.isAllowed(by: channel.handshake) else {
+            channel.closeAfterFlush(.protocolNotServed("\(detected), which is not what ALPN agreed on"))
+            return ReceiveProgress(consumed: bytes.byteCount)
         }
         stopTimer()
         let isServed = server.install(
@@ -42,7 +54,37 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         return ReceiveProgress(consumed: bytes.byteCount)
     }
 
-    func produce() {}
+    /// The first bytes of a connection with TLS.
+    private func begin(_ tls: ServerTLS, _ bytes: RawSpan) -> ReceiveProgress {
+        switch FirstBytes.of(bytes) {
+        case nil: return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1)
+        case .tls: beginHandshake(tls)
+        case .plainHTTP, .other:
+            stopTimer()
+            server.refusePlainText(self, peerAddress: peerAddress)
+        }
+        return ReceiveProgress(consumed: 0)
+    }
+
+    private func beginHandshake(_ tls: ServerTLS) {
+        guard server.shared.beginHandshake(max: tls.handshakesMax) else {
+            return channel.close(.tls("more than \(tls.handshakesMax) handshakes at once"))
+        }
+        isShakingHands = true
+        do throws(TLSError) {
+            channel.secure(try TLSSession(server: tls.context()))
+            isSecured = true
+        } catch {
+            channel.close(.tls(error.description))
+        }
+    }
+
+    private func endHandshake() {
+        if isShakingHands { server.shared.endHandshake() }
+        isShakingHands = false
+    }
+
+    func produce() { if channel.handshake != nil { endHandshake() } }
 
     func timerFired(_ token: UInt64) {
         timer = nil
@@ -50,6 +92,7 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     }
 
     func channelClosed(_ reason: CloseReason) {
+        endHandshake()
         stopTimer()
         server.openingEnded(self, peerAddress: peerAddress, reason)
     }

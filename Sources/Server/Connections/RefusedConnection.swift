@@ -1,4 +1,4 @@
-// A connection beyond the limit: it gets its refusal in the protocol that it speaks, which its first bytes show.
+// A connection that is not served: it gets its refusal in the protocol that it speaks, which its first bytes show.
 
 import Basics
 import Connections
@@ -6,23 +6,46 @@ import EventLoops
 import HTTPProtocols
 import NativeProtocol
 
+/// Why a connection is not served.
+struct ConnectionRefusal {
+    /// UNAVAILABLE, if another attempt may succeed later, or FAILED_PRECONDITION.
+    let code: StatusCode
+    /// ASCII without `%`, below 100 bytes.
+    let text: String
+    let reason: CloseReason
+
+    /// There are `connectionsMax` connections.
+    static func tooMany(_ connectionsMax: Int) -> ConnectionRefusal {
+        ConnectionRefusal(
+            code: .unavailable, text: "this server has more than \(connectionsMax) connections",
+            reason: .tooManyConnections)
+    }
+
+    /// A client speaks plain text on a port for TLS.
+    static let plainText = ConnectionRefusal(
+        code: .failedPrecondition, text: "this port requires TLS", reason: .protocolNotServed("plain text"))
+}
+
 /// Waits for the first bytes of a connection, over HTTP/2 for the first request, at most `refusalMilliseconds`, and
 /// answers them with a refusal. Confined to its loop's thread.
 ///
-/// It holds no more than the opening bytes of a protocol, or a frame's header. `ServerShared` counts it until its
-/// socket is closed.
+/// It holds no more than the opening bytes of a protocol, or a frame's header.
 final class RefusedConnection: ChannelDriver, TimerTarget {
     private let channel: Channel
-    private let shared: ServerShared
-    private let text: String
+    private let refusal: ConnectionRefusal
+    private let ended: (CloseReason) -> Void
     private var http2: RefusedHTTP2?
     private var timer: EventLoop.Timer?
 
-    init(channel: Channel, configuration: ServerConfiguration, shared: ServerShared) {
+    /// - Parameter ended: called when the socket is closed.
+    init(
+        channel: Channel, _ refusal: ConnectionRefusal, afterMilliseconds: UInt64,
+        ended: @escaping (CloseReason) -> Void
+    ) {
         self.channel = channel
-        self.shared = shared
-        text = "more than \(configuration.connectionsMax) connections"
-        timer = channel.loop.schedule(afterMilliseconds: configuration.refusalMilliseconds, self)
+        self.refusal = refusal
+        self.ended = ended
+        timer = channel.loop.schedule(afterMilliseconds: afterMilliseconds, self)
     }
 
     func received(_ bytes: RawSpan) -> ReceiveProgress {
@@ -31,7 +54,7 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
             return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1)
         }
         switch detected {
-        case .hearth: channel.write { $0.appendGoAway(.resourceExhausted, text, lastStream: 0) }
+        case .hearth: channel.write { $0.appendGoAway(refusal.code, refusal.text, lastStream: 0) }
         case .http1: channel.write { $0.append(utf8: http1Refusal) }
         case .http2:
             http2 = RefusedHTTP2()
@@ -49,8 +72,8 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
             return ReceiveProgress(consumed: consumed)
         }
         channel.write {
-            $0.append(RefusedHTTP2.answer(stream, text))
-            $0.append(RefusedHTTP2.goAway(lastStream: stream, text))
+            $0.append(RefusedHTTP2.answer(stream, refusal))
+            $0.append(RefusedHTTP2.goAway(lastStream: stream, refusal.text))
         }
         end()
         return ReceiveProgress(consumed: bytes.byteCount)
@@ -58,7 +81,7 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
 
     private func end() {
         stopTimer()
-        channel.closeAfterFlush(.tooManyConnections)
+        channel.closeAfterFlush(refusal.reason)
     }
 
     func produce() {}
@@ -66,13 +89,13 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
     func timerFired(_ token: UInt64) {
         timer = nil
         guard http2 != nil else { return channel.close(.handshakeTimeout) }
-        channel.write { $0.append(RefusedHTTP2.goAway(lastStream: 0, text)) }
-        channel.closeAfterFlush(.tooManyConnections)
+        channel.write { $0.append(RefusedHTTP2.goAway(lastStream: 0, refusal.text)) }
+        channel.closeAfterFlush(refusal.reason)
     }
 
     func channelClosed(_ reason: CloseReason) {
         stopTimer()
-        shared.closeRefusal()
+        ended(reason)
     }
 
     private func stopTimer() {
@@ -82,11 +105,13 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
 
     /// The error in the form of Google's REST APIs.
     private var http1Refusal: String {
-        let status = HTTPStatus.unavailable
+        let status = HTTPStatus(refusal.code)
+        let message = "\(refusal.text.prefix(1).uppercased())\(refusal.text.dropFirst())."
         let body = """
-            {"error": {"code": \(status.code), "message": "This server has \(text).", "status": "UNAVAILABLE"}}\n
+            {"error": {"code": \(status.code), "message": "\(message)", "status": "\(refusal.code.name)"}}\n
             """
+        let retry = refusal.code == .unavailable ? "Retry-After: 1\r\n" : ""
         return "HTTP/1.1 \(status.code) \(status.phrase)\r\nContent-Type: application/json; charset=utf-8\r\n"
-            + "Content-Length: \(body.utf8.count)\r\nRetry-After: 1\r\nConnection: close\r\n\r\n\(body)"
+            + "Content-Length: \(body.utf8.count)\r\n\(retry)Connection: close\r\n\r\n\(body)"
     }
 }

@@ -36,14 +36,12 @@ struct RefusedHTTP2 {
     /// What must come first.
     static let settings: [UInt8] = frame(4, 0, 0, [])
 
-    /// The whole answer to a request: 503, which REST's clients understand, with UNAVAILABLE for those of gRPC.
-    ///
-    /// - Parameter text: ASCII without `%`, below 100 bytes.
-    static func answer(_ stream: UInt32, _ text: String) -> [UInt8] {
+    /// The whole answer to a request: a status that REST's clients understand, with the code for those of gRPC.
+    static func answer(_ stream: UInt32, _ refusal: ConnectionRefusal) -> [UInt8] {
         // Literals without indexing (RFC 7541, section 6.2.2); 8 is :status and 31 is content-type in the static table.
         let fields =
-            [0x08] + string("503") + [0x0F, 0x10] + string("application/grpc")
-            + [0] + string("grpc-status") + string("14") + [0] + string("grpc-message") + string(text)
+            [0x08] + string("\(HTTPStatus(refusal.code).code)") + [0x0F, 0x10] + string("application/grpc")
+            + [0] + string("grpc-status") + string("\(refusal.code.rawValue)") + [0] + string("grpc-message") + string(refusal.text)
         // END_STREAM and END_HEADERS.
         return frame(headers, 5, stream, fields)
     }

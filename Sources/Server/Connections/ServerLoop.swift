@@ -91,8 +91,18 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
     private func refuse(_ channel: Channel) {
         statistics.connectionsRefused &+= 1
         configuration.onEvent(.connectionRefused(peer: channel.peerAddress))
-        channel.driver = RefusedConnection(channel: channel, configuration: configuration, shared: shared)
+        channel.driver = RefusedConnection(
+            channel: channel, .tooMany(configuration.connectionsMax),
+            afterMilliseconds: configuration.refusalMilliseconds
+        ) { [shared] _ in shared.closeRefusal() }
         channel.startReading()
+    }
+
+    /// A client speaks plain text on a port for TLS. The connection stays among those that are opening.
+    func refusePlainText(_ driver: OpeningConnection, peerAddress: String) {
+        driver.channel.driver = RefusedConnection(
+            channel: driver.channel, .plainText, afterMilliseconds: configuration.refusalMilliseconds
+        ) { [self] reason in openingEnded(driver, peerAddress: peerAddress, reason) }
     }
 
     /// Replaces the driver that waited for the first bytes by that of a protocol; false when the protocol is not
@@ -199,6 +209,7 @@ final class ServerShared: Sendable {
     private let open = Atomic<Int>(0)
     private let refused = Atomic<Int>(0)
     private let assembling = Atomic<Int>(0)
+    private let handshakes = Atomic<Int>(0)
 
     /// Counts bytes of incomplete messages, or discounts them; returns the sum over all connections.
     func countAssembled(_ bytes: Int) -> Int { assembling.wrappingAdd(bytes, ordering: .relaxed).newValue }
@@ -210,6 +221,10 @@ final class ServerShared: Sendable {
     /// Counts a connection that is to be refused in its own protocol, if there may be one more.
     func openRefusal(max: Int) -> Bool { Self.count(refused, max) }
     func closeRefusal() { refused.wrappingSubtract(1, ordering: .relaxed) }
+
+    /// Counts a handshake of TLS that begins, if there may be one more.
+    func beginHandshake(max: Int) -> Bool { Self.count(handshakes, max) }
+    func endHandshake() { handshakes.wrappingSubtract(1, ordering: .relaxed) }
 
     private static func count(_ counter: borrowing Atomic<Int>, _ max: Int) -> Bool {
         if counter.wrappingAdd(1, ordering: .relaxed).newValue <= max { return true }

@@ -3,6 +3,7 @@
 import Basics
 import HTTPProtocols
 import NativeProtocol
+import TLS
 
 /// A protocol that a client may open a connection with.
 enum WireProtocol: Equatable, Sendable {
@@ -14,6 +15,24 @@ enum WireProtocol: Equatable, Sendable {
     case http1
     /// TLS, or anything else.
     case unknown
+
+    /// The name of the protocol for ALPN (RFC 7301); nil for what is not served.
+    var name: String? {
+        switch self {
+        case .hearth: Preface.protocolName
+        case .http2: "h2"
+        case .http1: "http/1.1"
+        case .unknown: nil
+        }
+    }
+
+    /// The names of all protocols, in the order in which the server prefers them.
+    static let names = [WireProtocol.hearth, .http2, .http1].compactMap(\.name)
+
+    /// Whether a client may speak this protocol after a handshake. Without ALPN, and without TLS, it may speak any.
+    func isAllowed(by handshake: TLSHandshake?) -> Bool {
+        handshake?.protocolName.map { $0 == name } ?? true
+    }
 
     /// What the first bytes say; nil when more are needed.
     ///

@@ -26,7 +26,7 @@ enum ServerFlags {
         _ arguments: ParsedArguments, of address: String
     ) throws -> HearthClient.Configuration {
         var configuration = try HearthClient.Configuration(address: address)
-        configuration.openStore = { (location) throws(RequestError) in try SharedStore.use(location) }
+        configuration.openStore = SharedStore.use
         configuration.log = { level, message in
             if level == .error { CommandRouter.complain(message()) }
         }
