@@ -49,6 +49,7 @@ let package = Package(
         systemLibrary("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
         systemLibrary("CXXHash", pkgConfig: "libxxhash", apt: "libxxhash-dev"),
         systemLibrary("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
+        systemLibrary("COpenSSLTLS", pkgConfig: "libssl", apt: "libssl-dev"),
         systemLibrary("CNGHTTP2", pkgConfig: "libnghttp2", apt: "libnghttp2-dev"),
         systemLibrary("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
         systemLibrary("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
@@ -121,6 +122,9 @@ let package = Package(
                 "DocumentStore",
             ],
             swiftSettings: strictAndUnsafe),
+
+        // TLS without sockets.
+        .target(name: "TLS", dependencies: ["Basics", "COpenSSLTLS"], swiftSettings: strictAndUnsafe),
 
         // The wire, the service, the client.
         .target(
@@ -242,6 +246,10 @@ let package = Package(
                 "Basics", "Listening", "QueryEngine", "DocumentStore", "FirestoreMessages", "DocumentModel",
                 "MemoryEngine",
             ]),
+        // Authorities and certificates that tests make.
+        .target(
+            name: "TLSTestSupport", dependencies: ["COpenSSLTLS"], path: "Tests/TLSTestSupport", swiftSettings: strict),
+        tests("TLSTests", ["Basics", "TLS", "TLSTestSupport"]),
         tests("TransportTests", ["Basics", "Transport", "CNGHTTP2", "CZlib"]),
         // A service on a store and calls without sockets.
         .target(
