@@ -49,6 +49,7 @@ let package = Package(
         systemLibrary("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
         systemLibrary("CXXHash", pkgConfig: "libxxhash", apt: "libxxhash-dev"),
         systemLibrary("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
+        systemLibrary("COpenSSLTLS", pkgConfig: "libssl", apt: "libssl-dev"),
         systemLibrary("CNGHTTP2", pkgConfig: "libnghttp2", apt: "libnghttp2-dev"),
         systemLibrary("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
         systemLibrary("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
@@ -122,6 +123,9 @@ let package = Package(
             ],
             swiftSettings: strictAndUnsafe),
 
+        // TLS without sockets.
+        .target(name: "TLS", dependencies: ["Basics", "COpenSSLTLS"], swiftSettings: strictAndUnsafe),
+
         // Calls, the service that answers them, and the connections that carry them.
         .target(name: "Calls", dependencies: ["Basics"], swiftSettings: strictAndUnsafe),
         .target(
@@ -146,15 +150,15 @@ let package = Package(
             name: "Server",
             dependencies: [
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage",
-                "Indexing", "QueryEngine", "DocumentStore", "Calls", "FirestoreService", "EventLoops", "Connections",
+                "Indexing", "QueryEngine", "DocumentStore", "TLS", "Calls", "FirestoreService", "EventLoops", "Connections",
                 "NativeProtocol", "HTTPProtocols",
             ],
             swiftSettings: strict),
         .target(
             name: "HearthClient",
             dependencies: [
-                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Calls", "EventLoops", "Connections",
-                "NativeProtocol",
+                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "TLS", "Calls", "EventLoops",
+                "Connections", "NativeProtocol",
             ],
             swiftSettings: strict),
         .target(
@@ -257,6 +261,10 @@ let package = Package(
                 "Basics", "Listening", "QueryEngine", "DocumentStore", "FirestoreMessages", "DocumentModel",
                 "MemoryEngine",
             ]),
+        // Authorities and certificates that tests make.
+        .target(
+            name: "TLSTestSupport", dependencies: ["COpenSSLTLS"], path: "Tests/TLSTestSupport", swiftSettings: strict),
+        tests("TLSTests", ["Basics", "TLS", "TLSTestSupport"]),
         tests("EventLoopsTests", ["Basics", "EventLoops"]),
         // A server of an echo service, and clients that break rules, for the tests of connections and protocols.
         .target(

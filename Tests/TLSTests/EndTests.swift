@@ -1,0 +1,154 @@
+// How sessions end: by close_notify, by a cut, by bytes that are not TLS, and at limits.
+
+import Basics
+import TLS
+import TLSTestSupport
+import TestSupport
+import Testing
+
+@Suite("Ends of TLS sessions", .timeLimit(.minutes(20))) struct EndTests {
+    private let site = TestSite.shared
+
+    private func open() throws -> SessionPair {
+        let pair = try SessionPair(site.client(), site.server())
+        pair.exchange()
+        #expect(pair.isOpen)
+        return pair
+    }
+
+    @Test("close_notify ends one direction; the other is open until its end")
+    func close() throws {
+        let pair = try open()
+        try sendAll([1, 2, 3], pair.client, pair)
+        pair.client.close()
+        pair.client.close()
+        pair.exchange()
+        #expect(pair.server.hasReceivedClose)
+        try pair.server.receiveEnd()
+        #expect(throws: TLSError(.state, "the session is not open")) { try pair.client.send([1].byteSpan) }
+
+        try sendAll([4, 5], pair.server, pair)
+        #expect(pair.clientText == [4, 5])
+        pair.server.close()
+        pair.exchange()
+        #expect(pair.client.hasReceivedClose)
+        try pair.client.receiveEnd()
+        #expect(pair.serverText == [1, 2, 3])
+        #expect(pair.clientError == nil)
+        #expect(pair.serverError == nil)
+    }
+
+    @Test("An end without close_notify is an error, within a record too")
+    func truncation() throws {
+        for cut in [0, 1, 30] {
+            let pair = try open()
+            _ = try pair.client.send([UInt8](repeating: 7, count: 100).byteSpan)
+            pair.change = { _, flight in Array(flight.dropLast(cut)) }
+            pair.exchange()
+            #expect(pair.serverText.count == (cut == 0 ? 100 : 0))
+            let error = #expect(throws: TLSError.self) { try pair.server.receiveEnd() }
+            #expect(error?.kind == .truncated)
+            #expect(throws: TLSError.self) { try pair.server.send([1].byteSpan) }
+        }
+    }
+
+    @Test("A changed record is refused with an alert, and nothing of it is received")
+    func changed() throws {
+        let pair = try open()
+        pair.change = { isFromClient, flight in
+            isFromClient ? flight.dropLast() + [flight[flight.count - 1] ^ 1] : flight
+        }
+        try sendAll([1, 2, 3], pair.client, pair)
+        #expect(pair.serverText.isEmpty)
+        #expect(pair.serverError?.kind == .violation)
+        // bad_record_mac.
+        #expect(pair.clientError?.kind == .alert(20))
+    }
+
+    @Test(
+        "The first bytes say what a client speaks",
+        arguments: [
+            ([], nil), ([0x16], nil), ([0x16, 0x03], .tls), ([0x16, 0x03, 0x01], .tls), ([0x16, 0x16], .other),
+            (Array("G".utf8), .plainHTTP), (Array("PRI * HTTP/2.0".utf8), .plainHTTP), ([0x89, 0x48], .other),
+            (Array("get".utf8), .other), ([0], .other),
+        ] as [([UInt8], FirstBytes?)])
+    func firstBytes(bytes: [UInt8], expected: FirstBytes?) throws {
+        #expect(FirstBytes.of(bytes.byteSpan) == expected)
+        #expect(FirstBytes.looksLikePlainText(bytes.byteSpan) == (expected == .plainHTTP))
+    }
+
+    @Test("Plain text is refused")
+    func plainText() throws {
+        let session = try TLSSession(server: site.server())
+        var plaintext = ByteBuffer()
+        let error = #expect(throws: TLSError.self) {
+            try session.receive(Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8).byteSpan, into: &plaintext)
+        }
+        #expect(error?.kind == .violation)
+        #expect(error?.reason == "http request")
+        #expect(session.failure == error)
+    }
+
+    @Test("A handshake has a bounded number of bytes")
+    func endlessHandshake() throws {
+        let session = try TLSSession(server: site.server())
+        var plaintext = ByteBuffer()
+        // The start of a hello of 131,071 bytes, again and again.
+        let hello: [UInt8] = [0x16, 3, 1, 0x40, 0, 1, 0x01, 0xFF, 0xFF] + [UInt8](repeating: 3, count: 16_380)
+        for _ in 0..<3 { try session.receive(hello.byteSpan, into: &plaintext) }
+        let refused = #expect(throws: TLSError.self) { try session.receive(hello.byteSpan, into: &plaintext) }
+        #expect(refused?.kind == .limit)
+
+        var limits = TLSLimits()
+        limits.handshakeBytesMax = 100
+        let pair = try SessionPair(
+            client: TLSSession(client: site.client(), serverName: "localhost"),
+            server: TLSSession(server: site.server(), limits: limits))
+        pair.exchange()
+        #expect(pair.serverError == TLSError(.limit, "the handshake has too many bytes"))
+    }
+
+    @Test("A session takes only as much as may wait to be sent")
+    func outputLimit() throws {
+        var limits = TLSLimits()
+        limits.outputBytesMax = 40_000
+        let pair = try SessionPair(
+            client: TLSSession(client: site.client(), serverName: "localhost", limits: limits),
+            server: TLSSession(server: site.server()))
+        pair.exchange()
+        let bytes = [UInt8](repeating: 9, count: 100_000)
+        let taken = try pair.client.send(bytes.byteSpan)
+        #expect((40_000..<60_000).contains(taken))
+        #expect(try pair.client.send(bytes.byteSpan) == 0)
+        #expect(pair.client.outputBytes < 60_000)
+        pair.exchange()
+        #expect(pair.serverText.count == taken)
+        #expect(try pair.client.send([1].byteSpan) == 1)
+    }
+
+    @Test("A client may change its keys and ask for new ones")
+    func keyUpdates() throws {
+        let outcome = try OpenSSLCommand.client(
+            against: site.server(), ["-tls1_3"], says: "k\nK\nhello\n", answer: "bye\n", readsCommands: true)
+        #expect(outcome.serverText == "hello\n")
+        #expect(outcome.output.contains("bye"))
+    }
+
+    @Test("Renegotiation is refused")
+    func renegotiation() throws {
+        let outcome = try OpenSSLCommand.client(
+            against: site.server(), ["-tls1_2"], says: "R\n", answer: nil, readsCommands: true)
+        #expect(outcome.serverHandshake?.version == .tls12)
+        #expect(outcome.serverText == "")
+        #expect(outcome.errors.contains("no renegotiation"), "\(outcome.errors)")
+    }
+
+    @Test("Random and damaged bytes break no property", arguments: 0..<4)
+    func random(share: Int) throws {
+        for seed in 0..<150 {
+            var random = SeededGenerator(seed: UInt64(share * 1000 + seed))
+            let bytes = (0..<random.below(400)).map { _ in UInt8(random.below(256)) }
+            #expect(TLSSessionCheck.violation([[0, 1, 2, 5][share]] + bytes) == nil, "seed \(random.seed)")
+        }
+    }
+}
