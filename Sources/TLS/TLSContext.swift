@@ -70,6 +70,8 @@ package final class TLSContext: @unchecked Sendable {
             guard unsafe SSL_CTX_set_default_verify_paths(context) == 1 else {
                 throw .taken(.configuration, "the system's authorities cannot be read")
             }
+        case .file(let path):
+            guard unsafe SSL_CTX_load_verify_file(context, path) == 1 else { throw .taken(.configuration, path) }
         case .certificates(let text): try unsafe trust(text, "the file of authorities") { _ in }
         }
         unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)

@@ -58,6 +58,8 @@ package enum TLSAuthorities: Sendable {
     case system
     /// These alone, roots or not; PEM.
     case certificates([UInt8])
+    /// Those of a file, alone, roots or not; PEM.
+    case file(String)
 }
 
 /// A client's settings.

@@ -3,7 +3,7 @@
 //     socket ──ciphertext──▶ receiveSecured ──plain text──▶ process ──▶ driver
 //     driver ──▶ output ──plain text──▶ seal ──ciphertext──▶ socket
 
-package import Basics
+internal import Basics
 package import TLS
 
 extension Channel {
@@ -54,7 +54,7 @@ extension Channel {
     private func take(_ plain: RawSpan) {
         var rest = plain
         while rest.byteCount > 0, let large = hot.state.large {
-            let room = large.room()
+            let room = unsafe large.room()
             let count = min(room.count, rest.byteCount)
             unsafe rest.extracting(0..<count).withUnsafeBytes { unsafe room.copyMemory(from: $0) }
             rest = rest.extracting(count..<rest.byteCount)
@@ -70,7 +70,7 @@ extension Channel {
         if isInputHeld { return }
         let kept = hot.state.carry
         hot.state.carry = []
-        process(kept.span.bytes)
+        process(unsafe kept.span.bytes)
     }
 
     /// What is to be written now: the handshake's bytes, and the output encrypted once the handshake is done; nil if

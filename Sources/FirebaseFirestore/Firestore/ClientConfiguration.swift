@@ -9,13 +9,10 @@ import HearthClient
 #endif
 
 extension HearthClient.Configuration {
-    /// - Throws: `.unimplemented` if the settings insist on TLS, `.invalidArgument` if the host cannot be read.
+    /// - Throws: `.invalidArgument` if the host or the file of authorities cannot be read.
     init(_ settings: FirestoreSettings) throws(RequestError) {
         try self.init(address: settings.host)
-        if settings.explicitSSL == true, store == nil {
-            throw RequestError(
-                .unimplemented, "This version does not support TLS: do not set isSSLEnabled, or set it to false.")
-        }
+        if settings.usesTLS, store == nil { try useTLS(authorities: settings.certificateAuthorities) }
         log = FirebaseLog.client
         outageNoticeAfter = .seconds(3)
         remedy = """

@@ -13,6 +13,8 @@ public final class FirestoreSettings: NSObject, NSCopying {
     static let hostVariables = ["HEARTH_ADDRESS", "FIRESTORE_EMULATOR_HOST"]
     /// The environment variable that names a data directory to open in this process, if no server is named.
     static let directoryVariable = "HEARTH_DATA"
+    /// The environment variable that names a file of authorities, as `hearth` reads it too.
+    static let authoritiesVariable = "HEARTH_TLS_CA"
     /// The server when nothing names one.
     static let fallbackHost = "127.0.0.1:8080"
 
@@ -25,15 +27,20 @@ public final class FirestoreSettings: NSObject, NSCopying {
         didSet { if host.isEmpty { programmingError("Host setting may not be null or empty.") } }
     }
 
-    /// Whether the connection must be encrypted.
+    /// Whether the connection is encrypted with TLS, and the server's certificate verified.
     ///
-    /// The default reads as `true`, as in the Apple SDK, but is not enforced: this version speaks plain TCP. Setting it
-    /// to `true` explicitly makes every call fail with `.unimplemented` rather than send data in the clear.
+    /// The default reads as `true`, as in the Apple SDK, but has no effect: a server on the own machine has plain text.
+    /// Set it to `true` for a server with TLS. `HEARTH_TLS_CA` sets it too.
     public var isSSLEnabled: Bool {
         get { explicitSSL ?? true }
         set { explicitSSL = newValue }
     }
-    private(set) var explicitSSL: Bool?
+    private var explicitSSL: Bool?
+    var usesTLS: Bool { explicitSSL ?? (certificateAuthorities != nil) }
+
+    /// The path of a file of authorities, PEM, that the server's certificate must lead to; `nil` = those of the system.
+    /// Hearth only. Starts as `HEARTH_TLS_CA` says.
+    public var certificateAuthorities: String?
 
     /// The queue of all callbacks; the main queue unless set.
     public var dispatchQueue: DispatchQueue = .main
@@ -83,6 +90,7 @@ public final class FirestoreSettings: NSObject, NSCopying {
             path.isEmpty ? nil : path.hasPrefix(StoreLocation.scheme) ? path : StoreLocation.host(ofDirectory: path)
         }
         host = server ?? directory ?? Self.fallbackHost
+        certificateAuthorities = environment[Self.authoritiesVariable].flatMap { $0.isEmpty ? nil : $0 }
     }
 
     private var legacyCacheSettings: any LocalCacheSettings & NSObjectProtocol {
@@ -101,6 +109,7 @@ public final class FirestoreSettings: NSObject, NSCopying {
         let copy = FirestoreSettings(environment: [:])
         copy.host = host
         copy.explicitSSL = explicitSSL
+        copy.certificateAuthorities = certificateAuthorities
         copy.dispatchQueue = dispatchQueue
         copy.explicitCacheSettings = explicitCacheSettings
         copy.legacyPersistence = legacyPersistence
@@ -111,7 +120,8 @@ public final class FirestoreSettings: NSObject, NSCopying {
 
     public override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? FirestoreSettings else { return false }
-        return host == other.host && isSSLEnabled == other.isSSLEnabled
+        return host == other.host && usesTLS == other.usesTLS
+            && certificateAuthorities == other.certificateAuthorities
             && Self.areSame(dispatchQueue, other.dispatchQueue) && cacheSettings.isEqual(other.cacheSettings)
             && cacheDirectory == other.cacheDirectory
     }
@@ -124,7 +134,7 @@ public final class FirestoreSettings: NSObject, NSCopying {
     public override var hash: Int {
         var hasher = Hasher()
         hasher.combine(host)
-        hasher.combine(isSSLEnabled)
+        hasher.combine(usesTLS)
         return hasher.finalize()
     }
 }

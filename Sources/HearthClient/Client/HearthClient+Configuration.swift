@@ -2,6 +2,7 @@
 
 package import Basics
 import DocumentModel
+import NativeProtocol
 package import TLS
 
 extension HearthClient {
@@ -49,6 +50,20 @@ extension HearthClient {
         package var address: String {
             if let store { return "\(store)" }
             return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        }
+
+        /// Has connections encrypted; the server's certificate must have the host's name.
+        ///
+        /// - Parameter authorities: a file of authorities, PEM, instead of those of the system.
+        /// - Throws: `.invalidArgument` if the file cannot be read or used.
+        package mutating func useTLS(authorities: String? = nil) throws(RequestError) {
+            let settings = TLSClientSettings(
+                authorities: authorities.map { .file($0) } ?? .system, protocols: [Preface.protocolName])
+            do throws(TLSError) {
+                tls = try TLSContext(client: settings)
+            } catch {
+                throw .invalidArgument("\(error)")
+            }
         }
 
         package init(host: String, port: UInt16) {

@@ -108,7 +108,7 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
         let status = HTTPStatus(refusal.code)
         let message = "\(refusal.text.prefix(1).uppercased())\(refusal.text.dropFirst())."
         let body = """
-            {"error": {"code": \(status.code), "message": "\(message)", "status": "\(refusal.code.name)"}}\n
+            {"error": {"code": \(status.code), "message": "\(message)", "status": "\(refusal.code)"}}\n
             """
         let retry = refusal.code == .unavailable ? "Retry-After: 1\r\n" : ""
         return "HTTP/1.1 \(status.code) \(status.phrase)\r\nContent-Type: application/json; charset=utf-8\r\n"

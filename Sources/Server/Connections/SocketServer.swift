@@ -13,6 +13,9 @@ package final class SocketServer: Sendable {
     package let host: String
     private let loops: [ServerLoop]
 
+    /// Names of the protocols of the port for ALPN, the preferred one first.
+    package static let protocolNames = WireProtocol.names
+
     private init(host: String, port: UInt16, loops: [ServerLoop]) {
         self.host = host
         self.port = port

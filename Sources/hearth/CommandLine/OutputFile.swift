@@ -29,7 +29,7 @@ final class OutputFile {
     /// Replaces a file in one step, so that an interruption leaves the old file or the new one.
     static func replace(_ path: String, with bytes: [UInt8]) throws(CommandFailure) {
         let temporary = "\(path).new"
-        do {
+        do throws(CommandFailure) {
             try OutputFile(temporary, flags: O_TRUNC).write(bytes)
             guard rename(temporary, path) == 0 else { throw failure(path) }
         } catch {

@@ -17,6 +17,15 @@ enum ServerFlags {
         "timeout", "TIME", default: TimeSpan.seconds(10), in: TimeSpan(milliseconds: 1)...TimeSpan.seconds(86_400),
         help: "How long to wait for a server that cannot be reached.")
 
+    static let tls = Flag(switch: "tls", help: "Encrypts the connection; the server's certificate must verify.")
+    static let authorities = Flag<String>(
+        "tls-ca", "FILE", required: false,
+        help: "Authorities of the server's certificate, PEM, instead of those of the system. Implies --tls.")
+    /// The flags of every command that is a client.
+    static let all: [any FlagDeclaration] = [address] + rest
+    /// The same without the address.
+    static let rest: [any FlagDeclaration] = [project, database, timeout, tls, authorities]
+
     private static let connectTimeMax = Duration.seconds(5)
     private static let noticeAfter = Duration.seconds(1)
 
@@ -27,6 +36,9 @@ enum ServerFlags {
     ) throws -> HearthClient.Configuration {
         var configuration = try HearthClient.Configuration(address: address)
         configuration.openStore = SharedStore.use
+        if arguments[tls] || arguments.has(authorities) {
+            try configuration.useTLS(authorities: arguments.value(of: authorities))
+        }
         configuration.log = { level, message in
             if level == .error { CommandRouter.complain(message()) }
         }

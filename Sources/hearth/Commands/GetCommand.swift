@@ -57,9 +57,7 @@ enum ReadingFlags {
     static let data = Flag<String>(
         "data", "DIR", required: false,
         help: "Read this data directory, through the server that uses it, or directly if there is none.")
-    static let all: [any FlagDeclaration] = [
-        ServerFlags.address, data, ServerFlags.project, ServerFlags.database, ServerFlags.timeout,
-    ]
+    static let all: [any FlagDeclaration] = [ServerFlags.address, data] + ServerFlags.rest
 
     static func database(_ arguments: ParsedArguments) throws -> DatabaseName {
         try DatabaseName(project: arguments[ServerFlags.project], database: arguments[ServerFlags.database])

@@ -42,7 +42,7 @@ enum IndexesCommand: Subcommand {
     static let flagGroups = [
         FlagGroup(
             heading: "Flags",
-            flags: [data, ServerFlags.address, ServerFlags.project, ServerFlags.database, ServerFlags.timeout])
+            flags: [data] + ServerFlags.all)
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {

@@ -40,7 +40,9 @@ enum ServeCommand: MainThreadSubcommand {
         Shutdown.takeSignals()
         DescriptorLimit.raise()
         let log = Log.standardError(level: LogLevel(name: arguments[ServeSettings.logLevel]) ?? .info)
-        let configuration = ServeSettings.configuration(arguments, log)
+        var configuration = ServeSettings.configuration(arguments, log)
+        let tls = try ServeTLS.make(arguments)
+        configuration.transport.tls = tls?.acceptance
         log(
             .info, "starting",
             [
@@ -54,11 +56,11 @@ enum ServeCommand: MainThreadSubcommand {
             throw CommandFailure("cannot serve \(configuration.store.directory): \(ErrorText.describe(error))")
         }
         let endpoint = Endpoint(host: gateway.host, port: Int(gateway.port)).flagText
-        log(.info, "ready", ["address": endpoint])
+        log(.info, "ready", ["address": endpoint, "tls": tls.map { "certificate until \($0.expires)" } ?? "off"])
         print("hearth ready on \(endpoint)")
         // A process that waits for the line may read it through a pipe.
         fflush(nil)
-        let signal = Shutdown.waitForSignal(onReload: { Reloading.run(log) })
+        let signal = Shutdown.waitForSignal(onReload: { Reloading(tls: tls).run(log) })
         log(.info, "draining", ["signal": signal == SIGTERM ? "SIGTERM" : "SIGINT"])
         Shutdown.endAtOnceOnAnotherSignal(log)
         gateway.stop()
@@ -68,16 +70,18 @@ enum ServeCommand: MainThreadSubcommand {
 
 /// What SIGHUP makes the server read again: what it takes from files, such as certificates. Flags and environment
 /// variables belong to the process and stay.
-enum Reloading {
+struct Reloading {
     /// A part of the server by its name in the log, and the work that reads it again. A part that throws keeps what it
     /// has.
     typealias Part = (name: String, reload: () throws -> Void)
 
-    /// No part of the server takes anything from a file yet besides its data.
-    private static var parts: [Part] { [] }
+    private let parts: [Part]
+
+    /// - Parameter tls: nil without TLS.
+    init(tls: ServeTLS?) { parts = tls.map { [("tls", $0.reload)] } ?? [] }
 
     /// Reads all parts again, and logs each that cannot be read.
-    static func run(_ log: Log) {
+    func run(_ log: Log) {
         var reloaded: [String] = []
         for part in parts {
             do {

@@ -311,6 +311,7 @@ enum ServeSettings {
     /// The flags in the order of the help text.
     static let groups = [
         FlagGroup(heading: "Location", flags: location.map(\.flag)),
+        FlagGroup(heading: "TLS", flags: ServeTLS.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),
         FlagGroup(heading: "HTTP", flags: http.map(\.flag) + [allowHost, allowOrigin, emulatorEndpoints]),
         FlagGroup(heading: "Responses", flags: responses.map(\.flag)),

@@ -44,7 +44,7 @@ enum WatchCommand: Subcommand {
         FlagGroup(heading: "Output", flags: [json]),
         FlagGroup(
             heading: "Server",
-            flags: [ServerFlags.address, ServerFlags.project, ServerFlags.database, ServerFlags.timeout]),
+            flags: ServerFlags.all),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {

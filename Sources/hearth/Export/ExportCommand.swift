@@ -30,10 +30,7 @@ enum ExportCommand: Subcommand {
     static let flagGroups = [
         FlagGroup(
             heading: "Source",
-            flags: [
-                ServerFlags.address, collection, ServerFlags.project, ServerFlags.database, ServerFlags.timeout,
-                recursive,
-            ]),
+            flags: [ServerFlags.address, collection] + ServerFlags.rest + [recursive]),
         FlagGroup(heading: "Options", flags: [output] + ProgressFlags.all),
     ]
 

@@ -50,7 +50,7 @@ enum LoadCommand: Subcommand {
     static let flagGroups = [
         FlagGroup(
             heading: "Target",
-            flags: [ServerFlags.address, collection, ServerFlags.project, ServerFlags.database, ServerFlags.timeout]),
+            flags: [ServerFlags.address, collection] + ServerFlags.rest),
         FlagGroup(
             heading: "Options",
             flags: [idField, skipBad, resume, sortMemory, inFlight, connections] + ProgressFlags.all),

@@ -1,0 +1,106 @@
+// TLS of `hearth serve`: the flags, and the files that they name.
+
+import Basics
+import Connections
+import Server
+import Synchronization
+import TLS
+
+/// The certificate, the key and the authorities of a server, and the context that is made of them. Thread-safe.
+final class ServeTLS: Sendable {
+    static let certificate = Flag<String>(
+        "tls-cert", "FILE", required: false,
+        help: "The server's certificate and those that lead to its authority, PEM. With --tls-key it switches TLS on.")
+    static let key = Flag<String>("tls-key", "FILE", required: false, help: "The private key of --tls-cert, PEM.")
+    static let clientAuthorities = Flag<String>(
+        "tls-client-ca", "FILE", required: false,
+        help: "Authorities of client certificates, PEM. A client without such a certificate is refused.")
+    static let revocationLists = Flag<String>(
+        "tls-client-crl", "FILE", required: false,
+        help: "Revocation lists of the authorities of --tls-client-ca, PEM. A certificate that no list covers is refused.")
+    static let minimum = Flag(
+        "tls-minimum", "VERSION", default: TLSVersion.tls12.rawValue, help: "The lowest version of TLS: 1.2 or 1.3."
+    ) { TLSVersion(rawValue: $0) == nil ? "1.2 or 1.3" : nil }
+
+    static let flags: [any FlagDeclaration] = [certificate, key, clientAuthorities, revocationLists, minimum]
+
+    private let certificatePath: String
+    private let keyPath: String
+    private let authoritiesPath: String?
+    private let listsPath: String?
+    private let minimum: TLSVersion
+    private let tickets = TicketKeys { SystemClock.monotonicNanoseconds() / 1_000_000_000 }
+    private let context: Mutex<TLSContext>
+
+    /// Reads the files that a command line names.
+    ///
+    /// - Returns: nil if it names none.
+    /// - Throws: `CommandFailure` if a file cannot be read or used, or if the certificate or its key is missing.
+    static func make(_ arguments: ParsedArguments) throws(CommandFailure) -> ServeTLS? {
+        let files = [certificate, key, clientAuthorities, revocationLists]
+        guard files.contains(where: { arguments.value(of: $0) != nil }) else { return nil }
+        guard let certificate = arguments.value(of: certificate), let key = arguments.value(of: key) else {
+            throw CommandFailure("TLS needs both --tls-cert and --tls-key")
+        }
+        let authorities = arguments.value(of: clientAuthorities)
+        let lists = arguments.value(of: revocationLists)
+        if lists != nil, authorities == nil { throw CommandFailure("--tls-client-crl needs --tls-client-ca") }
+        return try ServeTLS(
+            certificate, key, authorities, lists, TLSVersion(rawValue: arguments[minimum]) ?? .tls12)
+    }
+
+    private init(
+        _ certificatePath: String, _ keyPath: String, _ authoritiesPath: String?, _ listsPath: String?,
+        _ minimum: TLSVersion
+    ) throws(CommandFailure) {
+        self.certificatePath = certificatePath
+        self.keyPath = keyPath
+        self.authoritiesPath = authoritiesPath
+        self.listsPath = listsPath
+        self.minimum = minimum
+        context = Mutex(
+            try Self.context(certificatePath, keyPath, authoritiesPath, listsPath, minimum, tickets))
+    }
+
+    /// Reads the files again. New connections get what they hold now; if one of them cannot be used, nothing changes.
+    func reload() throws(CommandFailure) {
+        let fresh = try Self.context(certificatePath, keyPath, authoritiesPath, listsPath, minimum, tickets)
+        context.withLock { $0 = fresh }
+    }
+
+    /// What connections are secured with.
+    var acceptance: ServerTLS { ServerTLS { [self] in context.withLock { $0 } } }
+
+    /// When the certificate expires, as RFC 3339 writes it, without the zone UTC.
+    var expires: String {
+        guard let seconds = context.withLock({ $0.certificateExpires }) else { return "never" }
+        var text: [UInt8] = []
+        CalendarDate(secondsSinceEpoch: seconds).appendRFC3339(to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    private static func context(
+        _ certificate: String, _ key: String, _ authorities: String?, _ lists: String?, _ minimum: TLSVersion,
+        _ tickets: TicketKeys
+    ) throws(CommandFailure) -> TLSContext {
+        let credential = TLSCredential(certificates: try bytes(certificate), key: try bytes(key))
+        var clients: TLSClientVerification?
+        if let authorities {
+            clients = TLSClientVerification(authorities: try bytes(authorities), isRequired: true)
+            if let lists { clients?.revocationLists = try bytes(lists) }
+        }
+        do throws(TLSError) {
+            return try TLSContext(
+                server: TLSServerSettings(
+                    credential: credential, clients: clients, minimum: minimum, protocols: SocketServer.protocolNames),
+                tickets: tickets)
+        } catch {
+            throw CommandFailure("\(error)")
+        }
+    }
+
+    private static func bytes(_ path: String) throws(CommandFailure) -> [UInt8] {
+        guard let bytes = try InputFile.contents(of: path) else { throw CommandFailure("cannot read \(path)") }
+        return bytes
+    }
+}
