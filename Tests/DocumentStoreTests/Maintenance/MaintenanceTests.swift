@@ -56,7 +56,7 @@ struct MaintenanceTests {
         let number = Data([0xEF, 0x9B, 0xAF, 0xCD, 0xF8, 0xAC, 0xD1, 0x91, 0x01])
         let runs = harness.configuration.directory + "/runs/"
         var damaged: [String] = []
-        for name in try FileManager.default.contentsOfDirectory(atPath: runs) where name.hasSuffix(".run") {
+        for name in try FileManager.default.contentsOfDirectory(atPath: runs) where name.hasSuffix(".mdb") {
             let path = runs + name
             var run = try Data(contentsOf: URL(filePath: path))
             var searched = run.startIndex

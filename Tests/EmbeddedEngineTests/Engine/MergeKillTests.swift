@@ -79,8 +79,8 @@ struct MergeKillTests {
         try compare(copy, options, model)
         try expectClean(copy)
         let manifest = try Manifest.read(in: copy + "/runs")
-        let named = manifest.runs.flatMap { $0.parts.map { RunFormat.fileName($0.file) } }
-        let present = Files.names(in: copy + "/runs").filter { $0.hasSuffix(".run") || $0.hasSuffix(".new") }
+        let named = manifest.runs.flatMap { $0.parts.flatMap { RunFormat.fileNames($0.file, $0.kind) } }
+        let present = Files.names(in: copy + "/runs").filter { RunFormat.file(named: $0) != nil || $0.hasSuffix(".new") }
         #expect(present.sorted() == named.sorted())
     }
 

@@ -105,8 +105,9 @@ struct RunTests {
         var merge = try RunMerge(
             runs.map(\.slices), horizon: horizon, isLowest: isLowest,
             latestOnly: LatestOnlySpaces(latestOnly))
-        let path = directory.path(of: RunFormat.fileName(9_000))
-        var writer = try RunWriter(path: path, versions: 1...1_000, scannedSpaces: nil, hashSeed: 0)
+        var writer = try RunWriter(
+            directory: directory.path, number: 9_000, kind: .entries, versions: 1...1_000,
+            latestOnly: LatestOnlySpaces([]), scannedSpaces: nil, hashSeed: 0)
         while !merge.isAtEnd { try merge.appendKey(to: &writer) }
         #expect(merge.readCount == all.count)
         _ = try writer.finish()
@@ -175,7 +176,8 @@ struct RunTests {
 
     /// Slots of each line of a hash index that are filled.
     private func slotsFilled(_ file: RunFile) -> [Int] {
-        let bytes = Files.read(file.path)
+        let name = RunFormat.fileNames(file.number, file.kind).last!
+        let bytes = Files.read(file.path.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 } + "/" + name)
         return (0..<(Int(file.footer.hashPageCount) * RunHashIndex.linesPerPage)).map { line in
             let start = Int(file.footer.hashOffset) + RunHashIndex.offset(ofLine: line)
             return stride(from: start, to: start + RunHashIndex.lineBytes, by: 8).count { slot in
@@ -227,8 +229,7 @@ struct RunTests {
         let keys = collidingKeys(1_000, seed: 5)
         let entries = keys.map { RunEntry(key: $0, version: 5, value: [1]) }
         for (number, seed) in [(1, 5), (2, 6)] as [(UInt64, UInt64)] {
-            let path = directory.path(of: RunFormat.fileName(number))
-            try TestRun.write(entries, to: path, hashSeed: seed)
+            try TestRun.write(entries, in: directory.path, number: number, hashSeed: seed)
             let file = try RunFile(directory: directory.path, number: number)
             #expect(file.footer.hashSeed == seed)
             if seed == 5 {
@@ -249,8 +250,8 @@ struct RunTests {
         func look(_ path: String) throws {
             let manifest = try Manifest.read(in: path + "/runs")
             #expect(!manifest.files.isEmpty)
-            for number in manifest.files {
-                let file = try RunFile(directory: path + "/runs", number: number)
+            for part in manifest.runs.flatMap(\.parts) {
+                let file = try RunFile(directory: path + "/runs", number: part.file, kind: part.kind)
                 #expect(file.footer.hashSeed == manifest.hashSeed)
                 expectEven(file, keys.count)
             }
@@ -299,23 +300,34 @@ struct RunTests {
         }
     }
 
-    @Test("A file that is missing, too short or another one is refused")
-    func refused() throws {
+    @Test("A file that is missing, too short or another one is refused", arguments: [RunKind.entries, .documents])
+    func refused(kind: RunKind) throws {
         let entries = [RunEntry(key: [1], version: 1, value: [1])]
-        let path = directory.path(of: RunFormat.fileName(1))
-        try TestRun.write(entries, to: path)
-        let bytes = Files.read(path)
-        for length in [0, 1, 100, bytes.count - 1] {
-            Files.write(Bytes(bytes.prefix(length)), to: path)
-            let error = #expect(throws: StorageError.self) { try RunFile(directory: directory.path, number: 1) }
-            #expect(error?.code == .corrupt)
+        try TestRun.write(entries, in: directory.path, number: 1, kind: kind)
+        try TestRun.write(entries, in: directory.path, number: 2, kind: kind)
+        func open(identity: UInt64? = nil) throws(StorageError) -> RunFile {
+            try RunFile(directory: directory.path, number: 1, kind: kind, identity: identity)
         }
-        Files.write(bytes, to: path)
-        let error = #expect(throws: StorageError.self) {
-            try RunFile(directory: directory.path, number: 1, identity: 1)
+        for (name, other) in zip(RunFormat.fileNames(1, kind), RunFormat.fileNames(2, kind)) {
+            let path = directory.path(of: name)
+            let bytes = Files.read(path)
+            for length in [0, 1, 100, bytes.count - 1] {
+                Files.write(Bytes(bytes.prefix(length)), to: path)
+                let error = #expect(throws: StorageError.self) { try open() }
+                #expect(error?.code == .corrupt)
+            }
+            Files.remove(path)
+            #expect(throws: StorageError.self) { try open() }
+            // Of a run with the same contents.
+            Files.write(Files.read(directory.path(of: other)), to: path)
+            if kind == .documents {
+                let file = try open()
+                let error = #expect(throws: StorageError.self) { try file.part.verifyPages() }
+                #expect(error?.code == .corrupt)
+            }
+            Files.write(bytes, to: path)
         }
+        let error = #expect(throws: StorageError.self) { try open(identity: 1) }
         #expect(error?.code == .corrupt)
-        Files.remove(path)
-        #expect(throws: StorageError.self) { try RunFile(directory: directory.path, number: 1) }
     }
 }
