@@ -50,9 +50,9 @@ package final class File: Sendable {
         }
     }
 
-    /// Tells the tests of power cuts what a library has written to the file by other means.
+    /// Notes for the tests of power cuts what a library has written to the file.
     /// - Parameter contents: all bytes of the file.
-    func noteWritten(_ contents: UnsafeRawBufferPointer) {
+    package func noteWritten(_ contents: UnsafeRawBufferPointer) {
         _ = unsafe watch.make(.write(descriptor: descriptor, bytes: contents, offset: 0)) { contents.count }
     }
 

@@ -17,9 +17,9 @@
     @usableFromInline package private(set) var byteCount = 0
 
     /// Bytes of the keys and values that will be in LMDB files, with their heads.
-    private(set) var documentBytes = 0
+    package private(set) var documentBytes = 0
     /// Bytes of the head of an entry in an LMDB file: of a node, its offset, the version in the key, the value's own.
-    static let documentHeadBytes = 40
+    package static let documentHeadBytes = 40
 
     /// Puts and deletes in the batch.
     package private(set) var count = 0
@@ -104,7 +104,7 @@
         unsafe end.storeBytes(of: UInt32(valueLength), toByteOffset: 4, as: UInt32.self)
         unsafe end += Self.headerBytes
         unsafe Self.copy(key, to: &end)
-        if unsafe key.unsafeLoad(fromByteOffset: 0, as: UInt8.self) < RunKind.entrySpacesMin {
+        if unsafe key.unsafeLoad(fromByteOffset: 0, as: UInt8.self) < EntrySpaces.lowest {
             documentBytes += Self.documentHeadBytes + key.byteCount + valueLength
         }
         byteCount += needed

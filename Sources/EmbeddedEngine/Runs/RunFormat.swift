@@ -16,6 +16,7 @@
 // file is not accepted.
 
 internal import CXXHash
+internal import Storage
 
 /// Numbers of the format of run files.
 enum RunFormat {
@@ -62,10 +63,7 @@ enum RunKind: UInt64 {
     /// Everything that does not follow from something else, in an LMDB file (``DocumentFormat``).
     case documents = 1
 
-    /// The lowest first byte of keys of entries.
-    static let entrySpacesMin: UInt8 = 0x20
-
-    init(of key: UnsafeRawBufferPointer) { self = unsafe key[0] < Self.entrySpacesMin ? .documents : .entries }
+    init(of key: UnsafeRawBufferPointer) { self = unsafe key[0] < EntrySpaces.lowest ? .documents : .entries }
 
     /// Endings of the names of its files.
     fileprivate var endings: [String] { self == .entries ? [".run"] : [".mdb", ".side"] }

@@ -135,8 +135,8 @@ struct RunTests {
     func damage(hasVersions: Bool) throws {
         var generator = EntryGenerator(random: SeededGenerator(seed: 5))
         let entries = generator.entries(1_000, versions: 1...(hasVersions ? 300 : 1))
-        let path = directory.path(of: RunFormat.fileName(1))
-        try TestRun.write(entries, to: path)
+        let path = directory.path(of: RunFormat.fileNames(1, .entries)[0])
+        try TestRun.write(entries, in: directory.path, number: 1)
         let bytes = Files.read(path)
         let offsets =
             (0..<600).map { _ in generator.random.below(bytes.count) } + Array((bytes.count - 300)..<bytes.count)
@@ -166,8 +166,7 @@ struct RunTests {
     @Test("The hash index leads to every key, from a line near the one that its hash names")
     func hashIndex() throws {
         let keys = (0..<20_000).map { Bytes("\($0)".utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
-        let path = directory.path(of: RunFormat.fileName(1))
-        try TestRun.write(keys.map { RunEntry(key: $0, version: 5, value: [1]) }, to: path)
+        try TestRun.write(keys.map { RunEntry(key: $0, version: 5, value: [1]) }, in: directory.path, number: 1)
         let file = try RunFile(directory: directory.path, number: 1)
         #expect(Int(file.footer.hashPageCount) == RunHashIndex.pageCount(keys: keys.count))
         expectEven(file, keys.count)

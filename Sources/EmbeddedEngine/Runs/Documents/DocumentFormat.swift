@@ -69,7 +69,7 @@ struct DocumentFooter: Equatable {
     /// Levels from the root to the leaves.
     var depth: UInt64 = 0
     var recordsOffset: UInt64 = 0
-    /// Spaces whose keys have no version: a bit for each first byte below `RunKind.entrySpacesMin`.
+    /// Spaces whose keys have no version: a bit for each first byte below `EntrySpaces.lowest`.
     var latestOnlySpaces: UInt64 = 0
 
     static let fieldCount = 6

@@ -227,8 +227,9 @@ struct DocumentFileTests {
             let key = Bytes("\u{10}\(10_000 + number)".utf8)
             // A small value between two large ones wastes most.
             let length = number % 2 == 0 ? valueBytes : random.below(valueBytes + 1)
-            entries.append(RunEntry(key: key, version: 1, value: value(length, &random)))
-            batch.put(key: key.span.bytes, value: entries[number].value!.span.bytes)
+            let bytes = value(length, &random)
+            entries.append(RunEntry(key: key, version: 1, value: bytes))
+            batch.put(key: key.span.bytes, value: bytes.span.bytes)
         }
         let memory = Memtable.bytesNeeded(count: entries.count, bytes: entries.reduce(0) { $0 + $1.key.count })
         let reserved = Memtable.runBytesMax(
