@@ -54,7 +54,8 @@ struct MergeKillTests {
         _ version: UInt64, _ random: inout SeededGenerator, _ store: Store, _ model: inout Model
     ) throws {
         let changes = (0..<40).map { _ in
-            let key = Bytes([1]) + Bytes("key \(random.below(600))".utf8)
+            // Documents and entries. Among documents no key is a prefix of another.
+            let key = [random.pick([1, 0x21])] + Bytes("key \(random.below(600))".utf8) + [0]
             let value = Bytes(repeating: UInt8(version % 250), count: random.below(300))
             return Change(key: key, value: random.oneIn(5) ? nil : value)
         }

@@ -301,9 +301,10 @@ struct RunTests {
 
     @Test("A file that is missing, too short or another one is refused", arguments: [RunKind.entries, .documents])
     func refused(kind: RunKind) throws {
-        let entries = [RunEntry(key: [1], version: 1, value: [1])]
-        try TestRun.write(entries, in: directory.path, number: 1, kind: kind)
-        try TestRun.write(entries, in: directory.path, number: 2, kind: kind)
+        for number in 1...2 as ClosedRange<UInt64> {
+            let entries = [RunEntry(key: [1], version: 1, value: [UInt8(number)])]
+            try TestRun.write(entries, in: directory.path, number: number, kind: kind)
+        }
         func open(identity: UInt64? = nil) throws(StorageError) -> RunFile {
             try RunFile(directory: directory.path, number: 1, kind: kind, identity: identity)
         }
@@ -317,7 +318,7 @@ struct RunTests {
             }
             Files.remove(path)
             #expect(throws: StorageError.self) { try open() }
-            // Of a run with the same contents.
+            // Of another run.
             Files.write(Files.read(directory.path(of: other)), to: path)
             if kind == .documents {
                 let file = try open()

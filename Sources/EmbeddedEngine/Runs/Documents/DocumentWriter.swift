@@ -68,12 +68,17 @@ final class DocumentWriter {
     private func commit() throws(StorageError) {
         let (pages, pageBytes) = try lmdb.pageCount()
         let end = (pages + Self.furtherPages) * pageBytes
-        if let space, end > allocatedEnd {
-            try space.space.provide(file, from: &allocatedEnd, to: end, for: space.purpose)
-        }
+        if end > allocatedEnd { try allocate(to: end) }
         try lmdb.commit()
         committedBytes = pages * pageBytes
         pendingBytes = 0
+    }
+
+    /// Allocates blocks before LMDB writes: of a disk without space it only says that a write was short.
+    private func allocate(to end: Int) throws(StorageError) {
+        if let space { return try space.space.provide(file, from: &allocatedEnd, to: end, for: space.purpose) }
+        _ = try file.allocate(from: allocatedEnd, to: end)
+        allocatedEnd = end
     }
 
     /// Completes the file and makes it durable; its name is durable after a sync of its directory.
