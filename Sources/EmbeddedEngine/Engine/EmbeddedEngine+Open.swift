@@ -176,7 +176,9 @@ private final class Opening {
         let (memtable, hasFrozen) = core.progress.withLock { (core.registry.viewForUpdate.active, $0.frozen != nil) }
         if hasFrozen { return }
         do throws(StorageError) {
-            if !isFull { try core.runs.space.admit(heldBytes: memtable.runBytesMax, mayUseReserve: true, isFinal: true) }
+            if !isFull {
+                try core.runs.space.admit(heldBytes: memtable.runBytesMax, mayUseReserve: true, isFinal: true)
+            }
             try checkpoint()
         } catch {
             guard error.code == .full else { throw error }

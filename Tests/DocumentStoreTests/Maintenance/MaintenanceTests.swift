@@ -93,9 +93,9 @@ struct MaintenanceTests {
             var configuration = harness.configuration
             try copyDirectory(harness.configuration.directory, to: copy.path(of: "data"))
             configuration.directory = copy.path(of: "data")
-            let engine = try StorageEngine.open(directory: configuration.directory, options: configuration.engine) {
-                _, _, _, _ in
-            }
+            let engine = try StorageEngine.open(
+                directory: configuration.directory, options: DocumentStore.engineOptions(configuration)
+            ) { _, _, _, _ in }
             let writer = try engine.makeWriter()
             var batch = MutationBatch()
             change(&batch)

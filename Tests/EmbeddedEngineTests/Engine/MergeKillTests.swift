@@ -81,7 +81,9 @@ struct MergeKillTests {
         try expectClean(copy)
         let manifest = try Manifest.read(in: copy + "/runs")
         let named = manifest.runs.flatMap { $0.parts.flatMap { RunFormat.fileNames($0.file, $0.kind) } }
-        let present = Files.names(in: copy + "/runs").filter { RunFormat.file(named: $0) != nil || $0.hasSuffix(".new") }
+        let present = Files.names(in: copy + "/runs").filter {
+            RunFormat.file(named: $0) != nil || $0.hasSuffix(".new")
+        }
         #expect(present.sorted() == named.sorted())
     }
 

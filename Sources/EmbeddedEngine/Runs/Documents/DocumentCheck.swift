@@ -44,7 +44,9 @@ enum DocumentCheck {
             return failure == nil
         }
         if let failure { throw failure }
-        if problems.isEmpty, source.isAtEntry { problems.append("liblmdb does not find \(unsafe RunCheck.hex(source.key))") }
+        if problems.isEmpty, source.isAtEntry {
+            problems.append("liblmdb does not find \(unsafe RunCheck.hex(source.key))")
+        }
         return problems
     }
 

@@ -129,7 +129,8 @@ struct DocumentLeaf {
 
     /// The entry of a node at an offset if it has this key.
     @inline(__always)
-    static func entry(of key: UnsafeRawBufferPointer, in map: DocumentMap, _ page: Int, at offset: Int) -> Block.Entry? {
+    static func entry(of key: UnsafeRawBufferPointer, in map: DocumentMap, _ page: Int, at offset: Int) -> Block.Entry?
+    {
         let node = map.page(at: page).node(at: offset)
         guard unsafe has(node, key, map) else { return nil }
         return unsafe map.entry(node)

@@ -95,7 +95,8 @@ final class DocumentWriter {
         unsafe file.noteWritten(UnsafeRawBufferPointer(start: base, count: byteCount))
         guard
             let layout = unsafe DocumentLayout(
-                base, byteCount: byteCount, latestOnlySpaces: latestOnly.ofDocuments, identity: identity, hashSeed: hashSeed)
+                base, byteCount: byteCount, latestOnlySpaces: latestOnly.ofDocuments, identity: identity,
+                hashSeed: hashSeed)
         else { throw StorageError(.inputOutput, "LMDB has not written the file as expected", file: file.path) }
         try file.syncData()
         return layout
