@@ -103,7 +103,7 @@ enum DirectoryFormat {
         }
         throw StorageError(
             .unsupportedFormat,
-            "the data directory has the former format \(former + 1), which this version does not read: export the documents with "
-                + "the version that wrote it, and load them into a new directory", file: path)
+            "the data directory has the former format \(former + 1), which this version does not read: export the "
+                + "documents with the version that wrote it, and load them into a new directory", file: path)
     }
 }

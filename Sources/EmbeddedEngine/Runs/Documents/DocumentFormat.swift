@@ -9,8 +9,8 @@
 //                  │ table of leaves │ records of pages │ hash index │ footer │
 //                  └─────────────────┴─────────────────┴────────────┴────────┘
 //        table     of each leaf, in the order of keys, its offset / 8 (4)
-//        records   pages of 4 KiB: checksum (8), then of each page of the LMDB file its sum (8) and its number among the
-//                  leaves (4). The last page is as long as its records
+//        records   pages of 4 KiB: checksum (8), then of each page of the LMDB file its sum (8) and its number
+//                  among the leaves (4). The last page is as long as its records
 //        footer    as in a file of entries (``RunFooter``)
 //
 // LMDB has no checksums and trusts its pages. The sums make up for that: a page is compared with its sum before the

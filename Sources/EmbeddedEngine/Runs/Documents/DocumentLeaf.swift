@@ -151,7 +151,7 @@ enum RunBlock {
     case entries(Block)
     case documents(DocumentLeaf)
 
-    /// Where it begins, by which blocks are told apart.
+    /// Where it begins, which no other block has.
     @inline(__always)
     var start: UnsafeRawPointer {
         switch self {

@@ -1,4 +1,5 @@
-// How LMDB 0.9 lays out its pages (`mdb.c`: MDB_page, MDB_node, MDB_meta, MDB_db), on little-endian machines of 64 bits.
+// How LMDB 0.9 lays out its pages (`mdb.c`: MDB_page, MDB_node, MDB_meta, MDB_db), on little-endian machines of 64
+// bits.
 //
 //      page      0 number (8)   8 unused (2)   10 flags (2)   12 lower (2)   14 upper (2)   16 offsets of nodes, 2 each
 //                lower: where the offsets end; upper: where the nodes begin
