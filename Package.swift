@@ -47,6 +47,7 @@ let package = Package(
     targets: [
         // C libraries of the system.
         systemLibrary("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
+        systemLibrary("CLMDB", pkgConfig: "lmdb", apt: "liblmdb-dev"),
         systemLibrary("CXXHash", pkgConfig: "libxxhash", apt: "libxxhash-dev"),
         systemLibrary("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
         systemLibrary("CNGHTTP2", pkgConfig: "libnghttp2", apt: "libnghttp2-dev"),
@@ -83,7 +84,7 @@ let package = Package(
             swiftSettings: strictAndUnsafe),
         .target(
             name: "EmbeddedEngine",
-            dependencies: ["Basics", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
+            dependencies: ["Basics", "CLMDB", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
             swiftSettings: strictAndUnsafe),
         .target(name: "MemoryEngine", dependencies: ["Basics", "Storage"], swiftSettings: strictAndUnsafe),
         .target(
